@@ -23,12 +23,12 @@ from graphdb.gpu.join.refine import DeviceRefiner
 from graphdb.gpu.join.run import Join
 from graphdb.gpu.launch import Device, faults
 from graphdb.gpu.search.program import partitions_of
+from graphdb.gpu.search.row_queue import RowQueue
 from graphdb.gpu.search.run import Search
-from graphdb.gpu.search.spool import Spool
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.executor import Block, Control, OutOfRange
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.plan.trials import Expected, Trials
+from graphdb.plan.ski_rental import ExpectedCost, StrategyTimings
 
 Ints = NDArray[np.int64]
 Hint = Literal["auto", "join", "search", "sums"]
@@ -98,7 +98,7 @@ class GpuExecutor:
         self._beside_host = beside_host
         self.strategies: dict[str, Strategy] = {}
         self._counter = Counter(self.device, self.graph, pinned=hint == "sums")
-        self._reading: list[Spool] = []
+        self._reading: list[RowQueue] = []
         """Searches whose rows are being read."""
         self.refiner = DeviceRefiner(self.device, self.graph)
 
@@ -149,12 +149,12 @@ class GpuExecutor:
             return f"{told} while sums are compiled"
         return told
 
-    def expected(self, plan: PhysicalPlan, counting: bool) -> Expected:
+    def expected(self, plan: PhysicalPlan, counting: bool) -> ExpectedCost:
         """What a run (or with ``counting``, a count) is expected to take, and to copy and compile first."""
         ways = self._ways(plan, counting)
         return ways[_trials(plan, counting).choose(ways)]
 
-    def _ways(self, plan: PhysicalPlan, counting: bool) -> dict[str, Expected]:
+    def _ways(self, plan: PhysicalPlan, counting: bool) -> dict[str, ExpectedCost]:
         """What each way is expected to take: ``"match"`` goes through the matches, ``"count"`` sums up."""
         seconds = STEP * (len(plan.steps) + 1) + plan.cost / MATCH_RATE
         doubtful = plan.counting is not None and plan.counting.doubtful
@@ -169,7 +169,7 @@ class GpuExecutor:
             surely = counted.seconds + counted.first <= seconds and not _trials(plan, counting).runs
             if surely or self.hint == "sums":
                 return {"count": counted}
-        ways = {"match": Expected(seconds, self.missing_bytes(plan) / LINK)}
+        ways = {"match": ExpectedCost(seconds, self.missing_bytes(plan) / LINK)}
         return ways if counted is None else ways | {"count": counted}
 
     def missed(self, plan: PhysicalPlan, counting: bool, seconds: float) -> None:
@@ -269,19 +269,19 @@ class GpuExecutor:
             for cells, rows in blocks:
                 yield cells, rows, None
             return
-        spool = Spool(blocks, control.buffer_bytes)
-        self._reading.append(spool)
+        queue = RowQueue(blocks, control.buffer_bytes)
+        self._reading.append(queue)
         try:
-            for cells, rows in spool:
+            for cells, rows in queue:
                 yield cells, rows, None
         finally:
-            self._reading.remove(spool)
+            self._reading.remove(queue)
 
     def _make_way(self, control: Control) -> None:
         """Take the rows of searches that this thread is reading from the device, so that no kernel waits for it."""
-        for spool in [spool for spool in self._reading if spool.reader == threading.get_ident()]:
+        for queue in [queue for queue in self._reading if queue.reader == threading.get_ident()]:
             with faults():
-                spool.empty(control)
+                queue.empty(control)
 
     def count(self, plan: PhysicalPlan, control: Control | None = None) -> int:
         """Run the plan for the number of its matches; raises like :meth:`run`."""
@@ -316,8 +316,8 @@ class GpuExecutor:
 
     def _summed(self, plan: PhysicalPlan, counting: bool, count: Callable[[], Counted | None]) -> Counted | None:
         """What ``count`` gives, if counting is the way to go; None where matches have to be found."""
-        ways, trials = self._ways(plan, counting=counting), _trials(plan, counting)
-        if "count" not in ways or trials.choose(ways, runs=counting) != "count":
+        ways, timings = self._ways(plan, counting=counting), _trials(plan, counting)
+        if "count" not in ways or timings.choose(ways, runs=counting) != "count":
             return None
         started = time.monotonic()
         try:
@@ -328,13 +328,13 @@ class GpuExecutor:
                 raise
             return None
         if counted is not None:
-            trials.note("count", time.monotonic() - started)
+            timings.note("count", time.monotonic() - started)
         return counted
 
 
-def _trials(plan: PhysicalPlan, counting: bool) -> Trials:
+def _trials(plan: PhysicalPlan, counting: bool) -> StrategyTimings:
     """What is known of a plan's runs on a device."""
-    found: Trials = plan.spare.setdefault(("how", counting), Trials())
+    found: StrategyTimings = plan.spare.setdefault(("how", counting), StrategyTimings())
     return found
 
 

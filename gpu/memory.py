@@ -36,7 +36,7 @@ S = TypeVar("S", bound=Sized)
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _CachedCopy:
     """A device copy, and the weak reference that drops it when its original is gone."""
 
     copy: Any
@@ -64,7 +64,7 @@ class DeviceMemory:
             self.pool = cupy.cuda.MemoryPool()
         self.budget = min(budget or free, int(free * _SHARE))
         self.pool.set_limit(size=self.budget)
-        self._kept: OrderedDict[tuple[str, int], _Kept] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, int], _CachedCopy] = OrderedDict()
         self._lock = threading.RLock()
         self._building: dict[tuple[str, int], threading.RLock] = {}
         """Who builds a copy holds its lock; others go on meanwhile."""
@@ -125,7 +125,7 @@ class DeviceMemory:
                 if found is None:
                     found = build()
                     with self._lock:
-                        self._kept[key] = _Kept(found, weakref.ref(original, lambda _: self._drop(key)))
+                        self._kept[key] = _CachedCopy(found, weakref.ref(original, lambda _: self._drop(key)))
                 return found
             finally:
                 self._building.pop(key, None)

@@ -252,7 +252,7 @@ class Database:
         QueryTimeout
             It took longer than its ``timeout``.
         """
-        from graphdb.storage.loaders.load import Options
+        from graphdb.storage.loaders.sources import Options
         from graphdb.storage.loaders.tables.headers import Mapping as Headers
 
         options = Options(

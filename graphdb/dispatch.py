@@ -37,7 +37,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse_script
 from graphdb.grammar.walk import walk
 from graphdb.plan.executor import Control
-from graphdb.procedures.implied import parameters_of, spelled_out
+from graphdb.procedures.implied import expand_call, parameters_of
 from graphdb.relational.explain import Explanation
 from graphdb.relational.path_counts import given_counts, with_counts
 from graphdb.relational.paths.run import PathRun
@@ -190,7 +190,7 @@ class Statements:
                     if (function := self._sql_function(statement, text)) is not None:
                         return self.sql(function, timeout)
                     with self._state.procedures.statement():
-                        query = spelled_out(statement, self._state.procedures, text, arguments)
+                        query = expand_call(statement, self._state.procedures, text, arguments)
                         return self._composite(query, text, arguments, timeout)
                 case ast.CreateTable():
                     with self._calling(statement.query, text, arguments) as called:
@@ -228,7 +228,7 @@ class Statements:
         """Yield a query as it is to run: its calls of procedures have all that they need, and are made once."""
         procedures = self._state.procedures
         with procedures.statement():
-            yield spelled_out(query, procedures, text, arguments) if isinstance(query, ast.Composite) else query
+            yield expand_call(query, procedures, text, arguments) if isinstance(query, ast.Composite) else query
 
     def _sql_function(self, query: ast.Composite, text: str) -> str | None:
         """Return the text of a call of what is no procedure, but a function of DuckDB's."""
@@ -320,7 +320,7 @@ class Statements:
         return Result(self._state.version(), table, columns, elapsed=time.perf_counter() - started, value_of=value_of)
 
     def _load(self, statement: ast.Load) -> LoadReport:
-        from graphdb.storage.loaders.load import Options
+        from graphdb.storage.loaders.sources import Options
         from graphdb.storage.loaders.tables.headers import Mapping as Headers
 
         options = Options(

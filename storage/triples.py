@@ -22,6 +22,7 @@ from graphdb.storage.graph.changes import Sizes
 from graphdb.storage.graph.data_graph import LabelStatistics
 from graphdb.storage.graph.degree_sketch import DegreeSketch
 from graphdb.storage.statistics import labels as statistics
+from graphdb.storage.statistics import tables
 
 if TYPE_CHECKING:
     import duckdb
@@ -71,7 +72,7 @@ class TripleStore:
         """How the degrees of one label in a direction are distributed: the stored histogram."""
         if self._degrees is None:
             columns = "label * 2 + direction AS key, vertices, edges, squares::DOUBLE AS squares"
-            degrees = statistics.summed("degree")
+            degrees = tables.summed("degree")
             found = self._query(f"SELECT {columns} FROM ({degrees}) ORDER BY key ASC, bucket ASC", {})
             verify_counts(found["vertices"], found["edges"], found["squares"], least=1)
             self._degrees = found
@@ -82,7 +83,7 @@ class TripleStore:
     def at_class(self, label: int, direction: int, class_id: int) -> tuple[int, int] | None:
         """(edges at vertices with a vertex label, such vertices), as stored; None for pairs that were too rare."""
         if self._classes is None:
-            found = self._query(statistics.summed("label_pair"), {})
+            found = self._query(tables.summed("label_pair"), {})
             verify_counts(found["edges"], found["vertices"])
             keys = zip(*(found[name].tolist() for name in ("label", "direction", "class")), strict=True)
             values = zip(found["edges"].tolist(), found["vertices"].tolist(), strict=True)

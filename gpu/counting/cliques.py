@@ -10,7 +10,7 @@ import numpy as np
 from graphdb.gpu.graph import DeviceGraph, address
 from graphdb.gpu.launch import BLOCK, VARIANTS, Device, StopFlag
 from graphdb.gpu.watch import Watch, wait_for
-from graphdb.plan.counting.programs import Bundle, Load, Local, Meet, Part, Through
+from graphdb.plan.counting.programs import Bundle, Intersect, Load, Local, Part, Through
 from graphdb.plan.physical import CliqueCount
 
 SIZES = range(3, 9)
@@ -96,7 +96,11 @@ def book_of(part: Part) -> int:
     match first, second:
         case (
             [Load(near, 0, up), Load(every, 0, free)],
-            [Meet(later, source, 1, again), Meet(common, of, 1, once), Through(_, counted, mask, _, back) as last],
+            [
+                Intersect(later, source, 1, again),
+                Intersect(common, of, 1, once),
+                Through(_, counted, mask, _, back) as last,
+            ],
         ):
             bundles = {Bundle(bundle.members) for bundle in (up, free, again, once, last.forward, back)}
             member = free.members[0]

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 
 from graphdb.gpu.counting.registers import Layout, Register, Unsupported, Values, plain, type_of
 from graphdb.gpu.launch import VARIANTS
+from graphdb.gpu.layout import RANKED
 from graphdb.plan.checks import Relation
-from graphdb.plan.counting.programs import Bundle, Load, Meet, Part, Tally, Through, Total
+from graphdb.plan.counting.programs import Accumulate, Bundle, Intersect, Load, Part, Through, Total
 
 VARIANTS["count_nested"] = ({},)
 
@@ -100,12 +101,12 @@ class _Writer(Layout):
         say(f"typedef {self.outer} T0;")
         say(f"typedef {self.inner} T1;")
         for number in range(len(self.degrees)):
-            at = 4 * number
+            at = len(RANKED) * number
             cells = ", ".join(f"(const u32 *)__ldg(table + {at + i})" for i in range(3))
             say(f"const Ranked R{number} = {{{cells}, (const int *)__ldg(table + {at + 3})}};")
         for number, weight in enumerate(self.weights):
             kind = "u32" if weight.bits else "u64"
-            say(f"const {kind} *W{number} = (const {kind} *)__ldg(table + {4 * len(self.degrees) + number});")
+            say(f"const {kind} *W{number} = (const {kind} *)__ldg(table + {len(RANKED) * len(self.degrees) + number});")
         self._storage()
         say("__shared__ u32 cursor;")
         say("u64 own = 0; double size = 0; Deal<T0> deal = {next, stop};")
@@ -170,16 +171,16 @@ class _Writer(Layout):
         say(f"u64 m{level} = {before}; double e{level} = {size};")
         instructions = self.part.levels[level].instructions
         for made in instructions:
-            if isinstance(made, Load | Meet):
+            if isinstance(made, Load | Intersect):
                 self._list(f"{made.out}", made.at, made.bundle)
-        needed = [f"N{made.out} == 0" for made in instructions if isinstance(made, Load | Meet)]
+        needed = [f"N{made.out} == 0" for made in instructions if isinstance(made, Load | Intersect)]
         if needed:
             say(f"if ({' || '.join(needed)}) m{level} = 0;")
         say(f"if (m{level}) {{")
         for at, made in enumerate(instructions):
             linear = self.linear(level, at)
             match made:
-                case Load() | Meet():
+                case Load() | Intersect():
                     self._fill(made.out, team)
                 case Through():
                     if not self.registers[made.out].asked:
@@ -188,7 +189,7 @@ class _Writer(Layout):
                     self._total(
                         level, team, linear, power, lambda s=source: self._each(s, team, "acc += v; big += (double)v;")
                     )
-                case Tally():
+                case Accumulate():
                     self._total(level, team, linear, made.power, lambda m=made: self._tally(m, team))
         if level + 1 < len(self.part.levels):
             self._loop(level + 1)
@@ -243,7 +244,7 @@ class _Writer(Layout):
     def _base(self, number: int) -> tuple[str, str]:
         """(the list that a register is gone through by, its length)."""
         made = self.registers[number].made
-        if isinstance(made, Load | Meet):
+        if isinstance(made, Load | Intersect):
             return f"L{number}", f"N{number}"
         assert isinstance(made, Through)
         return self._base(made.mask) if made.mask >= 0 else (f"H{number}", f"*C{number}")
@@ -273,7 +274,7 @@ class _Writer(Layout):
         match register.made:
             case Load(weight=weight):
                 return self._weight_at(weight, y)
-            case Meet(source=source):
+            case Intersect(source=source):
                 return self._bare(source, y)
             case _:
                 return f"D{number}[{y}]"
@@ -284,7 +285,7 @@ class _Writer(Layout):
         match made:
             case Load(weight=weight):
                 return self._weight_at(weight, y)
-            case Meet(source=source):
+            case Intersect(source=source):
                 return self._look(source, y)
             case _:
                 return self._look(number, y)
@@ -338,7 +339,7 @@ class _Writer(Layout):
         say(f"{team}::sync();")
         for r in reversed(made_here):
             made = r.made
-            if isinstance(made, Load | Meet):
+            if isinstance(made, Load | Intersect):
                 ids, count = self._base(r.number)
                 say(f"if ({count} >= words) wipe<{team}>(D{r.number}, words);")
                 say(f"else {_walk(team, count)} D{r.number}[{ids}[k] >> 5] = 0;")
@@ -374,7 +375,7 @@ class _Writer(Layout):
             say(f"acc = {team}::sum(acc); big = {team}::sum(big);")
             say(f"m{level} *= raised(acc, {power}); e{level} *= raised(big, {power});")
 
-    def _tally(self, made: Tally, team: str) -> None:
+    def _tally(self, made: Accumulate, team: str) -> None:
         say = self.lines.append
         say("{")
         self._list("_", made.at, made.bundle)

@@ -27,7 +27,7 @@ from graphdb.plan.counting.plan import CountingPlan
 from graphdb.plan.counting.programs import Part
 from graphdb.plan.executor import OutOfRange
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.plan.trials import DOUBT, Expected
+from graphdb.plan.ski_rental import DOUBT, ExpectedCost
 
 ANSWER = 7e-4
 """Seconds that the smallest run on a device takes."""
@@ -62,7 +62,7 @@ class _Unable:
 
 
 @dataclass(frozen=True, slots=True)
-class _UnderWay:
+class _Preparation:
     """A thread gets a plan ready."""
 
     done: Future[None]
@@ -85,11 +85,11 @@ class Counter:
         self._known: set[Part] = set()
         self._missed: dict[Part, float] = {}
         """Seconds that counts took longer than with a part's kernel; other plans share it."""
-        self._under_way: dict[CountingPlan, _UnderWay] = {}
+        self._under_way: dict[CountingPlan, _Preparation] = {}
         self.milliseconds = 0.0
         """After a count: the device's time."""
 
-    def expected(self, plan: PhysicalPlan, counting: bool) -> Expected | None:
+    def expected(self, plan: PhysicalPlan, counting: bool) -> ExpectedCost | None:
         """What a count, or counts by vertex instead of rows, are expected to take, and to rank and compile first.
 
         None where matches have to be found.
@@ -97,7 +97,7 @@ class Counter:
         if plan.limit is not None:
             return None
         if counting and plan.clique is not None and shape_for(plan.clique) is not None:
-            return Expected(ANSWER, 0.0)
+            return ExpectedCost(ANSWER, 0.0)
         summed = self._sums(plan, counting)
         if summed is None:
             return None
@@ -108,14 +108,14 @@ class Counter:
         rate = LIST_RATE if not looped or 4 * summed.vertices < SHARED else SCATTER_RATE
         seconds = ANSWER + summed.cost / rate
         if ready is not None:
-            return Expected(seconds)
+            return ExpectedCost(seconds)
         first = COMPILING * len(looped - self._known)
         first += RANKING * unranked(self._graph, list(summed.partitions.values()))
         under_way = self._under_way.get(summed)
         if under_way is not None:  # what has taken so long may take as long again
             passed = time.monotonic() - under_way.started
             first = max(first - passed, passed)
-        return Expected(seconds, first, beside=True)
+        return ExpectedCost(seconds, first, beside=True)
 
     def missed(self, plan: PhysicalPlan, counting: bool, seconds: float) -> None:
         """A run took so long another way.  Sums that would have been sooner are got ready, if that adds up."""
@@ -229,7 +229,7 @@ class Counter:
                 self._under_way.pop(plan, None)
 
         done: Future[None] = Future()
-        self._under_way[plan] = _UnderWay(done, time.monotonic())
+        self._under_way[plan] = _Preparation(done, time.monotonic())
         pool = ThreadPoolExecutor(1, "graphdb-sums")
         pool.submit(prepare).add_done_callback(lambda _: done.set_result(None))
         pool.shutdown(wait=False)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from graphdb.plan.checks import Relation
-from graphdb.plan.counting.programs import Bundle, Instruction, Load, Meet, Part, Tally, Through, Total
+from graphdb.plan.counting.programs import Accumulate, Bundle, Instruction, Intersect, Load, Part, Through, Total
 
 SHARED = 224 << 10
 """Bytes of shared memory that a block may take."""
@@ -75,7 +75,7 @@ class Register:
     @property
     def bit(self) -> bool:
         """Whether what is dense are bits: who has one has the value of the weight, or register, that it comes from."""
-        return isinstance(self.made, Load | Meet)
+        return isinstance(self.made, Load | Intersect)
 
     @property
     def dense(self) -> bool:
@@ -142,7 +142,7 @@ class Layout:
                     case Load(out, _, _, weight):
                         value = self._weight(weight)
                         self.registers[out] = Register(out, number, made, value.bits, value.top, value.sums)
-                    case Meet(out, source):
+                    case Intersect(out, source):
                         of = self.registers[source]
                         of.looked = True
                         self.registers[out] = Register(out, number, made, of.binary, of.top, of.sums)
@@ -169,7 +169,7 @@ class Layout:
                             self._iterate(source)
                     case Total(source):
                         self._iterate(source)
-                    case Tally(source):
+                    case Accumulate(source):
                         self.registers[source].looked = True
             if number + 1 < len(self.part.levels):
                 following = self.registers[self.part.levels[number + 1].register]
@@ -204,7 +204,7 @@ class Layout:
     def must_push(self, made: Through) -> bool:
         """Whether sending is never dearer than asking: what is sent comes from a part of the mask, bound later."""
         source = self.registers[made.source].made
-        return isinstance(source, Meet) and source.source == made.mask
+        return isinstance(source, Intersect) and source.source == made.mask
 
     def _one_list(self, number: int) -> bool:
         """Whether a register is just one list, whose places fit 16 bits."""
@@ -311,4 +311,6 @@ class Layout:
         if level != len(self.part.levels) - 1 or at != len(instructions) - 1:
             return False
         made = instructions[at]
-        return (isinstance(made, Through) and made.total == 1) or (isinstance(made, Total | Tally) and made.power == 1)
+        return (isinstance(made, Through) and made.total == 1) or (
+            isinstance(made, Total | Accumulate) and made.power == 1
+        )

@@ -26,7 +26,7 @@ Ints = NDArray[np.int64]
 VARIANTS["count_weights"] = ({},)
 
 
-class _Told:
+class _Reported:
     """What weighings tell: the greatest value each, and whether one may not fit.  All are read at once.
 
     Parameters
@@ -89,7 +89,7 @@ class Weights:
         parts: Iterable[Part],
     ) -> None:
         self._device, self._lists, self._numbers, self._filters = device, lists, numbers, filters
-        self._told = _Told(device.memory, self._most_weighings(parts))
+        self._told = _Reported(device.memory, self._most_weighings(parts))
         self._arrays: dict[Weight, Any] = {}
         self._asked: dict[Weight, tuple[int, tuple[int, ...]]] = {}
         """Of those that are no bits: what told the greatest value, and what told the greatest sums over lists."""

@@ -22,17 +22,17 @@ _sources: list[Callable[[], Any]] = []
 """Functions that return a lock that no thread may hold during a fork, or None where there is none yet."""
 
 
-class _Held(threading.local):
+class _ThreadLocks(threading.local):
     """What releases the locks that a thread holds during a fork of its own."""
 
     def __init__(self) -> None:
         self.releases: list[Callable[[], None]] = []
 
 
-_held = _Held()
+_thread_locks = _ThreadLocks()
 
 
-def held_at_fork(source: Callable[[], Any]) -> None:
+def lock_at_fork(source: Callable[[], Any]) -> None:
     """Have forks wait for a lock: ``source`` returns it, or None where there is none yet."""
     _sources.append(source)
 
@@ -50,9 +50,9 @@ def _before() -> None:
         for source in _sources:
             lock = source()
             if lock is not None and lock.acquire(timeout=max(end - time.monotonic(), 0)):
-                _held.releases.append(lock.release)
+                _thread_locks.releases.append(lock.release)
         _imp.acquire_lock()  # without it nobody begins to import
-        _held.releases.append(_imp.release_lock)
+        _thread_locks.releases.append(_imp.release_lock)
         if not _importing() or time.monotonic() > end:
             return
         _after()  # what is being imported may wait for one of them
@@ -60,8 +60,8 @@ def _before() -> None:
 
 
 def _after() -> None:
-    while _held.releases:
-        _held.releases.pop()()
+    while _thread_locks.releases:
+        _thread_locks.releases.pop()()
 
 
 os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_after)

@@ -7,11 +7,11 @@ from typing import Generic, TypeVar
 
 Thing = TypeVar("Thing")
 
-MOST = 256
+MAX_ENTRIES = 256
 """Things that are kept at most."""
 
 
-class Kept(Generic[Thing]):
+class LRUCache(Generic[Thing]):
     """Things by their keys.
 
     Parameters
@@ -40,7 +40,7 @@ class Kept(Generic[Thing]):
         """Keep a thing of ``size`` bytes."""
         self._bytes += size - self._things.pop(key, (None, 0))[1]
         self._things[key] = (thing, size)
-        while len(self._things) > 1 and (len(self._things) > MOST or self._bytes > self._limit):
+        while len(self._things) > 1 and (len(self._things) > MAX_ENTRIES or self._bytes > self._limit):
             self._bytes -= self._things.pop(next(iter(self._things)))[1]
 
     def clear(self) -> None:

@@ -24,7 +24,7 @@ from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.counting.twins import CHOICE
 from graphdb.plan.executor import Block, Control, Executor, OutOfRange
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.plan.trials import Expected, Trials
+from graphdb.plan.ski_rental import ExpectedCost, StrategyTimings
 
 if TYPE_CHECKING:
     from graphdb.gpu.executor import GpuExecutor
@@ -132,7 +132,7 @@ class _Known:
     """What is known of one plan's runs: the seconds that the host is expected to take, and what runs took."""
 
     here: float
-    trials: Trials
+    timings: StrategyTimings
     last: Control | None = None
     """Of the last run that nobody watched: it says what that took."""
 
@@ -176,7 +176,7 @@ class ChoosingExecutor:
         told = []
         known = self._known(plan, counting)
         for name, expected in self._expected(plan, counting, known.here, self._device).items():
-            taken = known.trials.taken(name)
+            taken = known.timings.taken(name)
             seconds = expected.seconds if taken is None else taken
             told.append(f"{name} {seconds * 1000:,.1f} ms" + " (measured)" * (taken is not None))
         return f"{chosen.describe(plan)}; expected: {', '.join(told)}"
@@ -193,7 +193,7 @@ class ChoosingExecutor:
     def run(self, plan: PhysicalPlan, control: Control | None = None) -> Iterator[Block]:
         """Run the plan; the host takes over where the device fails before the first block."""
         known: _Known | None = plan.spare.get("where run")
-        if known is not None and known.here < SMALL and not known.trials.runs:  # the smallest take microseconds
+        if known is not None and known.here < SMALL and not known.timings.runs:  # the smallest take microseconds
             last, known.last = known.last, control or Control()
             if last is None or last.seconds <= SMALL / 2:
                 return self.host.run(plan, known.last)
@@ -215,7 +215,7 @@ class ChoosingExecutor:
                 begun = True
                 yield block
         except OutOfRange:
-            self._known(plan, False).trials.rule_out(chosen.name)
+            self._known(plan, False).timings.rule_out(chosen.name)
         except _FAILURES as error:
             if chosen is self.host or begun:
                 raise
@@ -225,7 +225,7 @@ class ChoosingExecutor:
     def count(self, plan: PhysicalPlan, control: Control | None = None) -> int:
         """Count the matches; the host takes over where the device fails."""
         known: _Known | None = plan.spare.get("where counted")
-        if known is not None and known.here < SMALL and not known.trials.runs:  # the smallest take microseconds
+        if known is not None and known.here < SMALL and not known.timings.runs:  # the smallest take microseconds
             control = control or Control()
             counted = self.host.count(plan, control)
             if control.seconds > SMALL / 2:
@@ -238,7 +238,7 @@ class ChoosingExecutor:
             self._note(plan, control, True, chosen, time.perf_counter() - started)
             return counted
         except OutOfRange:
-            self._known(plan, True).trials.rule_out(chosen.name)
+            self._known(plan, True).timings.rule_out(chosen.name)
         except _FAILURES as error:
             if chosen is self.host:
                 raise
@@ -248,9 +248,9 @@ class ChoosingExecutor:
     def _note(self, plan: PhysicalPlan, control: Control | None, counting: bool, ran: Executor, seconds: float) -> None:
         """Remember what a whole run took, unless the plan is small and none ever took long."""
         known = self._known(plan, counting)
-        asked = seconds > SMALL / 2 or known.here >= SMALL or known.trials.runs
+        asked = seconds > SMALL / 2 or known.here >= SMALL or known.timings.runs
         if asked and (control is None or control.limit is None):
-            known.trials.note(ran.name, seconds)
+            known.timings.note(ran.name, seconds)
             if ran is self.host and self._device is not None:
                 self._device.missed(plan, counting, seconds)
 
@@ -259,13 +259,13 @@ class ChoosingExecutor:
         key = "where counted" if counting else "where run"
         found: _Known | None = plan.spare.get(key)
         if found is None:
-            found = plan.spare[key] = _Known(self._host_seconds(plan, counting), Trials())
+            found = plan.spare[key] = _Known(self._host_seconds(plan, counting), StrategyTimings())
         return found
 
     def _chosen(self, plan: PhysicalPlan, counting: bool, *, runs: bool = False) -> Executor:
         """The executor for a plan; ``runs`` says that the plan runs now, so that it counts as missed on the host."""
         known = self._known(plan, counting)
-        taken = known.trials.taken(self.host.name)
+        taken = known.timings.taken(self.host.name)
         here = known.here if taken is None else taken
         if here < SMALL:
             return self.host
@@ -275,7 +275,7 @@ class ChoosingExecutor:
         device = self._opened()
         if device is None or not device.supports(plan):
             return self.host
-        way = known.trials.choose(self._expected(plan, counting, known.here, device), runs=runs)
+        way = known.timings.choose(self._expected(plan, counting, known.here, device), runs=runs)
         return self.host if way == self.host.name else device
 
     def _host_seconds(self, plan: PhysicalPlan, counting: bool) -> float:
@@ -291,9 +291,11 @@ class ChoosingExecutor:
             return work / HOST_RATE + written
         return HOST_START + work / (HOST_RATE * (1 + (self.host.threads - 1) / 4)) + written
 
-    def _expected(self, plan: PhysicalPlan, counting: bool, here: float, device: GpuExecutor) -> dict[str, Expected]:
+    def _expected(
+        self, plan: PhysicalPlan, counting: bool, here: float, device: GpuExecutor
+    ) -> dict[str, ExpectedCost]:
         """What a run is expected to take on the host, and on the device."""
-        return {self.host.name: Expected(here), device.name: device.expected(plan, counting)}
+        return {self.host.name: ExpectedCost(here), device.name: device.expected(plan, counting)}
 
     def _opened(self) -> GpuExecutor | None:
         with self._lock:

@@ -20,7 +20,7 @@ from graphdb.execute.counting.crt import Numbers, times
 from graphdb.execute.counting.plan_run import count_by_vertex, count_matches
 from graphdb.execute.counting.trees import count_along_tree
 from graphdb.execute.counting.twins import count_twins
-from graphdb.execute.search.chunks import Alone, Dealt, scan_of
+from graphdb.execute.search.chunks import ParallelRun, SingleThreadRun, scan_of
 from graphdb.execute.search.worker import Sizes, recount
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.counting.tree import TreeCount
@@ -110,9 +110,9 @@ class HostExecutor:
             if counted is not None:
                 yield from self._counted_rows(plan, *counted)
                 return
-        deal = self._deal(plan, control, counting=False, limit=_ceil(limit, len(plan.columns)))
+        schedule = self._search_run(plan, control, counting=False, limit=_ceil(limit, len(plan.columns)))
         try:
-            for matches in deal.blocks():
+            for matches in schedule.blocks():
                 found, numbers = matches
                 count = found.shape[1] * len(plan.columns)
                 count = count if left is None else min(count, left)
@@ -126,7 +126,7 @@ class HostExecutor:
                     if left == 0:
                         break
         finally:
-            deal.close()
+            schedule.close()
             control.seconds = time.monotonic() - started
 
     def _counted_rows(self, plan: PhysicalPlan, vertices: NDArray[np.int64], numbers: Numbers) -> Iterator[Block]:
@@ -173,18 +173,20 @@ class HostExecutor:
             found = recount(plan, self._sizes, control)
             if found is not None:
                 return found * plan.automorphisms
-        deal = self._deal(plan, control, counting=True, limit=_ceil(limit, plan.automorphisms))
+        schedule = self._search_run(plan, control, counting=True, limit=_ceil(limit, plan.automorphisms))
         try:
-            for _ in deal.blocks():
+            for _ in schedule.blocks():
                 pass
         finally:
-            deal.close()
-        total = deal.total * plan.automorphisms
+            schedule.close()
+        total = schedule.total * plan.automorphisms
         return total if limit is None else min(total, limit)
 
-    def _deal(self, plan: PhysicalPlan, control: Control, *, counting: bool, limit: int | None) -> Alone | Dealt:
+    def _search_run(
+        self, plan: PhysicalPlan, control: Control, *, counting: bool, limit: int | None
+    ) -> SingleThreadRun | ParallelRun:
         control.threads = self._workers(plan)
-        return (Alone if control.threads == 1 else Dealt)(plan, self._sizes, control, counting, limit)
+        return (SingleThreadRun if control.threads == 1 else ParallelRun)(plan, self._sizes, control, counting, limit)
 
     @property
     def _sizes(self) -> Sizes:

@@ -17,7 +17,7 @@ Piece = TypeVar("Piece")
 Pause: TypeAlias = Callable[[], None]
 
 
-def deal(
+def schedule(
     pieces: Iterable[Piece],
     work: Callable[[Piece, int, Pause], None],
     workers: int,

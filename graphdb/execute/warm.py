@@ -30,8 +30,8 @@ from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 _KERNELS = ("search_kernels.search", "clique_kernels.count_triangles", "clique_kernels.count_cliques",
             "count_kernels.send", "nested_kernels.nested", "sample_kernels.walk", "twin_kernels.tally",
             "space_kernels.join_candidates", "tree_kernels.try_roots", "tree_kernels.walk",
-            "group_kernels.group_runs", "search_kernels.count_all", "bfs_kernels.flood", "bfs_kernels.count_ways",
-            "bidirectional_bfs_kernels.meet_all", "enumeration_kernels.spell")  # fmt: skip
+            "group_kernels.group_runs", "search_kernels.count_all", "bfs_kernels.bfs", "bfs_kernels.count_ways",
+            "bidirectional_bfs_kernels.bidirectional_bfs", "enumeration_kernels.enumerate_paths")  # fmt: skip
 """One function of each family."""
 
 

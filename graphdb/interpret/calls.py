@@ -1,7 +1,7 @@
-"""What a function of the language is over Python values, and how the values it is called with are checked.
+"""How Python computes a function of the language, and how the values it is called with are checked.
 
 A function is handed the context, its call (for errors) and its arguments' values.  Most yield null where an argument
-is null: :func:`strict` makes that so.
+is null: :func:`strict` makes that so, for all whose signature says it (:mod:`graphdb.functions.table`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from graphdb.common.errors import GraphDBError, TypeMismatchError
+from graphdb.functions.signature import Kind, Signature
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.values import Edge, Path, Vertex, is_number, type_name
 
@@ -21,15 +22,10 @@ Call = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
-    """A function that takes ``least`` to ``most`` arguments, of the ``kinds`` given (the last for all further)."""
+class Form:
+    """How Python computes a function whose arguments are checked by its signature before it is called."""
 
     call: Call
-    least: int = 1
-    most: int = 1
-    kinds: tuple[str, ...] = ()
-    result: str = "any"
-    """What it yields, for the checks before anything runs."""
 
 
 def wrong(
@@ -62,25 +58,27 @@ def any_null(arguments: tuple[Any, ...]) -> bool:
     return any(argument is None for argument in arguments)
 
 
-def plain(call: Callable[..., Any], *kinds: str, least: int | None = None, result: str = "any") -> Function:
-    """A function of values alone, whose types are checked when it is called."""
-    of_values = checked(lambda context, node, *arguments: call(*arguments), *kinds)
-    return Function(of_values, len(kinds) if least is None else least, len(kinds), kinds, result)
+def plain(call: Callable[..., Any]) -> Form:
+    """A function of values alone."""
+    return Form(lambda context, node, *arguments: call(*arguments))
 
 
-def checked(call: Call, *kinds: str) -> Call:
-    """Check the types of a function's arguments before it is called; null where one is null."""
+def called(signature: Signature, form: Form | Call) -> Call:
+    """Return a function as it is called: null where an argument is, if it is strict, and its arguments checked."""
+    if not isinstance(form, Form):
+        return strict(form) if signature.strict else form
+    kinds = [parameter.kind for parameter in signature.parameters]
 
-    def of_kinds(context: Context, node: ast.Expression, *arguments: Any) -> Any:
+    def call(context: Context, node: ast.Expression, *arguments: Any) -> Any:
         for kind, argument in zip(kinds, arguments, strict=False):
             if not _TESTS[kind](argument):
                 raise wrong(context, node, f"{name_of(node)} needs {_WORDS[kind]}, found {type_name(argument)}")
-        return call(context, node, *arguments)
+        return form.call(context, node, *arguments)
 
-    return strict(of_kinds)
+    return strict(call)
 
 
-_TESTS: dict[str, Callable[[Any], bool]] = {
+_TESTS: dict[Kind, Callable[[Any], bool]] = {
     "string": lambda v: isinstance(v, str),
     "integer": lambda v: isinstance(v, int) and not isinstance(v, bool),
     "number": is_number,
@@ -90,7 +88,7 @@ _TESTS: dict[str, Callable[[Any], bool]] = {
     "path": lambda v: isinstance(v, Path),
     "any": lambda v: True,
 }
-_WORDS = {
+_WORDS: dict[Kind, str] = {
     "string": "a string",
     "integer": "an integer",
     "number": "a number",

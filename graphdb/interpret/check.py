@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdb.common.errors import BindError, GraphDBError, ParameterError, ParseError, TypeMismatchError, nearest
 from graphdb.common.stopping import checked
-from graphdb.common.values.types import RANDOM
+from graphdb.functions.table import VOLATILE
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import parts_of, walk
 from graphdb.interpret.clauses import column_name
@@ -255,7 +255,7 @@ class _Checker:
                 if inner is not None:
                     raise self.error(ParseError, "an aggregate cannot stand in another", inner)
                 for part in walk(argument):
-                    if isinstance(part, ast.FunctionCall) and part.name.lower() in RANDOM:
+                    if isinstance(part, ast.FunctionCall) and part.name.lower() in VOLATILE:
                         raise self.error(ParseError, "what is aggregated cannot be random", part)
 
     # --- projections

@@ -13,7 +13,7 @@ from graphdb.common.values.decimals import shortest
 from graphdb.common.values.temporal import Temporal
 from graphdb.common.values.types import INT64
 from graphdb.grammar import syntax as ast
-from graphdb.interpret.calls import Call, Function, strict, wrong
+from graphdb.interpret.calls import Call, wrong
 from graphdb.interpret.values import is_number, type_name
 
 if TYPE_CHECKING:
@@ -86,13 +86,13 @@ def _or_null(call: Call) -> Call:
         except TypeMismatchError:
             return None
 
-    return strict(forgiving)
+    return forgiving
 
 
 def _each(call: Call) -> Call:
     """A conversion of lists: null for each item that cannot be converted."""
     one = _or_null(call)
-    return strict(lambda context, node, values: [one(context, node, value) for value in values])
+    return lambda context, node, values: [None if value is None else one(context, node, value) for value in values]
 
 
 _CONVERSIONS: Mapping[str, Call] = {
@@ -102,8 +102,8 @@ _CONVERSIONS: Mapping[str, Call] = {
     "boolean": _to_boolean,
 }
 
-FUNCTIONS: Mapping[str, Function] = {
-    **{f"to{name}": Function(strict(call), kinds=("scalar",), result=name) for name, call in _CONVERSIONS.items()},
-    **{f"to{name}ornull": Function(_or_null(call)) for name, call in _CONVERSIONS.items()},
-    **{f"to{name}list": Function(_each(call), kinds=("list",), result="list") for name, call in _CONVERSIONS.items()},
+FORMS: Mapping[str, Call] = {
+    **{f"to{name}": call for name, call in _CONVERSIONS.items()},
+    **{f"to{name}ornull": _or_null(call) for name, call in _CONVERSIONS.items()},
+    **{f"to{name}list": _each(call) for name, call in _CONVERSIONS.items()},
 }

@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphdb.common import regex
-from graphdb.common.errors import BindError, ExecutionError, ParameterError, nearest
+from graphdb.common.errors import BindError, ExecutionError, ParameterError
 from graphdb.common.stopping import check_stop
 from graphdb.common.values.temporal import DateTime, Duration, LocalDateTime, Temporal, exact
 from graphdb.common.values.terms import LITERAL_BASE
+from graphdb.functions.table import did_you_mean
 from graphdb.grammar import syntax as ast
 from graphdb.interpret import functions, lists
 from graphdb.interpret.arithmetic import computed, fits, negated
@@ -311,14 +312,11 @@ class Compiler(Evaluator):
             return lambda row: value(row) is not None
         function = functions.FUNCTIONS.get(name)
         if function is None:
-            near = nearest(node.name, functions.FUNCTIONS)
-            raise self.error(
-                node, f"unknown function '{node.name}'", BindError, f"did you mean {near[0]}()?" if near else None
-            )
+            raise self.error(node, f"unknown function '{node.name}'", BindError, did_you_mean(name))
         read = self.reference if name in functions.OF_TERMS else self.compile
         arguments = [read(argument) for argument in node.arguments]
-        call, context = function.call, self.context
-        return lambda row: call(context, node, *[argument(row) for argument in arguments])
+        context = self.context
+        return lambda row: function(context, node, *[argument(row) for argument in arguments])
 
     def _literal_facet(self, node: ast.FunctionCall, name: str) -> Evaluate:
         term, view = self.reference(node.arguments[0]), self.context.view

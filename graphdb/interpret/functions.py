@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from graphdb.common.errors import ExecutionError, MemoryLimitError
 from graphdb.common.values.terms import LITERAL_BASE
+from graphdb.functions.table import SIGNATURE_OF
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.sugar import FORMS
 from graphdb.interpret import conversions, times
 from graphdb.interpret.arithmetic import absolute, fits
-from graphdb.interpret.calls import Call, Function, checked, name_of, plain, strict, wrong
+from graphdb.interpret.calls import Call, Form, called, name_of, plain, wrong
 from graphdb.interpret.values import Edge, Path, Vertex, type_name
 from graphdb.sql.ranges import LONGEST
 
@@ -40,13 +41,13 @@ def _substring(context: Context, node: ast.Expression, text: str, start: int, le
     return text[start:] if length is None else text[start : start + length]
 
 
-def _edge_of_text(cut: Callable[[str, int], str]) -> Call:
+def _edge_of_text(cut: Callable[[str, int], str]) -> Form:
     def call(context: Context, node: ast.Expression, text: str, length: int) -> str:
         if length < 0:
             raise wrong(context, node, f"{name_of(node)} does not take a negative number", ExecutionError)
         return cut(text, length)
 
-    return checked(call, "string", "integer")
+    return Form(call)
 
 
 def _replace(context: Context, node: ast.Expression, text: str, old: str, new: str) -> str:
@@ -133,7 +134,7 @@ def _end(side: str) -> Call:
             raise wrong(context, node, f"{name_of(node)} needs an edge, found {type_name(value)}")
         return Vertex(getattr(value, side))
 
-    return strict(call)
+    return call
 
 
 def _predicate(context: Context, node: ast.Expression, value: Any) -> Any:
@@ -175,7 +176,7 @@ def _reverse(context: Context, node: ast.Expression, value: Any) -> Any:
     raise wrong(context, node, f"reverse needs a list or a string, found {type_name(value)}")
 
 
-def _float(call: Callable[[float], float]) -> Function:
+def _float(call: Callable[[float], float]) -> Form:
     def safe(value: Any) -> float:
         try:
             return call(float(value))
@@ -184,7 +185,7 @@ def _float(call: Callable[[float], float]) -> Function:
         except (OverflowError, ZeroDivisionError):
             return math.inf
 
-    return plain(safe, "number", result="float")
+    return plain(safe)
 
 
 def _sinh(value: float) -> float:
@@ -207,53 +208,51 @@ def _round(value: Any, digits: int = 0) -> float:
     return math.floor(float(value) * scale + 0.5) / scale if math.isfinite(value) else float(value)
 
 
-def _functions() -> Mapping[str, Function]:
-    found: dict[str, Function] = {
+def _forms() -> Mapping[str, Form | Call]:
+    found: dict[str, Form | Call] = {
         # elements
-        "labels": Function(strict(_labels), kinds=("vertex",), result="list"),
-        "type": Function(strict(_type), kinds=("edge",), result="string"),
-        "id": Function(strict(_id), kinds=("element",), result="integer"),
-        "elementid": Function(strict(lambda c, n, v: str(_id(c, n, v))), kinds=("element",), result="string"),
-        "predicate": Function(strict(_predicate), kinds=("edge",), result="vertex"),
-        "iri": Function(strict(_iri), kinds=("named",)),
-        "sameterm": Function(strict(_same_term), 2, 2, result="boolean"),
-        "properties": Function(strict(lambda c, n, v: properties(c, v, n)), kinds=("propertied",), result="map"),
-        "keys": Function(strict(lambda c, n, v: list(properties(c, v, n))), kinds=("propertied",), result="list"),
-        "startnode": Function(_end("start"), kinds=("edge",), result="vertex"),
-        "endnode": Function(_end("end"), kinds=("edge",), result="vertex"),
-        "nodes": plain(lambda p: list(p.vertices), "path", result="list"),
-        "relationships": plain(lambda p: list(p.edges), "path", result="list"),
-        "length": Function(strict(_length), kinds=("long",), result="integer"),
-        "size": Function(strict(_size), kinds=("sized",), result="integer"),
+        "labels": _labels,
+        "type": _type,
+        "id": _id,
+        "elementid": lambda c, n, v: str(_id(c, n, v)),
+        "predicate": _predicate,
+        "iri": _iri,
+        "sameterm": _same_term,
+        "properties": lambda c, n, v: properties(c, v, n),
+        "keys": lambda c, n, v: list(properties(c, v, n)),
+        "startnode": _end("start"),
+        "endnode": _end("end"),
+        "nodes": plain(lambda p: list(p.vertices)),
+        "relationships": plain(lambda p: list(p.edges)),
+        "length": _length,
+        "size": _size,
         # lists
-        "head": plain(lambda v: v[0] if v else None, "list"),
-        "last": plain(lambda v: v[-1] if v else None, "list"),
-        "tail": plain(lambda v: v[1:], "list", result="list"),
-        "range": Function(_range, 2, 3, result="list"),
-        "reverse": Function(strict(_reverse)),
-        "isempty": Function(strict(_is_empty), result="boolean"),
+        "head": plain(lambda v: v[0] if v else None),
+        "last": plain(lambda v: v[-1] if v else None),
+        "tail": plain(lambda v: v[1:]),
+        "range": _range,
+        "reverse": _reverse,
+        "isempty": _is_empty,
         # strings
-        "toupper": plain(str.upper, "string", result="string"),
-        "tolower": plain(str.lower, "string", result="string"),
-        "trim": plain(lambda t: t.strip(_BLANKS), "string", result="string"),
-        "btrim": plain(lambda t, c=_BLANKS: t.strip(c), "string", "string", least=1, result="string"),
-        "ltrim": plain(lambda t, c=_BLANKS: t.lstrip(c), "string", "string", least=1, result="string"),
-        "rtrim": plain(lambda t, c=_BLANKS: t.rstrip(c), "string", "string", least=1, result="string"),
-        "normalize": Function(checked(_normalize, "string", "string"), 1, 2, ("string", "string"), "string"),
-        "replace": Function(checked(_replace, "string", "string", "string"), 3, 3, ("string",), "string"),
-        "split": plain(_split, "string", "string", result="list"),
-        "substring": Function(
-            checked(_substring, "string", "integer", "integer"), 2, 3, ("string", "integer", "integer"), "string"
-        ),
-        "left": Function(_edge_of_text(lambda t, n: t[:n]), 2, 2, ("string", "integer"), "string"),
-        "right": Function(_edge_of_text(lambda t, n: t[-n:] if n else ""), 2, 2, ("string", "integer"), "string"),
-        "charlength": plain(len, "string", result="integer"),
+        "toupper": plain(str.upper),
+        "tolower": plain(str.lower),
+        "trim": plain(lambda t: t.strip(_BLANKS)),
+        "btrim": plain(lambda t, c=_BLANKS: t.strip(c)),
+        "ltrim": plain(lambda t, c=_BLANKS: t.lstrip(c)),
+        "rtrim": plain(lambda t, c=_BLANKS: t.rstrip(c)),
+        "normalize": Form(_normalize),
+        "replace": Form(_replace),
+        "split": plain(_split),
+        "substring": Form(_substring),
+        "left": _edge_of_text(lambda t, n: t[:n]),
+        "right": _edge_of_text(lambda t, n: t[-n:] if n else ""),
+        "charlength": plain(len),
         # numbers
-        "abs": Function(checked(lambda c, n, v: fits(c, absolute(v), n), "number"), kinds=("number",), result="number"),
-        "sign": plain(lambda v: (v > 0) - (v < 0), "number", result="integer"),
+        "abs": Form(lambda c, n, v: fits(c, absolute(v), n)),
+        "sign": plain(lambda v: (v > 0) - (v < 0)),
         "ceil": _float(_whole(math.ceil)),
         "floor": _float(_whole(math.floor)),
-        "round": plain(_round, "number", "integer", least=1, result="float"),
+        "round": plain(_round),
         "sqrt": _float(lambda v: math.sqrt(v) if v >= 0 else math.nan),
         "exp": _float(math.exp),
         "log": _float(_log(math.log)),
@@ -262,26 +261,25 @@ def _functions() -> Mapping[str, Function]:
         "sinh": _float(_sinh),
         "coth": _float(lambda v: 1 / math.tanh(v) if v else math.nan),
         "haversin": _float(lambda v: math.sin(v / 2) ** 2),
-        "atan2": plain(math.atan2, "number", "number", result="float"),
-        "isnan": plain(lambda v: isinstance(v, float) and math.isnan(v), "number", result="boolean"),
-        "e": Function(lambda c, n: math.e, 0, 0, result="float"),
-        "pi": Function(lambda c, n: math.pi, 0, 0, result="float"),
-        "randomuuid": Function(lambda c, n: str(uuid.uuid4()), 0, 0, result="string"),
-        "rand": Function(lambda c, n: random.random(), 0, 0, result="float"),
-        "timestamp": Function(lambda c, n: c.started // 10**6, 0, 0, result="integer"),
-        "coalesce": Function(lambda c, n, *values: next((v for v in values if v is not None), None), 1, 99),
-        "exists": Function(lambda c, n, value: value is not None, result="boolean"),
+        "atan2": plain(math.atan2),
+        "isnan": plain(lambda v: isinstance(v, float) and math.isnan(v)),
+        "e": lambda c, n: math.e,
+        "pi": lambda c, n: math.pi,
+        "randomuuid": lambda c, n: str(uuid.uuid4()),
+        "rand": lambda c, n: random.random(),
+        "timestamp": lambda c, n: c.started // 10**6,
+        "coalesce": lambda c, n, *values: next((v for v in values if v is not None), None),
+        "exists": lambda c, n, value: value is not None,
     }
     for name in ("sin", "cos", "tan", "asin", "acos", "atan", "cosh", "tanh", "degrees", "radians"):
         found[name] = _float(getattr(math, name))
-    others = {"upper": "toupper", "lower": "tolower", "rels": "relationships", "ceiling": "ceil", "ln": "log"}
-    others |= {"char_length": "charlength", "character_length": "charlength"}
-    return {
-        **found,
-        **conversions.FUNCTIONS,
-        **times.FUNCTIONS,
-        **{name: found[same] for name, same in others.items()},
-    }
+    return {**found, **conversions.FORMS, **times.FORMS}
 
 
-FUNCTIONS: Mapping[str, Function] = _functions()
+_FORMS = _forms()
+FUNCTIONS: Mapping[str, Call] = {
+    name: called(signature, _FORMS[signature.key])
+    for name, signature in SIGNATURE_OF.items()
+    if signature.key in _FORMS
+}
+"""How Python computes each function, by all its names in lower case."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphdb.execute.paths.found import Found
+from graphdb.execute.paths.path_rows import PathRows
 from graphdb.execute.paths.steps import Paths
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.automaton import Automaton, Step
@@ -71,7 +71,7 @@ class Shortest:
             if vertex == same:
                 yield Path((Vertex(start), Vertex(vertex), Vertex(start)), (edge, other))
 
-    def _read(self, block: Found, every: bool) -> Iterator[tuple[int, Path]]:
+    def _read(self, block: PathRows, every: bool) -> Iterator[tuple[int, Path]]:
         ends = self._context.snapshot.store.to_terms(block.targets).tolist()
         if every:
             yield from ((end, path) for row, end in enumerate(ends) for path in self._spelled(block, row))
@@ -80,7 +80,7 @@ class Shortest:
         for row, (end, length) in enumerate(zip(ends, block.lengths.tolist(), strict=True)):
             yield end, Path.later(length, make, row)
 
-    def _spelled(self, block: Found, row: int) -> Iterator[Path]:
+    def _spelled(self, block: PathRows, row: int) -> Iterator[Path]:
         """Yield the paths of a row, one for each choice among parallel edges."""
         begin, end = block.starts[row : row + 2].tolist()
         ids = self._context.snapshot.store.to_terms(block.walks[begin:end]).tolist()

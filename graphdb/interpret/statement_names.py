@@ -13,7 +13,7 @@ from graphdb.grammar.walk import walk
 from graphdb.interpret.values import Vertex
 from graphdb.pattern.names import ABSENT, Names
 from graphdb.relational.candidates import Snapshot
-from graphdb.storage.statistics.known import Held
+from graphdb.storage.statistics.known import KnownStatistics
 
 LabelTest = Callable[[frozenset[int]], bool]
 
@@ -55,7 +55,7 @@ class StatementNames:
         """The ids of IRIs that were looked up already."""
         return self._snapshot_of().ids
 
-    def held(self) -> Held:
+    def held(self) -> KnownStatistics:
         """Return what a change of the file need not ask it."""
         return self._snapshot_of().held
 

@@ -20,7 +20,7 @@ from graphdb.common.values.temporal import (
 )
 from graphdb.common.values.temporal_between import between
 from graphdb.grammar import syntax as ast
-from graphdb.interpret.calls import Call, Function, any_null, name_of, plain, strict, wrong
+from graphdb.interpret.calls import Call, Form, any_null, name_of, plain, wrong
 from graphdb.interpret.values import type_name
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _between(unit: str) -> Call:
         except build.Malformed as error:
             raise wrong(context, node, str(error), ExecutionError) from None
 
-    return strict(call)
+    return call
 
 
 _KINDS: dict[str, type[Temporal]] = {
@@ -90,22 +90,20 @@ _KINDS: dict[str, type[Temporal]] = {
 }
 
 
-def _functions() -> Mapping[str, Function]:
-    found = {
-        "datetime.fromepoch": plain(
-            lambda s, ns=0: at_instant(s * SECOND + ns, 0), "integer", "integer", least=1, result="temporal"
-        ),
-        "datetime.fromepochmillis": plain(lambda ms: at_instant(ms * 10**6, 0), "integer", result="temporal"),
+def _forms() -> Mapping[str, Form | Call]:
+    found: dict[str, Form | Call] = {
+        "datetime.fromepoch": plain(lambda s, ns=0: at_instant(s * SECOND + ns, 0)),
+        "datetime.fromepochmillis": plain(lambda ms: at_instant(ms * 10**6, 0)),
     }
     for name, kind in _KINDS.items():
-        found[name] = Function(_temporal(kind), 0 if kind is not Duration else 1, 1, result="temporal")
+        found[name] = _temporal(kind)
         if kind is not Duration:
-            found[f"{name}.truncate"] = Function(_truncate(kind), 2, 3, result="temporal")
+            found[f"{name}.truncate"] = _truncate(kind)
             for clock in ("transaction", "statement", "realtime"):
-                found[f"{name}.{clock}"] = Function(_temporal(kind), 0, 1, result="temporal")
+                found[f"{name}.{clock}"] = _temporal(kind)
     for unit in ("between", "inmonths", "indays", "inseconds"):
-        found[f"duration.{unit}"] = Function(_between(unit), 2, 2, result="temporal")
+        found[f"duration.{unit}"] = _between(unit)
     return found
 
 
-FUNCTIONS: Mapping[str, Function] = _functions()
+FORMS: Mapping[str, Form | Call] = _forms()

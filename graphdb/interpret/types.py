@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from graphdb.common.errors import BindError, GraphDBError, ParseError, TypeMismatchError, nearest
+from graphdb.common.errors import BindError, GraphDBError, ParseError, TypeMismatchError
 from graphdb.common.stopping import check_stop
 from graphdb.common.values.temporal import Temporal
+from graphdb.functions.signature import Kind, Signature
+from graphdb.functions.table import SIGNATURE_OF, did_you_mean
 from graphdb.grammar import syntax as ast
-from graphdb.interpret.calls import Function
-from graphdb.interpret.functions import FACETS, FUNCTIONS
+from graphdb.interpret.functions import FACETS
 from graphdb.interpret.values import is_number
 from graphdb.sql.aggregates import AGGREGATES
 
@@ -39,8 +40,14 @@ TEMPORAL = Static("temporal")
 _NUMBERS = ("integer", "float", "number")
 _OPEN = ("any", "null")
 
-_TAKES: dict[str, tuple[str, ...]] = {
+_TAKES: dict[Kind, tuple[str, ...]] = {
     "vertex": ("vertex",),
+    "term": ("vertex",),
+    "literal": (),
+    "map": ("map",),
+    "boolean": ("boolean",),
+    "float": _NUMBERS,
+    "temporal": ("temporal",),
     "edge": ("edge",),
     "path": ("path",),
     "element": ("vertex", "edge"),
@@ -342,25 +349,23 @@ class StaticTypes:
     def _functioncall(self, node: ast.FunctionCall, scope: Scope) -> Static:
         name = node.name.lower()
         if name in AGGREGATES:
-            self._count_arguments(node, *((2, 2) if name.startswith("percentile") else (1, 1)))
+            self._count_arguments(node, SIGNATURE_OF[name])
             types = [self.of(argument, scope) for argument in node.arguments]
             if name == "collect":
                 return list_of(types[0])
             return INTEGER if name == "count" else types[0] if name in ("min", "max") else ANY
-        function = FUNCTIONS.get(name) or (Function(lambda: None, result="string") if name in FACETS else None)
-        if function is None:
-            near = nearest(node.name, [*FUNCTIONS, *AGGREGATES, *FACETS])
-            hint = f"did you mean {near[0]}()?" if near else None
-            raise self._checker.error(BindError, f"unknown function '{node.name}'", node, hint)
+        signature = SIGNATURE_OF.get(name)
+        if signature is None:
+            raise self._checker.error(BindError, f"unknown function '{node.name}'", node, did_you_mean(name))
         if node.quantifier is not None:
             raise self._checker.error(BindError, f"{node.name} takes no {node.quantifier}", node)
-        self._count_arguments(node, function.least, function.most)
+        self._count_arguments(node, signature)
         types = [self.of(argument, scope) for argument in node.arguments]
         if name in FACETS and types[0].base not in _OPEN and not isinstance(node.arguments[0], ast.Property):
             message = f"{node.name} needs a property or a vertex that is a literal, found {types[0]}"
             raise self._mismatch(message, node.arguments[0])
-        for kind, type, argument in zip(function.kinds, types, node.arguments, strict=False):
-            admitted = _TAKES[kind]
+        for place, (type, argument) in enumerate(zip(types, node.arguments, strict=True)):
+            admitted = () if signature.late else _TAKES[signature.kind(place)]
             if admitted and type.base not in (*admitted, *_OPEN):
                 if isinstance(argument, ast.PatternPredicate):
                     raise self._checker.no_value(argument)
@@ -373,14 +378,12 @@ class StaticTypes:
             return list_of(VERTEX if name == "nodes" else EDGE)
         if name == "range":
             return list_of(INTEGER)
-        return Static(function.result)
+        return Static(signature.result)
 
-    def _count_arguments(self, node: ast.FunctionCall, least: int, most: int) -> None:
-        found = len(node.arguments)
-        if not least <= found <= most:
-            wanted = str(least) if least == most else f"{least} to {most}" if most < 99 else f"at least {least}"
-            message = f"{node.name} takes {wanted} argument{'' if wanted == '1' else 's'}, found {found}"
-            raise self._checker.error(BindError, message, node)
+    def _count_arguments(self, node: ast.FunctionCall, signature: Signature) -> None:
+        wrong = signature.wrong_number(node.name, len(node.arguments))
+        if wrong is not None:
+            raise self._checker.error(BindError, wrong, node)
 
     # --- patterns
 

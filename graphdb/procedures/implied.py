@@ -12,7 +12,7 @@ from graphdb.grammar.walk import mapped
 from graphdb.procedures.registry import Procedures
 
 
-def spelled_out(
+def expand_call(
     query: ast.Composite, procedures: Procedures, text: str, arguments: Mapping[str, object]
 ) -> ast.Composite:
     """Return a query whose call, where it is all there is, names its arguments and what it yields.

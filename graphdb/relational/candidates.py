@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.errors import NotSupportedError
-from graphdb.common.lru_cache import Kept
+from graphdb.common.lru_cache import LRUCache
 from graphdb.common.stopping import checked
 from graphdb.common.values.elements import Node
 from graphdb.common.values.terms import RDF_TYPE, Kind
@@ -41,7 +41,7 @@ from graphdb.storage.catalog import PREFIXES, Catalog, EdgeLabel, VertexLabel
 from graphdb.storage.dictionary.terms import names_ahead, term_counts
 from graphdb.storage.graph.changes import Changes, Sizes
 from graphdb.storage.graph.data_graph import DataGraph
-from graphdb.storage.statistics.known import Held
+from graphdb.storage.statistics.known import KnownStatistics
 from graphdb.storage.triples import TripleStore
 
 if TYPE_CHECKING:
@@ -91,15 +91,15 @@ class Snapshot:
     """Who computes what SQL cannot express, for the statement under way."""
     ids: dict[str, int | None] = field(default_factory=dict)
     """IRIs that were looked up, with their ids; None for those that the database lacks."""
-    proved: Kept[bool] = field(default_factory=lambda: Kept(1 << 20))
+    proved: LRUCache[bool] = field(default_factory=lambda: LRUCache(1 << 20))
     """Programs whose SQL DuckDB has bound: by that SQL, and by the types of what it is given."""
 
     @property
-    def held(self) -> Held:
+    def held(self) -> KnownStatistics:
         """What writing need not ask the file."""
         names, sizes = self.names, self.graph.sizes
         labels = names.edge_labels.values()
-        return Held(
+        return KnownStatistics(
             (sizes.resources, sizes.literals),
             self.ahead,
             self.store.type_label,

@@ -22,7 +22,7 @@ from graphdb.storage.arrays.arrow import numbers
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from graphdb.execute.paths.found import Found
+    from graphdb.execute.paths.path_rows import PathRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class Searched:
         """The SQL that reads what the rows say."""
         return [] if self.start is None else [self.start]
 
-    def table(self, found: Found | None) -> pa.Table:
+    def table(self, found: PathRows | None) -> pa.Table:
         """Return what was found as a table; None for nothing."""
         import pyarrow as pa
 

@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from graphdb.common.errors import NotSupportedError
-from graphdb.common.values.types import BOOLEAN, INTEGER, RANDOM, Base, list_of, sql_type
+from graphdb.common.values.types import BOOLEAN, INTEGER, Base, list_of, sql_type
+from graphdb.functions.table import VOLATILE
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.syntax import Span
 from graphdb.grammar.walk import walk
@@ -125,7 +126,7 @@ class Subqueries(Joins):
 
     def _called(self, relation: Relation, clause: ast.CallClause, live: Collection[str]) -> Relation:
         """Join rows with those that a query makes of each, or of all that differ in what it takes from them."""
-        if any(isinstance(part, ast.FunctionCall) and part.name.lower() in RANDOM for part in walk(clause.query)):
+        if any(isinstance(part, ast.FunctionCall) and part.name.lower() in VOLATILE for part in walk(clause.query)):
             raise NotSupportedError("a random value of each row's own is not supported in SQL here")
         free = free_variables(clause.query)
         known = relation.names if clause.imported is None else [variable.name for variable in clause.imported]

@@ -19,7 +19,7 @@ from graphdb.common.values.literals import python_value_of
 from graphdb.common.values.temporal import Duration
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.common.values.types import CODE_BITS, LABEL_OF, Base, Type, tidied
-from graphdb.results.path_materialization import Spelled, Walks, distinct, relationships
+from graphdb.results.path_materialization import MaterializedPaths, Walks, distinct, relationships
 from graphdb.storage.arrays.arrow import numbers
 from graphdb.storage.arrays.arrow import values as plain
 from graphdb.storage.arrays.python_values import filled, lists_of, pylist
@@ -289,7 +289,7 @@ def _paths(known: Known, terms: _Terms, paths: Walks) -> list[Any]:
     labels, ordinals = kinds & LABEL_OF, kinds >> (CODE_BITS - 1)
     backwards = paths.codes & 1 == 1
     at = terms.at(paths.vertices)
-    spelled = Spelled(paths.starts, terms, at, known.written(labels.tolist()), which, backwards)
+    spelled = MaterializedPaths(paths.starts, terms, at, known.written(labels.tolist()), which, backwards)
     if known.described(labels.tolist()):
         kind, *ends = spelled.edges
         spelled.facts = known.facts([labels[kind], *map(terms.ids.__getitem__, ends), ordinals[kind]])

@@ -77,7 +77,7 @@ class Terms(Protocol):
         """The terms as ends of edges, vertices as IRIs."""
 
 
-class Spelled:
+class MaterializedPaths:
     """A column of paths: lists of vertices, and of codes of the edges between them.
 
     Parameters
@@ -120,7 +120,7 @@ class Spelled:
         self._waiting = list(map(ref, made))
         return made
 
-    def spell(self) -> None:
+    def materialize(self) -> None:
         """Give the paths that are still there their vertices and edges, all of them at once."""
         with without_collection():
             paths = [path() for path in self._waiting]

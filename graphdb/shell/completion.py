@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
 from prompt_toolkit.document import Document
 
-from graphdb.shell.highlighting import FUNCTIONS, KEYWORDS
+from graphdb.functions.table import NAMES
+from graphdb.shell.highlighting import KEYWORDS
 from graphdb.shell.overview import short_names
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class PatternCompleter(Completer):
             yield "table", names.tables
         elif word:
             yield "keyword", [keyword.lower() if word.islower() else keyword for keyword in KEYWORDS]
-            yield "function", FUNCTIONS
+            yield "function", NAMES
             yield "table", names.tables
 
     def _dot_command(self, before: str, complete_event: CompleteEvent) -> Iterator[Completion]:

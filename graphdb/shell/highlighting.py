@@ -8,6 +8,8 @@ from typing import ClassVar
 from pygments.lexer import RegexLexer, words
 from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation, String, Text, Whitespace
 
+from graphdb.functions.table import NAMES
+
 KEYWORDS = tuple(
     """ALL AND ANY AS ASC BY CASE CONTAINS COUNT CREATE DELETE DESC DESCRIBE DIFFERENT DISTINCT DROP EDGES ELEMENTS
     ELSE END ENDS EXISTS EXPLAIN FALSE FROM FORMAT GROUP HAVING IN INDUCED INSERT INTO IS JOIN LEFT LIMIT LOAD
@@ -15,9 +17,6 @@ KEYWORDS = tuple(
     SHORTEST SKIP STARTS TABLE TEMP THEN TRUE UNION UNWIND UPDATE USING VALUES VIEW WHEN WHERE WITH XOR""".split()
 )
 """Words of the language, and of SQL beside it."""
-
-FUNCTIONS = tuple("avg ceil coalesce collect count floor id labels lower max min round size sum type upper".split())
-"""Functions that are often called."""
 
 
 class PatternLexer(RegexLexer):  # type: ignore[misc]
@@ -40,7 +39,7 @@ class PatternLexer(RegexLexer):  # type: ignore[misc]
             (r"(?<=:)[^\W\d]\w*", Name.Class),
             (r"(?<=\.)[^\W\d]\w*", Name.Attribute),
             (words(KEYWORDS, prefix=r"\b", suffix=r"\b"), Keyword),
-            (words(FUNCTIONS, prefix=r"\b", suffix=r"\b(?=\s*\()"), Name.Function),
+            (words(NAMES, prefix=r"\b", suffix=r"\b(?=\s*\()"), Name.Function),
             (r"\d+(?:\.\d+)?(?:e[+-]?\d+)?", Number),
             (r"[^\W\d]\w*", Name),
             (r"->|<-|=~|<>|<=|>=|[-+*/%^=<>|&!]", Operator),

@@ -15,7 +15,7 @@ from graphdb.common.values.temporal_build import Malformed, build_duration, pars
 from graphdb.common.values.types import DATE, DATETIME, DURATION, INTEGER, STRING, Base, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.sql.compiler import Compiler
-from graphdb.sql.signatures import Functions
+from graphdb.sql.signatures import Forms
 from graphdb.sql.udf import compute
 from graphdb.sql.value import SqlValue
 
@@ -193,9 +193,9 @@ def _refused(node: ast.Expression) -> NotSupportedError:
     return NotSupportedError("such a duration is not supported in SQL", position=node.span.start)
 
 
-FUNCTIONS: Functions = {
-    "duration": (_duration, 1, 1),
-    **{f"duration.{unit}": (_between(unit), 2, 2) for unit in ("between", "inmonths", "indays", "inseconds")},
+FORMS: Forms = {
+    "duration": _duration,
+    **{f"duration.{unit}": _between(unit) for unit in ("between", "inmonths", "indays", "inseconds")},
 }
 
 

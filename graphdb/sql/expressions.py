@@ -12,12 +12,12 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from graphdb.common.errors import BindError, NotSupportedError, nearest
-from graphdb.common.values.types import BOOLEAN, NULL, RANDOM, Base, Type
+from graphdb.common.values.types import BOOLEAN, NULL, Base, Type
+from graphdb.functions.table import SIGNATURE_OF, VOLATILE, did_you_mean
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.sql import aggregates, comparisons, durations, functions, lists, maps, numbers, temporal, text
 from graphdb.sql.compiler import Compiler
-from graphdb.sql.signatures import check_arguments
 from graphdb.sql.udf import compute
 from graphdb.sql.value import SqlValue, as_list
 
@@ -185,21 +185,25 @@ class ExpressionCompiler(Compiler):
 
     def _functioncall(self, node: ast.FunctionCall) -> SqlValue:
         name = node.name.lower()
-        aggregate = aggregates.AGGREGATES.get(name)
-        if aggregate is not None:
+        signature = SIGNATURE_OF.get(name)
+        if signature is None:
+            message = f"unknown function '{node.name}'"
+            raise BindError(message, text=self.text, position=node.span.start, hint=did_you_mean(name))
+        if signature.aggregate:
             self._aggregate_allowed(node.name, node)
-            number = 2 if name.startswith("percentile") else 1
-            check_arguments(self, node, number, number)
-            if any(isinstance(part, ast.FunctionCall) and part.name.lower() in RANDOM for part in walk(node)):
-                raise NotSupportedError("what is aggregated cannot be random", text=self.text, position=node.span.start)
-            return aggregate(self.within(replace(self.scope, aggregates=False)), node)
-        if node.quantifier is not None:
+        elif node.quantifier is not None:
             raise BindError(f"{node.name} takes no {node.quantifier}", text=self.text, position=node.span.start)
-        function = functions.FUNCTIONS.get(name)
-        if function is None:
-            raise functions.unknown(self.text, node)
-        check_arguments(self, node, function.least, function.most)
-        return function.compile(self, node)
+        if (wrong := signature.wrong_number(node.name, len(node.arguments))) is not None:
+            raise BindError(wrong, text=self.text, position=node.span.start)
+        if signature.aggregate:
+            if any(isinstance(part, ast.FunctionCall) and part.name.lower() in VOLATILE for part in walk(node)):
+                raise NotSupportedError("what is aggregated cannot be random", text=self.text, position=node.span.start)
+            return aggregates.AGGREGATES[name](self.within(replace(self.scope, aggregates=False)), node)
+        form = functions.FORMS.get(signature.key)
+        if form is None:
+            message = f"SQL does not compute {node.name}"
+            raise NotSupportedError(message, text=self.text, position=node.span.start)
+        return form(self, node)
 
     def _aggregate_allowed(self, name: str, node: ast.Expression) -> None:
         if not self.scope.aggregates:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from graphdb.common.errors import BindError, NotSupportedError, TypeMismatchError, nearest, with_place
+from graphdb.common.errors import NotSupportedError, TypeMismatchError, with_place
 from graphdb.common.values.types import (
     BOOLEAN,
     CODE_BITS,
@@ -31,22 +31,10 @@ from graphdb.common.values.types import (
 from graphdb.grammar import syntax as ast
 from graphdb.sql import durations, lists, maps, numbers, ranges, temporal
 from graphdb.sql import text as strings
-from graphdb.sql.aggregates import AGGREGATES
 from graphdb.sql.comparisons import same_term
 from graphdb.sql.compiler import Compiler
-from graphdb.sql.signatures import Compile, Function
+from graphdb.sql.signatures import Compile, Forms
 from graphdb.sql.value import SqlValue, as_union
-
-
-def unknown(text: str, node: ast.FunctionCall) -> BindError | NotSupportedError:
-    """Return the error for a function that is not there."""
-    name = node.name.lower()
-    if name in _COMPUTED or name.partition(".")[0] in temporal.CLOCKS:
-        return NotSupportedError(f"the function {node.name} is not supported yet", text=text, position=node.span.start)
-    near = nearest(name, [*FUNCTIONS, *AGGREGATES])
-    hint = f"did you mean {near[0]}()?" if near else None
-    return BindError(f"unknown function '{node.name}'", text=text, position=node.span.start, hint=hint)
-
 
 # --- values ----------------------------------------------------------------------------------------------------
 
@@ -260,39 +248,36 @@ def _same_term(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     return SqlValue(same_term(*terms), BOOLEAN)
 
 
-FUNCTIONS: dict[str, Function] = {
-    "reverse": Function(_reverse),
-    "size": Function(_size),
-    "length": Function(_size),
-    "tointeger": Function(_to(INTEGER)),
-    "tofloat": Function(_to(FLOAT)),
-    "toboolean": Function(_to(BOOLEAN)),
-    "tostring": Function(_to_string),
-    "coalesce": Function(_coalesce, 1, 99),
-    "exists": Function(_exists),
-    "isempty": Function(_is_empty),
-    "randomuuid": Function(lambda c, node: SqlValue("CAST(uuid() AS VARCHAR)", STRING), 0, 0),
-    "id": Function(_id),
-    "elementid": Function(_id),
-    "iri": Function(_iri),
-    "labels": Function(_labels),
-    "type": Function(_type),
-    "predicate": Function(_predicate),
-    "startnode": Function(_end("start")),
-    "endnode": Function(_end("end")),
-    "nodes": Function(_nodes),
-    "relationships": Function(_relationships),
-    "rels": Function(_relationships),
-    "lang": Function(_facet("language")),
-    "sameterm": Function(_same_term, 2, 2),
-    "datatype": Function(_facet("datatype")),
+FORMS: Forms = {
+    "reverse": _reverse,
+    "size": _size,
+    "length": _size,
+    "tointeger": _to(INTEGER),
+    "tofloat": _to(FLOAT),
+    "toboolean": _to(BOOLEAN),
+    "tostring": _to_string,
+    "coalesce": _coalesce,
+    "exists": _exists,
+    "isempty": _is_empty,
+    "randomuuid": lambda c, node: SqlValue("CAST(uuid() AS VARCHAR)", STRING),
+    "id": _id,
+    "elementid": _id,
+    "iri": _iri,
+    "labels": _labels,
+    "type": _type,
+    "predicate": _predicate,
+    "startnode": _end("start"),
+    "endnode": _end("end"),
+    "nodes": _nodes,
+    "relationships": _relationships,
+    "lang": _facet("language"),
+    "sameterm": _same_term,
+    "datatype": _facet("datatype"),
+    **strings.FORMS,
+    **numbers.FORMS,
+    **lists.FORMS,
+    **maps.FORMS,
+    **temporal.FORMS,
+    **durations.FORMS,
 }
-
-for _room in (strings, numbers, lists, maps, temporal, durations):
-    FUNCTIONS |= {name: Function(*known) for name, known in _room.FUNCTIONS.items()}
-
-_COMPUTED = frozenset(
-    "timestamp shortestpath allshortestpaths tointegerornull tofloatornull tobooleanornull tostringornull "
-    "tointegerlist tofloatlist tobooleanlist tostringlist".split()
-)
-"""Functions that Python computes, and those of the clocks."""
+"""How functions compile, by their signatures' keys; what has no form here is computed by Python."""

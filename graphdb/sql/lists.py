@@ -1,6 +1,6 @@
 """Lists and CASE in SQL: values that are made of other values, and chosen between them.
 
-:data:`COMPILED` holds how each kind of expression compiles, :data:`FUNCTIONS` the functions of lists.  What happens to
+:data:`COMPILED` holds how each kind of expression compiles, :data:`FORMS` the functions of lists.  What happens to
 each item is a lambda of DuckDB's, in which nothing can be looked up; where items are vertices or edges, it is a
 subquery over them as rows (:mod:`graphdb.sql.list_items`).
 """
@@ -34,7 +34,7 @@ from graphdb.sql.comparisons import compare
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.constants import list_sql
 from graphdb.sql.list_items import ItemRows, listed, quantified
-from graphdb.sql.signatures import Functions
+from graphdb.sql.signatures import Forms
 from graphdb.sql.udf import compute
 from graphdb.sql.value import SqlValue, as_list, side_by_side, some, unified
 
@@ -411,10 +411,10 @@ def _is_empty(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     return SqlValue(f"(len({_list(c, node.arguments[0]).sql}) = 0)", BOOLEAN)
 
 
-FUNCTIONS: Functions = {
-    "head": (_item("({})[1]"), 1, 1),
-    "last": (_item("({})[-1]"), 1, 1),
-    "tail": (_tail, 1, 1),
-    "range": (ranges.series, 2, 3),
-    "isempty": (_is_empty, 1, 1),
+FORMS: Forms = {
+    "head": _item("({})[1]"),
+    "last": _item("({})[-1]"),
+    "tail": _tail,
+    "range": ranges.series,
+    "isempty": _is_empty,
 }

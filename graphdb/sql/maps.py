@@ -15,7 +15,7 @@ from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.types import NULL, STRING, Base, Type, list_of, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.sql.compiler import Compiler
-from graphdb.sql.signatures import Functions
+from graphdb.sql.signatures import Forms
 from graphdb.sql.value import SqlValue
 
 
@@ -112,7 +112,7 @@ def _keys(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     return SqlValue(f"CASE WHEN {value.sql} IS NOT NULL THEN {names.sql} END", list_of(STRING))
 
 
-FUNCTIONS: Functions = {
-    "properties": (_map, 1, 1),
-    "keys": (_keys, 1, 1),
+FORMS: Forms = {
+    "properties": _map,
+    "keys": _keys,
 }

@@ -11,7 +11,7 @@ from graphdb.common.values.types import BOOLEAN, FLOAT, INTEGER, NUMERIC, STRING
 from graphdb.grammar import syntax as ast
 from graphdb.sql import text
 from graphdb.sql.compiler import Compiler
-from graphdb.sql.signatures import Compile, Functions
+from graphdb.sql.signatures import Compile, Forms
 from graphdb.sql.value import SqlValue, as_union, member, number
 
 
@@ -147,35 +147,33 @@ def _atan2(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     return SqlValue(f"atan2(CAST({y} AS DOUBLE), CAST({x} AS DOUBLE))", FLOAT)
 
 
-FUNCTIONS: Functions = {
-    "abs": (_same("abs({0})"), 1, 1),
-    "sign": (_sign, 1, 1),
-    "ceil": (_float("ceil({0})"), 1, 1),
-    "ceiling": (_float("ceil({0})"), 1, 1),
-    "floor": (_float("floor({0})"), 1, 1),
-    "round": (_round, 1, 2),
-    "sqrt": (_float("CASE WHEN {0} < 0 THEN CAST('nan' AS DOUBLE) ELSE sqrt({0}) END"), 1, 1),
-    "exp": (_float("exp({0})"), 1, 1),
-    "log": (_logarithm("ln"), 1, 1),
-    "ln": (_logarithm("ln"), 1, 1),
-    "log10": (_logarithm("log10"), 1, 1),
-    "cot": (_float("(1 / tan({0}))"), 1, 1),
-    "sin": (_float("sin({0})"), 1, 1),
-    "cos": (_float("cos({0})"), 1, 1),
-    "tan": (_float("tan({0})"), 1, 1),
-    "cosh": (_float("cosh({0})"), 1, 1),
-    "sinh": (_float("sinh({0})"), 1, 1),
-    "tanh": (_float("tanh({0})"), 1, 1),
-    "coth": (_float("CASE WHEN {0} = 0 THEN CAST('nan' AS DOUBLE) ELSE 1 / tanh({0}) END"), 1, 1),
-    "asin": (_float("CASE WHEN abs({0}) > 1 THEN CAST('nan' AS DOUBLE) ELSE asin({0}) END"), 1, 1),
-    "acos": (_float("CASE WHEN abs({0}) > 1 THEN CAST('nan' AS DOUBLE) ELSE acos({0}) END"), 1, 1),
-    "atan": (_float("atan({0})"), 1, 1),
-    "degrees": (_float("degrees({0})"), 1, 1),
-    "radians": (_float("radians({0})"), 1, 1),
-    "haversin": (_float("power(sin({0} / 2), 2)"), 1, 1),
-    "isnan": (_is_nan, 1, 1),
-    "atan2": (_atan2, 2, 2),
-    "rand": (lambda c, node: SqlValue("random()", FLOAT), 0, 0),
-    "pi": (lambda c, node: SqlValue("pi()", FLOAT), 0, 0),
-    "e": (lambda c, node: SqlValue("exp(1.0)", FLOAT), 0, 0),
+FORMS: Forms = {
+    "abs": _same("abs({0})"),
+    "sign": _sign,
+    "ceil": _float("ceil({0})"),
+    "floor": _float("floor({0})"),
+    "round": _round,
+    "sqrt": _float("CASE WHEN {0} < 0 THEN CAST('nan' AS DOUBLE) ELSE sqrt({0}) END"),
+    "exp": _float("exp({0})"),
+    "log": _logarithm("ln"),
+    "log10": _logarithm("log10"),
+    "cot": _float("(1 / tan({0}))"),
+    "sin": _float("sin({0})"),
+    "cos": _float("cos({0})"),
+    "tan": _float("tan({0})"),
+    "cosh": _float("cosh({0})"),
+    "sinh": _float("sinh({0})"),
+    "tanh": _float("tanh({0})"),
+    "coth": _float("CASE WHEN {0} = 0 THEN CAST('nan' AS DOUBLE) ELSE 1 / tanh({0}) END"),
+    "asin": _float("CASE WHEN abs({0}) > 1 THEN CAST('nan' AS DOUBLE) ELSE asin({0}) END"),
+    "acos": _float("CASE WHEN abs({0}) > 1 THEN CAST('nan' AS DOUBLE) ELSE acos({0}) END"),
+    "atan": _float("atan({0})"),
+    "degrees": _float("degrees({0})"),
+    "radians": _float("radians({0})"),
+    "haversin": _float("power(sin({0} / 2), 2)"),
+    "isnan": _is_nan,
+    "atan2": _atan2,
+    "rand": lambda c, node: SqlValue("random()", FLOAT),
+    "pi": lambda c, node: SqlValue("pi()", FLOAT),
+    "e": lambda c, node: SqlValue("exp(1.0)", FLOAT),
 }

@@ -13,7 +13,7 @@ from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.types import DATE, DATETIME, INTEGER, TIME, VALUE, ZONED, Base, Type, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.sql.compiler import Compiler
-from graphdb.sql.signatures import Functions
+from graphdb.sql.signatures import Forms
 from graphdb.sql.value import SqlValue
 
 CLOCKS = frozenset("date time localtime datetime localdatetime duration".split())
@@ -145,8 +145,8 @@ def moments(c: Compiler, nodes: Sequence[ast.Expression]) -> list[SqlValue]:
     return compiled
 
 
-FUNCTIONS: Functions = {
-    "date": (_make(DATE), 0, 1),
-    "localtime": (_make(TIME), 0, 1),
-    "localdatetime": (_make(DATETIME), 0, 1),
+FORMS: Forms = {
+    "date": _make(DATE),
+    "localtime": _make(TIME),
+    "localdatetime": _make(DATETIME),
 }

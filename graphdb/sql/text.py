@@ -12,7 +12,7 @@ from graphdb.common.values.types import BOOLEAN, INTEGER, MEMBERS, STRING, VALUE
 from graphdb.grammar import syntax as ast
 from graphdb.sql import durations
 from graphdb.sql.compiler import Compiler
-from graphdb.sql.signatures import Compile, Functions
+from graphdb.sql.signatures import Compile, Forms
 from graphdb.sql.value import SqlValue, member
 
 _TIME = r"regexp_replace(CAST({0} AS VARCHAR), '^(\d+:\d+):00$', '\1')"
@@ -149,7 +149,8 @@ def string(template: str, result: Type = STRING, arguments: tuple[Type, ...] = (
     """Return a function over strings (and numbers) that fills ``template`` with its arguments' SQL."""
 
     def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
-        parts = []
+        parts: list[str] = []
+        negative: list[str] = []  # what is raised, where all arguments are there
         for wanted, argument in zip(arguments, node.arguments, strict=False):
             value = c.value_of(c.one(argument))
             if value.type.base is Base.VALUE and wanted is STRING:
@@ -162,9 +163,13 @@ def string(template: str, result: Type = STRING, arguments: tuple[Type, ...] = (
                 told = c.rows.parameters.add(
                     with_place(f"{node.name} does not take a negative number", argument.span.start)
                 )
-                sql = f"CASE WHEN {sql} < 0 THEN error({told}) ELSE {sql} END"
+                negative.append(f"WHEN {sql} < 0 THEN error({told})")
             parts.append(sql)
-        return SqlValue(template.format(*parts), result)
+        found = template.format(*parts)
+        if negative:
+            absent = " OR ".join(f"({sql}) IS NULL" for sql in parts)
+            found = f"CASE WHEN {absent} THEN NULL {' '.join(negative)} ELSE {found} END"
+        return SqlValue(found, result)
 
     return compile
 
@@ -197,27 +202,20 @@ def _normalize(c: Compiler, node: ast.FunctionCall) -> SqlValue:
 _UPPER = "upper(replace({0}, 'ß', 'SS'))"
 """DuckDB has one letter for each; of two that become one only this is frequent."""
 
-FUNCTIONS: Functions = {
-    "toupper": (string(_UPPER), 1, 1),
-    "upper": (string(_UPPER), 1, 1),
-    "tolower": (string("lower({0})"), 1, 1),
-    "lower": (string("lower({0})"), 1, 1),
-    "trim": (string(f"trim({{0}}, {_BLANKS})"), 1, 1),
-    "btrim": (_trim("trim"), 1, 2),
-    "ltrim": (_trim("ltrim"), 1, 2),
-    "rtrim": (_trim("rtrim"), 1, 2),
-    "normalize": (_normalize, 1, 2),
-    "replace": (string("replace({0}, {1}, {2})", STRING, (STRING, STRING, STRING)), 3, 3),
-    "split": (
-        # DuckDB splits by null into one part
-        string("CASE WHEN {1} IS NOT NULL THEN string_split({0}, {1}) END", list_of(STRING), (STRING, STRING)),
-        2,
-        2,
-    ),
-    "left": (string("left({0}, {1})", STRING, (STRING, INTEGER)), 2, 2),
-    "right": (string("right({0}, {1})", STRING, (STRING, INTEGER)), 2, 2),
-    "substring": (_substring, 2, 3),
-    "charlength": (string("length({0})", INTEGER), 1, 1),
-    "char_length": (string("length({0})", INTEGER), 1, 1),
-    "character_length": (string("length({0})", INTEGER), 1, 1),
+FORMS: Forms = {
+    "toupper": string(_UPPER),
+    "tolower": string("lower({0})"),
+    "trim": string(f"trim({{0}}, {_BLANKS})"),
+    "btrim": _trim("trim"),
+    "ltrim": _trim("ltrim"),
+    "rtrim": _trim("rtrim"),
+    "normalize": _normalize,
+    "replace": string("replace({0}, {1}, {2})", STRING, (STRING, STRING, STRING)),
+    "split":
+    # DuckDB splits by null into one part
+    string("CASE WHEN {1} IS NOT NULL THEN string_split({0}, {1}) END", list_of(STRING), (STRING, STRING)),
+    "left": string("left({0}, {1})", STRING, (STRING, INTEGER)),
+    "right": string("right({0}, {1})", STRING, (STRING, INTEGER)),
+    "substring": _substring,
+    "charlength": string("length({0})", INTEGER),
 }

@@ -20,7 +20,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from graphdb.common.errors import NotSupportedError
-from graphdb.common.values.types import ANY, AS_WRITTEN, BOOLEAN, EDGE, NODE, RANDOM, Base, Type
+from graphdb.common.values.types import ANY, AS_WRITTEN, BOOLEAN, EDGE, NODE, Base, Type
+from graphdb.functions.table import VOLATILE
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import is_node, mapped
 from graphdb.pattern.free import SUBQUERIES
@@ -94,7 +95,7 @@ class _Inputs:
                 variable = node.arguments[0].base if isinstance(node.arguments[0], ast.Property) else node.arguments[0]
                 if isinstance(variable, ast.Variable) and self._element(variable, local, every=True) is not None:
                     return self._input(c.native(node), node)
-            case ast.FunctionCall() if node.name.lower() in RANDOM:
+            case ast.FunctionCall() if node.name.lower() in VOLATILE:
                 raise _refused(c, node)
             case ast.CountStar():
                 return self._input(c.native(node), node)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from graphdb.common.errors import NotSupportedError
-from graphdb.common.values.types import RANDOM
+from graphdb.functions.table import VOLATILE
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import is_larger, walk
 from graphdb.interpret.functions import FACETS
@@ -83,7 +83,7 @@ def _with_values(node: ast.Expression, known: Mapping[ast.Property, ast.Expressi
     values = tuple(read.values())
     faceted = [part.arguments for part in pieces if isinstance(part, ast.FunctionCall) and part.name.lower() in FACETS]
     shown = any(isinstance(part, ast.Property) and part in read for arguments in faceted for part in arguments)
-    random = any(isinstance(part, ast.FunctionCall) and part.name.lower() in RANDOM for part in walk(values))
+    random = any(isinstance(part, ast.FunctionCall) and part.name.lower() in VOLATILE for part in walk(values))
     local = {name.name for part in pieces if isinstance(part, LOCAL) for name in _brought_in(part)}
     if shown or random or local & free_variables((*read, *values)):
         raise refused("reading what an earlier item has set is not for SQL", text, node)

@@ -1,4 +1,4 @@
-"""Batches: distinct terms and triples of their codes, as loads collect them, in memory or spilled (:mod:`.spool`).
+"""Batches: distinct terms and triples of their codes, as loads collect them, in memory or spilled (:mod:`.spill`).
 
 A term's code is its number among the batch's resources, or among its literals with the bit :data:`LITERAL` set.
 """
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from graphdb.common.values.terms import DATATYPE, LANGUAGE, LITERAL_BASE
 from graphdb.storage.arrays.arrow import numbers
-from graphdb.storage.arrays.spool import Kept, Spool
+from graphdb.storage.arrays.spill import SpillArray, SpillFile
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,11 +43,11 @@ class Terms(Protocol):
         """How many resources and literals there are."""
 
     @property
-    def triples(self) -> Sequence[Kept]:
+    def triples(self) -> Sequence[SpillArray]:
         """The triples, piece by piece: uint32[n, 3] each."""
 
     @property
-    def others(self) -> Sequence[Kept]:
+    def others(self) -> Sequence[SpillArray]:
         """What is in named graphs or reified: see :attr:`Batch.others`."""
 
     def iris(self) -> Iterator[pa.Array]:
@@ -67,9 +67,9 @@ class Terms(Protocol):
 class Texts:
     """Some hundred thousand texts: their bytes, where each ends (int32[n + 1]), what comes with each (int32[n])."""
 
-    data: Kept
-    ends: Kept
-    tags: Kept
+    data: SpillArray
+    ends: SpillArray
+    tags: SpillArray
 
     def __len__(self) -> int:
         return self.tags.shape[0]
@@ -103,13 +103,13 @@ class Batch:
         them (see :mod:`graphdb.storage.loaders.terms.unify`).
     """
 
-    spool: Spool
+    spill: SpillFile
     resources: list[Texts]
     literals: list[Texts]
     notes: Texts
-    triples: list[Kept]
-    others: Sequence[Kept]
-    entries: Sequence[Kept] = ()
+    triples: list[SpillArray]
+    others: Sequence[SpillArray]
+    entries: Sequence[SpillArray] = ()
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -153,4 +153,4 @@ class Batch:
 
     def close(self) -> None:
         """Give back what it takes on disk."""
-        self.spool.close()
+        self.spill.close()

@@ -1,9 +1,10 @@
-"""Triples label by label, the keys of each sorted and distinct, whatever room there is.
+"""External merge sort of triples: label by label, the keys of each sorted and distinct, within a memory budget.
 
-Triples that do not fit into memory are sorted in chunks that do, whose keys become a run in a file, label after label,
-and each label is merged from its part of the runs (:func:`.spool.merged`): so what that takes does not depend on how
-many triples there are, nor on how many have the same label.  A key is a triple without its label: see
-:mod:`.batch_kernels`.  There can be as many labels as triples, so those that have few keys are gone through together.
+Triples that do not fit into memory are sorted in chunks that do.  The keys of a chunk become a sorted run in a file,
+label after label, and each label is merged from its part of the runs (:func:`.spill.merge_runs`; Knuth, The Art of
+Computer Programming 3, §5.4).  The memory that this takes depends neither on the number of triples nor on how many of
+them have the same label.  A key is a triple without its label: see :mod:`.batch_kernels`.  There can be as many labels
+as triples, so labels with few keys are processed together.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.arrays.spool import Kept, Spool, merged
+from graphdb.storage.arrays.spill import SpillArray, SpillFile, merge_runs
 
 Codes = NDArray[np.uint32]
 Ints = NDArray[np.int64]
 Keys = NDArray[np.uint64]
 
 FEW = 1 << 12
-"""Keys of a label that is gone through together with others, at most."""
+"""Keys that a label may have to be processed together with others."""
 
 _TOGETHER = 1 << 16
 """About how many keys these have in all."""
@@ -137,14 +138,14 @@ _LABELS = 1 << 12
 """Slots of a table of labels at first."""
 
 
-def by_label(chunks: Iterable[Sequence[Piece]], spool: Spool, memory: int) -> Labels:
+def by_label(chunks: Iterable[Sequence[Piece]], spill: SpillFile, memory: int) -> Labels:
     """Sort triples by label.
 
     Parameters
     ----------
     chunks
         Pieces of triples, so many at a time that their keys fit into memory.
-    spool
+    spill
         Where the runs go, where there is more than one chunk.
     memory
         Bytes of keys that fit.
@@ -157,7 +158,7 @@ def by_label(chunks: Iterable[Sequence[Piece]], spool: Spool, memory: int) -> La
     while ahead:
         chunk = whole(ahead.popleft())
         chunk.sort()
-        runs.append(_Run(chunk.labels, chunk.ends, spool.add(chunk.keys[: chunk.ends[-1]])))
+        runs.append(_Run(chunk.labels, chunk.ends, spill.add(chunk.keys[: chunk.ends[-1]])))
         del chunk
         ahead.extend(islice(rest, 1))
     return _Merged(runs, memory // 32)
@@ -231,12 +232,12 @@ class Whole:
 class _Run:
     """The sorted keys of labels in a file."""
 
-    def __init__(self, labels: Ints, ends: Ints, keys: Kept) -> None:
+    def __init__(self, labels: Ints, ends: Ints, keys: SpillArray) -> None:
         self.labels = labels
         self.ends = ends
         self.keys = keys
 
-    def part(self, first: int, last: int) -> tuple[Ints, Ints, Kept]:
+    def part(self, first: int, last: int) -> tuple[Ints, Ints, SpillArray]:
         """Return those labels that there are from ``first`` to ``last``, how many keys each has, and the keys."""
         begin, end = np.searchsorted(self.labels, [first, last + 1]).tolist()
         ends = self.ends[begin : end + 1]
@@ -257,7 +258,7 @@ class _Merged:
     def pieces(self, label: int) -> Iterable[Keys]:
         """Yield the keys of a label, merged."""
         parts = [keys for _, _, keys in (run.part(label, label) for run in self._runs) if len(keys)]
-        return map(_distinct, merged(parts, self._room))
+        return map(_distinct, merge_runs(parts, self._room))
 
     def group(self, first: int, last: int) -> Group:
         """Return the keys of some labels."""

@@ -21,7 +21,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from graphdb.common.forks import held_at_fork
+from graphdb.common.forks import lock_at_fork
 from graphdb.storage.compile.native import Native, code_of, key_of, types_of, usable
 
 P = ParamSpec("P")
@@ -44,8 +44,8 @@ def _compiler_lock() -> Any:
     return getattr(getattr(compiler, "global_compiler_lock", None), "_lock", None)
 
 
-held_at_fork(lambda: _making)
-held_at_fork(_compiler_lock)
+lock_at_fork(lambda: _making)
+lock_at_fork(_compiler_lock)
 os.register_at_fork(after_in_child=_begin_anew)
 
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from graphdb.common.forks import held_at_fork
+from graphdb.common.forks import lock_at_fork
 
 _VERSION = 1
 """Changes with what a file holds."""
@@ -57,7 +57,7 @@ def _begin_anew() -> None:
     _lock = threading.RLock()
 
 
-held_at_fork(lambda: _lock)
+lock_at_fork(lambda: _lock)
 os.register_at_fork(after_in_child=_begin_anew)
 
 

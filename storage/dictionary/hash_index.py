@@ -96,7 +96,7 @@ class _Run(NamedTuple):
         return np.array([low << _BITS, (high << _BITS) - 1], np.uint64)
 
 
-class Keys:
+class HashIndex:
     """The pages of one table of the dictionary, in the caller's transaction.
 
     Parameters

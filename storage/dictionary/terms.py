@@ -7,19 +7,19 @@ stored as written (lexical form, datatype, language tag in lower case), and with
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.values.terms import LIST_DATATYPE, LITERAL_BASE, XSD, ZONED_DATATYPE, Kind
+from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays.arrow import Windows, listed, numbers
 from graphdb.storage.dictionary import hash_index
 from graphdb.storage.dictionary.literal_kinds import Kinds
+from graphdb.storage.dictionary.typed_literals import is_short, short_literals, typed_literals
 from graphdb.storage.file.prepared_sql import execute
 from graphdb.storage.file.verify import verify_numbers
 
@@ -28,168 +28,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Ids = NDArray[np.int64]
-
-_INTEGER_RANGES: dict[str, tuple[int | None, int | None]] = {
-    "integer": (None, None),
-    "nonPositiveInteger": (None, 0),
-    "negativeInteger": (None, -1),
-    "nonNegativeInteger": (0, None),
-    "positiveInteger": (1, None),
-    "long": (-(1 << 63), (1 << 63) - 1),
-    "int": (-(1 << 31), (1 << 31) - 1),
-    "short": (-(1 << 15), (1 << 15) - 1),
-    "byte": (-(1 << 7), (1 << 7) - 1),
-    "unsignedLong": (0, (1 << 64) - 1),
-    "unsignedInt": (0, (1 << 32) - 1),
-    "unsignedShort": (0, (1 << 16) - 1),
-    "unsignedByte": (0, (1 << 8) - 1),
-}
-"""The integer types of XML Schema 1.1 Datatypes, §3.4, with their least and greatest values."""
-
-# Lexical forms (XML Schema 1.1 Datatypes, §3.3), as regular expressions that must match in full.
-_INTEGER = "[+-]?[0-9]+"
-_DECIMAL = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)"
-_EXACT_DECIMAL = r"[+-]?0*([0-9]{1,20}(\.[0-9]{0,18}0*)?|\.[0-9]{1,18}0*)"
-_DOUBLE = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?INF|NaN"
-_DATE = "-?([1-9][0-9]{3,}|0[0-9]{3})-[0-9]{2}-[0-9]{2}"
-_TIME = r"(([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?|24:00:00(\.0+)?)"
-_FINE = r"\.[0-9]{6}[0-9]*[1-9]"
-_ZONE = "(Z|[+-]((0[0-9]|1[0-3]):[0-5][0-9]|14:00))"
-
-
-_AS_DECIMAL = (
-    f"CASE WHEN is_number AND integer IS NULL AND datatype NOT IN ('{XSD}double', '{XSD}float')"
-    f" AND regexp_full_match(lexical, '{_EXACT_DECIMAL}') THEN TRY_CAST(lexical AS DECIMAL(38, 18)) END"
-)
-_AS_BOOLEAN = (
-    f"CASE WHEN datatype = '{XSD}boolean' THEN CASE lexical"
-    " WHEN 'true' THEN true WHEN '1' THEN true WHEN 'false' THEN false WHEN '0' THEN false END END"
-)
-_AS_DATE = (
-    f"CASE WHEN datatype = '{XSD}date' AND regexp_full_match(lexical, '{_DATE}') THEN TRY_CAST(lexical AS DATE) END"
-)
-_AS_DATETIME = (
-    f"CASE WHEN datatype = '{XSD}dateTime' AND regexp_full_match(lexical, '{_DATE}T{_TIME}')"
-    " THEN TRY_CAST(lexical AS TIMESTAMP) END"
-)
-_AS_ZONED = (
-    f"CASE WHEN datatype = '{XSD}dateTime' AND regexp_full_match(lexical, '{_DATE}T{_TIME}{_ZONE}')"
-    " THEN TRY_CAST(lexical AS TIMESTAMPTZ) END"
-)
-_AS_TIME = (
-    f"CASE WHEN datatype = '{XSD}time' AND regexp_full_match(lexical, '{_TIME}')"
-    " THEN TRY_CAST(regexp_replace(lexical, '^24', '00') AS TIME) END"
-)
-_TEMPORAL_TIME = (
-    f"regexp_full_match(lexical, '{_TIME}{_ZONE}|{_TIME}') AND (time IS NULL OR regexp_matches(lexical, '{_FINE}'))"
-)
-
-
-_IS_NUMBER = f"""CASE
-                WHEN datatype IS NULL OR NOT starts_with(datatype, '{XSD}') THEN NULL
-                WHEN is_integer THEN regexp_full_match(lexical, '{_INTEGER}')
-                    AND coalesce(TRY_CAST(lexical AS HUGEINT) >= low, low IS NULL OR NOT starts_with(lexical, '-'))
-                    AND coalesce(TRY_CAST(lexical AS HUGEINT) <= high, high IS NULL OR starts_with(lexical, '-'))
-                WHEN datatype = '{XSD}decimal' THEN regexp_full_match(lexical, '{_DECIMAL}')
-                WHEN datatype IN ('{XSD}double', '{XSD}float') THEN regexp_full_match(lexical, '{_DOUBLE}')
-            END"""
-
-
-def typed_literals(source: str, datatypes: Collection[str | None] | None = None) -> str:
-    """Return SQL for rows ``(id, lexical, datatype, language)`` of ``source`` with the columns of the table literal.
-
-    ``datatypes`` are all that there are, where that is known: SQL that says less is planned sooner.
-
-    First the one value that the datatype calls for, NULL where the lexical form is not one of its own; then the
-    kind follows from which value there is.  Rows pass one by one and keep their order: nothing is joined or sorted.
-    """
-    ranges = {n: r for n, r in _INTEGER_RANGES.items() if datatypes is None or XSD + n in datatypes}
-    names = ", ".join(f"'{XSD}{name}'" for name in ranges) or "NULL"
-    low, high = (
-        " ".join(
-            f"WHEN '{XSD}{n}' THEN {limits[end]}::HUGEINT" for n, limits in ranges.items() if limits[end] is not None
-        )
-        for end in (0, 1)
-    )
-    low, high = (f"CASE datatype {cases} END" if cases else "NULL" for cases in (low, high))
-
-    def of(sql: str, type: str, *names: str) -> str:
-        """Return the value of literals of some datatypes; NULL where there are none."""
-        there = datatypes is None or any(XSD + name in datatypes for name in names)
-        return sql if there else f"CAST(NULL AS {type})"
-
-    numbers = (*_INTEGER_RANGES, "decimal", "double", "float")
-    return f"""
-    WITH ranged AS (
-        SELECT *, coalesce(datatype IN ({names}), false) AS is_integer,
-            CASE WHEN is_integer THEN {low} END AS low,
-            CASE WHEN is_integer THEN {high} END AS high
-        FROM {source}
-    ),
-    checked AS (
-        SELECT *, {of(_IS_NUMBER, "BOOLEAN", *numbers)} AS is_number
-        FROM ranged
-    ),
-    valued AS (
-        SELECT *,
-            {of("CASE WHEN is_number AND is_integer THEN TRY_CAST(lexical AS BIGINT) END", "BIGINT", *_INTEGER_RANGES)}
-                AS integer,
-            {of("CASE WHEN is_number THEN TRY_CAST(lexical AS DOUBLE) END", "DOUBLE", *numbers)} AS number,
-            {of(_AS_DECIMAL, "DECIMAL(38, 18)", *_INTEGER_RANGES, "decimal")} AS decimal,
-            {of(_AS_BOOLEAN, "BOOLEAN", "boolean")} AS boolean,
-            {of(_AS_DATE, "DATE", "date")} AS date,
-            {of(_AS_DATETIME, "TIMESTAMP", "dateTime")} AS datetime,
-            {of(_AS_ZONED, "TIMESTAMPTZ", "dateTime")} AS zoned,
-            {of(_AS_TIME, "TIME", "time")} AS time,
-            CASE
-                WHEN datatype IN ('{XSD}duration', '{ZONED_DATATYPE}') THEN true
-                WHEN datatype = '{XSD}time' THEN {of(_TEMPORAL_TIME, "BOOLEAN", "time")}
-                WHEN datatype = '{XSD}dateTime' THEN {of(f"regexp_matches(lexical, '{_FINE}')", "BOOLEAN", "dateTime")}
-                ELSE false
-            END AS temporal
-        FROM checked
-    )
-    SELECT id, lexical, datatype, language,
-        (CASE
-            WHEN language IS NOT NULL THEN {Kind.LANGSTRING:d}
-            WHEN datatype IS NULL THEN {Kind.STRING:d}
-            WHEN integer IS NOT NULL THEN {Kind.INTEGER:d}
-            WHEN decimal IS NOT NULL THEN {Kind.DECIMAL:d}
-            WHEN number IS NOT NULL THEN {Kind.DOUBLE:d}
-            WHEN boolean IS NOT NULL THEN {Kind.BOOLEAN:d}
-            WHEN temporal THEN {Kind.TEMPORAL:d}
-            WHEN datatype = '{LIST_DATATYPE}' THEN {Kind.LIST:d}
-            WHEN date IS NOT NULL THEN {Kind.DATE:d}
-            WHEN datetime IS NOT NULL THEN {Kind.DATETIME:d}
-            WHEN zoned IS NOT NULL THEN {Kind.ZONED:d}
-            WHEN time IS NOT NULL THEN {Kind.TIME:d}
-            ELSE {Kind.OTHER:d}
-        END)::UTINYINT AS kind,
-        integer, number, decimal, boolean, date, datetime, zoned, time
-    FROM valued
-    """
-
-
-_SHORT = re.compile("[+-]?[0-9]{1,18}")
-
-
-def is_short(lexical: str, datatype: str | None, language: str | None) -> bool:
-    """Whether a literal is one of those that :func:`short_literals` knows."""
-    return datatype is None or (datatype == XSD + "integer" and _SHORT.fullmatch(lexical) is not None)
-
-
-def short_literals(source: str) -> str:
-    """Return what :func:`typed_literals` does, for strings and integers of 18 digits: SQL that is planned sooner."""
-    return f"""
-    SELECT id, lexical, datatype, language,
-        CASE WHEN language IS NOT NULL THEN {Kind.LANGSTRING:d} WHEN datatype IS NULL THEN {Kind.STRING:d}
-            ELSE {Kind.INTEGER:d} END,
-        CASE WHEN datatype IS NOT NULL THEN lexical::BIGINT END,
-        CASE WHEN datatype IS NOT NULL THEN lexical::DOUBLE END,
-        NULL, NULL, NULL, NULL, NULL, NULL
-    FROM {source}
-    """
-
 
 _BASES = {"resource": 0, "literal": LITERAL_BASE}
 _LITERAL = ("lexical", "datatype", "language")
@@ -257,7 +95,8 @@ class Numbering:
         self._first: dict[str, int] = {} if empty else dict(self._next)
         self._datatypes: set[str | None] | None = set()  # of new literals; None for many
         self._keys = {
-            table: hash_index.Keys(connection, windows, table, base, *_COLUMNS[table]) for table, base in _BASES.items()
+            table: hash_index.HashIndex(connection, windows, table, base, *_COLUMNS[table])
+            for table, base in _BASES.items()
         }
         self._kinds = Kinds(connection)
 

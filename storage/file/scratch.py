@@ -58,11 +58,11 @@ def spill_folder(folder: str | None) -> Iterator[Path]:
                 os.makedirs(folder, exist_ok=True)
             made = stack.enter_context(scratch(SPILLED, folder))
         except OSError as error:
-            raise unspilled(folder, error) from error
+            raise spill_error(folder, error) from error
         yield made
 
 
-def unspilled(folder: str | os.PathLike[str] | None, error: OSError) -> StorageError:
+def spill_error(folder: str | os.PathLike[str] | None, error: OSError) -> StorageError:
     """Return what to raise where a directory for what does not fit into memory cannot be written to."""
     where = f"'{os.fspath(folder)}'" if folder is not None else "the directory of temporary files"
     return StorageError(

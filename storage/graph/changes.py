@@ -178,7 +178,7 @@ def grown(universe: Ints, type_label: int | None, changes: Iterable[Changes]) ->
     return universe
 
 
-class Former:
+class StaleStructures:
     """Structures of a graph as it was, until they are asked for, or let go.
 
     Each is kept with the sizes that the graph had and what changed since.

@@ -20,8 +20,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphdb.storage.compile.patience import patiently
-from graphdb.storage.graph.changes import Changes, Former, Sizes
+from graphdb.storage.compile.cancellable import run_cancellable
+from graphdb.storage.graph.changes import Changes, Sizes, StaleStructures
 from graphdb.storage.graph.degree_sketch import DegreeSketch
 from graphdb.storage.graph.orientation import Oriented, orient
 from graphdb.storage.graph.pcsr import Direction, Layer, Partition, build_partition
@@ -229,7 +229,7 @@ class DataGraph:
         self._statistics: dict[tuple[int, ...] | None, LabelStatistics] = {}
         self._sketches: dict[tuple[tuple[int, ...] | None, int | None], DegreeSketch] = {}
         self._check: Callable[[], None] = lambda: None
-        self._former = Former()
+        self._former = StaleStructures()
 
     @property
     def sizes(self) -> Sizes:
@@ -268,7 +268,7 @@ class DataGraph:
     def _derive(self, edges: int, build: Callable[[], T]) -> T:
         """Derive a structure from so many edges."""
         self._check()
-        return build() if edges < _QUICK else patiently(build, self._check)
+        return build() if edges < _QUICK else run_cancellable(build, self._check)
 
     @property
     def cached_bytes(self) -> int:

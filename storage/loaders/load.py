@@ -17,12 +17,11 @@ import gc
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from collections.abc import Mapping as Mapped
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import count, cycle
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -34,13 +33,10 @@ from graphdb.storage.arrays.batch import LITERAL
 from graphdb.storage.catalog import Catalog
 from graphdb.storage.dictionary.terms import term_counts
 from graphdb.storage.dictionary.text_compression import LONG, compressing
-from graphdb.storage.file.scratch import spill_folder, unspilled
+from graphdb.storage.file.scratch import spill_error, spill_folder
 from graphdb.storage.graph.changes import MOST
-from graphdb.storage.loaders.files import find, opened
-from graphdb.storage.loaders.formats import GRAPHML, N_QUADS, Family
-from graphdb.storage.loaders.streams import BadLine, Block, Put, blocks, read_lines
-from graphdb.storage.loaders.tables.headers import Mapping
-from graphdb.storage.loaders.tables.objects import is_object, tables
+from graphdb.storage.loaders.sources import Options, Source, sources_of
+from graphdb.storage.loaders.streams import BadLine, Block, blocks
 from graphdb.storage.updates import bulk
 from graphdb.storage.updates.append import Appender
 from graphdb.storage.updates.vacuum import is_worth, vacuum
@@ -52,7 +48,7 @@ if TYPE_CHECKING:
     from graphdb.storage.arrays.batch import Batch, Terms
     from graphdb.storage.graph.changes import Changes
     from graphdb.storage.loaders.ntriples.reader import Parsed, Parser
-    from graphdb.storage.statistics.known import Held
+    from graphdb.storage.statistics.known import KnownStatistics
 
 T = TypeVar("T")
 
@@ -86,55 +82,11 @@ class LoadReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """How a load reads what it is given.
-
-    Parameters
-    ----------
-    format
-        The format, where neither names nor contents tell it; see :mod:`.formats`.
-    on_error
-        ``"stop"`` at the first malformed line, keeping nothing, or ``"skip"`` such lines: each becomes a row of the
-        table ``load_errors``.
-    base
-        The IRI that relative IRIs are relative to, where a file states none; by default the file's own.
-    mapping
-        What the columns of tables are, where their headers do not say it.
-    spill
-        The directory for what does not fit into memory.
-    batch
-        Bytes of memory for what is collected before it goes to DuckDB.
-    """
-
-    format: str | None = None
-    on_error: str = "stop"
-    base: str | None = None
-    mapping: Mapping = field(default_factory=Mapping)
-    spill: str | None = None
-    batch: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class _Lane:
     """A parser and its thread."""
 
     parser: Parser
     thread: Worker
-
-
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """One thing to read: what messages call it, its size in bytes, and what produces its blocks.
-
-    ``plain`` says that these are the lines of the file itself.
-    """
-
-    name: str
-    size: int
-    quads: bool
-    table: bool
-    produce: Callable[[Put], None]
-    plain: bool = False
 
 
 def load(
@@ -143,7 +95,7 @@ def load(
     data: Any,
     options: Options | None = None,
     progress: Progress | None = None,
-    held: Held | None = None,
+    held: KnownStatistics | None = None,
     changed: Callable[[Sequence[Changes | None]], None] | None = None,
 ) -> LoadReport:
     """Load files and tables into the database, in one transaction.
@@ -183,7 +135,8 @@ def load(
     if transactions.inside:
         raise LoadError("a transaction is open, and a load is one of its own", hint="COMMIT or ROLLBACK first")
     with _spilling(options.spill) as folder, compressing(connection) as long:
-        sources = list(_sources(data, options, folder))
+        memory = max((options.batch or BATCH) // 2, 128 << 20)
+        sources = list(sources_of(data, options, folder, memory))
         transactions.leftovers.append(catalog.end_work)
         try:
             catalog.begin_work(_described(sources))
@@ -213,7 +166,7 @@ def load(
     return LoadReport(loading.triples, new, len(sources), loading.errors, seconds, loading.changes)
 
 
-def _described(sources: list[_Source]) -> str:
+def _described(sources: list[Source]) -> str:
     """What a load loads, for those who find that it was killed."""
     names = ", ".join(source.name for source in sources[:3])
     more = f" and {len(sources) - 3} more" if len(sources) > 3 else ""
@@ -230,66 +183,7 @@ def _spilling(folder: str | None) -> Iterator[str]:
         try:
             yield str(made)
         except OSError as error:
-            raise unspilled(folder, error) from error
-
-
-def names_files(data: Any) -> bool:
-    """Whether something that is loaded is named by a path, rather than there already."""
-    if isinstance(data, str | bytes | os.PathLike):
-        return True
-    return isinstance(data, list | tuple | set | frozenset) and any(isinstance(x, str | os.PathLike) for x in data)
-
-
-def _sources(data: Any, options: Options, folder: str) -> Iterator[_Source]:
-    """Say how each thing that is given is read."""
-    skip = options.on_error == "skip"
-    memory = max((options.batch or BATCH) // 2, 128 << 20)
-
-    def table(thing: Any, name: str, size: int) -> _Source:
-        from graphdb.storage.loaders.tables.reader import read_table
-
-        number = next(numbers)
-        read = partial(read_table, thing, name, number, options.mapping, skip, folder=folder, memory=memory)
-        return _Source(name, size, True, True, partial(_put_to, read))
-
-    numbers = count()
-    one = is_object(data) or isinstance(data, str | bytes | os.PathLike | Mapped) or hasattr(data, "read")
-    things = [data] if one or not isinstance(data, Iterable) else list(data)
-    for thing in things:
-        if not (is_object(thing) or isinstance(thing, str | os.PathLike) or hasattr(thing, "read")):
-            what = f"{type(thing).__module__}.{type(thing).__name__}".removeprefix("builtins.")
-            raise LoadError(
-                f"an object of type {what} cannot be loaded",
-                hint="paths, open files, data frames, Arrow tables and NetworkX graphs can",
-            )
-    paths = [thing for thing in things if isinstance(thing, str | os.PathLike)]
-    files = find(paths, options.format) if paths or not things else []
-    for file in [*files, *(opened(thing, options.format) for thing in things if hasattr(thing, "read"))]:
-        match file.format.family:
-            case Family.LINES:
-                yield _Source(
-                    file.name, file.size, file.format is N_QUADS, False, partial(read_lines, file), plain=True
-                )
-            case Family.RDF:
-                from graphdb.storage.loaders.rdf.reader import read_rdf
-
-                yield _Source(file.name, file.size, True, False, partial(read_rdf, file, options.base, skip))
-            case Family.TABLE if file.format is GRAPHML:
-                from graphdb.storage.loaders.tables.graphml import read_graphml
-
-                read = partial(read_graphml, file, next(numbers), options.mapping, skip, folder=folder, memory=memory)
-                yield _Source(file.name, file.size, False, True, partial(_put_to, read))
-            case Family.TABLE:
-                yield table(file, file.name, file.size)
-    for thing in things:
-        if is_object(thing):
-            for name, made, columns in tables(thing, options.mapping):
-                yield table((made, columns), name, getattr(made, "nbytes", 0))
-
-
-def _put_to(read: Callable[..., None], put: Put) -> None:
-    """Let a reader of tables hand on its blocks."""
-    read(put=put)
+            raise spill_error(folder, error) from error
 
 
 @contextmanager
@@ -315,12 +209,12 @@ class _Load:
         self,
         connection: duckdb.DuckDBPyConnection,
         catalog: Catalog,
-        sources: list[_Source],
+        sources: list[Source],
         options: Options,
         folder: str,
         long: Callable[[], None],
         progress: Progress | None,
-        held: Held | None,
+        held: KnownStatistics | None,
     ) -> None:
         with _without_garbage():
             from graphdb.storage.loaders.ntriples.reader import Parser
@@ -392,7 +286,7 @@ class _Load:
 
     def _write(self, whole: Terms) -> int:
         """Write what was collected at once."""
-        writer = bulk.Bulk(self._connection, whole, self._folder, max(self._memory // 2, 1), empty=self._first)
+        writer = bulk.BulkWriter(self._connection, whole, self._folder, max(self._memory // 2, 1), empty=self._first)
         ahead = self._lanes[0].thread.submit(writer.sort)  # DuckDB writes few terms in one thread
         self._work("storing terms", writer.write_terms)
         self._wait("storing terms", ahead)
@@ -433,7 +327,7 @@ class _Load:
         with closing(Known(self._connection, self._key, PARTS, self._folder, self._memory // 8)) as known:
             return Union(self._batches, known)
 
-    def _read(self, source: _Source, before: int) -> None:
+    def _read(self, source: Source, before: int) -> None:
         """Deal the blocks of a source out to the lanes."""
         dealt: deque[tuple[Block, Task[Parsed]]] = deque()
         lines, first = 0, True
@@ -449,7 +343,7 @@ class _Load:
         while dealt:
             lines += self._parsed(*dealt.popleft(), source, before, lines)
 
-    def _parsed(self, block: Block, task: Task[Parsed], source: _Source, before: int, lines: int) -> int:
+    def _parsed(self, block: Block, task: Task[Parsed], source: Source, before: int, lines: int) -> int:
         """Collect what a lane has made of a block, which comes after ``lines`` lines; return how many it has."""
         parsed = self._wait("parsing", task)
         self._bytes = max(self._bytes, before + min(block.consumed, source.size))

@@ -24,7 +24,8 @@ from graphdb.storage.file.prepared_sql import execute
 from graphdb.storage.graph.changes import Changes, Counted
 from graphdb.storage.graph.degree_sketch import IN, OUT
 from graphdb.storage.statistics import labels as statistics
-from graphdb.storage.statistics.known import Held, KindBits, KindsOf, Lookups
+from graphdb.storage.statistics import tables
+from graphdb.storage.statistics.known import KindBits, KindsOf, KnownStatistics, StatisticsLookup
 
 if TYPE_CHECKING:
     import duckdb
@@ -70,7 +71,7 @@ def change(
     changes: Changes,
     fresh: int,
     fresh_literals: int,
-    held: Held | None = None,
+    held: KnownStatistics | None = None,
     kinds_of: KindsOf | None = None,
 ) -> Counted:
     """Add what some triples change that came and went; return what is counted now.
@@ -86,9 +87,9 @@ def change(
     kinds_of
         Tells the kinds of literals that it knows: see :meth:`.Numbering.kinds_of`.
     """
-    held = held or Held()
+    held = held or KnownStatistics()
     typed = statistics.type_label(connection) if held.typed is None else held.typed
-    known = Lookups(connection, -1 if typed is None else typed, fresh, fresh_literals, held, kinds_of)
+    known = StatisticsLookup(connection, -1 if typed is None else typed, fresh, fresh_literals, held, kinds_of)
     labels = np.unique(np.concatenate([changes.added[:, 0], changes.removed[:, 0]]))
     before = known.edge_labels(labels)
     touched = _touched(known, changes, before[:, [2, 3, 0]])
@@ -105,7 +106,7 @@ def change(
         _put(connection, "vertex_label", classes[moved], vertices[moved, None], set(classes[touched.before[at] > 0]))
         keys, values = _pairs(known, touched, changes)
         if len(keys):
-            pairs = listed_rows(statistics.columns_of("label_pair"), np.column_stack([keys, values]))
+            pairs = listed_rows(tables.columns_of("label_pair"), np.column_stack([keys, values]))
             statistics.append_pairs(connection, typed, *pairs)
     counted = dict(zip(labels.tolist(), (tuple(row) if row[0] else None for row in now.tolist()), strict=True))
     return Counted(counted, dict(zip(classes.tolist(), vertices.tolist(), strict=True)))
@@ -134,7 +135,7 @@ class _Touched:
         return (self.after > 0).astype(np.int64) - (self.before > 0).astype(np.int64)
 
 
-def _touched(known: Lookups, changes: Changes, there: Ints) -> _Touched:
+def _touched(known: StatisticsLookup, changes: Changes, there: Ints) -> _Touched:
     """Find out what the vertices of changed triples had and have; ``there``: subjects, objects, triples of labels."""
     triples = np.concatenate([changes.added, changes.removed])
     signs = np.repeat([1, -1], [len(changes.added), len(changes.removed)])
@@ -190,7 +191,7 @@ def _degrees(touched: _Touched) -> tuple[Ints, Ints]:
     return summed(np.concatenate(keys), np.concatenate(values))
 
 
-def _pairs(known: Lookups, touched: _Touched, changes: Changes) -> tuple[Ints, Ints]:
+def _pairs(known: StatisticsLookup, touched: _Touched, changes: Changes) -> tuple[Ints, Ints]:
     """Return (label, class, direction) and (edges, vertices)."""
     t = touched
     come, gone = known.labels_in(changes.added), known.labels_in(changes.removed)
@@ -232,7 +233,7 @@ def _lessened(connection: duckdb.DuckDBPyConnection, touched: _Touched) -> list[
     degrees = rows_of(
         execute(
             connection,
-            f"SELECT label, direction, bucket, vertices FROM ({statistics.summed('degree')}) WHERE label IN ({places})",
+            f"SELECT label, direction, bucket, vertices FROM ({tables.summed('degree')}) WHERE label IN ({places})",
             given,
         )
     )
@@ -273,7 +274,7 @@ def _lessen(
 ) -> None:
     """Bring maxima and kinds in rows of ``edge_label`` down to what is left, after degrees are written."""
     rows = {label: i for i, label in enumerate(labels.tolist())}
-    columns = {name: i for i, name in enumerate(statistics.columns_of("edge_label")[1:])}
+    columns = {name: i for i, name in enumerate(tables.columns_of("edge_label")[1:])}
     lessened = [row for row in _lessened(connection, touched) if now[rows[row[0]], 0]]
     for label, column, value in statistics.degrees_left(
         connection, lessened, lambda label, column: int(now[rows[label], columns[column]])
@@ -285,7 +286,7 @@ def _lessen(
 
 def _put(connection: duckdb.DuckDBPyConnection, table: str, ids: Ints, values: Ints, known: AbstractSet[int]) -> None:
     """Write rows of one of the tables of labels, of which some ids are there; those whose first value is 0 go."""
-    names = statistics.columns_of(table)
+    names = tables.columns_of(table)
     rows = np.column_stack([ids, values])
     there = np.array([id in known for id in ids.tolist()], bool)
     gone = values[:, 0] == 0
@@ -305,7 +306,7 @@ def _put(connection: duckdb.DuckDBPyConnection, table: str, ids: Ints, values: I
 def _append_degrees(connection: duckdb.DuckDBPyConnection, keys: Ints, values: Ints) -> None:
     """Append rows to ``degree``, which are added up when they are read."""
     if len(keys):
-        new, given = listed_rows(statistics.columns_of("degree"), np.column_stack([keys, values]))
+        new, given = listed_rows(tables.columns_of("degree"), np.column_stack([keys, values]))
         execute(connection, f"INSERT INTO _graphdb.degree SELECT * FROM {new}", given)
 
 

@@ -33,7 +33,7 @@ KindsOf: TypeAlias = Callable[[Ints], tuple[NDArray[np.bool_], Ints]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Held:
+class KnownStatistics:
     """What is known of the file in memory; what is not, is asked."""
 
     sizes: tuple[int, int] | None = None
@@ -49,7 +49,7 @@ class Held:
     degrees: Degrees | None = None
     """Degrees of the vertices of some labels."""
 
-    def after(self, counted: Counted) -> Held:
+    def after(self, counted: Counted) -> KnownStatistics:
         """Return what is known after a change; degrees follow when all that belongs to it is done."""
         if self.edge_labels is None or self.vertex_labels is None:
             return replace(self, degrees=None)
@@ -77,7 +77,7 @@ class KindBits:
         return found
 
 
-class Lookups:
+class StatisticsLookup:
     """What the file says, or need not be asked."""
 
     def __init__(
@@ -86,7 +86,7 @@ class Lookups:
         typed: int,
         fresh: int,
         fresh_literals: int,
-        held: Held,
+        held: KnownStatistics,
         kinds_of: KindsOf | None,
     ) -> None:
         self._connection = connection

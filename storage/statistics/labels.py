@@ -12,7 +12,7 @@ Per edge label, direction and vertex label (``label_pair``): how many edges star
 at how many.  There can be as many pairs as products of labels, so only the :data:`PAIRS` with most edges are kept.
 
 In these two, rows with the same keys are added up when they are read, so that a point write appends to them
-(:func:`settle` makes one of them, before they are merged with others).
+(:func:`.tables.settle` makes one of them, before they are merged with others).
 
 Every table is a sum (or maximum) over vertices.  A load or update looks at the vertices it touched, finds what they had
 before and what they have now, and adds the difference.  What a difference does not tell (whether somebody else has as
@@ -22,7 +22,7 @@ many, now that the largest has fewer) is counted anew, for the labels where that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,17 +31,13 @@ from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE
 from graphdb.storage.dictionary.terms import Ids
 from graphdb.storage.file.prepared_sql import execute, has_rows
 from graphdb.storage.graph.degree_sketch import IN, OUT
+from graphdb.storage.statistics import tables
 
 if TYPE_CHECKING:
     import duckdb
 
 PAIRS = 20_000
 """Rows that ``label_pair`` keeps."""
-
-APPENDED = ("degree", "label_pair")
-"""Tables whose rows with the same keys are added up when they are read."""
-
-_SETTLED = "settled"
 
 _ENDS = ((OUT, "subject"), (IN, "object"))
 _VALUES = {OUT: f"count(*) FILTER (object >= {LITERAL_BASE})", IN: "0"}
@@ -195,7 +191,7 @@ def refresh(connection: duckdb.DuckDBPyConnection, labels: Ids) -> None:
     Runs in the caller's transaction.
     """
     chosen = {"labels": np.unique(labels).tolist()}
-    settle(connection)
+    tables.settle(connection)
     known = known_pairs(connection)
     for table, key in (("edge_label", "id"), ("degree", "label"), ("label_pair", "label")):
         connection.execute(f"DELETE FROM _graphdb.{table} WHERE {key} IN (SELECT unnest($labels::BIGINT[]))", chosen)
@@ -236,7 +232,7 @@ def change(
         Whether there may be literals among the objects.
     """
     triples = {"added": added, "removed": removed}
-    settle(connection)
+    tables.settle(connection)
     connection.execute(f"CREATE OR REPLACE TEMP TABLE _graphdb_touched AS {_GROWN.format(**triples)}")
     _add_labels(connection, literals=literals)
     typed = type_label(connection)
@@ -258,32 +254,6 @@ def change(
     connection.execute("DROP TABLE temp._graphdb_touched")
 
 
-def summed(table: str) -> str:
-    """Return the SELECT of the rows of ``degree`` or ``label_pair``, those with the same keys added up."""
-    keys, sums = _SUMS[table]
-    added = ", ".join(f"sum({name})::{'HUGEINT' if name == 'squares' else 'BIGINT'} AS {name}" for name in sums)
-    return f"SELECT {', '.join(keys)}, {added} FROM _graphdb.{table} GROUP BY ALL HAVING sum({sums[0]}) <> 0"
-
-
-def settle(connection: duckdb.DuckDBPyConnection, tables: Sequence[str] = APPENDED) -> None:
-    """Make one row of those with the same keys, where there are any, and note how many are left."""
-    unsettled = False
-    for table in tables:
-        keys = ", ".join(_SUMS[table][0])
-        rows, distinct = connection.execute(
-            f"SELECT count(*), count(DISTINCT ({keys})) FROM _graphdb.{table}"
-        ).fetchall()[0]
-        if rows > distinct:
-            connection.execute(f"CREATE OR REPLACE TEMP TABLE _graphdb_summed AS {summed(table)}")
-            connection.execute(f"DELETE FROM _graphdb.{table}")
-            connection.execute(f"INSERT INTO _graphdb.{table} FROM temp._graphdb_summed")
-            connection.execute("DROP TABLE temp._graphdb_summed")
-            unsettled = True
-    if unsettled:
-        counts = " + ".join(f"(SELECT count(*) FROM _graphdb.{table})" for table in APPENDED)
-        connection.execute(f"INSERT OR REPLACE INTO _graphdb.meta VALUES ('{_SETTLED}', ({counts})::VARCHAR)")
-
-
 def append_pairs(
     connection: duckdb.DuckDBPyConnection, typed: int, pairs: str, parameters: dict[str, list[int]]
 ) -> None:
@@ -295,7 +265,7 @@ def append_pairs(
     if rows <= PAIRS // 2:
         execute(connection, f"INSERT INTO _graphdb.label_pair FROM {pairs}", parameters)
         return
-    settle(connection, ("label_pair",))
+    tables.settle(connection, ("label_pair",))
     _change_pairs(connection, typed, f"FROM {pairs}", parameters)
 
 
@@ -304,11 +274,10 @@ def _appended_pairs(connection: duckdb.DuckDBPyConnection) -> int:
     rows = known_pairs(connection)
     if rows <= _UNSETTLED:
         return rows
-    settled, degrees = connection.execute(
-        f"SELECT (SELECT value::BIGINT FROM _graphdb.meta WHERE key = '{_SETTLED}'), count(*) FROM _graphdb.degree"
-    ).fetchall()[0]
+    settled = f"SELECT value::BIGINT FROM _graphdb.meta WHERE key = '{tables.SETTLED}'"
+    [(settled, degrees)] = connection.execute(f"SELECT ({settled}), count(*) FROM _graphdb.degree").fetchall()
     if rows + degrees > 2 * (settled or 0) + _UNSETTLED:
-        settle(connection)
+        tables.settle(connection)
         rows = known_pairs(connection)
     return rows
 
@@ -321,7 +290,7 @@ def _change_pairs(connection: duckdb.DuckDBPyConnection, typed: int, pairs: str,
     elif _much_new(connection):
         _refresh_pairs(connection, typed)
     else:  # what was let go cannot be added to
-        merge(connection, "label_pair", pairs, parameters, only_known=True)
+        tables.merge(connection, "label_pair", pairs, parameters, only_known=True)
 
 
 _UNSETTLED = 5000
@@ -348,8 +317,8 @@ def type_label(connection: duckdb.DuckDBPyConnection) -> int | None:
 
 def _add_labels(connection: duckdb.DuckDBPyConnection, *, literals: bool = True) -> None:
     """Add what was touched to the tables of edge labels and degrees."""
-    merge(connection, "edge_label", _EDGE_LABELS.format(kinds=_SOME_KINDS if literals else _NO_KINDS))
-    merge(connection, "degree", _DEGREES)
+    tables.merge(connection, "edge_label", _EDGE_LABELS.format(kinds=_SOME_KINDS if literals else _NO_KINDS))
+    tables.merge(connection, "degree", _DEGREES)
 
 
 def _add_vertex_labels(connection: duckdb.DuckDBPyConnection, typed: int, added: str, removed: str = NOTHING) -> None:
@@ -358,7 +327,7 @@ def _add_vertex_labels(connection: duckdb.DuckDBPyConnection, typed: int, added:
         f" UNION ALL SELECT class, -1 FROM ({_CLASSES.format(triples=removed)})"
     )
     counts = f"SELECT class AS id, sum(change) AS vertices FROM ({classes}) GROUP BY class HAVING sum(change) <> 0"
-    merge(connection, "vertex_label", counts, {"type": typed})
+    tables.merge(connection, "vertex_label", counts, {"type": typed})
 
 
 def _refresh_pairs(connection: duckdb.DuckDBPyConnection, typed: int) -> None:
@@ -377,7 +346,7 @@ def _add_pairs(
 
     Where others are let go, note how many triples there were then.
     """
-    changed = merge(connection, "label_pair", pairs, parameters)
+    changed = tables.merge(connection, "label_pair", pairs, parameters)
     if known + changed > PAIRS and known_pairs(connection) > PAIRS:
         connection.execute(
             "DELETE FROM _graphdb.label_pair WHERE (label, class, direction) NOT IN (SELECT (label, class, direction)"
@@ -454,49 +423,3 @@ _KINDS = (
     "SELECT bit_or(1::UINTEGER << kind) FROM _graphdb.triple JOIN _graphdb.literal ON literal.id = object"
     " WHERE label = $label"
 )
-
-
-_LARGEST = ("max_out_degree", "max_in_degree", "max_values")
-_SUMS = {
-    "edge_label": (("id",), ("triples", "resource_triples", "subjects", "objects")),
-    "vertex_label": (("id",), ("vertices",)),
-    "degree": (("label", "direction", "bucket"), ("vertices", "edges", "squares")),
-    "label_pair": (("label", "class", "direction"), ("edges", "vertices")),
-}
-"""The keys of each table, and what is summed; a row goes when the first sum comes to nothing."""
-
-
-def columns_of(table: str) -> tuple[str, ...]:
-    """Return the columns of one of the tables, as :func:`merge` wants them: keys, sums, and what else there is."""
-    keys, sums = _SUMS[table]
-    more = ("max_out_degree", "max_in_degree", "kinds", "max_values") if table == "edge_label" else ()
-    return (*keys, *sums, *more)
-
-
-def merge(
-    connection: duckdb.DuckDBPyConnection,
-    table: str,
-    changes: str,
-    parameters: Mapping[str, Any] | None = None,
-    *,
-    only_known: bool = False,
-) -> int:
-    """Add rows to those with the same keys: sums, or whatever the column's name asks for; return how many changed.
-
-    ``only_known`` says that others are left out, and that those that come to nothing stay.
-    """
-    keys, sums = _SUMS[table]
-    sets = {name: f"held.{name} + new.{name}" for name in sums}
-    if table == "edge_label":
-        sets |= {name: f"greatest(held.{name}, new.{name})" for name in _LARGEST} | {"kinds": "held.kinds | new.kinds"}
-    names = (*keys, *sets)
-    gone = f"WHEN MATCHED AND held.{sums[0]} + new.{sums[0]} = 0 THEN DELETE"
-    fresh = f"WHEN NOT MATCHED THEN INSERT ({', '.join(names)}) VALUES ({', '.join(f'new.{name}' for name in names)})"
-    [(changed,)] = connection.execute(
-        f"MERGE INTO _graphdb.{table} AS held USING ({changes}) AS new"
-        f" ON {' AND '.join(f'held.{key} = new.{key}' for key in keys)} {'' if only_known else gone}"
-        f" WHEN MATCHED THEN UPDATE SET {', '.join(f'{name} = {value}' for name, value in sets.items())}"
-        f" {'' if only_known else fresh}",
-        parameters,
-    ).fetchall()
-    return int(changed)

@@ -18,7 +18,7 @@ from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE
 from graphdb.storage.arrays.arrow import Windows, numbers, values
 from graphdb.storage.arrays.batch import LITERAL
 from graphdb.storage.arrays.external_sort import Group, Keys, Labels, Piece, by_label, groups, in_chunks
-from graphdb.storage.arrays.spool import Kept, Spool, merged, unmap, vast
+from graphdb.storage.arrays.spill import SpillArray, SpillFile, merge_runs, unmap, zeros_on_disk
 from graphdb.storage.dictionary.terms import term_counts
 from graphdb.storage.file.verify import Ids, verify_kinds
 from graphdb.storage.statistics.labels import PAIRS, note_pairs
@@ -42,7 +42,7 @@ _PAIRS = 1 << 15
 """Rows of pairs that are written at a time."""
 
 
-class Tally:
+class StreamingStatistics:
     """Counts the statistics of a graph whose terms are stored, in the transaction that is open.
 
     Parameters
@@ -56,7 +56,7 @@ class Tally:
         self._folder = folder
         self._memory = memory
         self._resources, literals = term_counts(connection)
-        self._kinds: NDArray[np.uint8] = vast(folder / "kinds", literals, np.uint8, memory // 4)
+        self._kinds: NDArray[np.uint8] = zeros_on_disk(folder / "kinds", literals, np.uint8, memory // 4)
         for rows in connection.sql("SELECT id, kind FROM _graphdb.literal").to_arrow_reader(ROWS):
             kinds = values(rows["kind"])
             verify_kinds(kinds)
@@ -64,9 +64,9 @@ class Tally:
             unmap(self._kinds)
         found = connection.execute("SELECT id FROM _graphdb.resource WHERE iri = ?", [RDF_TYPE]).fetchall()
         self._typed = found[0][0] if found else -1
-        self._kept = Spool(folder / "statistics", memory // 16)
-        self._labels: list[Kept] = []
-        self._degrees: list[Kept] = []
+        self._kept = SpillFile(folder / "statistics", memory // 16)
+        self._labels: list[SpillArray] = []
+        self._degrees: list[SpillArray] = []
         self._pairs: list[Ints] = []
         self._pending = 0
         self._least = 0  # edges that a pair must have to be kept
@@ -98,8 +98,8 @@ class Tally:
 
     def _classify(self, labels: Labels) -> None:
         """Learn the vertex labels, by the keys of ``rdf:type``."""
-        self._starts: Codes = vast(self._folder / "starts", self._resources + 1, np.uint32, self._memory // 4)
-        seen = vast(self._folder / "seen", self._resources, np.uint8, self._memory // 4)
+        self._starts: Codes = zeros_on_disk(self._folder / "starts", self._resources + 1, np.uint32, self._memory // 4)
+        seen = zeros_on_disk(self._folder / "seen", self._resources, np.uint8, self._memory // 4)
         for vertices, classes in _halves(labels.pieces(self._typed)):
             seen[classes] = 1
             found, counts = np.unique(vertices, return_counts=True)
@@ -115,7 +115,7 @@ class Tally:
             np.cumsum(some, dtype=np.uint32, out=some)
             labelled = int(some[-1])
             unmap(self._starts)
-        self._classes: Codes = vast(self._folder / "classes", labelled, np.uint32, self._memory // 4)
+        self._classes: Codes = zeros_on_disk(self._folder / "classes", labelled, np.uint32, self._memory // 4)
         self._vertices = np.zeros(len(self._ids), np.int64)
         at = 0
         for _, classes in _halves(labels.pieces(self._typed)):
@@ -125,8 +125,10 @@ class Tally:
             at += len(numbers)
             unmap(self._classes)
         room, count = self._memory // 4, len(self._ids)
-        self._at: Ints = vast(self._folder / "pairs", 4 * count, np.uint64, room).view(np.int64).reshape(-1, 2, 2)
-        self._touched: Ints = vast(self._folder / "touched", count, np.uint64, room).view(np.int64)
+        self._at: Ints = (
+            zeros_on_disk(self._folder / "pairs", 4 * count, np.uint64, room).view(np.int64).reshape(-1, 2, 2)
+        )
+        self._touched: Ints = zeros_on_disk(self._folder / "touched", count, np.uint64, room).view(np.int64)
 
     def _label(self, label: int, pieces: Iterable[Keys]) -> Iterator[Keys]:
         """Pass on the keys of one label, and add up its statistics."""
@@ -136,7 +138,7 @@ class Tally:
         vertices = (self._starts, self._classes)
         sums = (totals, degrees, self._at, self._touched)
         count = 0
-        with Spool(self._folder / "objects", self._memory // 2) as spool:
+        with SpillFile(self._folder / "objects", self._memory // 2) as spill:
             runs = []
             held = np.zeros(3, np.int64)
             for keys in pieces:
@@ -144,13 +146,13 @@ class Tally:
                 objects = np.empty(len(keys), np.uint32)
                 kernels.targets(keys, objects)
                 objects.sort()
-                runs.append(spool.add(objects))
+                runs.append(spill.add(objects))
                 count += len(keys)
                 unmap(*vertices, self._at, self._touched)
                 yield keys
             kernels.measure_subjects(np.empty(0, np.uint64), held, *vertices, *sums)
             held = np.zeros(3, np.int64)
-            for objects in merged(runs, self._memory // 16):
+            for objects in merge_runs(runs, self._memory // 16):
                 kernels.measure_objects(objects, held, *vertices, self._kinds, *sums)
                 unmap(*vertices, self._kinds, self._at, self._touched)
             kernels.measure_objects(np.empty(0, np.uint32), held, *vertices, self._kinds, *sums)
@@ -240,9 +242,9 @@ def recount(connection: duckdb.DuckDBPyConnection, folder: Path, memory: int) ->
     folder, memory
         Where that goes which does not fit into so many bytes.
     """
-    tally = Tally(connection, folder, memory)
-    with Spool(folder / "runs", 0) as spool:
-        labels = by_label(in_chunks(stored(connection), memory // STORED), spool, memory)
+    tally = StreamingStatistics(connection, folder, memory)
+    with SpillFile(folder / "runs", 0) as spill:
+        labels = by_label(in_chunks(stored(connection), memory // STORED), spill, memory)
         for _ in tally.passing(labels):
             pass
     tally.write()

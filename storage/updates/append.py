@@ -29,7 +29,7 @@ from graphdb.storage.file.prepared_sql import has_rows
 from graphdb.storage.graph.changes import MOST, Changes
 from graphdb.storage.statistics import incremental, streaming
 from graphdb.storage.statistics import labels as statistics
-from graphdb.storage.statistics.known import Held
+from graphdb.storage.statistics.known import KnownStatistics
 
 if TYPE_CHECKING:
     import duckdb
@@ -150,7 +150,7 @@ class Appender:
         connection: duckdb.DuckDBPyConnection,
         folder: Path | None = None,
         memory: int = 0,
-        held: Held | None = None,
+        held: KnownStatistics | None = None,
     ) -> None:
         self._connection = connection
         self._held = held

@@ -25,7 +25,7 @@ from graphdb.storage.dictionary.terms import Numbering
 from graphdb.storage.file.prepared_sql import execute
 from graphdb.storage.graph.changes import MOST, Changes, Counted, Sizes
 from graphdb.storage.statistics import incremental, labels
-from graphdb.storage.statistics.known import Held
+from graphdb.storage.statistics.known import KnownStatistics
 
 if TYPE_CHECKING:
     import duckdb
@@ -96,12 +96,12 @@ class Update:
     def __init__(
         self,
         connection: duckdb.DuckDBPyConnection,
-        held: Held | None = None,
+        held: KnownStatistics | None = None,
         touch: Callable[[], None] = lambda: None,
     ) -> None:
         self._connection = connection
         self._touch = touch
-        self._held = held or Held()
+        self._held = held or KnownStatistics()
         self._windows = Windows(connection)
         self._terms = Numbering(connection, self._windows, sizes=self._held.sizes, ahead=self._held.ahead)
         # Vertices, and literals, from here on were in no triple when the last change was written.
@@ -205,7 +205,7 @@ class Update:
                 fresh=self._fresh,
                 literals=changes is None or changes.literals,
             )
-            self._held = Held()
+            self._held = KnownStatistics()
             self._changed(changes)
         for table, relation in (("gone", removed), ("new", added)):
             if relation is not None:

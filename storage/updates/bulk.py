@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from graphdb.storage.arrays.arrow import Windows, numbers
 from graphdb.storage.arrays.batch import LITERAL, Terms, ids
 from graphdb.storage.arrays.external_sort import Group, Labels, Others, Piece, Whole, by_label, fresh, in_chunks, whole
-from graphdb.storage.arrays.spool import Kept, Spool, unmap, vast
+from graphdb.storage.arrays.spill import SpillArray, SpillFile, unmap, zeros_on_disk
 from graphdb.storage.dictionary.terms import Numbering
 from graphdb.storage.file.prepared_sql import has_rows
-from graphdb.storage.statistics.streaming import ROWS, STORED, Tally, stored
+from graphdb.storage.statistics.streaming import ROWS, STORED, StreamingStatistics, stored
 from graphdb.storage.updates.append import Appender, much_new
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def can_grow(connection: duckdb.DuckDBPyConnection, new: int, memory: int) -> bo
     return plain and much_new(connection, new, memory)
 
 
-class Bulk:
+class BulkWriter:
     """Writes terms and triples into a graph, in the transaction that is open.
 
     Parameters
@@ -95,7 +95,7 @@ class Bulk:
 
     def write_others(self) -> None:
         """Write which triples are in which named graphs, and the edges that reifiers stand for."""
-        self._reifiers = vast(self._folder / "reifiers", self._resources, np.uint8, self._memory // 4)
+        self._reifiers = zeros_on_disk(self._folder / "reifiers", self._resources, np.uint8, self._memory // 4)
         appender = Appender(self._connection)
         named = False
         for kept in self._batch.others:
@@ -115,9 +115,9 @@ class Bulk:
         import pyarrow as pa
 
         # While DuckDB reads, it can be asked nothing.
-        self._tally = Tally(self._connection, self._folder, self._memory)
+        self._tally = StreamingStatistics(self._connection, self._folder, self._memory)
         schema = pa.schema({name: pa.int64() for name in ("label", "subject", "object")})
-        with Spool(self._folder / "runs", 0) as spool, Spool(self._folder / "known", 0) as held:
+        with SpillFile(self._folder / "runs", 0) as spill, SpillFile(self._folder / "known", 0) as held:
             pieces, memory = self._pieces(), self._memory
             known: Labels = whole(())
             if not self._empty:
@@ -126,7 +126,7 @@ class Bulk:
                 pieces = chain(stored(self._connection), pieces)
             labels: Labels | None = self._sorted
             if labels is None:
-                labels = by_label(in_chunks(pieces, memory), spool, memory)
+                labels = by_label(in_chunks(pieces, memory), spill, memory)
             self._batch.forget_triples()
             rows = pa.RecordBatchReader.from_batches(schema, self._rows(schema, labels, known))
             with self._windows.show("_graphdb_sorted", rows):
@@ -175,7 +175,7 @@ class Bulk:
 class _Some:
     """Some rows of what is kept, as triples."""
 
-    kept: Kept
+    kept: SpillArray
     choose: Callable[[NDArray[Any]], Codes]
 
     def __len__(self) -> int:

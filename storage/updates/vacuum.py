@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.dictionary.terms import AHEAD, names_ahead, term_counts
 from graphdb.storage.dictionary.text_compression import LONG
-from graphdb.storage.statistics import labels
+from graphdb.storage.statistics import tables
 
 if TYPE_CHECKING:
     import duckdb
@@ -87,7 +87,7 @@ def vacuum(connection: duckdb.DuckDBPyConnection, long: Callable[[], None] | Non
     if found:
         if long is not None and _mean_length(connection) > LONG:
             long()
-        labels.settle(connection)
+        tables.settle(connection)
         for table, columns in (REFERENCES | STATISTICS).items():
             _move(connection, table, columns)
         for table in _DICTIONARY:

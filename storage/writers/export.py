@@ -12,7 +12,7 @@ from graphdb.common.config import memory_bytes
 from graphdb.common.errors import GraphDBError, StorageError, nearest
 from graphdb.storage.file.scratch import spill_folder
 from graphdb.storage.writers.graphs import Graphs, chosen
-from graphdb.storage.writers.pace import Pace
+from graphdb.storage.writers.progress import ExportProgress
 from graphdb.storage.writers.targets import STREAM, opened, refuse_databases, whole_folder
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def export(
     wanted = _format(target, format)
     refuse_databases(connection, target)
     with chosen(connection, graphs, prefixes, one=_ONE.get(wanted)), _roomy(connection, memory):
-        pace = Pace(connection, f"writing {target.name}", progress)
+        pace = ExportProgress(connection, f"writing {target.name}", progress)
         try:
             return _written(connection, target, wanted, prefixes, pace, spill, memory)
         except OSError as error:
@@ -85,7 +85,7 @@ def _written(
     target: Path,
     wanted: str,
     prefixes: dict[str, str],
-    pace: Pace,
+    pace: ExportProgress,
     spill: str | None,
     memory: int,
 ) -> int:

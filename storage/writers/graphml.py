@@ -20,10 +20,10 @@ from graphdb.storage.arrays.arrow import string_bytes
 from graphdb.storage.file.prepared_sql import has_rows
 from graphdb.storage.loaders.tables.graphml import OURS, role
 from graphdb.storage.loaders.tables.headers import bare_name
-from graphdb.storage.loaders.tables.reader import bare
+from graphdb.storage.loaders.tables.terms import bare
 from graphdb.storage.writers.graphs import EDGES, TRIPLES
-from graphdb.storage.writers.pace import Pace, ranges
-from graphdb.storage.writers.terms import HELD, LITERAL, RESOURCE
+from graphdb.storage.writers.progress import ExportProgress, ranges
+from graphdb.storage.writers.terms import LITERAL, RESOURCE, TYPED_VALUE
 
 if TYPE_CHECKING:
     import duckdb
@@ -65,7 +65,7 @@ _PARTS = """
 SELECT key, bit_or(kinds) AS kinds, max(n) AS n, min(held) AS least, max(held) AS held, bool_and(exact) AS exact FROM (
     SELECT key, bit_or(1::UINTEGER << kind) AS kinds, count(*) AS n, max(held) AS held,
         bool_and(held IN ('lexical', 'integer', 'boolean', 'number')) AND min(held) = max(held) AS exact
-    FROM (SELECT {owner} AS owner, {key} AS key, kind, coalesce({held}, '') AS held FROM {source})
+    FROM (SELECT {owner} AS owner, {key} AS key, kind, coalesce({value}, '') AS held FROM {source})
     GROUP BY key, owner
 ) GROUP BY key
 """
@@ -124,7 +124,7 @@ JOIN resource AS key ON key.id = property.key JOIN term AS value ON value.id = p
 """What RDF tells: literals of vertices and the triples of edges, and these edges with their properties."""
 
 
-def write(connection: duckdb.DuckDBPyConnection, file: IO[bytes], pace: Pace, memory: int) -> int:
+def write(connection: duckdb.DuckDBPyConnection, file: IO[bytes], pace: ExportProgress, memory: int) -> int:
     """Write the graph; return the number of vertices and edges.
 
     Parameters
@@ -147,7 +147,9 @@ def write(connection: duckdb.DuckDBPyConnection, file: IO[bytes], pace: Pace, me
             connection.execute(f"DROP TABLE IF EXISTS temp._graphdb_{table}")
 
 
-def _write(connection: duckdb.DuckDBPyConnection, file: IO[bytes], type_label: int, pace: Pace, memory: int) -> int:
+def _write(
+    connection: duckdb.DuckDBPyConnection, file: IO[bytes], type_label: int, pace: ExportProgress, memory: int
+) -> int:
     parts = list(ranges(connection, memory // _BYTES))
     edge = "{'l': label, 's': subject, 'o': object, 'n': ordinal}"
     _find_keys(connection, "_graphdb_keys", "subject", "label", f"{TRIPLES} AS triple", "object", parts)
@@ -196,7 +198,7 @@ def _find_keys(
     """Make the table ``name`` of the properties that stand in a table, part by part of its subjects."""
     for number, (first, end, _) in enumerate(parts):
         source = f"(FROM {table} WHERE subject >= {first} AND subject < {end}) AS part JOIN _graphdb.literal AS literal"
-        found = _PARTS.format(owner=owner, key=key, held=HELD, source=f"{source} ON literal.id = {value}")
+        found = _PARTS.format(owner=owner, key=key, value=TYPED_VALUE, source=f"{source} ON literal.id = {value}")
         into = "INSERT INTO temp._graphdb_parts" if number else "CREATE OR REPLACE TEMP TABLE _graphdb_parts AS"
         connection.execute(f"{into} {found}")
     connection.execute(_KEYS.format(name=name))

@@ -21,8 +21,8 @@ from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE
 from graphdb.storage.loaders.tables.headers import bare_name
 from graphdb.storage.updates.append import DEFAULT_GRAPH
 from graphdb.storage.writers.graphs import EDGES, PLACES, QUADS, TRIPLES
-from graphdb.storage.writers.pace import Pace, ranges
-from graphdb.storage.writers.terms import HELD
+from graphdb.storage.writers.progress import ExportProgress, ranges
+from graphdb.storage.writers.terms import TYPED_VALUE
 
 if TYPE_CHECKING:
     import duckdb
@@ -51,8 +51,8 @@ LEFT JOIN {TRIPLES} AS known
 
 _VALUES = f"""
 CREATE OR REPLACE TEMP VIEW _graphdb_{{name}} AS
-SELECT {{subject}} AS subject, {{graph}} AS graph, {{key}} AS key, literal.*, CASE WHEN NOT ({{other}}) THEN {HELD} END
-    AS held
+SELECT {{subject}} AS subject, {{graph}} AS graph, {{key}} AS key, literal.*,
+    CASE WHEN NOT ({{other}}) THEN {TYPED_VALUE} END AS held
 FROM {{source}} JOIN _graphdb.literal AS literal ON literal.id = {{value}}
 """
 """Literals with the column of the table ``literal`` that holds them exactly, or NULL."""
@@ -73,7 +73,7 @@ _ROWS = 100_000
 """Rows of a group of rows in a file."""
 
 
-def write(connection: duckdb.DuckDBPyConnection, folder: Path, pace: Pace, memory: int) -> int:
+def write(connection: duckdb.DuckDBPyConnection, folder: Path, pace: ExportProgress, memory: int) -> int:
     """Write the three tables; return the number of rows.
 
     Parameters
@@ -88,7 +88,7 @@ def write(connection: duckdb.DuckDBPyConnection, folder: Path, pace: Pace, memor
             connection.execute(f"DROP VIEW IF EXISTS temp._graphdb_{view}")
 
 
-def _write(connection: duckdb.DuckDBPyConnection, folder: Path, pace: Pace, most: int) -> int:
+def _write(connection: duckdb.DuckDBPyConnection, folder: Path, pace: ExportProgress, most: int) -> int:
     """Write them, of at most about so many triples at a time."""
     from pyarrow import parquet
 

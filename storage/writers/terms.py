@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from graphdb.common.stopping import checked
 from graphdb.common.values.terms import LITERAL_BASE, XSD, escaped
 from graphdb.storage.arrays.arrow import string_bytes, values
-from graphdb.storage.arrays.spool import unmap
-from graphdb.storage.file.scratch import unspilled
+from graphdb.storage.arrays.spill import unmap
+from graphdb.storage.file.scratch import spill_error
 
 if TYPE_CHECKING:
     import duckdb
@@ -31,7 +31,7 @@ LITERAL = (
 )
 """SQL for a row of the table ``literal``."""
 
-HELD = f"""
+TYPED_VALUE = f"""
 CASE WHEN language IS NOT NULL THEN NULL
     WHEN datatype IS NULL THEN 'lexical'
     WHEN datatype = '{XSD}integer' AND lexical = integer::VARCHAR THEN 'integer'
@@ -98,7 +98,7 @@ class _Texts:
         except OSError as error:
             if error.errno is None:  # DuckDB's, through Arrow
                 raise
-            raise unspilled(path.parent.parent, error) from error
+            raise spill_error(path.parent.parent, error) from error
         self._ends = np.concatenate(ends)
         self._places = _places(np.concatenate(ids) if ids else np.empty(0, np.int64))
         self._bytes = np.memmap(path, np.uint8, "r") if self._ends[-1] else np.empty(0, np.uint8)

@@ -23,7 +23,7 @@ from graphdb.storage.writers.terms import LITERAL, RESOURCE, Terms
 if TYPE_CHECKING:
     import duckdb
 
-    from graphdb.storage.writers.pace import Pace
+    from graphdb.storage.writers.progress import ExportProgress
 
 ROWS = 50_000
 """Lines that are fetched at a time."""
@@ -91,7 +91,7 @@ def write(
     file: IO[bytes],
     format: str,
     prefixes: dict[str, str],
-    pace: Pace,
+    pace: ExportProgress,
     folder: Path,
     memory: int,
 ) -> int:
@@ -139,7 +139,7 @@ def _write_grouped(source: _Lines, file: IO[bytes], quads: bool, prefixes: dict[
 class _Lines(io.RawIOBase):
     """Arrow arrays of lines as a file that is read."""
 
-    def __init__(self, arrays: Iterator[Any], pace: Pace) -> None:
+    def __init__(self, arrays: Iterator[Any], pace: ExportProgress) -> None:
         self._arrays = arrays
         self._pace = pace
         self._rest = memoryview(b"")

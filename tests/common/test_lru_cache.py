@@ -5,21 +5,21 @@ from __future__ import annotations
 import pytest
 
 import graphdb
-from graphdb.common.lru_cache import MOST, Kept
+from graphdb.common.lru_cache import MAX_ENTRIES, LRUCache
 
 
 def test_the_one_used_longest_ago_makes_room() -> None:
-    kept: Kept[int] = Kept(1 << 30)
-    for number in range(MOST):
+    kept: LRUCache[int] = LRUCache(1 << 30)
+    for number in range(MAX_ENTRIES):
         kept.put(number, number, 1)
     assert kept.get(0) == 0
     kept.put("more", -1, 1)
     assert (kept.get(0), kept.get(1), kept.get(2), kept.get("more")) == (0, None, 2, -1)
-    assert len(kept) == MOST
+    assert len(kept) == MAX_ENTRIES
 
 
 def test_bytes_are_bounded_but_for_the_last() -> None:
-    kept: Kept[str] = Kept(100)
+    kept: LRUCache[str] = LRUCache(100)
     for key, size in (("a", 40), ("b", 40), ("a", 50), ("c", 30)):
         kept.put(key, key, size)
     assert (kept.get("a"), kept.get("b"), kept.get("c")) == ("a", None, "c")
@@ -35,13 +35,15 @@ def test_bytes_are_bounded_but_for_the_last() -> None:
 
 def test_what_cannot_be_a_key_is_refused() -> None:
     with pytest.raises(TypeError):
-        Kept(1).get(([],))
+        LRUCache(1).get(([],))
 
 
 def test_more_queries_than_are_kept_are_answered_alike() -> None:
     with graphdb.connect() as database:
         database.query("CREATE (:A {n: 1})-[:r]->(:A {n: 2})-[:r]->(:A {n: 3})")
-        texts = [f"MATCH (a:A) WHERE a.n > {i % 4} RETURN count(*) AS c{i}" for i in range(MOST + 20)]
+        texts = [f"MATCH (a:A) WHERE a.n > {i % 4} RETURN count(*) AS c{i}" for i in range(MAX_ENTRIES + 20)]
         for _ in range(2):
-            assert [database.query(text).scalar() for text in texts] == [max(3 - i % 4, 0) for i in range(MOST + 20)]
+            assert [database.query(text).scalar() for text in texts] == [
+                max(3 - i % 4, 0) for i in range(MAX_ENTRIES + 20)
+            ]
         assert [database.query(text).columns for text in texts[:2]] == [("c0",), ("c1",)]

@@ -19,7 +19,7 @@ from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVert
 from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.storage.compile.patience import patiently
+from graphdb.storage.compile.cancellable import run_cancellable
 from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 
 AT_ONCE = 0.1
@@ -201,12 +201,12 @@ def test_waiting_ends_where_the_check_says_so() -> None:
 
     started = time.monotonic()
     with pytest.raises(ExecutionError, match="enough"):
-        patiently(lambda: ended.wait(5), check)
+        run_cancellable(lambda: ended.wait(5), check)
     assert time.monotonic() - started < 1
     ended.set()
-    assert patiently(lambda: 42, lambda: None) == 42
+    assert run_cancellable(lambda: 42, lambda: None) == 42
     with pytest.raises(ZeroDivisionError):
-        patiently(lambda: 1 / 0, lambda: None)
+        run_cancellable(lambda: 1 / 0, lambda: None)
 
 
 def test_partitions_are_built_patiently() -> None:

@@ -93,9 +93,9 @@ def test_another_run_while_rows_are_read(devices: Any, start: str) -> None:
     want = sorted(rows_of(HOST.run(plan)))
     first = executor.run(plan)
     found = rows_of([next(first)])
-    (spool,) = executor._reading
+    (queue,) = executor._reading
     assert (executor.count(plan) if start == "count" else len(rows_of(executor.run(plan)))) == len(want)
-    assert next(spool._blocks, None) is None  # its kernel has ended
+    assert next(queue._blocks, None) is None  # its kernel has ended
     assert sorted(found + rows_of(first)) == want
     assert not executor._reading
 
@@ -118,9 +118,9 @@ def test_a_run_that_stops_while_rows_are_taken_leaves_them_to_their_reader(devic
     want = sorted(rows_of(HOST.run(plan)))
     first = executor.run(plan)
     found = rows_of([next(first)])
-    (spool,) = executor._reading
-    blocks, going = spool._blocks, threading.Event()
-    spool._blocks = (going.wait() and block for block in blocks)
+    (queue,) = executor._reading
+    blocks, going = queue._blocks, threading.Event()
+    queue._blocks = (going.wait() and block for block in blocks)
     with pytest.raises(QueryTimeout):
         executor.count(plan, Control(timeout=0.02))
     going.set()

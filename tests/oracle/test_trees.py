@@ -177,7 +177,7 @@ def test_numbers_too_large_for_int64(case: Case) -> None:
                 raise crt.Overflow
             return int(total(modulus))
 
-        return crt.exactly(overflows, greatest)
+        return crt.by_remainders(overflows, greatest)
 
     with spaces(), mock.patch("graphdb.execute.counting.trees.exactly", without_int64):
         check(case, DataGraph(case.source))

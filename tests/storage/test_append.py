@@ -13,7 +13,7 @@ import pytest
 import graphdb
 from graphdb.common.values.terms import RDF, XSD
 from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
-from graphdb.storage.dictionary.terms import is_short, short_literals, typed_literals
+from graphdb.storage.dictionary.typed_literals import is_short, short_literals, typed_literals
 from graphdb.storage.file.migrations import MIGRATIONS
 from graphdb.storage.updates.append import DEFAULT_GRAPH, Appender
 

@@ -17,6 +17,7 @@ from graphdb.storage.graph.changes import Changes
 from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 from graphdb.storage.graph.pcsr import Partition
 from graphdb.storage.statistics import labels as statistics
+from graphdb.storage.statistics import tables as label_tables
 
 TYPE = 0
 resources = st.integers(1, 70)
@@ -170,10 +171,10 @@ def test_what_point_writes_change_is_seen(monkeypatch: pytest.MonkeyPatch, tmp_p
         assert {*db.vertex_labels()} == expected
         raw = db._state.connection.raw
         known = [sorted(raw.execute(f"FROM _graphdb.{name}").fetchall()) for name in ("edge_label", "vertex_label")]
-        known += [sorted(raw.execute(statistics.summed(name)).fetchall()) for name in statistics.APPENDED]
+        known += [sorted(raw.execute(label_tables.summed(name)).fetchall()) for name in label_tables.APPENDED]
         raw.begin()
         statistics.refresh(raw, np.arange(1000))
-        tables = ("edge_label", "vertex_label", *statistics.APPENDED)
+        tables = ("edge_label", "vertex_label", *label_tables.APPENDED)
         assert known == [sorted(raw.execute(f"FROM _graphdb.{name}").fetchall()) for name in tables]
         raw.rollback()
         assert len(raw.execute("FROM _graphdb.label_pair").fetchall()) < 100

@@ -20,8 +20,9 @@ from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
 from graphdb.storage.graph.changes import Changes
 from graphdb.storage.statistics import incremental, labels
 from graphdb.storage.statistics import known as held_of_file
+from graphdb.storage.statistics import tables as label_tables
 from graphdb.storage.statistics.degrees import Degrees
-from graphdb.storage.statistics.known import Held
+from graphdb.storage.statistics.known import KnownStatistics
 
 TYPE, RESOURCES, LITERALS = 0, 9, 3
 TABLES = ("edge_label", "vertex_label", "degree", "label_pair")
@@ -73,7 +74,7 @@ def change(
         fresh, literals = (
             1 + max((v for v in others if (v >= LITERAL_BASE) is which), default=-1) for which in (False, True)
         )
-        incremental.change(connection, of, fresh, max(literals, LITERAL_BASE), Held(degrees=degrees))
+        incremental.change(connection, of, fresh, max(literals, LITERAL_BASE), KnownStatistics(degrees=degrees))
         if degrees is not None:
             degrees.follow([of])
         return
@@ -84,7 +85,7 @@ def change(
 
 def tables(connection: duckdb.DuckDBPyConnection, *names: str) -> dict[str, list[Any]]:
     """The rows of tables; those that are added up when they are read, added up."""
-    rows = {name: labels.summed(name) if name in labels.APPENDED else f"FROM _graphdb.{name}"
+    rows = {name: label_tables.summed(name) if name in label_tables.APPENDED else f"FROM _graphdb.{name}"
             for name in names or TABLES}  # fmt: skip
     return {name: connection.execute(f"FROM ({sql}) ORDER BY ALL").fetchall() for name, sql in rows.items()}
 

@@ -17,6 +17,7 @@ from graphdb.storage.catalog import Catalog
 from graphdb.storage.dictionary import hash_index
 from graphdb.storage.graph import changes
 from graphdb.storage.statistics import labels
+from graphdb.storage.statistics import tables as label_tables
 from graphdb.storage.updates import apply
 from graphdb.storage.updates.apply import Update
 
@@ -80,8 +81,8 @@ def test_triples_follow_a_model(steps: list[tuple[Any, Any, Any]], tables: bool)
         else:
             assert {tuple(row) for row in told.removed.tolist()} == before & removed
             assert {tuple(row) for row in told.added.tolist()} == model - (before - removed)
-    added_up = [held(connection, f"({labels.summed(name)})") for name in labels.APPENDED]
-    labels.settle(connection)
+    added_up = [held(connection, f"({label_tables.summed(name)})") for name in label_tables.APPENDED]
+    label_tables.settle(connection)
     counted = [held(connection, f"_graphdb.{name}") for name in ("edge_label", "vertex_label", "degree", "label_pair")]
     assert counted[2:] == added_up
     labels.refresh(connection, np.arange(10))

@@ -18,7 +18,7 @@ import graphdb
 from graphdb.relational.session import versions
 from graphdb.storage.dictionary.hash_index import FEW
 from graphdb.storage.file import schema
-from graphdb.storage.statistics import labels
+from graphdb.storage.statistics import tables as label_tables
 from graphdb.storage.updates import vacuum
 from tests.oracle.test_versions import HISTORIES, rows
 
@@ -70,11 +70,11 @@ def counted(db: graphdb.Database) -> list[Any]:
     edges = "SELECT iri, edge_label.* EXCLUDE id FROM _graphdb.edge_label JOIN _graphdb.resource USING (id)"
     vertices = "SELECT iri, vertices FROM _graphdb.vertex_label JOIN _graphdb.resource USING (id)"
     degrees = (
-        f"SELECT iri, degree.* EXCLUDE label FROM ({labels.summed('degree')}) AS degree"
+        f"SELECT iri, degree.* EXCLUDE label FROM ({label_tables.summed('degree')}) AS degree"
         " JOIN _graphdb.resource ON id = label"
     )
     pairs = (
-        f"SELECT a.iri, b.iri, pair.* EXCLUDE (label, class) FROM ({labels.summed('label_pair')}) AS pair"
+        f"SELECT a.iri, b.iri, pair.* EXCLUDE (label, class) FROM ({label_tables.summed('label_pair')}) AS pair"
         " JOIN _graphdb.resource a ON a.id = label JOIN _graphdb.resource b ON b.id = class"
     )
     return [sorted(db.sql(sql).fetchall(), key=repr) for sql in (edges, vertices, degrees, pairs)]
@@ -247,7 +247,7 @@ def test_what_is_interrupted_leaves_everything_as_it_was(
 
 KILLED = """
 import itertools, os, sys, graphdb
-from graphdb.storage import vacuum
+from graphdb.storage.updates import vacuum
 rewrite, calls, stop = vacuum._rewrite, itertools.count(), int(sys.argv[2])
 def killed(*given):
     if next(calls) == stop:

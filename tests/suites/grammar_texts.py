@@ -14,18 +14,16 @@ from collections.abc import Callable
 from typing import Any
 
 from graphdb.common.errors import ParseError
+from graphdb.functions.table import SIGNATURE_OF
 from graphdb.grammar import parser
 from graphdb.grammar.lexing import scan
-from graphdb.interpret.functions import FUNCTIONS
-from graphdb.sql.aggregates import AGGREGATES
-from graphdb.sql.functions import FUNCTIONS as SQL_FUNCTIONS
 
 KEYS = ["age", "name", "nick", "price", "weight", "ok", "born", "seen", "zoned", "clock", "motto", "odd", "mixed"]
 KEYS += ["several", "both", "since"]
 EDGES = ["knows", "likes", "worksAt", "both", "name", "nick", "age", "rdf:type", "knows|likes", "<urn:x:knows>"]
 LABELS = ["Person", "Woman", "Robot", "Firm", "Person|Robot", "!Woman", "%", "<urn:x:None>", "<urn:x:Person>"]
 VERTICES, NAMED_EDGES, OTHERS = ["a", "b", "c", "d"], ["e", "f", "g", "h"], ["u", "v", "w"]
-CALLS = sorted({*SQL_FUNCTIONS, *FUNCTIONS, *AGGREGATES, "date.truncate", "duration.between", "datetime.fromepoch"})
+CALLS = sorted(SIGNATURE_OF)
 
 LEAVES = {
     "number": ["0", "1", "-1", "2", "7", "100", "9223372036854775807", "0x1F", "0.5", "1e300", "2.0", ".5", "$one"],

@@ -17,7 +17,8 @@ import pytest
 
 from graphdb.common.errors import LoadError
 from graphdb.storage.catalog import Catalog
-from graphdb.storage.loaders.load import Options, load
+from graphdb.storage.loaders.load import load
+from graphdb.storage.loaders.sources import Options
 
 SHARED = pathlib.Path(os.environ.get("GRAPHDB_SHARED", pathlib.Path(__file__).resolve().parents[2] / "../shared"))
 SUITE = SHARED / "suites/rdf-tests"

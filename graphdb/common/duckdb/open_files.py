@@ -13,7 +13,7 @@ import weakref
 from typing import Protocol
 
 from graphdb.common.errors import StorageError
-from graphdb.common.forks import held_at_fork
+from graphdb.common.forks import lock_at_fork
 
 
 class Member(Protocol):
@@ -80,5 +80,5 @@ def _begin_anew() -> None:
     _FILES, _LOCK = weakref.WeakValueDictionary(), threading.Lock()
 
 
-held_at_fork(lambda: _LOCK)
+lock_at_fork(lambda: _LOCK)
 os.register_at_fork(after_in_child=_begin_anew)

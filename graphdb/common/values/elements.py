@@ -73,11 +73,11 @@ class Relationship:
 class Parts(Protocol):
     """Many paths whose vertices and edges are not spelled out yet."""
 
-    def spell(self) -> None:
+    def materialize(self) -> None:
         """Give the paths that are still there their vertices and edges, all of them at once."""
 
 
-class _Spelled:
+class _LazyParts:
     """Where a path finds its parts, until somebody asks for them."""
 
     __slots__ = ("__weakref__", "_parts")
@@ -85,7 +85,7 @@ class _Spelled:
 
 
 @dataclass(frozen=True, slots=True)
-class Path(_Spelled):
+class Path(_LazyParts):
     """A path: its vertices, and the edges between them in the order of the path, which may pass one backwards.
 
     The paths of a result are spelled out together, when the first of them is asked for its parts: a vertex that several
@@ -103,7 +103,7 @@ class Path(_Spelled):
                 raise AttributeError(f"'Path' object has no attribute '{name}'", name=name, obj=self)
             parts = self._parts
             if parts is not None:  # else another thread was faster
-                parts.spell()
+                parts.materialize()
             return object.__getattribute__(self, name)
 
     def __len__(self) -> int:

@@ -23,9 +23,6 @@ from graphdb.common.values.terms import Kind
 INT64 = range(-(2**63), 2**63)
 """The integers that a value may be."""
 
-RANDOM = frozenset({"rand", "randomuuid"})
-"""Functions, in lower case, that yield another value each time."""
-
 CODE_BITS = 44
 """Bits of the code of a path's edge that say its label and direction; its ordinal among parallel ones is above them."""
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from graphdb.execute.scheduler import Pause, deal
+from graphdb.execute.scheduler import Pause, schedule
 from graphdb.plan.executor import Control
 from graphdb.plan.physical import CliqueCount
 
@@ -40,7 +40,7 @@ def count_cliques(plan: CliqueCount, threads: int, control: Control) -> int:
     def share() -> float:
         return sum(counter.work for counter in list(counters.values())) / whole
 
-    deal(chunks, count, workers if workers > 1 else 0, lambda: control.watch(share))
+    schedule(chunks, count, workers if workers > 1 else 0, lambda: control.watch(share))
     control.report(1.0)
     return sum(counter.found for counter in counters.values())
 

@@ -27,7 +27,7 @@ class Overflow(Exception):
     """A number did not fit int64."""
 
 
-def exactly(total: Callable[[int], T], greatest: int) -> T:
+def by_remainders(total: Callable[[int], T], greatest: int) -> T:
     """Return ``total(0)``, or where that overflows, the same from remainders.
 
     Parameters

@@ -9,7 +9,18 @@ from numpy.typing import NDArray
 
 from graphdb.execute.counting.run import PIECES, CountRun
 from graphdb.execute.counting.weights import Weights
-from graphdb.plan.counting.programs import Bundle, Closed, Instruction, Load, Local, Meet, Part, Tally, Through, Total
+from graphdb.plan.counting.programs import (
+    Accumulate,
+    Bundle,
+    Closed,
+    Instruction,
+    Intersect,
+    Load,
+    Local,
+    Part,
+    Through,
+    Total,
+)
 from graphdb.storage.graph.pcsr import Partition
 
 Ints = NDArray[np.int64]
@@ -62,7 +73,7 @@ class Loops:
             found = (pairs, sums[worker], by_root, modulus, self._run.flags, self._run.like)
             self._kernels.nested(*program, roots, root, begin, end, *cells[:6], *found)
 
-        self._run.deal(run, bounds, part.cost, sums[:, 2])
+        self._run.schedule(run, bounds, part.cost, sums[:, 2])
         return int(sums[:, 0].sum()) + (int(sums[:, 1].sum()) << 32)
 
     def _closed(self, part: Part) -> dict[Closed, tuple[tuple[int, int, int], Any]]:
@@ -87,11 +98,11 @@ class Loops:
                 self._kernels.closed_lists(*fixed, begin, end, *cells)
 
             bounds = self._run.even(len(entries.keys), len(starts))
-            self._run.deal(fill, bounds, len(starts))
+            self._run.schedule(fill, bounds, len(starts))
             np.cumsum(starts, out=starts)
             if 0 < starts[-1] <= min(_CLOSED, self._run.room):
                 ids = np.empty(int(starts[-1]), self._run.plan.dtype)
-                self._run.deal(fill, bounds, len(starts))
+                self._run.schedule(fill, bounds, len(starts))
                 row = int(rows[0]), starts.ctypes.data, ids.ctypes.data
                 self._pairs[closed] = (row, (starts, ids))
         return {closed: self._pairs[closed] for closed in wanted if closed in self._pairs}
@@ -146,7 +157,7 @@ def _row(instruction: Instruction, numbers: dict[Bundle, int], numbers_of_closed
     match instruction:
         case Load(out, at, bundle, weight):
             return (0, out, at, -1, numbers[bundle], -1, weight, 1, -1, -1, 0, 0, -1, 0)
-        case Meet(out, source, at, bundle, local):
+        case Intersect(out, source, at, bundle, local):
             return (1, out, source, at, numbers[bundle], -1, -1, 1, local, -1, 0, 0, -1, 0)
         case Through(out, source, mask, forward, backward, weight, power, local, back, certain, total, closed, anchor):
             pairs = numbers_of_closed.get(closed, -1) if closed is not None else -1
@@ -154,7 +165,7 @@ def _row(instruction: Instruction, numbers: dict[Bundle, int], numbers_of_closed
             return (2, out, source, mask, *ends, weight, power, local, back, int(certain), total, pairs, max(anchor, 0))
         case Total(source, power):
             return (3, -1, source, -1, -1, -1, -1, power, -1, -1, 0, 0, -1, 0)
-        case Tally(source, at, bundle, power, local):
+        case Accumulate(source, at, bundle, power, local):
             return (4, -1, source, at, numbers[bundle], -1, -1, power, local, -1, 0, 0, -1, 0)
         case Local(number, source, target, bundle, parent):
             return (5, number, source, target, numbers[bundle], -1, -1, 1, parent, -1, 0, 0, -1, 0)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.execute.counting.cliques import count_cliques
-from graphdb.execute.counting.crt import Numbers, Overflow, exactly, narrowed, sums, times
+from graphdb.execute.counting.crt import Numbers, Overflow, by_remainders, narrowed, sums, times
 from graphdb.execute.counting.loops import Loops
 from graphdb.execute.counting.run import CountRun
 from graphdb.execute.counting.weights import Weights
@@ -45,7 +45,7 @@ def count_matches(plan: CountingPlan, control: Control, threads: int, memory_lim
         for part in term.parts:
             if part not in totals:
                 parts.begin(part)
-                totals[part] = exactly(partial(parts.total, part), _greatest(plan, term, part))
+                totals[part] = by_remainders(partial(parts.total, part), _greatest(plan, term, part))
             product *= totals[part]
         result += product
         control.term_seconds.append(time.monotonic() - started)
@@ -69,9 +69,9 @@ def count_by_vertex(
         rooted, *others = term.parts
         for part in others:
             parts.begin(part)
-            factor *= exactly(partial(parts.total, part), _greatest(plan, term, part))
+            factor *= by_remainders(partial(parts.total, part), _greatest(plan, term, part))
         parts.begin(rooted)
-        values: Numbers = exactly(partial(parts.by_root, rooted), _greatest(plan, term, rooted))
+        values: Numbers = by_remainders(partial(parts.by_root, rooted), _greatest(plan, term, rooted))
         found = sums(found, times(values, factor))
     control.report(1.0)
     vertices = np.flatnonzero(found)

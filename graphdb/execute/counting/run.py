@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.execute.scheduler import Pause, deal
+from graphdb.execute.scheduler import Pause, schedule
 from graphdb.plan.counting.inclusion_exclusion import Member
 from graphdb.plan.counting.plan import CountingPlan
 from graphdb.plan.counting.programs import Bundle, Part
@@ -85,7 +85,7 @@ class CountRun:
         """The share of the whole that counting a part leads from and to: what it does from now on is told so."""
         self._share, self._to, self._expected = begin, end, max(part.cost, 1.0)
 
-    def deal(
+    def schedule(
         self, work: Callable[[int, int, int], None], bounds: list[int], expected: float, done: Ints | None = None
     ) -> None:
         """Deal pieces out to the threads; raises what a worker raised, and stops them when time is over.
@@ -116,4 +116,4 @@ class CountRun:
         def halt() -> None:
             self.flags[0] = 1
 
-        deal(pieces, run, self.threads, lambda: control.watch(share), halt)
+        schedule(pieces, run, self.threads, lambda: control.watch(share), halt)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.execute.counting.crt import Overflow, exactly
-from graphdb.execute.scheduler import Pause, deal
+from graphdb.execute.counting.crt import Overflow, by_remainders
+from graphdb.execute.scheduler import Pause, schedule
 from graphdb.plan.counting.tree import TreeCount
 from graphdb.plan.executor import Control
 
@@ -54,7 +54,7 @@ def count_along_tree(
         if node.parent < 0 and product:
             greatest = math.prod(max(len(found), 1) for found in tree.space.candidates)
             run = _Run(tree, root, control, threads, yield_work)
-            product *= len(tree.space.candidates[node.vertex]) if node.leaf else exactly(run.total, greatest)
+            product *= len(tree.space.candidates[node.vertex]) if node.leaf else by_remainders(run.total, greatest)
     return product
 
 
@@ -165,7 +165,7 @@ class _Run:
             totals[worker] += found
 
         try:
-            deal(self._pieces(), count, self._threads if self._threads > 1 else 0, self._control.check)
+            schedule(self._pieces(), count, self._threads if self._threads > 1 else 0, self._control.check)
         finally:
             for walk in walks.values():
                 self._control.rows += walk.rows

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.errors import ExecutionError
-from graphdb.execute.paths.found import Found, of_one_length
+from graphdb.execute.paths.path_rows import PathRows, of_one_length
 from graphdb.execute.paths.traversal import BUDGET, FAR, Traversal
 from graphdb.storage.graph.pcsr import Partition
 
@@ -23,7 +23,7 @@ _ROOM = 1 << 12
 _EXACT = 2.0**53
 
 
-class Flood:
+class BreadthFirstSearch:
     """A breadth-first search from one vertex along a partition, one start after the other."""
 
     def __init__(self, traversal: Traversal, partition: Partition) -> None:
@@ -45,7 +45,7 @@ class Flood:
 
     def start(self, start: int | Ints, wanted: NDArray[np.bool_], missing: int, longest: int = FAR) -> None:
         """Search from a vertex or several until so many that are wanted are found, or there are no more."""
-        from graphdb.execute.paths.bfs_kernels import flood, forget
+        from graphdb.execute.paths.bfs_kernels import bfs, forget
 
         forget(self.depths, self._queue, self._tail)
         starts = np.atleast_1d(np.asarray(start, np.int64))
@@ -56,7 +56,7 @@ class Flood:
         ended = len(wanted) > 0 and missing == 0
         while not ended:
             self._traversal.control.check()
-            ended = flood(
+            ended = bfs(
                 self._row,
                 self._partition.neighbours,
                 self.depths,
@@ -69,7 +69,7 @@ class Flood:
             )
         self._tail = int(state[1])
 
-    def found(self, start: int, ends: Ints, backwards: bool) -> Iterator[Found]:
+    def found(self, start: int, ends: Ints, backwards: bool) -> Iterator[PathRows]:
         """Yield the shortest paths between the start and some vertices, where it has come to them."""
         step = self._traversal.step
         ends = ends[self.depths[ends] >= 0]
@@ -80,13 +80,13 @@ class Flood:
         starts = np.full(len(ends), start)
         sources, targets = (ends, starts) if backwards else (starts, ends)
         if step.groups:
-            yield Found(sources, targets, lengths, self._ways(start)[ends])
+            yield PathRows(sources, targets, lengths, self._ways(start)[ends])
         elif not step.spelled:
-            yield Found(sources, targets, lengths)
+            yield PathRows(sources, targets, lengths)
         else:
-            yield self._read(Found(sources, targets, lengths), ends, backwards)
+            yield self._read(PathRows(sources, targets, lengths), ends, backwards)
 
-    def _read(self, found: Found, ends: Ints, backwards: bool) -> Found:
+    def _read(self, found: PathRows, ends: Ints, backwards: bool) -> PathRows:
         from graphdb.execute.paths.bfs_kernels import read_back
 
         starts = np.append(0, np.cumsum(found.lengths + 1))
@@ -111,7 +111,7 @@ class Flood:
             raise ExecutionError("there are more shortest paths between two vertices than can be counted exactly")
         return ways.astype(np.int64)
 
-    def _spelled(self, start: int, ends: Ints, backwards: bool) -> Iterator[Found]:
+    def _spelled(self, start: int, ends: Ints, backwards: bool) -> Iterator[PathRows]:
         """Yield all shortest paths, spelled out from each end back to the start."""
         partition = self._traversal.away if backwards else self._traversal.back
         for end in ends.tolist():
@@ -123,7 +123,7 @@ class Flood:
 
     # --- paths of a given length to the start, which the search goes back from
 
-    def of_length(self, source: int, length: int, most: int | None) -> Iterator[Found]:
+    def of_length(self, source: int, length: int, most: int | None) -> Iterator[PathRows]:
         """Yield the paths of a length from a vertex to the start, at most so many."""
         step = self._traversal.step
         count = 0
@@ -133,9 +133,9 @@ class Flood:
                 yield of_one_length(walks, edges)
         if not step.spelled and count:
             ends = np.array([source]), self._queue[:1].copy()
-            yield Found(*ends, np.array([length]), np.array([count]))
+            yield PathRows(*ends, np.array([length]), np.array([count]))
 
-    def deepened(self, source: int) -> Iterator[Found]:
+    def deepened(self, source: int) -> Iterator[PathRows]:
         """Yield the paths from a vertex to the start, shortest first, until the step has as many as it wants."""
         step, depth = self._traversal.step, int(self.depths[source])
         if depth < 0:
@@ -168,7 +168,7 @@ class Flood:
         done = False
         while not done and (most is None or most > 0):
             traversal.control.check()
-            done = kernels.spell(
+            done = kernels.enumerate_paths(
                 row,
                 partition.neighbours,
                 only,

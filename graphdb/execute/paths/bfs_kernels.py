@@ -28,7 +28,7 @@ def codes_at(partition: Ints, entry: int) -> tuple[int, int]:
 
 
 @kernel
-def flood(
+def bfs(
     partition: Ints,
     neighbours: NDArray[Any],
     depths: Depths,
@@ -84,7 +84,7 @@ def flood(
 
 
 @kernel
-def flood_each(
+def bfs_each(
     partition: Ints,
     neighbours: NDArray[Any],
     starts: Ints,

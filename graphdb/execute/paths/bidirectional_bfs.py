@@ -7,15 +7,15 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.execute.paths.found import BLOCK, Found
+from graphdb.execute.paths.path_rows import BLOCK, PathRows
 from graphdb.execute.paths.traversal import BUDGET, Traversal
 
 Ints = NDArray[np.int64]
 
 
-def met(traversal: Traversal, sources: Ints, targets: Ints) -> Iterator[Found]:
+def shortest_paths_between(traversal: Traversal, sources: Ints, targets: Ints) -> Iterator[PathRows]:
     """Yield a shortest path for each pair of different vertices that one joins: int64 [pairs] each."""
-    from graphdb.execute.paths.bidirectional_bfs_kernels import FILLED, PAIR, STATE, meet_all
+    from graphdb.execute.paths.bidirectional_bfs_kernels import FILLED, PAIR, STATE, bidirectional_bfs
 
     step, nodes = traversal.step, traversal.nodes
     depths = np.full((2, nodes), -1, np.int32)
@@ -29,7 +29,7 @@ def met(traversal: Traversal, sources: Ints, targets: Ints) -> Iterator[Found]:
         walks = np.empty(room, np.int64)
         while not done and (state[FILLED] <= room - nodes - 1 or not step.spelled):
             traversal.control.check()
-            done = meet_all(
+            done = bidirectional_bfs(
                 there,
                 traversal.away.neighbours,
                 back,
@@ -50,7 +50,7 @@ def met(traversal: Traversal, sources: Ints, targets: Ints) -> Iterator[Found]:
         last = int(state[PAIR])
         here = slice(first, last)
         joined = np.flatnonzero(lengths[here] >= 0) + first
-        found = Found(sources[joined], targets[joined], lengths[joined].astype(np.int64))
+        found = PathRows(sources[joined], targets[joined], lengths[joined].astype(np.int64))
         if step.spelled:
             begun = np.append(starts[:-1][joined], state[FILLED])
             begun[0:1] = 0

@@ -58,7 +58,7 @@ def _expand(
 
 
 @kernel
-def meet_all(
+def bidirectional_bfs(
     there: Ints,
     there_neighbours: NDArray[Any],
     back: Ints,

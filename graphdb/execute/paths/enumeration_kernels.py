@@ -44,7 +44,7 @@ def _allows(mode: int, vertices: Ints, codes: Ints, level: int, other: int, code
 
 
 @kernel
-def spell(
+def enumerate_paths(
     partition: Ints,
     neighbours: NDArray[Any],
     only: int,

@@ -12,9 +12,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.execute.paths.bfs import Flood
-from graphdb.execute.paths.bidirectional_bfs import met
-from graphdb.execute.paths.found import BLOCK, Found, gathered
+from graphdb.execute.paths.bfs import BreadthFirstSearch
+from graphdb.execute.paths.bidirectional_bfs import shortest_paths_between
+from graphdb.execute.paths.path_rows import BLOCK, PathRows, gathered
 from graphdb.execute.paths.traversal import BUDGET, Traversal
 from graphdb.plan.executor import Control
 from graphdb.plan.paths import MAY_GO_BACK, PathStep
@@ -35,15 +35,15 @@ class Paths:
 
     # --- the two ways in
 
-    def between(self, sources: Ints, targets: Ints) -> Iterator[Found]:
+    def between(self, sources: Ints, targets: Ints) -> Iterator[PathRows]:
         """Yield the paths between pairs of ends: int64 [pairs] each, the pairs all different."""
         return self._folded(gathered(self._between(sources, targets + self._traversal.last)))
 
-    def across(self, sources: Ints | None, targets: Ints | None) -> Iterator[Found]:
+    def across(self, sources: Ints | None, targets: Ints | None) -> Iterator[PathRows]:
         """Yield the paths from each of some vertices to each of others: int64, unique; not both None, for all."""
         return self._folded(gathered(self._across(*self._ends(sources, targets))))
 
-    def reached(self, sources: Ints | None, targets: Ints | None) -> Found:
+    def reached(self, sources: Ints | None, targets: Ints | None) -> PathRows:
         """Return the ends that are wanted (``step.only``) and that any of the others reaches, each once.
 
         The lengths and the other ends that come with them mean nothing.
@@ -52,30 +52,30 @@ class Paths:
         sources, targets = self._ends(sources, targets)
         starts, ends = (targets, sources) if backwards else (sources, targets)
         assert starts is not None
-        flood = Flood(self._traversal, self._traversal.back if backwards else self._traversal.away)
-        flood.start(starts, np.empty(0, np.bool_), 0)
-        found = flood.reached
+        search = BreadthFirstSearch(self._traversal, self._traversal.back if backwards else self._traversal.away)
+        search.start(starts, np.empty(0, np.bool_), 0)
+        found = search.reached
         if self._step.apart:
             found = found[found % self._traversal.vertices != starts % self._traversal.vertices]
         elif self._step.low == 0:
             found = np.concatenate([starts, found])
         else:
-            found = np.concatenate([self._reached_again(flood, starts), found])
+            found = np.concatenate([self._reached_again(search, starts), found])
         found = np.sort(found if ends is None else np.intersect1d(found, ends)).astype(np.int64)
         found %= self._traversal.vertices
-        return Found(found, found, np.zeros(len(found), np.int64))
+        return PathRows(found, found, np.zeros(len(found), np.int64))
 
-    def every(self, sources: Ints | None, targets: Ints | None) -> Iterator[Found]:
+    def every(self, sources: Ints | None, targets: Ints | None) -> Iterator[PathRows]:
         """Yield all paths from some vertices (None: any that has one) to others (None: wherever they lead), spelled."""
         sources, targets = self._ends(sources, targets)
-        flood = Flood(self._traversal, self._traversal.back)
+        search = BreadthFirstSearch(self._traversal, self._traversal.back)
         if targets is None:
-            flood.depths[:] = 0
+            search.depths[:] = 0
             assert sources is not None
         else:
-            flood.start(targets, np.empty(0, np.bool_), 0)
-        starts = np.concatenate([flood.starts, flood.reached]) if sources is None else sources
-        return self._folded(gathered(rows for start in starts.tolist() for rows in flood.deepened(start)))
+            search.start(targets, np.empty(0, np.bool_), 0)
+        starts = np.concatenate([search.starts, search.reached]) if sources is None else sources
+        return self._folded(gathered(rows for start in starts.tolist() for rows in search.deepened(start)))
 
     # --- from vertices to nodes and back
 
@@ -86,11 +86,11 @@ class Paths:
         every = np.arange(self._traversal.vertices)
         return every if sources is None else sources, (every if targets is None else targets) + self._traversal.last
 
-    def _folded(self, blocks: Iterator[Found]) -> Iterator[Found]:
+    def _folded(self, blocks: Iterator[PathRows]) -> Iterator[PathRows]:
         """Yield rows with vertices in the place of nodes, without what leads to the last state."""
         return map(self._unstated, blocks) if self._traversal.last else blocks
 
-    def _unstated(self, found: Found) -> Found:
+    def _unstated(self, found: PathRows) -> PathRows:
         ends = replace(found, targets=found.targets - self._traversal.last, lengths=found.lengths - 1)
         if not self._step.spelled:
             return ends
@@ -109,18 +109,18 @@ class Paths:
             cuts=tuple(cuts),
         )
 
-    def _reached_again(self, flood: Flood, starts: Ints) -> Ints:
+    def _reached_again(self, search: BreadthFirstSearch, starts: Ints) -> Ints:
         """Return those starts of a search that are reached, too: from another one, or on a way round."""
         step, traversal = self._step, self._traversal
         before = traversal.away if step.only == "source" else traversal.back
         found: list[int] = []
         if step.mode != "ACYCLIC" and (step.direction != "both" or step.mode in MAY_GO_BACK):
             for start in starts.tolist():
-                depths = flood.depths[before.neighbours_of(start)]
+                depths = search.depths[before.neighbours_of(start)]
                 if ((depths >= 0) & (depths < traversal.longest)).any():
                     found.append(start)
             return np.array(found, np.int64)
-        alone = Flood(traversal, before)
+        alone = BreadthFirstSearch(traversal, before)
         others = np.zeros(traversal.nodes, np.bool_)
         others[starts] = True
         for start in starts.tolist():
@@ -132,7 +132,7 @@ class Paths:
             others[start] = True
         return np.array(found, np.int64)
 
-    def _across(self, sources: Ints | None, targets: Ints | None) -> Iterator[Found]:
+    def _across(self, sources: Ints | None, targets: Ints | None) -> Iterator[PathRows]:
         assert self._step.single
         backwards = sources is None or (targets is not None and len(targets) < len(sources))
         starts, ends = (targets, sources) if backwards else (sources, targets)
@@ -145,19 +145,19 @@ class Paths:
         if not counted and (self._step.direction != "both" or self._step.low == 0):
             yield from self._each(starts, wanted, 0 if ends is None else len(ends), backwards)
             return
-        flood = Flood(self._traversal, self._traversal.back if backwards else self._traversal.away)
+        search = BreadthFirstSearch(self._traversal, self._traversal.back if backwards else self._traversal.away)
         for start in starts.tolist():
-            flood.start(start, wanted, 0 if ends is None else len(ends) - int(wanted[start]))
-            reached = flood.reached
+            search.start(start, wanted, 0 if ends is None else len(ends) - int(wanted[start]))
+            reached = search.reached
             if ends is not None:
                 reached = reached[wanted[reached]]
             if ends is None or wanted[start]:
                 yield from self._same(start)
-            yield from flood.found(start, reached, backwards)
+            yield from search.found(start, reached, backwards)
 
-    def _each(self, starts: Ints, wanted: NDArray[np.bool_], members: int, backwards: bool) -> Iterator[Found]:
+    def _each(self, starts: Ints, wanted: NDArray[np.bool_], members: int, backwards: bool) -> Iterator[PathRows]:
         """Search from each of some vertices for what is wanted, without coming back to Python in between."""
-        from graphdb.execute.paths.bfs_kernels import flood_each
+        from graphdb.execute.paths.bfs_kernels import bfs_each
 
         step, nodes = self._step, self._traversal.nodes
         partition = self._traversal.back if backwards else self._traversal.away
@@ -169,7 +169,7 @@ class Paths:
             first, state[4] = int(state[0]), 0
             while not done and state[4] < BLOCK:
                 self._traversal.control.check()
-                done = flood_each(
+                done = bfs_each(
                     np.array(partition.row, np.int64),
                     partition.neighbours,
                     starts,
@@ -189,9 +189,9 @@ class Paths:
             here = slice(first, int(state[0]))
             near, far = np.repeat(starts[here], counts[here]), ends[: int(state[4])].copy()
             sources, targets = (far, near) if backwards else (near, far)
-            yield Found(sources, targets, lengths[: len(far)].astype(np.int64))
+            yield PathRows(sources, targets, lengths[: len(far)].astype(np.int64))
 
-    def _between(self, sources: Ints, targets: Ints) -> Iterator[Found]:
+    def _between(self, sources: Ints, targets: Ints) -> Iterator[PathRows]:
         step = self._step
         same = sources == targets
         if same.any():
@@ -203,49 +203,49 @@ class Paths:
         alone = step.single and not step.groups
         several = [1, 1] if alone and len(sources) < _SHARED else [len(np.unique(ends)) for ends in (sources, targets)]
         if alone and len(sources) < _SHARED * min(several):
-            yield from met(self._traversal, sources, targets)
+            yield from shortest_paths_between(self._traversal, sources, targets)
             return
         backwards = several[1] < several[0] or not step.single
         starts, ends = (targets, sources) if backwards else (sources, targets)
         order = np.argsort(starts, kind="stable")
         starts, ends = starts[order], ends[order]
         runs = np.append(np.flatnonzero(np.diff(starts, prepend=-1)), len(starts))
-        flood = Flood(self._traversal, self._traversal.back if backwards else self._traversal.away)
+        search = BreadthFirstSearch(self._traversal, self._traversal.back if backwards else self._traversal.away)
         wanted = np.zeros(self._traversal.nodes if step.single else 0, np.bool_)
         for begin, end in zip(runs[:-1].tolist(), runs[1:].tolist(), strict=True):
             mine = ends[begin:end]
             if not step.single:
-                flood.start(int(starts[begin]), wanted, 0)
+                search.start(int(starts[begin]), wanted, 0)
                 for source in mine.tolist():
-                    yield from flood.deepened(source)
+                    yield from search.deepened(source)
                 continue
             wanted[mine] = True
-            flood.start(int(starts[begin]), wanted, len(mine))
-            yield from flood.found(int(starts[begin]), mine, backwards)
+            search.start(int(starts[begin]), wanted, len(mine))
+            yield from search.found(int(starts[begin]), mine, backwards)
             wanted[mine] = False
 
-    def _same(self, vertex: int) -> Iterator[Found]:
+    def _same(self, vertex: int) -> Iterator[PathRows]:
         """Yield the paths from a vertex to itself: of no edge, or the shortest ways round."""
         step = self._step
         if not step.single:
-            flood = Flood(self._traversal, self._traversal.back)
-            flood.start(vertex, np.empty(0, np.bool_), 0)
-            yield from flood.deepened(vertex)
+            search = BreadthFirstSearch(self._traversal, self._traversal.back)
+            search.start(vertex, np.empty(0, np.bool_), 0)
+            yield from search.deepened(vertex)
             return
         alone = np.array([vertex])
         if step.low == 0:
             count = np.ones(1, np.int64) if step.groups and not step.spelled else None
-            yield Found(alone, alone, np.zeros(1, np.int64), count, np.array([0, 1]), alone)
+            yield PathRows(alone, alone, np.zeros(1, np.int64), count, np.array([0, 1]), alone)
             return
         length = self._way_round(vertex)
         if length is None or length > self._traversal.longest:
             return
         if not step.spelled and not step.groups:
-            yield Found(alone, alone, np.array([length]))
+            yield PathRows(alone, alone, np.array([length]))
             return
-        flood = Flood(self._traversal, self._traversal.back)
-        flood.start(vertex, np.empty(0, np.bool_), 0, length)
-        yield from flood.of_length(vertex, length, None if step.groups else 1)
+        search = BreadthFirstSearch(self._traversal, self._traversal.back)
+        search.start(vertex, np.empty(0, np.bool_), 0, length)
+        yield from search.of_length(vertex, length, None if step.groups else 1)
 
     def _way_round(self, vertex: int) -> int | None:
         """The length of the shortest path back to where it began; None where there is none."""
@@ -266,8 +266,8 @@ class Paths:
         # Back from the vertex, to the nearest of those that it leads to.
         wanted = np.zeros(traversal.nodes, np.bool_)
         wanted[near] = True
-        flood = Flood(traversal, traversal.back)
+        search = BreadthFirstSearch(traversal, traversal.back)
         if len(near):
-            flood.start(vertex, wanted, 1)
-        depths = flood.depths[near]
+            search.start(vertex, wanted, 1)
+        depths = search.depths[near]
         return int(depths[depths >= 0].min()) + 1 if (depths >= 0).any() else None

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.execute.paths.found import Found
+from graphdb.execute.paths.path_rows import PathRows
 from graphdb.plan.executor import Control
 from graphdb.plan.paths import PathStep
 from graphdb.storage.graph.data_graph import DataGraph
@@ -67,11 +67,11 @@ class Traversal:
         direction = step.direction if partition is self.away else _BACK[step.direction]
         return step.labels[0] << 1 | (direction == "in") if step.labels else 0
 
-    def coded(self, found: Found, starts: Ints, walks: Ints) -> Found:
+    def coded(self, found: PathRows, starts: Ints, walks: Ints) -> PathRows:
         """Add walks to rows, and which edges they take: the first of parallel ones."""
         from graphdb.execute.paths.bfs_kernels import first_codes
 
         codes = np.empty(len(walks) - len(found), np.int64)
         away = self.away
         first_codes(np.array(away.row, np.int64), away.neighbours, self.code(away), starts, walks, codes)
-        return Found(found.sources, found.targets, found.lengths, None, starts, walks, codes)
+        return PathRows(found.sources, found.targets, found.lengths, None, starts, walks, codes)

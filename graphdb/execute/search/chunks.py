@@ -28,7 +28,7 @@ _CHUNK_COST = 100_000.0
 ask for the next chunk after some microseconds wait for one another."""
 
 
-class Alone:
+class SingleThreadRun:
     """One run on the calling thread."""
 
     def __init__(self, plan: PhysicalPlan, sizes: Sizes, control: Control, counting: bool, limit: int | None) -> None:
@@ -81,7 +81,7 @@ class _Chunk:
     done: bool = False
 
 
-class Dealt:
+class ParallelRun:
     """One run of several workers: its chunks, the workers they are dealt to, the matches that wait for the caller."""
 
     def __init__(self, plan: PhysicalPlan, sizes: Sizes, control: Control, counting: bool, limit: int | None) -> None:

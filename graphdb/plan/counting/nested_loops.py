@@ -17,15 +17,15 @@ from typing import Any
 from graphdb.plan.bits import members
 from graphdb.plan.counting.costs import CountingCosts
 from graphdb.plan.counting.programs import (
+    Accumulate,
     Bundle,
     Closed,
     Instruction,
+    Intersect,
     Level,
     Load,
     Local,
-    Meet,
     Part,
-    Tally,
     Through,
     Total,
     Weight,
@@ -236,7 +236,7 @@ class _Search:
                 if source < 0:
                     drafts.append((Load, (out, level, bundle, self._weight[u])))
                 else:
-                    drafts.append((Meet, (out, source, level, bundle)))
+                    drafts.append((Intersect, (out, source, level, bundle)))
             registers[u] = out
         while self._eliminate(state):
             pass
@@ -324,10 +324,10 @@ def _with_tallies(levels: list[list[Instruction]]) -> list[list[Instruction]]:
         out: list[Instruction] = []
         done = set()
         for instruction in level:
-            if isinstance(instruction, Meet) and reads.get(instruction.out) == 1 and instruction.out in totals:
+            if isinstance(instruction, Intersect) and reads.get(instruction.out) == 1 and instruction.out in totals:
                 done.add(instruction.out)
                 power = totals[instruction.out].power
-                out.append(Tally(instruction.source, instruction.at, instruction.bundle, power))
+                out.append(Accumulate(instruction.source, instruction.at, instruction.bundle, power))
             elif isinstance(instruction, Through) and reads.get(instruction.out) == 1 and instruction.out in totals:
                 done.add(instruction.out)
                 out.append(replace(instruction, total=totals[instruction.out].power))
@@ -381,7 +381,7 @@ def _with_locals(
     for m, level in enumerate(levels):
         out: list[Instruction] = []
         for instruction in level:
-            if isinstance(instruction, Meet) and m >= 2:
+            if isinstance(instruction, Intersect) and m >= 2:
                 p, q = state.pairs[instruction.out]
                 instruction = replace(instruction, local=local(instruction.bundle, p, q, m - 2))
             elif isinstance(instruction, Through) and instruction.mask >= 0 and m >= 1:

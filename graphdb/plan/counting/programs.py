@@ -77,7 +77,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Meet:
+class Intersect:
     """``out`` becomes ``source`` times the neighbour list of the vertex bound at level ``at``."""
 
     out: int
@@ -128,8 +128,8 @@ class Total:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """A :class:`Meet` that only :class:`Total` reads."""
+class Accumulate:
+    """A :class:`Intersect` that only :class:`Total` reads."""
 
     source: int
     at: int
@@ -149,7 +149,7 @@ class Local:
     parent: int = -1
 
 
-Instruction: TypeAlias = Load | Meet | Through | Total | Tally | Local
+Instruction: TypeAlias = Load | Intersect | Through | Total | Accumulate | Local
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.types import INTEGER, PATH
-from graphdb.execute.paths.found import Found
+from graphdb.execute.paths.path_rows import PathRows
 from graphdb.execute.paths.steps import Paths
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
@@ -288,7 +288,7 @@ class SelectedRun(AlongRun):
         self.control = control = self.new_control()
         return Paths(self._snapshot.graph, prepared.step, control)
 
-    def _held(self, prepared: Selected, blocks: Iterable[Found]) -> Waiting:
+    def _held(self, prepared: Selected, blocks: Iterable[PathRows]) -> Waiting:
         """Keep the paths that are found, as many as are wanted."""
         limit = prepared.wanted.limit if prepared.around is None else None
         found: Waiting | None = None
@@ -300,7 +300,7 @@ class SelectedRun(AlongRun):
                 break
         return found or Waiting(self, FOUND, _table(prepared, _NOTHING), self._bindings_bytes // 4)
 
-    def _found(self, prepared: Selected, paths: Paths) -> Iterator[Found]:
+    def _found(self, prepared: Selected, paths: Paths) -> Iterator[PathRows]:
         """Yield the paths between all ends that there are; what is around them is visible already."""
         source, target, starts, ends = prepared.source, prepared.target, prepared.starts, prepared.ends
         known = [] if prepared.around is None else [e for e in (source, target) if e in prepared.around.needs.vertices]
@@ -326,7 +326,7 @@ class SelectedRun(AlongRun):
         yield from paths.across(starts, ends)
 
 
-def _columns(prepared: Selected, found: Found) -> dict[str, Callable[[], pa.Array | Walks]]:
+def _columns(prepared: Selected, found: PathRows) -> dict[str, Callable[[], pa.Array | Walks]]:
     """What makes each column of the step."""
     return {
         f"v{prepared.source}": lambda: numbers(found.sources),
@@ -337,7 +337,7 @@ def _columns(prepared: Selected, found: Found) -> dict[str, Callable[[], pa.Arra
     }
 
 
-def _table(prepared: Selected, found: Found) -> pa.Table:
+def _table(prepared: Selected, found: PathRows) -> pa.Table:
     """Rows of the step as a table."""
     import pyarrow as pa
 
@@ -347,7 +347,7 @@ def _table(prepared: Selected, found: Found) -> pa.Table:
     return pa.table({name: c.array() if isinstance(c, Walks) else c for name, c in columns.items()})
 
 
-_NOTHING = Found(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
+_NOTHING = PathRows(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def _given(

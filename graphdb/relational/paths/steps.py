@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.execute.paths.found import Found
+from graphdb.execute.paths.path_rows import PathRows
 from graphdb.execute.paths.steps import Paths
 from graphdb.plan.paths import EVERY, PathStep
 from graphdb.relational.paths.base import PathBase, Waiting
@@ -33,7 +33,7 @@ class StepRun(PathBase):
         with found.visible():
             yield
 
-    def _ways(self, step: Searched) -> Iterator[Found]:
+    def _ways(self, step: Searched) -> Iterator[PathRows]:
         starts, ends, path = step.starts, step.ends, step.path
         if step.start is not None:
             rows = self._snapshot.connection.columns(f"SELECT * FROM ({step.start}) ORDER BY ALL ASC")

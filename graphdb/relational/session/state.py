@@ -14,7 +14,7 @@ from graphdb.common.config import Budget
 from graphdb.common.duckdb.connection import Connection, quoted
 from graphdb.common.errors import AccessError, ExecutionError, GraphDBError, QueryTimeout, StorageError
 from graphdb.common.foreign_errors import own_error
-from graphdb.common.lru_cache import Kept
+from graphdb.common.lru_cache import LRUCache
 from graphdb.common.progress import Progress, watching
 from graphdb.procedures.catalog import standard
 from graphdb.relational.session.authorizer import authorize_path
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from graphdb.storage.catalog import Catalog
     from graphdb.storage.file.verify import Macros
     from graphdb.storage.graph.changes import Changes
-    from graphdb.storage.loaders.load import LoadReport, Options
+    from graphdb.storage.loaders.load import LoadReport
+    from graphdb.storage.loaders.sources import Options
     from graphdb.storage.statistics.degrees import Degrees
     from graphdb.storage.updates.vacuum import Reclaimed
 
@@ -81,7 +82,7 @@ class State:
         self.transactions.on_end = self._transaction_ended
         self.procedures = standard()
         """What CALL knows."""
-        self.prepared: Kept[Any] = Kept(budget.bindings // 16)
+        self.prepared: LRUCache[Any] = LRUCache(budget.bindings // 16)
         """Queries that are ready to run again, for as long as the data stays as it is."""
         self.versions = Versions(self)
         """What results read."""
@@ -225,13 +226,14 @@ class State:
         self, data: Any, options: Options, progress: Progress | bool | None = None, timeout: float | None = None
     ) -> LoadReport:
         """Load files and tables; see :meth:`graphdb.database.Database.load`.  Nothing that queries need is imported."""
-        from graphdb.storage.loaders.load import load, names_files
-        from graphdb.storage.statistics.known import Held
+        from graphdb.storage.loaders.load import load
+        from graphdb.storage.loaders.sources import names_files
+        from graphdb.storage.statistics.known import KnownStatistics
 
         if names_files(data):
             self.require_files()
         self.refresh()
-        held = Held(degrees=self.degrees())
+        held = KnownStatistics(degrees=self.degrees())
         watched = watching(self.progress if progress is None else progress)
         with self.at_home(), self.connection.guard(timeout) as raw, watched as told:
             self.admit()

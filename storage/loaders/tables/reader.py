@@ -14,18 +14,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from graphdb.common.duckdb.connection import quoted
 from graphdb.common.errors import LoadError
-from graphdb.common.values.terms import DEFAULT_NAMESPACE, RDF_REIFIES, RDF_TYPE, UNSAFE, VERTEX, escaped
+from graphdb.common.values.terms import RDF_REIFIES, RDF_TYPE, VERTEX, escaped
 from graphdb.storage.arrays.arrow import string_bytes
 from graphdb.storage.loaders.files import DataFile
 from graphdb.storage.loaders.formats import CSV, LABELLED, PARQUET
 from graphdb.storage.loaders.streams import BadLine, Block, Put, chunks
-from graphdb.storage.loaders.tables import delimited, values
+from graphdb.storage.loaders.tables import delimited, terms, values
 from graphdb.storage.loaders.tables.delimited import literal as _text
-from graphdb.storage.loaders.tables.headers import IRI, RDF_TEXT, Column, Mapping, name_iri
+from graphdb.storage.loaders.tables.headers import Column, Mapping, name_iri
 from graphdb.storage.loaders.tables.places import CsvFile
 
 if TYPE_CHECKING:
@@ -44,9 +43,6 @@ _REIFIER, _COPIES = "_graphdb_reifier", "_graphdb_copies"
 _SINGLE = {"ID", "START_ID", "END_ID", "TYPE", "REIFIER", "REIFIER_GRAPH", "ASSERTED", "GRAPH", "VALUE", "DATATYPE",
            "LANGUAGE"}  # fmt: skip
 """What only one column can be."""
-
-_END = "' .\n'"
-"""SQL for the end of a line in the default graph."""
 
 
 def read_table(
@@ -145,7 +141,7 @@ class _Table:
         self._skip = skip
         self._put = put
         self._parameters: dict[str, str] = {}
-        self._end = _END
+        self._end = terms.END
         self._nul = False
         self._csv: CsvFile | None = None
         self._size = file.size if file else 0
@@ -288,7 +284,7 @@ class _Table:
             if len(found) > 1 and role in _SINGLE:
                 names = " and ".join(repr(column.column) for column, _ in found)
                 raise LoadError(f"two columns are :{role}: {names}", source=self._name, hint="one can be; see columns=")
-        self._end = _ended(by_role)
+        self._end = terms.line_end(by_role)
         if "START_ID" in by_role and "END_ID" in by_role:
             text, needed = self._edges(by_role, distinct)
         elif "START_ID" in by_role and "VALUE" in by_role and "TYPE" in by_role:
@@ -337,7 +333,9 @@ class _Table:
             value = quoted(column.column)
             several = column.list or type.endswith("]")
             given = values.values(value, type) if several else f"[{value}]"
-            wrong = f"list_filter({given}, lambda x: {values.wrong('x', _element(column, type), column.type)})"
+            wrong = (
+                f"list_filter({given}, lambda x: {values.wrong('x', terms.element_type(column, type), column.type)})"
+            )
             word = f"'this row has a value of ' || {_text(column.name)} || ' that is no {column.type}: '"
             cases.append(case(f"len({wrong}) > 0", f"{word} || left({wrong}[1]::VARCHAR, 100)", column))
         return " ".join(cases)
@@ -352,7 +350,7 @@ class _Table:
             parts.append(f"{_ID} || {typed} || '<' || {self._parameter(name_iri(label), '{}')} || '>' || {self._end}")
         for column, type in by_role.get("LABEL", []):
             name = "trim(x::VARCHAR, ' ')"  # other blanks can be names
-            line = f"if({name} = '', '', {_ID} || {typed} || {_name(name)} || {self._end})"
+            line = f"if({name} = '', '', {_ID} || {typed} || {terms.label(name)} || {self._end})"
             parts.append(values.each(quoted(column.column), type, line))
         properties = [*by_role.get("", [])]
         if identifier.name:
@@ -361,7 +359,7 @@ class _Table:
         body = " || ".join(f"coalesce({part}, '')" for part in parts) or "''"
         lone = f"{_ID} || {typed} || '<{VERTEX}>' || {self._end}"
         line = f"CASE WHEN {_BODY} = '' THEN {lone} ELSE {_BODY} END"
-        inner = f"SELECT *, {_vertex(identifier, type_of_id)} AS {_ID} FROM frame"
+        inner = f"SELECT *, {terms.vertex(identifier, type_of_id)} AS {_ID} FROM frame"
         return f"SELECT *, {line} AS {_LINE} FROM (SELECT *, {body} AS {_BODY} FROM ({inner}))", [identifier]
 
     def _edges(self, by_role: dict[str, list[tuple[Column, str]]], distinct: bool) -> tuple[str, list[Column]]:
@@ -369,7 +367,7 @@ class _Table:
         ((start, type_of_start), *_), ((end, type_of_end), *_) = by_role["START_ID"], by_role["END_ID"]
         if "TYPE" in by_role:
             ((kind, _), *_) = by_role["TYPE"]
-            label, needed = _name(quoted(kind.column)), [start, end, kind]
+            label, needed = terms.label(quoted(kind.column)), [start, end, kind]
         elif self._mapping.type:
             label, needed = f"'<' || {self._parameter(name_iri(self._mapping.type), '{}')} || '>'", [start, end]
         else:
@@ -378,18 +376,18 @@ class _Table:
                 source=self._name,
                 hint="name a column :TYPE, or state type='…'",
             )
-        edge = f"{_vertex(start, type_of_start)} || ' ' || {label} || ' ' || {_vertex(end, type_of_end)}"
+        edge = f"{terms.vertex(start, type_of_start)} || ' ' || {label} || ' ' || {terms.vertex(end, type_of_end)}"
         rows = f"SELECT *, row_number() OVER () AS {_NUMBER}, {edge} AS {_ID} FROM frame"
         properties = by_role.get("", [])
         named = by_role.get("REIFIER", [])
-        asserted = _asserted(by_role, f"{_ID} || {self._end}")
+        asserted = terms.where_asserted(by_role, f"{_ID} || {self._end}")
         if distinct and not properties and not named:
             return f"SELECT *, {_ID} || {self._end} AS {_LINE} FROM ({rows})", needed
         reifier = f"'_:t{self._number}e' || {_NUMBER}"
         wanted = []
         if named:
             ((name, _), *_) = named
-            reifier = f"coalesce({_vertex(name)}, {reifier})"
+            reifier = f"coalesce({terms.vertex(name)}, {reifier})"
             wanted.append(f"{quoted(name.column)} IS NOT NULL")
         if not distinct:
             rows = f"SELECT *, count(*) OVER (PARTITION BY {_ID}, {self._end}) AS {_COPIES} FROM ({rows})"
@@ -397,7 +395,7 @@ class _Table:
         rows = f"SELECT *, {reifier} AS {_REIFIER} FROM ({rows})"
         told = [f"coalesce({self._property(_REIFIER, column, type)}, '')" for column, type in properties]
         rows = f"SELECT *, {' || '.join(told) or repr('')} AS {_BODY} FROM ({rows})"
-        spoken = _ended(by_role, "REIFIER_GRAPH")
+        spoken = terms.line_end(by_role, "REIFIER_GRAPH")
         reified = f"{_REIFIER} || ' <{RDF_REIFIES}> <<( ' || {_ID} || ' )>>' || {spoken} || {_BODY}"
         condition = " OR ".join([*wanted, f"{_BODY} <> ''"])
         line = f"{asserted} || CASE WHEN {condition} THEN {reified} ELSE '' END"
@@ -413,22 +411,22 @@ class _Table:
         if "LANGUAGE" in columns:
             tags = f"coalesce('@' || {quoted(columns['LANGUAGE'].column)}, {tags})"
         literal = f"'\"' || {escaped(quoted(value.column) + '::VARCHAR')} || '\"' || {tags}"
-        rows = (
-            f"SELECT *, {_vertex(start)} || ' ' || {_name(quoted(kind.column))} || ' ' || {literal} AS {_ID} FROM frame"
-        )
-        line = _asserted(by_role, f"{_ID} || {self._end}")
+        predicate = terms.label(quoted(kind.column))
+        rows = f"SELECT *, {terms.vertex(start)} || ' ' || {predicate} || ' ' || {literal} AS {_ID} FROM frame"
+        line = terms.where_asserted(by_role, f"{_ID} || {self._end}")
         if "REIFIER" in columns:
-            reifier = _vertex(columns["REIFIER"])
-            spoken = _ended(by_role, "REIFIER_GRAPH")
+            reifier = terms.vertex(columns["REIFIER"])
+            spoken = terms.line_end(by_role, "REIFIER_GRAPH")
             line += f" || coalesce({reifier} || ' <{RDF_REIFIES}> <<( ' || {_ID} || ' )>>' || {spoken}, '')"
         return f"SELECT *, {line} AS {_LINE} FROM ({rows})", [start, kind, value]
 
-    def _property(self, subject: str, column: Column, type: str, end: str = _END) -> str:
+    def _property(self, subject: str, column: Column, type: str, end: str = terms.END) -> str:
         """SQL for the lines of a property, NULL where it has none."""
         key = self._parameter(name_iri(column.name))
         several = column.list or type.endswith("]")
         value = "x" if several else quoted(column.column)
-        line = f"{subject} || {key} || {values.stated_literal(value, _element(column, type), column.type)} || {end}"
+        literal = values.stated_literal(value, terms.element_type(column, type), column.type)
+        line = f"{subject} || {key} || {literal} || {end}"
         return values.each(quoted(column.column), type, line) if several else line
 
     def _parameter(self, iri: str, shape: str = " <{}> ") -> str:
@@ -459,68 +457,6 @@ class _Table:
 
 
 # --- SQL -------------------------------------------------------------------------------------------------------
-
-
-def _element(column: Column, type: str) -> str:
-    """DuckDB's type of a column's values: the parts of a text are texts."""
-    return values.element(type) if type.endswith("]") or not column.list else "VARCHAR"
-
-
-def bare(iri: str) -> str:
-    """SQL for what :func:`bare_name` makes of an IRI."""
-    rest = f"{iri}[{len(DEFAULT_NAMESPACE) + 1}:]"
-    terms = _text(f"{IRI}|{RDF_TEXT}")
-    other = f"{rest} = '' OR regexp_full_match({rest}, {terms}) OR regexp_matches({rest}, {_text(UNSAFE)})"
-    return f"CASE WHEN starts_with({iri}, '{DEFAULT_NAMESPACE}') AND NOT ({other}) THEN {rest} ELSE {iri} END"
-
-
-def _encoded(value: str) -> str:
-    """SQL for a text as part of an IRI."""
-    return f"CASE WHEN regexp_matches({value}, {_text(UNSAFE)}) THEN url_encode({value}) ELSE {value} END"
-
-
-def _asserted(by_role: dict[str, list[tuple[Column, str]]], line: str) -> str:
-    """SQL for the line of a triple, empty where it is not asserted."""
-    if "ASSERTED" not in by_role:
-        return line
-    ((column, _), *_) = by_role["ASSERTED"]
-    return f"CASE WHEN coalesce({quoted(column.column)}::BOOLEAN, true) THEN {line} ELSE '' END"
-
-
-def _ended(by_role: dict[str, list[tuple[Column, str]]], role: str = "GRAPH") -> str:
-    """SQL for the end of the lines of triples: the graph that they are in, if they are in one, and a full stop."""
-    if role not in by_role:
-        return _END
-    ((column, _), *_) = by_role[role]
-    name = f"nullif({quoted(column.column)}::VARCHAR, '')"
-    return f"coalesce(' ' || {_name(name)}, '') || {_END}"
-
-
-def _vertex(column: Column, type: str = "VARCHAR") -> str:
-    """SQL for the vertex that a column identifies: an IRI, a blank node, a triple term, or a name in our namespace.
-
-    An integer is called the same where its column became one of floats, as pandas makes it for one missing value.
-    """
-    given = quoted(column.column)
-    value = f"{given}::VARCHAR"
-    if type in ("DOUBLE", "FLOAT"):
-        whole = f"{given} = trunc({given}) AND abs({given}) < 1e15"
-        value = f"(CASE WHEN {whole} THEN {given}::BIGINT::VARCHAR ELSE {value} END)"
-    group = f"{DEFAULT_NAMESPACE}{quote(column.group, safe='')}/" if column.group else DEFAULT_NAMESPACE
-    return (
-        f"CASE WHEN regexp_full_match({value}, {_text(RDF_TEXT)}) THEN {value} "
-        f"WHEN regexp_full_match({value}, {_text(IRI)}) THEN '<' || {value} || '>' "
-        f"ELSE {_text('<' + group)} || {_encoded(value)} || '>' END"
-    )
-
-
-def _name(value: str) -> str:
-    """SQL for the IRI of a label: see :func:`name_iri`; a label can be a blank node or a triple term too."""
-    return (
-        f"CASE WHEN regexp_full_match({value}, {_text(RDF_TEXT)}) THEN {value} "
-        f"WHEN regexp_full_match({value}, {_text(IRI)}) THEN '<' || {value} || '>' "
-        f"ELSE '<{DEFAULT_NAMESPACE}' || {_encoded(value)} || '>' END"
-    )
 
 
 def _failure(error: Exception, name: str, folder: str) -> LoadError:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage.arrays.batch import NOTE, Batch, Texts
-from graphdb.storage.arrays.spool import Kept, Spool
+from graphdb.storage.arrays.spill import SpillArray, SpillFile
 from graphdb.storage.loaders.ntriples.reader import Parsed
 from graphdb.storage.loaders.terms import collect_kernels as kernels
 from graphdb.storage.loaders.terms.unify import entries
@@ -69,7 +69,7 @@ class Collector:
     @property
     def spilled(self) -> bool:
         """Whether texts and triples did not fit."""
-        return self._spool.spilled
+        return self._spill.spilled
 
     def add(self, parsed: Parsed) -> None:
         """Add the terms and triples of a block."""
@@ -89,9 +89,9 @@ class Collector:
         others = np.empty((len(parsed.rows), 5), np.int64)
         plain, rest = kernels.translate(parsed.rows, self._codes, triples, others)
         if plain:
-            self._triples.append(self._spool.add(triples[:plain]))
+            self._triples.append(self._spill.add(triples[:plain]))
         if rest:
-            self._others.append(self._spool.add(others[:rest].copy()))
+            self._others.append(self._spill.add(others[:rest].copy()))
 
     def take(self) -> Batch:
         """Return what was collected, and begin anew."""
@@ -104,31 +104,31 @@ class Collector:
 
         The table keeps its size, and the next batch is spilled whole.
         """
-        batch = replace(self._batch(), entries=entries(self._table, self._spool))
+        batch = replace(self._batch(), entries=entries(self._table, self._spill))
         self._begin(self._table, memory=0)
         return batch
 
     def close(self) -> None:
         """Drop what was collected."""
-        self._spool.close()
+        self._spill.close()
 
     def _batch(self) -> Batch:
         for sort in range(3):
             self._close_piece(sort)
         resources, literals, notes = self._texts
-        return Batch(self._spool, resources, literals, self._join(notes), self._triples, self._others)
+        return Batch(self._spill, resources, literals, self._join(notes), self._triples, self._others)
 
     def _begin(self, table: NDArray[np.int64] | None = None, memory: int | None = None) -> None:
         memory = self._memory // 4 if memory is None else memory
-        self._spool = Spool(self._folder / f"batch{next(self._names)}", memory)
+        self._spill = SpillFile(self._folder / f"batch{next(self._names)}", memory)
         self._table = np.empty((_SLOTS, 2), np.int64) if table is None else table
         self._table.fill(-1)
         self._state.fill(0)
         self._pieces.fill(0)
         self._texts: list[list[Texts]] = [[], [], []]
         self._arrays = [self._arrange(sort, _PIECE) for sort in range(3)]
-        self._triples: list[Kept] = []
-        self._others: list[Kept] = []
+        self._triples: list[SpillArray] = []
+        self._others: list[SpillArray] = []
 
     def _arrange(self, sort: int, size: int) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32]]:
         """Make an empty piece, and say in the table of pieces where it is."""
@@ -148,7 +148,7 @@ class Collector:
         used, texts = self._pieces[sort, [kernels.USED, kernels.COUNT]].tolist()
         if texts:
             data, ends, tags = self._arrays[sort]
-            keep = self._spool.add
+            keep = self._spill.add
             self._texts[sort].append(Texts(keep(data[:used]), keep(ends[: texts + 1]), keep(tags[:texts])))
 
     def _join(self, pieces: list[Texts]) -> Texts:
@@ -156,5 +156,5 @@ class Collector:
         data = np.concatenate([np.empty(0, np.uint8), *(piece.data.get() for piece in pieces)])
         tags = np.concatenate([np.empty(0, np.int32), *(piece.tags.get() for piece in pieces)])
         lengths = np.concatenate([np.zeros(1, np.int32), *(np.diff(piece.ends.get()) for piece in pieces)])
-        keep = self._spool.add
+        keep = self._spill.add
         return Texts(keep(data), keep(np.cumsum(lengths, dtype=np.int32)), keep(tags))

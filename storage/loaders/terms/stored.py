@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage.arrays.arrow import values
-from graphdb.storage.arrays.spool import Kept, Spool
+from graphdb.storage.arrays.spill import SpillArray, SpillFile
 from graphdb.storage.dictionary.terms import term_counts
 from graphdb.storage.loaders.terms import stored_kernels as kernels
 
@@ -50,8 +50,8 @@ class Known:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, key: Ints, parts: int, folder: Path, memory: int) -> None:
         self._connection = connection
-        self._spool = Spool(folder / "known", memory)
-        self._parts: list[list[Kept]] = [[] for _ in range(parts)]
+        self._spill = SpillFile(folder / "known", memory)
+        self._parts: list[list[SpillArray]] = [[] for _ in range(parts)]
         self.counts = term_counts(connection)
         """How many resources and literals there are: the numbers from which on new ones get theirs."""
         secret = key.ctypes.data
@@ -74,7 +74,7 @@ class Known:
 
     def close(self) -> None:
         """Give back what it takes on disk."""
-        self._spool.close()
+        self._spill.close()
 
     def _read(self, sql: str, name: Callable[[pa.RecordBatch, Ints], None]) -> None:
         """Read terms, and keep their entries: ``name`` writes the fingerprints beside their ids."""
@@ -87,7 +87,7 @@ class Known:
             kernels.deal(found, ends, entries)
             for kept, (begin, end) in zip(self._parts, pairwise(ends.tolist()), strict=True):
                 if end > begin:
-                    kept.append(self._spool.add(entries[begin:end]))
+                    kept.append(self._spill.add(entries[begin:end]))
 
 
 def _strings(rows: pa.RecordBatch, name: str) -> tuple[NDArray[np.uint8], Ints]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from graphdb.common.errors import LoadError
 from graphdb.storage.arrays.batch import LITERAL, Batch, Texts
-from graphdb.storage.arrays.spool import Kept, Spool
+from graphdb.storage.arrays.spill import SpillArray, SpillFile
 from graphdb.storage.loaders.terms import unify_kernels as kernels
 
 if TYPE_CHECKING:
@@ -33,13 +33,13 @@ PARTS = 256
 """How many parts fingerprints are cut into."""
 
 
-def entries(table: Ints, spool: Spool) -> list[Kept]:
+def entries(table: Ints, spill: SpillFile) -> list[SpillArray]:
     """Keep the fingerprints and codes of a table of terms (see :func:`.collect_kernels.encode`), part by part."""
     kept = []
     for part in range(PARTS):
         found = np.empty((kernels.choose(table, part, PARTS, np.empty((0, 2), np.int64)), 2), np.int64)
         kernels.choose(table, part, PARTS, found)
-        kept.append(spool.add(found))
+        kept.append(spill.add(found))
     return kept
 
 
@@ -96,12 +96,12 @@ class Union:
             batch.forget_triples()
 
     @property
-    def triples(self) -> Sequence[Kept]:
+    def triples(self) -> Sequence[SpillArray]:
         """The triples."""
         return [kept for batch in self._batches for kept in batch.triples]
 
     @property
-    def others(self) -> Sequence[Kept]:
+    def others(self) -> Sequence[SpillArray]:
         """The triples in named graphs, and those that have reifiers."""
         return [kept for batch in self._batches for kept in batch.others]
 
@@ -110,9 +110,9 @@ class Union:
         for batch in self._batches:
             batch.close()
 
-    def _settle(self) -> list[list[Kept]]:
+    def _settle(self) -> list[list[SpillArray]]:
         """Find what earlier batches have: for each batch, codes and provisional codes."""
-        owned: list[list[Kept]] = [[] for _ in self._batches]
+        owned: list[list[SpillArray]] = [[] for _ in self._batches]
         sizes = np.zeros(PARTS, np.int64) if self._known is None else self._known.sizes()
         for part in range(PARTS):
             room = 2 * (int(sizes[part]) + sum(len(batch.entries[part]) for batch in self._batches)) + 2
@@ -126,10 +126,10 @@ class Union:
                 found = np.empty((len(some), 2), np.uint32)
                 count = kernels.settle(some, resources, literals, table, fresh_resources, fresh_literals, found)
                 if count:
-                    kept.append(batch.spool.add(found[:count].copy()))
+                    kept.append(batch.spill.add(found[:count].copy()))
         return owned
 
-    def _translate(self, number: int, batch: Batch, owned: list[Kept]) -> None:
+    def _translate(self, number: int, batch: Batch, owned: list[SpillArray]) -> None:
         """Give the triples of a batch the codes that its terms have among all."""
         codes = [
             np.arange(first, first + count, dtype=np.uint32)

@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 import graphdb
 from graphdb.common.config import Budget
 from graphdb.data import GEOGRAPHY
-from graphdb.storage.arrays import external_sort, spool
+from graphdb.storage.arrays import external_sort, spill
 from graphdb.storage.arrays.batch import Batch
 from graphdb.storage.loaders import load, streams
 from graphdb.storage.loaders.terms import collect, stored, unify
 from graphdb.storage.statistics import labels as statistics
 from graphdb.storage.statistics import streaming
+from graphdb.storage.statistics import tables as label_tables
 from graphdb.storage.updates import append, bulk
 
 TABLES = {
@@ -48,7 +49,7 @@ OTHERS = {
 def contents(db: graphdb.Database, *tables: str) -> dict[str, list[Any]]:
     """The rows of tables, in order; those that are added up when they are read, added up."""
     rows = db._state.connection.rows
-    read = {name: f"({statistics.summed(name)})" for name in statistics.APPENDED}
+    read = {name: f"({label_tables.summed(name)})" for name in label_tables.APPENDED}
     return {
         name: rows(f"SELECT * FROM {read.get(name, f'_graphdb.{name}')} ORDER BY {(TABLES | OTHERS)[name]}")
         for name in tables or TABLES
@@ -128,7 +129,7 @@ def test_random_graphs(tmp_path_factory: pytest.TempPathFactory, triples: list[t
     expected = loaded(file)
     with pytest.MonkeyPatch.context() as patch:
         for module, name, value in (
-            (streams, "BLOCK", 100), (collect, "_SLOTS", 8), (unify, "PARTS", 2), (spool, "WINDOW", 2),
+            (streams, "BLOCK", 100), (collect, "_SLOTS", 8), (unify, "PARTS", 2), (spill, "WINDOW", 2),
             (external_sort, "_LABELS", 2), (external_sort, "FEW", memory % 9), (external_sort, "_TOGETHER", 5), (streaming, "_PAIRS", 1),
             (bulk, "ROWS", 3), (streaming, "ROWS", 3), (Budget, "of", lambda _: Budget(1 << 30, memory, memory)),
         ):  # fmt: skip
@@ -155,7 +156,7 @@ def test_what_is_appended_is_as_if_it_had_been_there(
     with pytest.MonkeyPatch.context() as patch, graphdb.connect() as db:
         for module, name, value in (
             (streams, "BLOCK", 100), (collect, "_SLOTS", 8), (unify, "PARTS", 2), (stored, "_ROWS", 3), (append, "_SHARE", 1_000),
-            (spool, "WINDOW", 2), (external_sort, "FEW", memory % 9), (external_sort, "_TOGETHER", 5), (streaming, "ROWS", 3),
+            (spill, "WINDOW", 2), (external_sort, "FEW", memory % 9), (external_sort, "_TOGETHER", 5), (streaming, "ROWS", 3),
             (Budget, "of", lambda _: Budget(1 << 30, room, memory)),
         ):  # fmt: skip
             patch.setattr(module, name, value)
@@ -182,7 +183,7 @@ def test_graphs_and_edges(tmp_path_factory: pytest.TempPathFactory, lines: list[
         with pytest.MonkeyPatch.context() as patch, graphdb.connect() as db:
             if first:
                 for module, name, value in (
-                    (streams, "BLOCK", 100), (collect, "_SLOTS", 8), (unify, "PARTS", 2), (spool, "WINDOW", 2),
+                    (streams, "BLOCK", 100), (collect, "_SLOTS", 8), (unify, "PARTS", 2), (spill, "WINDOW", 2),
                     (bulk, "ROWS", 3), (streaming, "ROWS", 3), (Budget, "of", lambda _: Budget(1 << 30, memory, memory)),
                 ):  # fmt: skip
                     patch.setattr(module, name, value)
@@ -236,7 +237,7 @@ def test_terms_fill_the_row_groups_of_the_file(tmp_path: Path) -> None:
 
 def test_threads_read_what_is_spilled_at_a_time(tmp_path: Path) -> None:
     """A first load sorts its triples while it writes its terms: long texts bring both into one file."""
-    with spool.Spool(tmp_path / "spool", 0) as kept, ThreadPoolExecutor(4) as threads:
+    with spill.SpillFile(tmp_path / "spool", 0) as kept, ThreadPoolExecutor(4) as threads:
         arrays = [np.full((20_000, 2), number) for number in range(20)]
         spilled = [kept.add(array) for array in arrays]
         for _ in range(10):

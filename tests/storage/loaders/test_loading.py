@@ -20,7 +20,8 @@ from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE, Kind
 from graphdb.storage.catalog import Catalog
 from graphdb.storage.loaders import load as load_module
 from graphdb.storage.loaders import streams as streams_module
-from graphdb.storage.loaders.load import LoadReport, Options
+from graphdb.storage.loaders.load import LoadReport
+from graphdb.storage.loaders.sources import Options
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 

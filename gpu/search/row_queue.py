@@ -24,7 +24,7 @@ _PAUSE = 2e-3
 Rows = tuple[NDArray[Any], int]
 
 
-class Spool:
+class RowQueue:
     """Gives the blocks of a search in their order.
 
     Parameters

@@ -17,7 +17,7 @@ DOUBT = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedCost:
     """Seconds that a way is expected to take, and to get ready first."""
 
     seconds: float
@@ -31,7 +31,7 @@ ENOUGH = 2
 
 
 @dataclass(slots=True)
-class Trials:
+class StrategyTimings:
     """What the runs of one plan took, by the way they went."""
 
     least: dict[str, float] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Trials:
     missed: dict[str, float] = field(default_factory=dict)
     """Seconds that runs of other ways took longer than this one would have, had it been ready."""
 
-    def choose(self, ways: Mapping[str, Expected], *, runs: bool = False) -> str:
+    def choose(self, ways: Mapping[str, ExpectedCost], *, runs: bool = False) -> str:
         """The way to go now; ``runs`` says that it will be gone."""
         known = {way: taken for way in ways if (taken := self.taken(way)) is not None}
         doubt = DOUBT if known else 1.0

@@ -17,7 +17,7 @@ _WAIT = 0.02
 """Seconds between two questions."""
 
 
-def patiently(work: Callable[[], T], check: Callable[[], None]) -> T:
+def run_cancellable(work: Callable[[], T], check: Callable[[], None]) -> T:
     """Return ``work()``, calling ``check()`` meanwhile: what it raises ends the wait, and so does Ctrl-C."""
     found: list[T] = []
     errors: list[BaseException] = []

@@ -21,7 +21,7 @@ WINDOW = 1 << 10
 """Numbers of a sorted run that are read at a time, at least."""
 
 
-class Spool:
+class SpillFile:
     """Arrays that are written once and read in order: in memory up to ``memory`` bytes, then in a file.
 
     As a context, it removes the file at the end.
@@ -32,7 +32,7 @@ class Spool:
         self._left = memory
         self._file: BinaryIO | None = None
 
-    def __enter__(self) -> Spool:
+    def __enter__(self) -> SpillFile:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -43,14 +43,14 @@ class Spool:
         """Where its file is, or would be."""
         return self._path.parent
 
-    def add(self, array: Array) -> Kept:
+    def add(self, array: Array) -> SpillArray:
         """Keep an array, which is the spool's from now on.
 
         Raises `StorageError` where the disk is full.
         """
         if array.nbytes <= self._left:
             self._left -= array.nbytes
-            return Kept(self, array.dtype, array.shape, array, 0)
+            return SpillArray(self, array.dtype, array.shape, array, 0)
         try:
             if self._file is None:
                 self._file = open(self._path, "w+b")  # noqa: SIM115  # open until the batch is gone
@@ -58,7 +58,7 @@ class Spool:
             self._write(self._file, array)
         except OSError as error:
             raise StorageError(f"cannot spill to '{self._path.parent}': {error.strerror}") from error
-        return Kept(self, array.dtype, array.shape, None, at)
+        return SpillArray(self, array.dtype, array.shape, None, at)
 
     @property
     def spilled(self) -> bool:
@@ -100,10 +100,10 @@ class Spool:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class SpillArray:
     """An array in a spool."""
 
-    spool: Spool
+    spill: SpillFile
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     array: Array | None
@@ -121,9 +121,9 @@ class Kept:
         if self.array is not None:
             return self.array[begin:end]
         shape = (max(min(end, len(self)) - begin, 0), *self.shape[1:])
-        return self.spool.read(self.at + begin * math.prod(self.shape[1:]) * self.dtype.itemsize, self.dtype, shape)
+        return self.spill.read(self.at + begin * math.prod(self.shape[1:]) * self.dtype.itemsize, self.dtype, shape)
 
-    def rows(self, begin: int, end: int) -> Kept:
+    def rows(self, begin: int, end: int) -> SpillArray:
         """Return some of its rows as they are kept."""
         if self.array is not None:
             return replace(self, shape=(end - begin, *self.shape[1:]), array=self.array[begin:end])
@@ -135,10 +135,10 @@ class Kept:
         if self.array is not None:
             self.array[...] = array
         else:
-            self.spool.write(self.at, array)
+            self.spill.write(self.at, array)
 
 
-def merged(runs: Sequence[Kept], room: int) -> Iterator[Array]:
+def merge_runs(runs: Sequence[SpillArray], room: int) -> Iterator[Array]:
     """Yield the numbers of sorted runs in their order, some at a time.
 
     A window of each run is read.  What is at most the least of their last numbers comes before all that is unread, so
@@ -168,7 +168,7 @@ def merged(runs: Sequence[Kept], room: int) -> Iterator[Array]:
                 read[number] += len(windows[number])
 
 
-def vast(path: Path, count: int, dtype: type[np.unsignedinteger[Any]], memory: int) -> NDArray[Any]:
+def zeros_on_disk(path: Path, count: int, dtype: type[np.unsignedinteger[Any]], memory: int) -> NDArray[Any]:
     """Return ``count`` zeros, which are in a file where they are more bytes than ``memory``.
 
     Raises

@@ -16,7 +16,7 @@ _NONE = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PathRows:
     """Some rows of a step: for each the ends (vertex ids), the length, and how many paths it stands for.
 
     Where paths are spelled, row ``i`` has the vertices ``walks[starts[i]:starts[i + 1]]``, and the codes of its edges
@@ -37,17 +37,17 @@ class Found:
         return len(self.sources)
 
 
-def of_one_length(walks: Ints, edges: Ints) -> Found:
+def of_one_length(walks: Ints, edges: Ints) -> PathRows:
     """Paths of one length as rows."""
     count, width = walks.shape
     starts = np.arange(0, count * width + 1, width)
     length = np.full(count, width - 1)
-    return Found(walks[:, 0].copy(), walks[:, -1].copy(), length, None, starts, walks.reshape(-1), edges.reshape(-1))
+    return PathRows(walks[:, 0].copy(), walks[:, -1].copy(), length, None, starts, walks.reshape(-1), edges.reshape(-1))
 
 
-def gathered(blocks: Iterable[Found]) -> Iterator[Found]:
+def gathered(blocks: Iterable[PathRows]) -> Iterator[PathRows]:
     """Hand small blocks on together."""
-    waiting: list[Found] = []
+    waiting: list[PathRows] = []
     rows = 0
     for block in blocks:
         if len(block):
@@ -60,18 +60,18 @@ def gathered(blocks: Iterable[Found]) -> Iterator[Found]:
         yield _joined(waiting)
 
 
-def _joined(blocks: list[Found]) -> Found:
+def _joined(blocks: list[PathRows]) -> PathRows:
     if len(blocks) == 1:
         return blocks[0]
 
-    def all_of(part: Callable[[Found], Ints]) -> Ints:
+    def all_of(part: Callable[[PathRows], Ints]) -> Ints:
         return np.concatenate([part(block) for block in blocks])
 
     counts = None
     if any(block.counts is not None for block in blocks):
         counts = all_of(lambda block: np.ones(len(block), np.int64) if block.counts is None else block.counts)
     starts = np.append(0, np.cumsum(all_of(lambda block: np.diff(block.starts))))
-    return Found(
+    return PathRows(
         all_of(lambda block: block.sources),
         all_of(lambda block: block.targets),
         all_of(lambda block: block.lengths),

@@ -19,7 +19,7 @@ _STROKE = 0.1
 """Seconds between two reports."""
 
 
-class Pace:
+class ExportProgress:
     """Tells how far an export is: the share of the triples that are written, and how many these are.
 
     ``progress`` is whom to tell; with None nothing is counted.
