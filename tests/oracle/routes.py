@@ -14,7 +14,7 @@ def interpreted(
     db: graphdb.Database, text: str, arguments: Mapping[str, object] | None = None
 ) -> list[tuple[Any, ...]]:
     """The rows of a query that is interpreted as a whole."""
-    return db._statements()._interpreted(parse(text), text, arguments or {}, None).fetchall()  # type: ignore[arg-type]
+    return db._statements().queries.interpreted(parse(text), text, arguments or {}, None).fetchall()  # type: ignore[arg-type]
 
 
 def bag(rows: Iterable[tuple[Any, ...]]) -> Counter[str]:

@@ -50,7 +50,7 @@ def _check(database: graphdb.Database, text: str, joined: bool = False) -> None:
     if joined:
         assert "unnest(" in report
         assert "list_transform" not in report
-    expected = database._statements()._interpreted(parse(text), text, {}, None).fetchall()  # type: ignore[arg-type]
+    expected = database._statements().queries.interpreted(parse(text), text, {}, None).fetchall()  # type: ignore[arg-type]
     assert Counter(map(repr, database.query(text).fetchall())) == Counter(map(repr, expected)), text
 
 

@@ -303,7 +303,7 @@ def _bag(rows: list[tuple[Any, ...]]) -> Counter[tuple[str, ...]]:
 def _compare(database: graphdb.Database, text: str) -> None:
     note(text)
     try:
-        expected = database._statements()._interpreted(parse(text), text, {}, None).fetchall()  # type: ignore[arg-type]
+        expected = database._statements().queries.interpreted(parse(text), text, {}, None).fetchall()  # type: ignore[arg-type]
     except graphdb.GraphDBError as error:
         event(f"error: {type(error).__name__}")
         with pytest.raises(graphdb.GraphDBError):

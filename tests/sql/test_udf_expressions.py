@@ -166,7 +166,7 @@ def test_all_properties_are_columns(query: str) -> None:
         report = db.explain(query)
         assert "interpreted" not in report
         assert "computed" not in report
-        assert db.query(query).fetchall() == list(db._statements()._interpreted(parse(query), query, {}, None))  # type: ignore[arg-type]
+        assert db.query(query).fetchall() == list(db._statements().queries.interpreted(parse(query), query, {}, None))  # type: ignore[arg-type]
 
 
 def test_equal_inputs_of_several_types_are_different(db: graphdb.Database) -> None:

@@ -72,7 +72,7 @@ def _otherwise(database: graphdb.Database, scenario: Scenario) -> str | None:
     query = with_counts(parse(scenario.query), scenario.query, scenario.parameters)
     assert isinstance(query, (s.Query, s.Composite))
     state = database._statements()
-    ways: dict[str, Any] = {"interpreted": state._interpreted(query, scenario.query, scenario.parameters, None)}
+    ways: dict[str, Any] = {"interpreted": state.queries.interpreted(query, scenario.query, scenario.parameters, None)}
     twin = list(REWRITES.values())[scenario.line // EVERY % len(REWRITES)](scenario.query)
     if twin is not None and scenario.line % EVERY == 0:
         ways[twin[0]] = database.query(twin[0], {**scenario.parameters, **twin[1]})

@@ -38,12 +38,12 @@ def _all_by_sets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def by_sets(db: graphdb.Database, text: str, **arguments: object) -> graphdb.Result:
     (query,) = parse_script(text)
-    return db._statements()._writing(query, text, arguments, None).run()
+    return db._statements().queries.writing(query, text, arguments, None).run()
 
 
 def by_rows(db: graphdb.Database, text: str, **arguments: object) -> graphdb.Result:
     (query,) = parse_script(text)
-    return db._statements()._interpreted(query, text, arguments, None)
+    return db._statements().queries.interpreted(query, text, arguments, None)
 
 
 def seen(value: Any) -> str:
@@ -269,7 +269,7 @@ def test_few_rows_are_found_by_worked_out_keys(monkeypatch: pytest.MonkeyPatch) 
         text = "MATCH (a:P), (b:P) WHERE a.id + b.id = 1 CREATE (a)-[:R]->(b)"
         started = time.monotonic()
         with pytest.raises(QueryTimeout):
-            db._statements()._interpreted(*parse_script(text), text, {}, 0.2)
+            db._statements().queries.interpreted(*parse_script(text), text, {}, 0.2)
         assert time.monotonic() - started < 1
 
 
