@@ -38,7 +38,7 @@ class DevicePartition:
 
     @property
     def row(self) -> Row:
-        """What a kernel reads: (hashed?, offsets' address, groups, neighbours', code_offsets', codes' address)."""
+        """What a kernel reads, in the order of :data:`graphdb.storage.graph.pcsr.PARTITION`."""
         code_offsets, codes = address(self.code_offsets), address(self.codes)
         return (int(self.hashed), address(self.offsets), self.groups, address(self.neighbours), code_offsets, codes)
 

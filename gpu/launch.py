@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.errors import DeviceError, GraphDBError, MemoryLimitError
+from graphdb.gpu.layout import HEADERS
 from graphdb.gpu.memory import DeviceMemory
 
 BLOCK = 256
@@ -43,7 +44,10 @@ _INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
 
 @cache
 def source(name: str, plan: str = "") -> str:
-    """The text of a module of ``kernels/`` with every header in it, each once; ``plan`` is what ``plan.cuh`` says."""
+    """The text of a module of ``kernels/`` with every header in it, each once.
+
+    Layouts are headers too (:data:`graphdb.gpu.layout.HEADERS`); ``plan`` is what ``plan.cuh`` says.
+    """
     seen: set[str] = set()
 
     def read(file: str) -> str:
@@ -52,6 +56,8 @@ def source(name: str, plan: str = "") -> str:
         if file in seen:
             return ""
         seen.add(file)
+        if file in HEADERS:
+            return HEADERS[file]
         text = resources.files("graphdb.gpu").joinpath("kernels", file).read_text(encoding="utf-8")
         return _INCLUDE.sub(lambda found: read(found.group(1)), text)
 

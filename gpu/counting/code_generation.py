@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from graphdb.gpu.counting.registers import Layout, Register, Unsupported, Values, plain, type_of
 from graphdb.gpu.launch import VARIANTS
+from graphdb.gpu.layout import RANKED
 from graphdb.plan.checks import Relation
 from graphdb.plan.counting.programs import Accumulate, Bundle, Intersect, Load, Part, Through, Total
 
@@ -100,12 +101,12 @@ class _Writer(Layout):
         say(f"typedef {self.outer} T0;")
         say(f"typedef {self.inner} T1;")
         for number in range(len(self.degrees)):
-            at = 4 * number
+            at = len(RANKED) * number
             cells = ", ".join(f"(const u32 *)__ldg(table + {at + i})" for i in range(3))
             say(f"const Ranked R{number} = {{{cells}, (const int *)__ldg(table + {at + 3})}};")
         for number, weight in enumerate(self.weights):
             kind = "u32" if weight.bits else "u64"
-            say(f"const {kind} *W{number} = (const {kind} *)__ldg(table + {4 * len(self.degrees) + number});")
+            say(f"const {kind} *W{number} = (const {kind} *)__ldg(table + {len(RANKED) * len(self.degrees) + number});")
         self._storage()
         say("__shared__ u32 cursor;")
         say("u64 own = 0; double size = 0; Deal<T0> deal = {next, stop};")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from graphdb.gpu.counting.ranks import Ranks, rank_relations
 from graphdb.gpu.counting.registers import Unsupported
 from graphdb.gpu.graph import DeviceGraph, address
+from graphdb.gpu.layout import RANKED
 from graphdb.gpu.memory import DeviceMemory
 from graphdb.plan.checks import Relation
 from graphdb.storage.graph.pcsr import Partition
@@ -155,9 +156,7 @@ def device_lists(graph: DeviceGraph, partitions: Mapping[Relation, Partition], v
         copies: dict[int, tuple[Any, ...]] = {}
         for ranked in ranks.relations.values():
             if id(ranked) not in copies:
-                copies[id(ranked)] = tuple(
-                    memory.upload(cells) for cells in (ranked.begin, ranked.less, ranked.more, ranked.ids)
-                )
+                copies[id(ranked)] = tuple(memory.upload(getattr(ranked, name)) for name in RANKED)
         rows = [copies[id(ranked)] for ranked in ranks.relations.values()]
         table = tuple(address(array) for row in rows for array in row)
         arrays = tuple(array for each in copies.values() for array in each)

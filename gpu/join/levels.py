@@ -16,17 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.gpu.graph import DeviceGraph, DevicePartition, address
+from graphdb.gpu.layout import Cell, Kind, ListCell, ListKind, Place
 from graphdb.gpu.search.program import device_program
-from graphdb.plan.physical import EdgeStep, Op, PhysicalPlan
+from graphdb.plan.physical import SHARED_LIST, EdgeStep, Op, PhysicalPlan, StepColumn
+from graphdb.storage.graph.pcsr import PARTITION
 
 Ints = NDArray[np.int64]
-
-NEIGHBOURS, VALUES, SHARE, RANGE = 0, 1, 2, 3
-"""Where a list comes from: the ``Source`` of ``kernels/join.cu``."""
-CONSTANT, VALUE, ROW = -1, -2, -3
-"""Where a slot is found, besides the columns of a table: its ``Place``."""
-_HEADER = 22
-_LIST_CELLS = 6
 
 _OPERANDS: Mapping[int, tuple[int, ...]] = {
     Op.NOT_BOTH_EQUAL: (1, 2, 3, 4),
@@ -107,7 +102,7 @@ class Level:
     def kernel(self) -> str:
         """What marks its bindings: steps of one list or two without rarer checks have a kernel of their own."""
         count = len(self.lists)
-        if self.edges is not None or self.checks or count > 2 or self.lists[0].kind == RANGE:
+        if self.edges is not None or self.checks or count > 2 or self.lists[0].kind == ListKind.RANGE:
             return "mark"
         if count == 1:
             return "mark_one"
@@ -117,7 +112,7 @@ class Level:
     def counts_rows(self) -> bool:
         """Whether bindings are counted per row: one list, of which inequalities exclude single values."""
         simple = self.edges is None and not self.checks and not self.bits
-        return simple and len(self.lists) == 1 and self.lists[0].kind != RANGE
+        return simple and len(self.lists) == 1 and self.lists[0].kind != ListKind.RANGE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,7 +141,7 @@ class Levels:
     def output_columns(self) -> Ints:
         """int64 [2 outputs]: where the table of rows has each output, and its slot."""
         places = {slot: column for column, slot in enumerate(self.levels[self.row_levels - 1].columns)}
-        return np.array([cell for slot in self.outputs for cell in (places.get(slot, CONSTANT), slot)], np.int64)
+        return np.array([cell for slot in self.outputs for cell in (places.get(slot, Place.CONSTANT), slot)], np.int64)
 
     @property
     def nbytes(self) -> int:
@@ -164,36 +159,63 @@ class Levels:
         fresh = {share.slot for share in self.shares_after(number - 1)}
         if number == self.row_levels:
             fresh.add(self.origin)
-        places = {slot: column for column, slot in enumerate(before)} | dict.fromkeys(fresh, ROW) | {level.slot: VALUE}
+        places = (
+            {slot: column for column, slot in enumerate(before)}
+            | dict.fromkeys(fresh, Place.ROW)
+            | {level.slot: Place.VALUE}
+        )
         return self._cells(level, places, made)
 
     def share_descriptor(self, share: Share, made: Mapping[int, tuple[int, int]]) -> Ints:
         """The cells of what makes a share: its two lists, and the one column of values."""
         places = {slot: column for column, slot in enumerate(self.levels[share.level].columns)}
-        places |= {other.slot: ROW for other in self.shares_after(share.level)} | {share.slot: VALUE}
+        places |= {other.slot: Place.ROW for other in self.shares_after(share.level)} | {share.slot: Place.VALUE}
         level = Level(share.slot, share.lists, columns=(share.slot,))
         return self._cells(level, places, made)
 
     def _cells(self, level: Level, places: Mapping[int, int], made: Mapping[int, tuple[int, int]]) -> Ints:
         lists: list[int] = []
         for source in level.lists:
-            elements, offsets = made.get(source.slot, (0, 0)) if source.kind == SHARE else (source.elements, 0)
-            lists += (source.kind, source.partition, source.slot, elements, source.length, offsets)
+            elements, offsets = made.get(source.slot, (0, 0)) if source.kind == ListKind.SHARE else (source.elements, 0)
+            row = [0] * len(ListCell)
+            row[ListCell.LIST_KIND] = source.kind
+            row[ListCell.PARTITION] = source.partition
+            row[ListCell.SLOT] = source.slot
+            row[ListCell.ELEMENTS] = elements
+            row[ListCell.LENGTH] = source.length
+            row[ListCell.OFFSETS] = offsets
+            lists += row
         checks = [cell for check in level.checks for cell in check]
-        columns = [cell for slot in level.columns for cell in (places.get(slot, CONSTANT), slot)]
-        layout = [places.get(slot, CONSTANT) for slot in range(self.slots)]
+        columns = [cell for slot in level.columns for cell in (places.get(slot, Place.CONSTANT), slot)]
+        layout = [places.get(slot, Place.CONSTANT) for slot in range(self.slots)]
         above, differs = ([places[slot] for slot in slots] for slots in (level.above, level.differs))
         sections = (lists, above, differs, checks, columns, layout)
-        at = np.cumsum([_HEADER, *map(len, sections)]).tolist()
+        at = np.cumsum([len(Cell), *map(len, sections)]).tolist()
         edges = level.edges or EdgeLists(0, 0, 0, 0)
         partitions, uncertain, constants = map(address, self.tables)
-        header = (
-            int(level.edges is not None),
-            *(len(level.lists), len(above), len(differs), len(level.checks), len(level.columns)),
-            *at[:6],
-            *(level.bits, partitions, uncertain, self.resources, self.type_label, constants),
-            *(edges.partition, edges.vertex, edges.other, edges.flip),
-        )
+        header = [0] * len(Cell)
+        header[Cell.KIND] = Kind.JOIN if level.edges is None else Kind.EDGES
+        header[Cell.LISTS] = len(level.lists)
+        header[Cell.ABOVES] = len(above)
+        header[Cell.DIFFERS] = len(differs)
+        header[Cell.CHECKS] = len(level.checks)
+        header[Cell.COLUMNS] = len(level.columns)
+        header[Cell.LISTS_AT] = at[0]
+        header[Cell.ABOVES_AT] = at[1]
+        header[Cell.DIFFERS_AT] = at[2]
+        header[Cell.CHECKS_AT] = at[3]
+        header[Cell.COLUMNS_AT] = at[4]
+        header[Cell.LAYOUT_AT] = at[5]
+        header[Cell.BITS] = level.bits
+        header[Cell.PARTITIONS] = partitions
+        header[Cell.UNCERTAIN] = uncertain
+        header[Cell.RESOURCES] = self.resources
+        header[Cell.TYPE_LABEL] = self.type_label
+        header[Cell.CONSTANTS] = constants
+        header[Cell.EDGE_PARTITION] = edges.partition
+        header[Cell.EDGE_VERTEX] = edges.vertex
+        header[Cell.EDGE_OTHER] = edges.other
+        header[Cell.FLIP] = edges.flip
         return np.array([*header, *(cell for section in sections for cell in section)], np.int64)
 
 
@@ -213,11 +235,11 @@ def plan_levels(plan: PhysicalPlan, graph: DeviceGraph, row_levels: int, narrow:
         own = partitions.list_of(partition, slot)
         if parent >= 0:
             shares.append(Share(slots + number, position[slot], (prefixes[parent], own)))
-            own = Source(SHARE, slots + number)
+            own = Source(ListKind.SHARE, slots + number)
         prefixes.append(own)
     levels = []
     for i, row in enumerate(program.steps.tolist()):
-        slot, _, first_list, last_list, first_above, first_check, last_check = row[:7]
+        slot, _, first_list, last_list, first_above, first_check, last_check = row[: StepColumn.CAPACITY]
         checks = [tuple(check) for check in program.checks[first_check:last_check].tolist()]
         above = tuple(program.checks[first_above:first_check, 2].tolist())
         differs = tuple(sum(check[1:3]) - slot for check in checks if check[0] == Op.UNEQUAL)
@@ -228,12 +250,16 @@ def plan_levels(plan: PhysicalPlan, graph: DeviceGraph, row_levels: int, narrow:
             if source >= 0:
                 lists.append(partitions.list_of(source, of, bits))
             else:
-                lists.append(prefixes[of] if source == -2 else Source(VALUES, elements=of, length=length))
-        if any(source.kind == NEIGHBOURS and source.partition >= len(program.copies) for source in lists):
+                lists.append(
+                    prefixes[of] if source == SHARED_LIST else Source(ListKind.VALUES, elements=of, length=length)
+                )
+        if any(source.kind == ListKind.NEIGHBOURS and source.partition >= len(program.copies) for source in lists):
             bits = 0  # a list of candidates alone
         if i in program.scans:
-            lists.append(Source(VALUES, elements=address(program.scans[i]), length=len(program.scans[i])))
-        edges = EdgeLists(*row[8:12]) if isinstance(plan.steps[i], EdgeStep) else None
+            lists.append(Source(ListKind.VALUES, elements=address(program.scans[i]), length=len(program.scans[i])))
+        edges = (
+            EdgeLists(*row[StepColumn.PARTITION : StepColumn.FLIP + 1]) if isinstance(plan.steps[i], EdgeStep) else None
+        )
         level = Level(slot, tuple(lists), edges, above, differs, bits, rest)
         levels.append(replace(level, reads=_reads(level, program.uncertain) - {slot}))
     constants = np.full(slots + len(program.shares) + 1, -1, np.int64)
@@ -265,11 +291,11 @@ class _Partitions:
                 if made is not None:
                     self.copies.append(made)
             row = self._rows[key]
-        return Source(NEIGHBOURS, slot, row, address(self.copies[row].neighbours))
+        return Source(ListKind.NEIGHBOURS, slot, row, address(self.copies[row].neighbours))
 
     def table(self) -> Ints:
         """The rows that kernels read."""
-        return np.array([copy.row for copy in self.copies], np.int64).reshape(len(self.copies), 6)
+        return np.array([copy.row for copy in self.copies], np.int64).reshape(len(self.copies), len(PARTITION))
 
     @property
     def own_bytes(self) -> int:
@@ -283,15 +309,15 @@ def clique_levels(size: int, oriented: DevicePartition, ranks: int, graph: Devic
 
     def prefix(last: int) -> Source:
         """What the first ``last + 1`` ranks have in common."""
-        return Source(NEIGHBOURS, 0, 0, neighbours) if last == 0 else Source(SHARE, size + last)
+        return Source(ListKind.NEIGHBOURS, 0, 0, neighbours) if last == 0 else Source(ListKind.SHARE, size + last)
 
-    levels = [Level(0, (Source(RANGE, length=ranks),))]
+    levels = [Level(0, (Source(ListKind.RANGE, length=ranks),))]
     for slot in range(1, size):
-        last = (Source(NEIGHBOURS, slot - 1, 0, neighbours),)
+        last = (Source(ListKind.NEIGHBOURS, slot - 1, 0, neighbours),)
         lists = (prefix(slot - 2), *last) if slot == size - 1 else (prefix(slot - 1),)
         levels.append(Level(slot, lists, reads=frozenset(source.slot for source in lists)))
     shares = tuple(
-        Share(size + last, last, (prefix(last - 1), Source(NEIGHBOURS, last, 0, neighbours)))
+        Share(size + last, last, (prefix(last - 1), Source(ListKind.NEIGHBOURS, last, 0, neighbours)))
         for last in range(1, size - 2)
     )
     rows = np.array([oriented.row], np.int64)
@@ -302,7 +328,7 @@ def clique_levels(size: int, oriented: DevicePartition, ranks: int, graph: Devic
 
 def _reads(level: Level, uncertain: Ints) -> frozenset[int]:
     """The slots that a level reads."""
-    found = {source.slot for source in level.lists if source.kind in (NEIGHBOURS, SHARE)}
+    found = {source.slot for source in level.lists if source.kind in (ListKind.NEIGHBOURS, ListKind.SHARE)}
     found |= {*level.above, *level.differs}
     if level.edges is not None:
         found |= {level.edges.vertex, level.edges.other}

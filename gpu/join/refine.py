@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from graphdb.gpu.graph import DeviceGraph, address
 from graphdb.gpu.launch import BLOCK, IDS, VARIANTS, Device
+from graphdb.gpu.layout import LEVEL, VERTEX
 from graphdb.plan.bits import members
 from graphdb.plan.candidates.refinement import LAST_PASS, Refinement, Sets
 
@@ -84,17 +85,26 @@ class DeviceRefiner:
         sizes = np.array([len(found) for found in task.sets], np.int64)
         pieces, tiles = -(-sizes[order] // (self._block // 32)), -(-sizes[order] // self._block)
         ends = np.searchsorted(level[order], np.arange(level.max() + 2))
-        levels = np.stack([ends[:-1], ends[1:], np.add.reduceat(pieces, ends[:-1])], axis=1)
+        of_level = {"first": ends[:-1], "last": ends[1:], "pieces": np.add.reduceat(pieces, ends[:-1])}
+        levels = np.stack([of_level[name] for name in LEVEL], axis=1)
         first_piece, first_tile = np.cumsum(pieces) - pieces, np.cumsum(tiles) - tiles
         first_piece -= first_piece[ends[:-1]][level[order]]
         copies = [self._graph.array(found, task.dtype) for found in task.sets]
         partitions = [self._graph.partition(partition) for partition in task.partitions]
         addresses = np.array([address(copy) for copy in copies], np.int64)[order]
-        arcs = task.first_arc[order], task.first_arc[order + 1]
-        columns = (order, task.near[order], *arcs, addresses, sizes[order], first_piece, first_tile)
+        columns = {
+            "number": order,
+            "near": task.near[order],
+            "first_arc": task.first_arc[order],
+            "last_arc": task.first_arc[order + 1],
+            "candidates": addresses,
+            "size": sizes[order],
+            "pieces": first_piece,
+            "tiles": first_tile,
+        }
         rows = np.array([partition.row for partition in partitions], np.int64)
         state = (np.full(count, -1), np.zeros(task.passes + 1, np.int64))
-        parts = (np.stack(columns, axis=1), levels, task.arcs, task.groups, rows, *state)
+        parts = (np.stack([columns[name] for name in VERTEX], axis=1), levels, task.arcs, task.groups, rows, *state)
         cells = memory.upload(np.concatenate([part.ravel() for part in parts]))
         begins = np.cumsum([0, *(part.size for part in parts)]).tolist()
         at = [np.uint64(address(cells) + 8 * begin) for begin in begins]
@@ -105,7 +115,7 @@ class DeviceRefiner:
         changed = (at[5], at[6], np.uint64(int(at[7]) - 8))
         ends_when = (task.passes, LAST_PASS, int(sizes.sum()))
         blocks = self._blocks or max(module.resident("refine", self._block) // SHARE, 1)
-        blocks = min(blocks, max(int(levels[:, 2].max()), 1))
+        blocks = min(blocks, max(int(of_level["pieces"].max()), 1))
         module.launch("refine", blocks, *read, *changed, *ends_when, words, threads=self._block)
         kept = np.unpackbits(words.get().view(np.uint8), bitorder="little").view(bool)
         first = np.empty(count, np.int64)

@@ -1,13 +1,8 @@
-// Conditions on bound slots: the checks of plan/physical.py, numbered as its Op.
+// Conditions on bound slots: the checks of plan/physical.py, whose Op and CHECK_COLUMNS op.cuh holds.
 
 #include "sets.cuh"
 
-enum Op {
-  ABOVE, NEVER, UNEQUAL, NOT_BOTH_EQUAL, EDGES_DIFFER, CANDIDATE_SEARCH, CANDIDATE_BIT, SIGNATURE, EDGE, NO_EDGE,
-  EDGE_COUNT
-};
-
-const int CHECK_COLUMNS = 7;
+#include "op.cuh"
 
 // What checks read besides the bindings.
 struct Graph {

@@ -17,7 +17,7 @@ extern "C" __global__ void __launch_bounds__(512)
 books(const i64 *table, i64 relation, i64 ranks, i64 power, i64 room, i64 rows, u32 *scratch, i64 stride, u64 *sums,
       double *sizes, u64 *next, const volatile int *stop) {
   extern __shared__ u64 shared_memory[];
-  const i64 *row_of = table + 4 * relation;
+  const i64 *row_of = table + RANKED_CELLS * relation;
   const Ranked all = {(const u32 *)row_of[0], (const u32 *)row_of[1], (const u32 *)row_of[2], (const int *)row_of[3]};
   const u32 words = (u32)((ranks + 31) / 32);
   u32 *bits = (u32 *)shared_memory;

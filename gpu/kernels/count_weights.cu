@@ -7,7 +7,7 @@
 extern "C" __global__ void __launch_bounds__(256)
 weigh(const i64 *table, i64 relation, const u32 *child_bits, const u64 *child, const u32 *filter, const u64 *before,
       u64 *out, i64 vertices, u64 *top, u32 *flag) {
-  const i64 *row = table + 4 * relation;
+  const i64 *row = table + RANKED_CELLS * relation;
   const Ranked ranked = {(const u32 *)row[0], (const u32 *)row[1], (const u32 *)row[2], (const int *)row[3]};
   const int warps = gridDim.x * (blockDim.x / WARP);
   u64 greatest = 0;

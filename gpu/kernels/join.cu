@@ -6,7 +6,8 @@
 // element, and `combine` writes the next table where a prefix sum of the bits says.  Nothing is joined twice, and no
 // more is allocated than is found.
 //
-// What a step does stands in its descriptor, an array of 64-bit cells; a table is [columns][stride] of ID.
+// What a step does stands in its descriptor, an array of 64-bit cells (gpu/layout.py says which; descriptor.cuh has them
+// as enumerations); a table is [columns][stride] of ID.
 
 #include "checks.cuh"
 
@@ -22,18 +23,7 @@ const int WARPS = THREADS / 32;
 const int WORDS = TILE / 32;
 const int KEPT_CELLS = 384;
 
-// The cells of a descriptor: how many lists …, where they begin, and what else there is one of.
-enum Cell {
-  KIND, LISTS, ABOVES, DIFFERS, CHECKS, COLUMNS,
-  LISTS_AT, ABOVES_AT, DIFFERS_AT, CHECKS_AT, COLUMNS_AT, LAYOUT_AT,
-  BITS, PARTITIONS, UNCERTAIN, RESOURCES, TYPE_LABEL, CONSTANTS, EDGE_PARTITION, EDGE_VERTEX, EDGE_OTHER, FLIP
-};
-enum Kind { JOIN, EDGES };
-// A list: (source, row of its partition, slot or share that it belongs to, elements' address, length, offsets' address).
-enum Source { NEIGHBOURS, VALUES, SHARE, RANGE };
-const int LIST_CELLS = 6;
-// Where a slot is found: a column of the table, or one of these.  A column of the next table is (place, slot).
-enum Place { CONSTANT = -1, VALUE = -2, ROW = -3 };
+#include "descriptor.cuh"
 
 // The bound slots of a row, and the value that is tested for the next.
 struct Bindings {
@@ -57,16 +47,16 @@ __device__ __forceinline__ const i64 *list_of(const i64 *step, i64 number) {
 __device__ __forceinline__ i64 element(const i64 *step, i64 number, i64 at) {
   if (step[KIND] == EDGES) return ((const Partition *)step[PARTITIONS])[step[EDGE_PARTITION]].codes[at] ^ step[FLIP];
   const i64 *list = list_of(step, number);
-  return list[0] == RANGE ? at : (i64)__ldg((const ID *)list[3] + at);
+  return list[LIST_KIND] == RANGE ? at : (i64)__ldg((const ID *)list[ELEMENTS] + at);
 }
 
 __device__ __forceinline__ Span span_of(const i64 *step, const i64 *list, const Bindings &values) {
-  if (list[0] == NEIGHBOURS) return neighbours_of(((const Partition *)step[PARTITIONS])[list[1]], values(list[2]));
-  if (list[0] == SHARE) {
-    const i64 *offsets = (const i64 *)list[5] + values(list[2]);
+  if (list[LIST_KIND] == NEIGHBOURS) return neighbours_of(((const Partition *)step[PARTITIONS])[list[PARTITION]], values(list[SLOT]));
+  if (list[LIST_KIND] == SHARE) {
+    const i64 *offsets = (const i64 *)list[OFFSETS] + values(list[SLOT]);
     return {offsets[0], offsets[1]};
   }
-  return {0, list[4]};
+  return {0, list[LENGTH]};
 }
 
 // The descriptor, in shared memory where it fits.
@@ -111,7 +101,7 @@ extern "C" __global__ void bounds(const i64 *step, const ID *table, i64 stride, 
   }
   if (least > 0) {
     const i64 *list = list_of(step, shortest);
-    best.begin = list[0] == RANGE ? least : find((const ID *)list[3], best.begin, best.end, least);
+    best.begin = list[LIST_KIND] == RANGE ? least : find((const ID *)list[ELEMENTS], best.begin, best.end, least);
   }
   if (lists > 1) which[row] = (unsigned char)shortest;
   first[row] = best.begin;
@@ -123,7 +113,7 @@ extern "C" __global__ void discount(const i64 *step, const ID *table, i64 stride
                                     i64 *counts) {
   i64 row = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (row >= rows) return;
-  const ID *list = (const ID *)list_of(step, 0)[3];
+  const ID *list = (const ID *)list_of(step, 0)[ELEMENTS];
   const i64 *columns = step + step[DIFFERS_AT];
   i64 begin = first[row], end = begin + counts[row], left = counts[row];
   for (i64 i = 0; i < step[DIFFERS]; ++i) {
@@ -234,7 +224,7 @@ __device__ __forceinline__ bool keeps(const i64 *step, const Bindings &values, i
   for (i64 i = 0; i < step[LISTS]; ++i) {
     if (i == chosen) continue;
     const i64 *list = list_of(step, i);
-    const ID *elements = (const ID *)list[3] + __ldg(begins + i * rows + values.row);
+    const ID *elements = (const ID *)list[ELEMENTS] + __ldg(begins + i * rows + values.row);
     if (!among(elements, __ldg(lengths + i * rows + values.row), (ID)values.value)) return false;
   }
   for (; check < last; check += CHECK_COLUMNS)
@@ -253,7 +243,7 @@ __device__ __forceinline__ void mark_tile(const i64 *step, const ID *table, i64 
   __shared__ u32 rows_kept[ROWS];
   __shared__ u32 found[WARPS];
   bool several = step[LISTS] > 1;
-  const ID *one = N > 0 ? (const ID *)list_of(step, 0)[3] : 0, *two = N > 1 ? (const ID *)list_of(step, 1)[3] : one;
+  const ID *one = N > 0 ? (const ID *)list_of(step, 0)[ELEMENTS] : 0, *two = N > 1 ? (const ID *)list_of(step, 1)[ELEMENTS] : one;
   Cheap cheap(step);
   i64 low = starts[blockIdx.x];
   i64 tile = from + blockIdx.x * (i64)TILE;

@@ -42,6 +42,7 @@ struct Arc {
 struct Group {
   i64 fits, least;
 };
+#include "refinement_layout.cuh"
 
 // What may have been written since the kernel began, by any block.
 template <typename T>

@@ -29,7 +29,7 @@
 
 extern __shared__ ID batches[];
 
-// What a run reads and writes; an array of 64-bit cells in the order of gpu/search/run.py.
+// What a run reads and writes; an array of 64-bit cells in the order of gpu/layout.py.
 struct Run {
   const Partition *partitions;
   const i64 *lists, *checks, *uncertain, *constants;
@@ -62,6 +62,7 @@ struct Run {
   ID *mail;
   u64 *stolen;
 };
+#include "run_layout.cuh"
 
 struct Elements {
   const ID *ids;

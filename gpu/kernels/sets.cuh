@@ -19,6 +19,7 @@ struct Partition {
   const i64 *code_offsets;
   const i64 *codes;
 };
+#include "partition_layout.cuh"
 
 struct Span {
   i64 begin, end;

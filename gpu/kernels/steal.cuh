@@ -28,6 +28,7 @@ struct Letter {
   u32 step;  // 0: none
   u32 low, high, on;
 };
+#include "stealing_layout.cuh"
 
 __device__ __forceinline__ Stack *stacks() { return (Stack *)(batches + blockDim.x / WARP * ROOM); }
 __device__ __forceinline__ u32 *idle_warps() { return (u32 *)(stacks() + blockDim.x / WARP); }

@@ -19,6 +19,7 @@ struct Ranked {
   const u32 *begin, *less, *more;
   const int *ids;
 };
+#include "ranked_layout.cuh"
 
 struct List {
   const int *ids;

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from graphdb.gpu.search.reads import EDGES, FIRST_ROW, JOIN, SCAN, Reads, row_of
+from graphdb.gpu.search.reads import FIRST_ROW, Reads, row_of
 from graphdb.gpu.search.stealing import carry_text
-from graphdb.plan.physical import Op, PhysicalPlan
+from graphdb.plan.physical import CHECK_COLUMNS, EDGES, JOIN, SCAN, Op, PhysicalPlan, StepColumn
 
 WARP = 32
 
@@ -149,14 +149,14 @@ class _Writer(Reads):
                 a, b, c, d = map(value, check[1:5])
                 return f"({a} != {b} || {c} != {d})"
             case Op.CANDIDATE_BIT | Op.CANDIDATE_SEARCH:  # the device's table holds bits for both
-                return f"bit((const unsigned char *)__ldg(run.checks + {row * 7 + 2}), {value(check[1])})"
+                return f"bit((const unsigned char *)__ldg(run.checks + {row * CHECK_COLUMNS + 2}), {value(check[1])})"
             case Op.NEVER:
                 return "false"
             case _:
                 slots = sorted(set(self._slots_of_check(row)))
                 cases = " ".join(f"case {slot}: return {value(slot)};" for slot in slots)
                 look = f"[&](i64 slot) -> i64 {{ switch (slot) {{ {cases} }} return 0; }}"
-                return f"passes(run.checks + {row * 7}, search.graph, {look})"
+                return f"passes(run.checks + {row * CHECK_COLUMNS}, search.graph, {look})"
 
     def _extend(self, k: int) -> None:
         """``extend_k``: go through what step ``k`` may be bound to, for a batch of the step before."""
@@ -180,19 +180,22 @@ class _Writer(Reads):
         say("}")
         if k == self._depth + 1 and k not in self._stolen:
             say(f"if (search.step == {k}) search.step = 0;")
-        lists = self._lists_of(k) if step[1] == JOIN else []
-        kind = "i64" if step[1] == EDGES else "ID"
+        lists = self._lists_of(k) if step[StepColumn.KIND] == JOIN else []
+        kind = "i64" if step[StepColumn.KIND] == EDGES else "ID"
         say(f"const {kind} *ids = nullptr; u32 count = 0;")
         if lists:
             self._open(k, lists, clipped)
-        elif step[1] == SCAN:
+        elif step[StepColumn.KIND] == SCAN:
             scan = f"(const ID *)__ldg(run.scans + {2 * k}), (u32)__ldg(run.scans + {2 * k + 1})"
             say(f"if (on) {{ Elements l0 = {{{scan}}};")
             self._cut(above, k, "l0")
             say("ids = l0.ids; count = l0.count; }")
         else:
-            left, right = self._value(step[9], k, "LANE"), self._value(step[10], k, "LANE")
-            say(f"if (on) {{ const Partition &codes = run.partitions[{step[8]}];")
+            left, right = (
+                self._value(step[StepColumn.VERTEX], k, "LANE"),
+                self._value(step[StepColumn.OTHER], k, "LANE"),
+            )
+            say(f"if (on) {{ const Partition &codes = run.partitions[{step[StepColumn.PARTITION]}];")
             say(f"i64 at = neighbour_at(codes, {left}, {right});")
             say("if (at >= 0) { ids = codes.codes + codes.code_offsets[at];")
             say("count = (u32)(codes.code_offsets[at + 1] - codes.code_offsets[at]); } }")
@@ -220,7 +223,7 @@ class _Writer(Reads):
         else:
             say("const i64 *list = (const i64 *)__shfl_sync(FULL, (u64)ids, owner);")
         say("const u32 begin = __shfl_sync(FULL, first, owner);")
-        flip = f" ^ {step[11]}" if step[1] == EDGES else ""
+        flip = f" ^ {step[StepColumn.FLIP]}" if step[StepColumn.KIND] == EDGES else ""
         say("bool ok = mine < end;")
         say(f"const ID x = ok ? (ID)(__ldg(list + (mine - begin)){flip}) : 0; (void)x;")
         for j in range(1, len(lists)):

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.gpu.graph import DeviceGraph, DevicePartition, address
-from graphdb.plan.physical import Op, PhysicalPlan, VertexStep
-from graphdb.storage.graph.pcsr import Partition
+from graphdb.plan.physical import CONSTANT_LIST, Op, PhysicalPlan, VertexStep
+from graphdb.storage.graph.pcsr import PARTITION, Partition
 
 Ints = NDArray[np.int64]
 
@@ -56,7 +56,7 @@ def device_program(plan: PhysicalPlan, graph: DeviceGraph) -> DeviceProgram:
 
     lists, checks = program.lists.copy(), program.checks.copy()
     for row in lists:
-        if row[0] == -1:
+        if row[0] == CONSTANT_LIST:
             row[1] = copied(int(row[1]))
     for row in checks:
         if row[0] == Op.CANDIDATE_SEARCH:
@@ -70,7 +70,7 @@ def device_program(plan: PhysicalPlan, graph: DeviceGraph) -> DeviceProgram:
         if isinstance(step, VertexStep) and step.scan is not None
     }
     copies = tuple(map(graph.partition, partitions_of(plan)))
-    rows = np.array([copy.row for copy in copies], np.int64).reshape(len(copies), 6)
+    rows = np.array([copy.row for copy in copies], np.int64).reshape(len(copies), len(PARTITION))
     return DeviceProgram(
         program.steps, lists, checks, program.uncertain, rows, program.shares, scans, copies, tuple(alive)
     )

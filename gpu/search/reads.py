@@ -7,9 +7,8 @@ made for (:func:`row_of`).
 
 from __future__ import annotations
 
-from graphdb.plan.physical import Op, PhysicalPlan
+from graphdb.plan.physical import EDGES, JOIN, SHARED_LIST, Op, PhysicalPlan, StepColumn
 
-SCAN, JOIN, EDGES = 0, 1, 2
 FIRST_ROW = -10
 
 
@@ -35,13 +34,14 @@ class Reads:
         self._checks: list[list[int]] = program.checks.tolist()
         self._shares: list[list[int]] = program.shares.tolist()
         self._outputs = [] if counting else program.outputs.tolist()
-        self._slots = [step[0] for step in self._steps]
+        self._slots = [step[StepColumn.SLOT] for step in self._steps]
         self._made = self._shares_made() if motion else {}
         self._live = [self._live_after(k) for k in range(len(self._steps))]
 
     def _shares_made(self) -> dict[int, int]:
         """The shared intersections of two lists and more that are made, and the step whose batch they belong to."""
-        wanted = {self._lists[r][1] for step in self._steps for r in range(step[2], step[3]) if self._lists[r][0] == -2}
+        rows = [row for k in range(len(self._steps)) for row in self._list_rows(k)]
+        wanted = {self._lists[row][1] for row in rows if self._lists[row][0] == SHARED_LIST}
         for share in sorted(wanted, reverse=True):
             parent = self._shares[share][0]
             while parent >= 0:
@@ -65,20 +65,23 @@ class Reads:
 
     def _shares_read(self, k: int) -> set[int]:
         """The shares that are read while a batch of step ``k - 1`` is extended."""
-        if self._steps[k][1] != JOIN:
+        if self._steps[k][StepColumn.KIND] != JOIN:
             return set()
-        rows = range(self._steps[k][2], self._steps[k][3])
-        found = {self._lists[row][1] for row in rows if self._lists[row][0] == -2}
+        found = {self._lists[row][1] for row in self._list_rows(k) if self._lists[row][0] == SHARED_LIST}
         found = {share for share in found if self._made.get(share, k) < k}
         parents = {self._shares[share][0] for share, level in self._made.items() if level == k - 1}
         return found | {parent for parent in parents if parent in self._made}
 
+    def _list_rows(self, k: int) -> range:
+        """The rows of a step's lists."""
+        return range(self._steps[k][StepColumn.LISTS], self._steps[k][StepColumn.LISTS_END])
+
     def _lists_of(self, k: int) -> list[tuple[int, int, int]]:
-        """A join's lists: (row of the table, partition, or -1 for constants, or -2 for a share, and its slot)."""
+        """A join's lists: (row of the table, partition, CONSTANT_LIST or SHARED_LIST, and its slot)."""
         found: list[tuple[int, int, int]] = []
-        for row in range(self._steps[k][2], self._steps[k][3]):
+        for row in self._list_rows(k):
             partition, slot = self._lists[row][:2]
-            if partition == -2 and self._made.get(slot, k) >= k:
+            if partition == SHARED_LIST and self._made.get(slot, k) >= k:
                 found += [(row, of, vertex) for of, vertex in self._chain(slot)]
             else:
                 found.append((row, partition, slot))
@@ -86,7 +89,8 @@ class Reads:
 
     def _checks_of(self, k: int) -> tuple[range, range]:
         """(restrictions, other checks) of a step, as rows of the table."""
-        _, _, _, _, first, other, last = self._steps[k][:7]
+        step = self._steps[k]
+        first, other, last = step[StepColumn.ABOVES], step[StepColumn.CHECKS], step[StepColumn.CHECKS_END]
         return range(first, other), range(other, last)
 
     def _slots_of_check(self, row: int) -> list[int]:
@@ -116,8 +120,8 @@ class Reads:
                     slot for _, slot in (self._chain(share) if self._parent(share) < 0 else self._chain(share)[:1])
                 )
         found |= {row_of(share) for share in self._shares_read(k)}
-        if step[1] == EDGES:
-            found |= {step[9], step[10]}
+        if step[StepColumn.KIND] == EDGES:
+            found |= {step[StepColumn.VERTEX], step[StepColumn.OTHER]}
         for rows in self._checks_of(k):
             for row in rows:
                 found.update(self._slots_of_check(row))

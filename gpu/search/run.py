@@ -15,6 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,10 @@ from numpy.typing import NDArray
 
 from graphdb.gpu.graph import DeviceGraph, address
 from graphdb.gpu.launch import BLOCK, IDS, VARIANTS, Device, StopFlag
+from graphdb.gpu.layout import LETTER, LEVEL_WORDS, RUN, STACK_WORDS
 from graphdb.gpu.search.code_generation import search_text
 from graphdb.gpu.search.program import DeviceProgram, device_program, partitions_of
-from graphdb.gpu.search.stealing import LEFT, LETTER, STEALS, Steal
+from graphdb.gpu.search.stealing import LEFT, STEALS, Steal
 from graphdb.gpu.stream import Images, Table, stream
 from graphdb.plan.executor import Control
 from graphdb.plan.physical import PhysicalPlan, VertexStep
@@ -48,11 +50,21 @@ SHARED, PROCESSOR_SHARED = 200 << 10, 224 << 10
 LONGEST = 1 << 27
 """Elements of a list, at most: a warp counts those of 32 lists in 32 bits."""
 
-_NEXT, _RESUMES, _DESK = 13, 24, 32
-"""Cells of ``Run`` that differ between a search's two launches."""
-_CELLS = (0, 0, 0, 0, 0, 1 << 62, 0, 0, 0)
-"""What kernels count with, at first: next task, stop, matches, rows with a place, pooled, where the pool ends, the
-second launch's next task, and what was stolen within and across blocks."""
+
+class _Counter(IntEnum):
+    """The cells that kernels count with: all 0 at first, but for where the pool ends."""
+
+    NEXT = 0
+    HALT = 1
+    FOUND = 2
+    HEAD = 3
+    POOLED = 4
+    POOL_END = 5
+    NEXT_OF_RESUMED = 6
+    """The second launch's next task."""
+    STOLEN_WITHIN = 7
+    STOLEN_ACROSS = 8
+
 
 _MACROS = {"THREADS": str(BLOCK), "RESIDENT": str(RESIDENT)}
 VARIANTS["search"] = (
@@ -190,7 +202,9 @@ class _Run:
             threads //= 2
         warps, shared = threads // 32, threads // 32 * text.cells * width
         if steals:
-            shared += 4 * (warps * (4 * text.levels + 1) + 1)  # stacks, and which warps have no work
+            shared += 4 * (
+                warps * (LEVEL_WORDS * text.levels + STACK_WORDS) + 1
+            )  # stacks, and which warps have no work
         with device.active():
             empty, upload = device.memory.empty, device.memory.upload
             program = device_program(plan, search.graph)
@@ -217,31 +231,65 @@ class _Run:
             self._ready: NDArray[np.uint64] = device.pinned((search.blocks,), np.uint64)
             self._gone: NDArray[np.uint64] = device.pinned((search.blocks,), np.uint64)
             self._ready[:] = 0
-            self._cells, self._taken = upload(np.array(_CELLS, np.int64)), upload(np.zeros(1, np.uint64))
+            counters = np.zeros(len(_Counter), np.int64)
+            counters[_Counter.POOL_END] = 1 << 62
+            self._cells, self._taken = upload(counters), upload(np.zeros(1, np.uint64))
             shares = empty(blocks * warps * text.shares, plan.dtype)
             pool = empty(text.pooled * search.pool_rows, plan.dtype)
-            desks = empty((1 + (depth > 0), 2 + -(-blocks // 32) + LETTER * blocks * warps if steals else 0), np.uint32)
+            desks = empty(
+                (1 + (depth > 0), 2 + -(-blocks // 32) + len(LETTER) * blocks * warps if steals else 0), np.uint32
+            )
             desks.fill(0)
             mail = empty(blocks * warps * text.carried, plan.dtype)
             scans = np.zeros((len(plan.steps), 2), np.int64)
             for step, values in program.scans.items():
                 scans[step] = address(values), len(values)
-            host = (program.partitions, program.lists, program.checks, program.uncertain, plan.program.constants, scans)
-            tables = [upload(table.reshape(-1)) for table in host]
-            cell = address(self._cells)
-            given = [
-                *map(address, tables[:5]),
-                *(plan.program.resources, plan.program.type_label, address(tables[5])),
-                *(address(scan), len(scan), 0 if ends is None else address(ends) + 8, elements, piece),
-                *(cell, cell + 8, self._stop.address, cell + 16, -1 if limit is None else limit),
-                *(address(shares), text.shares, address(pool), search.pool_rows, cell + 32, cell + 40, 0),
-                *(address(self._ring), search.block_rows, search.blocks, cell + 24, address(self._filled)),
-                *(self._ready.ctypes.data, address(self._taken)),
-                *(address(desks), address(mail), cell + 56),
-            ]
-            resumed = given.copy()
-            resumed[_NEXT], resumed[_RESUMES], resumed[_DESK] = cell + 48, 1, address(desks[-1:])
-            first, again = (upload(np.array(table, np.int64)) for table in (given, resumed))
+            host = {
+                "partitions": program.partitions,
+                "lists": program.lists,
+                "checks": program.checks,
+                "uncertain": program.uncertain,
+                "constants": plan.program.constants,
+                "scans": scans,
+            }
+            tables = {name: upload(table.reshape(-1)) for name, table in host.items()}
+            counter = {member: address(self._cells) + 8 * member for member in _Counter}
+            given = {
+                **{name: address(table) for name, table in tables.items()},
+                "resources": plan.program.resources,
+                "type_label": plan.program.type_label,
+                "scan": address(scan),
+                "roots": len(scan),
+                "ends": 0 if ends is None else address(ends) + 8,
+                "elements": elements,
+                "piece": piece,
+                "next": counter[_Counter.NEXT],
+                "halt": counter[_Counter.HALT],
+                "stop": self._stop.address,
+                "found": counter[_Counter.FOUND],
+                "limit": -1 if limit is None else limit,
+                "shares": address(shares),
+                "share_ids": text.shares,
+                "pool": address(pool),
+                "pool_rows": search.pool_rows,
+                "pooled": counter[_Counter.POOLED],
+                "pool_end": counter[_Counter.POOL_END],
+                "resumes": 0,
+                "ring": address(self._ring),
+                "block_rows": search.block_rows,
+                "blocks": search.blocks,
+                "head": counter[_Counter.HEAD],
+                "filled": address(self._filled),
+                "ready": self._ready.ctypes.data,
+                "taken": address(self._taken),
+                "desk": address(desks),
+                "mail": address(mail),
+                "stolen": counter[_Counter.STOLEN_WITHIN],
+            }
+            resumed = {"next": counter[_Counter.NEXT_OF_RESUMED], "resumes": 1, "desk": address(desks[-1:])}
+            first, again = (
+                upload(np.array([cells[name] for name in RUN], np.int64)) for cells in (given, given | resumed)
+            )
             self._alive = (program, ends, shares, pool, tables, desks, mail, first, again)
             self._stream = device.side_stream()
             self._stream.wait_event(device.event())
@@ -268,7 +316,7 @@ class _Run:
     @property
     def found(self) -> int:
         """The matches counted."""
-        return int(self._cells.get()[2])
+        return int(self._cells.get()[_Counter.FOUND])
 
     def wait(self, control: Control) -> None:
         """Wait for the kernels to end."""
@@ -294,7 +342,7 @@ class _Run:
             else:
                 control.check()
                 time.sleep(2e-5)
-        head = int(self._cells.get()[3])
+        head = int(self._cells.get()[_Counter.HEAD])
         rest = (head if self._limit is None else min(head, self._limit)) - number * rows
         if rest > 0:
             yield self._block(number % blocks, rest)
@@ -315,5 +363,5 @@ class _Run:
             self._end.synchronize()
         else:
             self._search.milliseconds = self._device.milliseconds(self._begin, self._end)
-            self._search.stolen = tuple(self._cells.get()[7:9].tolist())
+            self._search.stolen = tuple(self._cells.get()[_Counter.STOLEN_WITHIN :].tolist())
         self._device.memory.streams(-int(not self._counting))

@@ -15,8 +15,6 @@ Steal = Literal["off", "within", "across"]
 STEALS: tuple[Steal, ...] = ("off", "within", "across")
 LEFT = 64
 """Elements of the last step but one that are worth dividing; of earlier ones, two are."""
-LETTER = 4
-"""Words of a letter, beside its rows."""
 
 
 def carry_text(

@@ -29,9 +29,14 @@ from graphdb.plan.checks import (
 )
 from graphdb.plan.physical import (
     CHECK_COLUMNS,
+    CONSTANT_LIST,
     DETOUR,
+    EDGES,
+    JOIN,
     LIST_COLUMNS,
+    SCAN,
     SHARE_COLUMNS,
+    SHARED_LIST,
     STEP_COLUMNS,
     WINDOW,
     EdgeStep,
@@ -39,12 +44,13 @@ from graphdb.plan.physical import (
     PhysicalPlan,
     Program,
     Step,
+    StepColumn,
     VertexStep,
     Writing,
 )
 from graphdb.plan.symmetry import NO_SYMMETRY, Symmetry
 from graphdb.storage.graph.data_graph import DataGraph
-from graphdb.storage.graph.pcsr import Partition
+from graphdb.storage.graph.pcsr import PARTITION, Partition
 
 Ints = NDArray[np.int64]
 
@@ -155,13 +161,13 @@ class Tables:
             partition = self.partition(step.relation)
             flip = int(step.relation.direction == "in")  # codes are those seen from the pattern edge's source
             slot = self.edge_slot(step.edge)
-            return (slot, 2, first_list, first_list, *bounds, WINDOW, partition, step.vertex, step.other, flip)
+            return (slot, EDGES, first_list, first_list, *bounds, WINDOW, partition, step.vertex, step.other, flip)
         if step.scan is not None:
-            return (step.vertex, 0, first_list, first_list, *bounds, min(WINDOW, len(step.scan)), 0, 0, 0, 0)
+            return (step.vertex, SCAN, first_list, first_list, *bounds, min(WINDOW, len(step.scan)), 0, 0, 0, 0)
         longest = []
         if step.shared:
             number = self.share(step.neighbours[: step.shared])
-            self.lists.append((-2, number, 0, -1))
+            self.lists.append((SHARED_LIST, number, 0, -1))
             longest.append(self.share_capacity[number])
         alone = len(step.neighbours) - step.shared + (step.constants is not None) + (step.shared > 0) == 1
         for near in step.neighbours[step.shared :]:
@@ -171,11 +177,11 @@ class Tables:
             self.lists.append((partition, near.of, 0, bits))
             longest.append(self.longest(near))
         if step.constants is not None:
-            self.lists.append((-1, self.address(step.constants), len(step.constants), -1))
+            self.lists.append((CONSTANT_LIST, self.address(step.constants), len(step.constants), -1))
             longest.append(len(step.constants))
         # A search may scan a list that is up to DETOUR times longer than the shortest, and writes as it goes.
         capacity = min(WINDOW, DETOUR * min(longest)) if not alone or first_other < last_check else 0
-        return (step.vertex, 1, first_list, len(self.lists), *bounds, capacity, 0, 0, 0, 0)
+        return (step.vertex, JOIN, first_list, len(self.lists), *bounds, capacity, 0, 0, 0, 0)
 
     def second(self, steps: tuple[Step, ...]) -> int:
         """The partition in which the second step looks up the first one's vertex, or -1."""
@@ -246,13 +252,13 @@ def _write(
         if edge.directed and edge.labels is not None and len(edge.labels) == 1:
             constants[tables.edge_slot(e)] = edge.labels[0] * 2
     bits, bits_bytes = len(tables.bits), (graph.vertices + 63) // 64 * 8
-    capacity = sum(row[7] for row in step_rows) + sum(tables.share_capacity)
+    capacity = sum(row[StepColumn.CAPACITY] for row in step_rows) + sum(tables.share_capacity)
     return Program(
         steps=_table(step_rows, STEP_COLUMNS),
         lists=_table(tables.lists, LIST_COLUMNS),
         checks=_table(tables.checks, CHECK_COLUMNS),
         uncertain=np.array(tables.uncertain, np.int64),
-        partitions=_table(tables.partitions, 6),
+        partitions=_table(tables.partitions, len(PARTITION)),
         shares=_table(tables.share_rows, SHARE_COLUMNS),
         share_capacity=np.array(tables.share_capacity, np.int64),
         bits=bits,

@@ -78,15 +78,38 @@ class Op(IntEnum):
     EDGE_COUNT = 10
 
 
-STEP_COLUMNS = 12
-"""What a step's row holds: slot, kind (0 scan, 1 join of lists, 2 edge step), lists begin, end, restrictions begin,
-other checks begin, checks end, capacity, and for an edge step partition, vertex, other, flip.
+SCAN, JOIN, EDGES = 0, 1, 2
+"""Kinds of steps: through a list of int64, through an intersection, through the codes of a bound pair."""
 
-``capacity`` is the entries of the buffer that the step needs, at most ``WINDOW``.
-"""
+
+class StepColumn(IntEnum):
+    """What a step's row holds.
+
+    Its lists and checks are the rows ``LISTS … LISTS_END`` and ``ABOVES … CHECKS_END`` of their tables; of the checks,
+    those before ``CHECKS`` are restrictions.  ``CAPACITY`` is the entries of the buffer that the step needs, at most
+    ``WINDOW``.  An edge step has a partition, the slots of two vertices, and whether codes are flipped.
+    """
+
+    SLOT = 0
+    KIND = 1
+    LISTS = 2
+    LISTS_END = 3
+    ABOVES = 4
+    CHECKS = 5
+    CHECKS_END = 6
+    CAPACITY = 7
+    PARTITION = 8
+    VERTEX = 9
+    OTHER = 10
+    FLIP = 11
+
+
+STEP_COLUMNS = len(StepColumn)
+CONSTANT_LIST, SHARED_LIST = -1, -2
+"""In the place of a list's partition: a list of constants, and a shared intersection."""
 LIST_COLUMNS = 4
 """(partition, slot, 0, bits) for the neighbours of a slot, which are worth keeping as bits if ``bits`` (a number for
-them) is not -1; (-1, address, length, -1) for constants; (-2, share, 0, -1) for a shared intersection."""
+them) is not -1; (CONSTANT_LIST, address, length, -1); (SHARED_LIST, share, 0, -1)."""
 CHECK_COLUMNS = 7
 """(op, six operands)."""
 SHARE_COLUMNS = 3

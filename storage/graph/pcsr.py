@@ -22,6 +22,8 @@ Direction = Literal["out", "in", "both"]
 Layer = Literal["direct", "hashed"]
 
 GROUP_BYTES = 128
+PARTITION = ("hashed", "offsets", "groups", "neighbours", "code_offsets", "codes")
+"""The row of a partition that kernels read, each an int64: a flag, a number, and addresses of arrays (0: none)."""
 _DIRECT_FAVOUR = 4
 """The direct layer is taken up to this multiple of the hashed layer's bytes: it saves the hash and the probe."""
 
@@ -59,7 +61,7 @@ class Partition:
     simple: bool
     loops: bool
     row: tuple[int, int, int, int, int, int] = field(init=False)
-    """What a kernel reads: (hashed?, offsets' address, groups, neighbours', code_offsets', codes' address)."""
+    """What a kernel reads, in the order of :data:`PARTITION`."""
 
     def __post_init__(self) -> None:
         code_offsets = 0 if self.code_offsets is None else self.code_offsets.ctypes.data

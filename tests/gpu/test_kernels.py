@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
 import pytest
 
 import graphdb.gpu.executor  # noqa: F401  (each strategy says what modules it has)
+from graphdb.gpu import layout
 from graphdb.gpu.counting.code_generation import specialise
 from graphdb.gpu.launch import OPTIONS, VARIANTS, defines, source
 from graphdb.gpu.search.code_generation import search_text
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.physical import PhysicalPlan
+from graphdb.storage.graph.pcsr import PARTITION
+from graphdb.storage.graph.pcsr_kernels import PARTITION_BYTES
 from tests import nvrtc
 from tests.gpu.test_device_counts import PATTERNS, graph_of, pattern_of
 
@@ -66,7 +70,36 @@ PLANS: dict[str, Callable[[Mapping[str, str]], str]] = {"search": _searched, "co
 """Of the modules that are written per plan: a plan's text."""
 
 
-def test_a_broken_kernel_is_told() -> None:
+STRUCTURES = {"search": layout.RUN, "refine": layout.VERTEX, "join": PARTITION, "count_weights": layout.RANKED}
+"""Of some modules: the members of a structure that Python fills."""
+
+
+def test_every_layout_is_included() -> None:
+    kernels = "".join(path.read_text() for path in FOLDER.iterdir())
+    assert {name for name in layout.HEADERS if f'#include "{name}"' not in kernels} == set()
+
+
+@pytest.mark.parametrize("name", sorted(STRUCTURES))
+def test_a_structure_that_differs_from_its_table_does_not_compile(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two members change places in what Python says, in each pair of neighbours: the kernel's assertions see it."""
+    nvrtc.library()
+    members = STRUCTURES[name]
+    header, text = next((file, text) for file, text in layout.HEADERS.items() if f", {members[1]}) ==" in text)
+    for one, other in pairwise(members):
+        swapped = re.sub(rf", ({one}|{other})\)", lambda found, a=one, b=other: f", {b if found[1] == a else a})", text)
+        assert swapped != text
+        monkeypatch.setitem(layout.HEADERS, header, swapped)
+        macros = VARIANTS[name][0]
+        written = source.__wrapped__(name, PLANS[name](macros) if name in PLANS else "")
+        with pytest.raises(pytest.fail.Exception, match=r"is not as gpu/layout\.py says"):
+            nvrtc.machine_code(written, (*OPTIONS, *defines(macros)), 90)
+
+
+def test_rows_of_partitions_are_as_long_on_the_host() -> None:
+    assert len(PARTITION) * 8 == PARTITION_BYTES
+
+
+def test_a_broken_kernel_does_not_compile() -> None:
     nvrtc.library()
     with pytest.raises(pytest.fail.Exception, match="this_is_no_type"):
         nvrtc.machine_code('extern "C" __global__ void k(this_is_no_type x) {}', OPTIONS, 90)

@@ -15,7 +15,7 @@ from networkx.algorithms.isomorphism import DiGraphMatcher, GraphMatcher, MultiD
 
 import graphdb
 from graphdb.execute.host import HostExecutor
-from graphdb.execute.paths import bfs, bidirectional_bfs, found, steps
+from graphdb.execute.paths import bfs, bidirectional_bfs, path_rows, steps
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.passes.pipeline import make_plan
@@ -89,7 +89,7 @@ def test_searches_from_many_rows(seed: int, longest: int | None, monkeypatch: py
     """How far whatever is reached from each of some rows is, the rows themselves by the shortest way round."""
     for room in steps, bfs, bidirectional_bfs:
         monkeypatch.setattr(room, "BUDGET", 3)  # it stops in between
-    for room in steps, found, bidirectional_bfs:
+    for room in steps, path_rows, bidirectional_bfs:
         monkeypatch.setattr(room, "BLOCK", 5)
     dice = random.Random(seed)
     count = 4 + 3 * seed

@@ -2,50 +2,28 @@
 
 from __future__ import annotations
 
-import doctest
-import re
 from pathlib import Path
 
 import pytest
 
 import graphdb
+from tests.project.pages import LANGUAGE, blocks_of, links_of, run_page
 
-REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "language"
-PAGES = sorted(path.stem for path in REFERENCE.glob("*.md"))
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
-LINK = re.compile(r"\]\((?!https?:)([^)#:]+)")
+PAGES = sorted(path.stem for path in LANGUAGE.glob("*.md"))
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_examples(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page starts with the vertices of people.cypher, or with what it loads; ``console`` is not compared.
-
-    Python's examples know the database as ``db``.
-    """
-    monkeypatch.chdir(REFERENCE)
+    """A page starts with the vertices of people.cypher, or with what it loads; ``console`` is not compared."""
+    monkeypatch.chdir(LANGUAGE)
     monkeypatch.setenv("COLUMNS", "100")
-    blocks = [(found[1], found[2]) for found in BLOCK.finditer((REFERENCE / f"{page}.md").read_text(encoding="utf-8"))]
-    assert any(kind == "graphdb" for kind, _ in blocks)
-    said, how = "", ""
+    path = LANGUAGE / f"{page}.md"
     with graphdb.connect(threads=1) as database:
-        if not blocks[0][1].startswith("LOAD"):
+        if not blocks_of(path)[0][1].startswith("LOAD"):
             database.query(Path("people.cypher").read_text(encoding="utf-8"))
-        for kind, text in blocks:
-            if kind == "graphdb":
-                try:
-                    said, how = database.query(text).text(), "text"
-                except graphdb.GraphDBError as error:
-                    said, how = str(error), "error"
-            elif kind == "python":
-                example = doctest.DocTestParser().get_doctest(text, {"db": database}, page, None, None)
-                assert doctest.DocTestRunner(verbose=False).run(example).failed == 0
-            elif kind in ("text", "error"):
-                assert (how, said) == (kind, text.rstrip("\n"))
+        assert run_page(path, database)["graphdb"]
 
 
-def test_every_page_is_linked_and_every_link_leads_somewhere() -> None:
-    linked = set(LINK.findall((REFERENCE / "README.md").read_text(encoding="utf-8")))
-    assert {f"{page}.md" for page in PAGES} - linked == {"README.md"}
-    for page in PAGES:
-        for link in LINK.findall((REFERENCE / f"{page}.md").read_text(encoding="utf-8")):
-            assert (REFERENCE / link).exists(), f"{page}.md: {link}"
+def test_every_page_is_in_the_index() -> None:
+    index = {link for link, _ in links_of(LANGUAGE / "README.md")}
+    assert {f"{page}.md" for page in PAGES} - index == {"README.md"}

@@ -5,7 +5,6 @@ The pages of ``docs/language`` have a test of their own, ``test_language_referen
 
 from __future__ import annotations
 
-import doctest
 import re
 import tomllib
 from pathlib import Path
@@ -13,14 +12,9 @@ from pathlib import Path
 import pytest
 
 import graphdb
-from graphdb import GraphDBError
+from tests.project.pages import BLOCK, DOCS, LANGUAGE, README, ROOT, links_of, run_page
 
-ROOT = Path(__file__).resolve().parents[2]
-README = ROOT / "README.md"
-DOCS = ROOT / "docs"
 PAGES = [README, *sorted(DOCS.glob("*.md"))]
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
-LINK = re.compile(r"\]\((?!https?:)([^)#]*)(#[^)]*)?\)")
 RUN = {
     "README.md": (4, 6),
     "docs/exporting.md": (0, 5),
@@ -38,65 +32,31 @@ def named(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-def blocks_of(page: Path) -> list[tuple[str, str]]:
-    """The fenced blocks of a page: their kinds and texts."""
-    return [(found[1], found[2]) for found in BLOCK.finditer(page.read_text(encoding="utf-8"))]
-
-
-@pytest.fixture(autouse=True)
-def in_a_folder_with_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_the_examples(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Examples read ``graphdb/data/…`` as from the repository, and write what they write elsewhere."""
+    if page.stem in ("exporting", "python"):
+        pytest.importorskip("networkx")
+        pytest.importorskip("pandas")
     (tmp_path / "graphdb").symlink_to(ROOT / "graphdb", target_is_directory=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
-
-
-@pytest.mark.parametrize("page", PAGES, ids=named)
-def test_the_statements(page: Path) -> None:
-    """Each ``graphdb`` block runs, and prints the ``text`` or the ``error`` that follows it."""
-    blocks = [(kind, text) for kind, text in blocks_of(page) if kind in ("graphdb", "text", "error")]
-    assert sum(kind == "graphdb" for kind, _ in blocks) >= RUN.get(named(page), (0, 0))[0]
-    printed: tuple[str, str] | None = None
     with graphdb.connect() as database:
-        for kind, text in blocks:
-            if kind == "graphdb":
-                assert printed is None or printed[0] == "text", printed
-                try:
-                    printed = "text", database.query(text).text()
-                except GraphDBError as error:
-                    printed = "error", str(error)
-            elif printed is not None:  # before any statement a text is a drawing
-                assert printed == (kind, text.rstrip("\n"))
-                printed = None
-    assert printed is None or printed[0] == "text", printed
-
-
-@pytest.mark.parametrize("page", PAGES, ids=named)
-def test_the_python_parts(page: Path) -> None:
-    parts = "\n".join(text for kind, text in blocks_of(page) if kind == "python")
-    names: dict[str, object] = {}
-    test = doctest.DocTestParser().get_doctest(parts, names, page.name, str(page), 0)
-    if any(".to_pandas()" in example.source for example in test.examples):
-        pytest.importorskip("pandas")
-    if any("networkx" in example.source for example in test.examples):
-        pytest.importorskip("networkx")
-    runner = doctest.DocTestRunner(verbose=False)
-    runner.run(test, clear_globs=False)
-    if isinstance(database := test.globs.get("db"), graphdb.Database):
-        database.close()
-    assert runner.tries >= RUN.get(named(page), (0, 0))[1]
-    assert runner.failures == 0
+        ran = run_page(page, database)
+    statements, examples = RUN.get(named(page), (0, 0))
+    assert ran["graphdb"] >= statements
+    assert ran["python"] >= examples
 
 
 def test_readme_is_short_and_every_page_is_in_the_index() -> None:
     assert len(README.read_text(encoding="utf-8").splitlines()) <= 150
-    index = {link for link, _ in LINK.findall((DOCS / "README.md").read_text(encoding="utf-8"))}
+    index = {link for link, _ in links_of(DOCS / "README.md")}
     assert {page.name for page in DOCS.glob("*.md")} - index == {"README.md"}
 
 
-@pytest.mark.parametrize("page", [*PAGES, *sorted((DOCS / "language").glob("*.md"))], ids=named)
+@pytest.mark.parametrize("page", [*PAGES, *sorted(LANGUAGE.glob("*.md"))], ids=named)
 def test_every_link_leads_somewhere(page: Path) -> None:
-    for link, anchor in LINK.findall(page.read_text(encoding="utf-8")):
+    for link, anchor in links_of(page):
         target = page.parent / link if link else page
         assert target.exists(), f"{page.name}: {link}"
         if anchor:
@@ -140,3 +100,9 @@ def test_an_everyday_change_is_found_by_the_layout_alone() -> None:
         for name in re.findall(r"`([\w.]+)/?`", layer):
             assert re.search(rf"\b{re.escape(name)}\b", drawn), change
             assert re.search(rf"`{re.escape(name)}(/|`)", modules), change
+
+
+def test_architecture_has_a_row_for_each_package() -> None:
+    rows = re.findall(r"^\| `(\w+)/` \|", (DOCS / "architecture.md").read_text(encoding="utf-8"), re.M)
+    folders = {path.parent.name for path in (ROOT / "graphdb").glob("*/__init__.py")}
+    assert sorted(rows) == sorted(folders)

@@ -3,6 +3,8 @@
 So is what stands in the rows of the tables that it points to; the program's are written by :mod:`graphdb.plan.lower`.
 """
 
+from graphdb.plan import physical
+
 # The frame: addresses of the program's tables, …
 STEPS, LISTS, CHECKS, UNCERTAIN, PARTITIONS, OUTPUTS, SHARES = 0, 1, 2, 3, 4, 5, 6
 RESOURCES, TYPE_LABEL, LAST, COLUMNS = 7, 8, 9, 10
@@ -16,7 +18,8 @@ LEVEL, MATCHES, WORK, PIECE, PIECES = 17, 18, 19, 20, 21
 KEPT, NUMBERS, TOTAL = 22, 23, 24
 FRAME_CELLS = 25
 
-STEP_BYTES, LIST_BYTES, CHECK_BYTES, SHARE_BYTES = 12 * 8, 4 * 8, 7 * 8, 3 * 8
+STEP_BYTES, LIST_BYTES = physical.STEP_COLUMNS * 8, physical.LIST_COLUMNS * 8
+CHECK_BYTES, SHARE_BYTES = physical.CHECK_COLUMNS * 8, physical.SHARE_COLUMNS * 8
 """Rows of the program's tables (:mod:`graphdb.plan.physical`)."""
 STACK_CELLS = 9
 """Per step: the window's address, position and end; its buffer; the list's address, position and end; for a scan its
@@ -32,5 +35,4 @@ SHARED_CELLS = 6
 """Per shared intersection: address, length, the value of its last slot, its version, its parent's, its buffer."""
 SHARED_BYTES = SHARED_CELLS * 8
 
-SCAN, JOIN, EDGES = 0, 1, 2
-"""Kinds of steps: through a list of int64, through an intersection, through the codes of a bound pair."""
+SCAN, JOIN, EDGES = physical.SCAN, physical.JOIN, physical.EDGES

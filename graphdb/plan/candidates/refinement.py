@@ -20,6 +20,12 @@ Ints = NDArray[np.int64]
 Sets = tuple[Ints, ...]
 """Per pattern vertex its candidates: sorted int64."""
 
+ARC = ("vertex", "partition", "need", "first", "last", "least")
+"""A row of ``arcs``: the pattern vertex, the partition, the pattern vertices that its neighbours must fit (bits), the
+groups among which more is asked, and how many neighbours there are at least."""
+GROUP = ("fits", "least")
+"""A row of ``groups``: so many different neighbours must each fit one of these pattern vertices (bits)."""
+
 LAST_PASS = 64
 """A pass that drops less than one of so many candidates is the last."""
 
@@ -35,7 +41,7 @@ class Refinement:
     partitions
         The relations that the pattern's edges go along.
     arcs, first_arc, groups
-        What a candidate needs in each: see :func:`graphdb.plan.candidates.space_kernels.refine`.
+        What a candidate needs in each, int64 [arcs, 6] and [groups, 2]: see :data:`ARC` and :data:`GROUP`.
     near
         Int64 [pattern vertices]: those joined with it, as bits.
     vertices, dtype

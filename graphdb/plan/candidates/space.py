@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph
 from graphdb.plan.bits import members
 from graphdb.plan.candidates.refine import refined
-from graphdb.plan.candidates.refinement import Refine, Refinement, Sets
+from graphdb.plan.candidates.refinement import ARC, GROUP, Refine, Refinement, Sets
 from graphdb.plan.checks import Relation
 from graphdb.plan.cost import Estimates
 from graphdb.plan.injectivity import unequal_vertices
@@ -192,7 +192,7 @@ def _build(
     task = Refinement(sets, tuple(held), *needs, graph.vertices, graph.dtype, PASSES, work, graph.check)
     found = refined(task, refine)
     candidates, starts, sizes, fits = found.flat, found.starts, found.sizes, found.fits
-    table = np.array([partition.row for partition in held], np.int64).reshape(-1, 6)
+    table = np.array([partition.row for partition in held], np.int64).reshape(-1, len(ARC))
     like, address = np.dtype(graph.dtype).type(0), table.ctypes.data
     pairs = sorted(between)
     flat = [r for pair in pairs for r in sorted(between[pair])]
@@ -275,6 +275,6 @@ def _arcs(pattern: PatternGraph, sets: Sets, towards: dict[tuple[int, int], int]
                 least = max(least, group.bit_count())
         arcs.append((v, row, others, first, len(groups), least))
     arcs.sort(key=lambda arc: arc[0])
-    table = np.array(arcs, np.int64).reshape(-1, 6)
+    table = np.array(arcs, np.int64).reshape(-1, len(ARC))
     first_arc = np.searchsorted(table[:, 0], np.arange(len(pattern.vertices) + 1)).astype(np.int64)
-    return table, np.array(groups, np.int64).reshape(-1, 2), first_arc
+    return table, np.array(groups, np.int64).reshape(-1, len(GROUP)), first_arc

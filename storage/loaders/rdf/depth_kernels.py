@@ -3,7 +3,7 @@
 Each kernel follows the tokens of its format as the parser library reads them, also where the text breaks the grammar,
 so that what the library would nest is counted.  It takes the next part of a text, wherever that was cut, and returns
 how many of its bytes it read up to the first mark that goes deeper than ``most``, that one included; -1 where none
-does.  ``state`` (int64[3]) is what it knows at the end: :data:`MODE`, :data:`DEPTH`, :data:`SEEN`, all 0 at first.
+does.  ``state`` (int64[:data:`STATE`]) is what it knows at the end, all 0 at first.
 """
 
 from __future__ import annotations
@@ -20,17 +20,23 @@ _IN_NAME[[*b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz-.:%
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 
-MODE, DEPTH, SEEN = range(3)
-"""Places in the state: the token that is being read, what is open, and what was seen of that token."""
+STATE = 6
+"""Numbers in a state."""
+
+MODE, DEPTH, SEEN, MARK, REIFIED, TERM = range(STATE)
+"""Places in the state: the token that is being read, what is open, what was seen of that token; how many bytes the
+mark has that goes too deep; of Turtle, open reified triples, and how deep the triple term was that just ended."""
 
 _LF, _CR, _QUOTE, _HASH, _APOSTROPHE = 10, 13, 34, 35, 39
 _OPEN, _CLOSE, _DASH, _SLASH, _LESS, _GREATER, _QUESTION = 40, 41, 45, 47, 60, 62, 63
 _BANG, _BRACKET, _BACKSLASH, _END_BRACKET, _BRACE, _END_BRACE = 33, 91, 92, 93, 123, 125
+_TAB, _SPACE, _BAR, _TILDE = 9, 32, 124, 126
 
 _BETWEEN = 0
 _ESCAPE, _STRING, _LONG_STRING, _COMMENT = 1, 2, 4, 6
 """Modes of Turtle and JSON; a string's is one more where its quote is the apostrophe."""
 _IRI, _FIRST_LESS, _SECOND_LESS, _FIRST_CLOSE, _SECOND_CLOSE, _QUOTED = 8, 9, 10, 11, 12, 13
+_FIRST_GREATER, _FIRST_BRACE = 15, 16
 
 _MARKUP, _TAG, _END_TAG, _DECLARATION, _XML_COMMENT, _CDATA, _INSTRUCTION, _DOCTYPE, _VALUE = range(1, 10)
 """Modes of XML: behind ``<``, and the kinds of markup that it begins; within the value of an attribute."""
@@ -54,6 +60,7 @@ def json(text: Bytes, state: Ints, most: int) -> int:
         elif byte in (_BRACKET, _BRACE):
             depth += 1
             if depth > most:
+                state[MARK] = 1
                 return i + 1
         elif byte in (_END_BRACKET, _END_BRACE):
             depth = max(depth - 1, 0)
@@ -63,8 +70,12 @@ def json(text: Bytes, state: Ints, most: int) -> int:
 
 @entry
 def turtle(text: Bytes, state: Ints, most: int) -> int:
-    """Follow the triple terms of Turtle or TriG, ``<<( … )>>``.  What else nests there takes no stack."""
-    mode, depth, seen = state[MODE], state[DEPTH], state[SEEN]
+    """Follow the triple terms of Turtle or TriG, ``<<( … )>>``.  What else nests there takes no stack.
+
+    A triple that is reified, ``<< … >>``, or annotated, by ``~`` or ``{|``, becomes a triple term itself, one deeper
+    than its object.
+    """
+    mode, depth, seen, reified, term = state[MODE], state[DEPTH], state[SEEN], state[REIFIED], state[TERM]
     for i in range(len(text)):
         byte = text[i]
         if mode == _STRING or mode == _STRING + 1:
@@ -119,20 +130,43 @@ def turtle(text: Bytes, state: Ints, most: int) -> int:
             mode = _BETWEEN
             if byte == _OPEN:
                 depth += 1
-                if depth > most:
+                if depth + (reified > 0) > most:
+                    state[MARK] = 3
                     return i + 1
                 continue
+            reified += 1
         elif mode == _FIRST_CLOSE:
             mode = _SECOND_CLOSE if byte == _GREATER else _BETWEEN
             if byte == _GREATER:
                 continue
+            term = 0
         elif mode == _SECOND_CLOSE:
             mode = _BETWEEN
             if byte == _GREATER:
-                depth = max(depth - 1, 0)
+                term, depth = term + 1, max(depth - 1, 0)
                 continue
+        elif mode == _FIRST_GREATER:
+            mode = _BETWEEN
+            if byte == _GREATER:
+                reified = max(reified - 1, 0)
+                continue
+        elif mode == _FIRST_BRACE:
+            mode = _BETWEEN
+            if byte == _BAR and term >= most:
+                state[MARK] = 2
+                return i + 1
+            term = 0
+        if byte == _TILDE and term >= most:
+            state[MARK] = 1
+            return i + 1
+        if byte not in (_SPACE, _TAB, _LF, _CR, _HASH, _CLOSE, _BRACE):
+            term = 0
         if byte == _LESS:
             mode = _FIRST_LESS
+        elif byte == _GREATER:
+            mode = _FIRST_GREATER
+        elif byte == _BRACE:
+            mode = _FIRST_BRACE
         elif byte == _CLOSE:
             mode = _FIRST_CLOSE
         elif byte in (_QUOTE, _APOSTROPHE):
@@ -145,7 +179,7 @@ def turtle(text: Bytes, state: Ints, most: int) -> int:
             seen = 1 if _IN_NAME[byte] else 0
             continue
         seen = 1 if mode == _ESCAPE or byte == _APOSTROPHE else 0
-    state[MODE], state[DEPTH], state[SEEN] = mode, depth, seen
+    state[MODE], state[DEPTH], state[SEEN], state[REIFIED], state[TERM] = mode, depth, seen, reified, term
     return -1
 
 
@@ -169,6 +203,7 @@ def xml(text: Bytes, state: Ints, most: int) -> int:
             else:
                 depth += 1
                 if depth > most:
+                    state[MARK] = 1
                     return i
                 mode = _BETWEEN if byte == _GREATER else _TAG
                 if byte in (_QUOTE, _APOSTROPHE):

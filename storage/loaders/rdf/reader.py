@@ -23,6 +23,9 @@ _LIBRARY = {TURTLE: "TURTLE", TRIG: "TRIG", RDF_XML: "RDF_XML", JSON_LD: "JSON_L
 _LONGEST = 16 << 20
 """Bytes that the library keeps of what has not ended yet."""
 
+_PASSED = 1 << 33
+"""Characters that the library may look through for the columns of a line's errors: all before each, in some seconds."""
+
 
 def read_rdf(file: DataFile, base: str | None, skip: bool, put: Put, size: int = BLOCK) -> None:
     """Hand on the triples of a file as blocks of N-Quads, at last one with the prefixes that it declares.
@@ -37,13 +40,13 @@ def read_rdf(file: DataFile, base: str | None, skip: bool, put: Put, size: int =
     """
     import pyoxigraph
 
-    source = Source(file, size, closely=skip or file.stream is not None, check=put.check)
+    source = Source(file, size, closely=skip or file.stream is not None, skip=skip, check=put.check)
     target = _Target(put, source, size)
     format = getattr(pyoxigraph.RdfFormat, _LIBRARY[file.format])
     parse: Any = partial(pyoxigraph.parse, format=format, base_iri=base or file.iri)
     try:
         parser = parse(source)
-        quads = _skipping(parser, parse, source, target) if skip else parser
+        quads = _skipping(parser, parse, file, source, target) if skip else parser
         pyoxigraph.serialize(quads, target, pyoxigraph.RdfFormat.N_QUADS)  # type: ignore[arg-type]
         cut = source.cut()
         if cut is not None and not skip:
@@ -58,19 +61,34 @@ def read_rdf(file: DataFile, base: str | None, skip: bool, put: Put, size: int =
     target.close(dict(parser.prefixes))
 
 
-def _skipping(parser: Any, parse: Any, source: Source, target: _Target) -> Iterator[Any]:
+def _skipping(parser: Any, parse: Any, file: DataFile, source: Source, target: _Target) -> Iterator[Any]:
     """Yield what can be parsed; what cannot is noted.
 
     Within an element of XML that it cannot read the library would take all for something else: another parser goes on
     behind the element.
     """
     before: tuple[object, ...] | None = None
+    line, passed = 0, 0
+    unparsed = source.unparsed
     while True:
         try:
-            yield from parser
+            if unparsed is None:
+                yield from parser
+                return
+            for quad in parser:
+                unparsed.yielded = True
+                yield quad
             return
         except SyntaxError as error:
-            source.check_stop()  # the library looks for the column in the whole line, again for every error
+            source.check_stop()
+            if unparsed is not None and error.lineno and error.offset:
+                unparsed.failed(error.lineno)
+                passed = error.offset + (passed if error.lineno == line else 0)
+                line = error.lineno
+                if passed > _PASSED:
+                    raise LoadError(
+                        "there are too many errors in one line", source=file.name, line=line, column=error.offset
+                    ) from None
             if error.args == before and not source.is_xml:  # it does not get any further
                 return
             before = error.args

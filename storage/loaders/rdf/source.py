@@ -10,8 +10,8 @@ from xml.parsers import expat
 from graphdb.common.errors import LoadError
 from graphdb.storage.loaders import streams
 from graphdb.storage.loaders.files import DataFile
-from graphdb.storage.loaders.formats import JSON_LD, RDF_XML, mistaken
-from graphdb.storage.loaders.rdf.depth import Depth
+from graphdb.storage.loaders.formats import JSON_LD, RDF_XML, TRIG, TURTLE, mistaken
+from graphdb.storage.loaders.rdf.depth import Depth, Unparsed
 from graphdb.storage.loaders.streams import BadLine, chunks
 
 _REMEMBERED = 1 << 20
@@ -27,11 +27,18 @@ class Source:
     """The text of a file as the library reads it; remembers the last of it, and where it stands.
 
     With ``closely`` (RDF/XML and JSON-LD) it is read bit by bit, so that an error is in what was read last: the library
-    tells no places of these.  ``check`` is called at every read, and may raise.
+    tells no places of these.  With ``skip`` the library goes on behind errors.  ``check`` is called at every read, and
+    may raise.
     """
 
     def __init__(
-        self, file: DataFile, size: int, *, closely: bool = False, check: Callable[[], object] = lambda: None
+        self,
+        file: DataFile,
+        size: int,
+        *,
+        closely: bool = False,
+        skip: bool = False,
+        check: Callable[[], object] = lambda: None,
     ) -> None:
         self._file = file
         self.check_stop = check
@@ -49,13 +56,14 @@ class Source:
         self.is_xml = file.format is RDF_XML
         self.closely = closely and file.format in _BIT
         self._depth = Depth(file)
+        self.unparsed = Unparsed(self._depth) if skip and file.format in (TURTLE, TRIG) else None
         self._outline = _Outline() if self.is_xml and self.closely else None
         self._xml = expat.ParserCreate() if self.is_xml else None
         if self._xml is not None and self._outline is not None:
             self._xml.StartElementHandler = self._outline.enter
             self._xml.EndElementHandler = self._outline.exit
         self._malformed: expat.ExpatError | None = None
-        self._ended = False
+        self._ended = self._described = False
         self._seen = 0
         self._bit, self._at = b"", 0
         self._unchecked = bytearray()
@@ -81,7 +89,8 @@ class Source:
                 self._check(chunk)
             if not chunk:
                 return b""
-            self._depth.follow(chunk)
+            if self.unparsed is None:
+                self._depth.follow(chunk)
             self._rest = memoryview(chunk)
             self._recent.append(chunk)
             self._text = self._lines = None
@@ -100,6 +109,8 @@ class Source:
         if self.closely and (found := _BIT[self._file.format].match(self._rest)):
             end = min(end, found.end())
         piece = bytes(self._rest[:end])
+        if self.unparsed is not None:
+            piece = self.unparsed.hand_on(piece)
         self._rest = self._rest[len(piece) :]
         if self.closely:
             self._at += len(self._bit)
@@ -167,8 +178,9 @@ class Source:
             line, column = self._malformed.lineno, self._malformed.offset + 1
         elif not line and self.closely and "LoadDocumentCallback" not in error.args[0]:  # which comes late
             line, column = self._place()
-        if hint is None and line == 1 and self._recent and not self._lines_gone:
+        if hint is None and line == 1 and self._recent and not self._lines_gone and not self._described:
             hint = mistaken(self._recent[0], self._file.format)
+        self._described = True
         text = self._line(line) if line else None
         return BadLine(self._file.name, line, column, message, hint, text if column else None)
 
