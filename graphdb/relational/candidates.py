@@ -34,7 +34,7 @@ from graphdb.sql.compiler import Scope
 from graphdb.sql.computing import Computing
 from graphdb.sql.expressions import ExpressionCompiler
 from graphdb.sql.from_clause import NAMES_VIEW, Parameters, Rows
-from graphdb.sql.value import SqlValue
+from graphdb.sql.value import SqlValue, column
 from graphdb.storage.arrays.arrow import names_table
 from graphdb.storage.arrays.sorted_sets import both, each_once
 from graphdb.storage.catalog import PREFIXES, Catalog, EdgeLabel, VertexLabel
@@ -109,13 +109,14 @@ class Snapshot:
         )
 
 
-def variable(vertex: VertexInfo, sql: str) -> SqlValue:
-    """Return what a pattern vertex is in an expression: a vertex, a literal, or either."""
+def variable(vertex: VertexInfo, name: str, rows: str = "b") -> SqlValue:
+    """Return what a pattern vertex, which is a column of rows, is in an expression: a vertex, a literal, or either."""
     if not vertex.kinds:
-        return SqlValue(sql, NODE)
+        return column(name, NODE, rows)
     if vertex.resource:
-        return SqlValue(sql, TERM)
-    return SqlValue(sql, Type(TERM.base, type_of_kinds(vertex.kinds), unique=vertex.kinds == 1 << Kind.STRING))
+        return column(name, TERM, rows)
+    type = Type(TERM.base, type_of_kinds(vertex.kinds), unique=vertex.kinds == 1 << Kind.STRING)
+    return column(name, type, rows)
 
 
 class Candidates:
@@ -286,20 +287,20 @@ class Candidates:
             return np.empty(0, np.int64)
         parameters = Parameters()
         rows = self._rows(parameters)
-        column = self._snapshot.properties.column(label)
-        value = SqlValue("p.value", column.type, column.many)
+        found = self._snapshot.properties.column(label)
+        value = column("value", found.type, "p", found.many)
         known: dict[ast.Expression, SqlValue] = {ast.Property(ast.Variable(info.name), key): value}
-        scope = Scope({info.name: SqlValue("p.subject", NODE)}, known)
+        scope = Scope({info.name: column("subject", NODE, "p")}, known)
         compiler = ExpressionCompiler(self._text, names, self._arguments, rows, scope, self._snapshot.computing)
         where = " AND ".join(compiler.condition(condition) for condition in conditions)
-        return self._ids(f"SELECT p.subject AS id FROM {column.relation} p {rows.joins} WHERE {where}", parameters)
+        return self._ids(f"SELECT p.subject AS id FROM {found.relation} p {rows.joins} WHERE {where}", parameters)
 
     def _by_sql(self, bound: BoundPattern, number: int, conditions: list[ast.Expression], known: Ids | None) -> Ids:
         """Vertices that fulfil any other conditions, tested over all that the vertex could be."""
         info = bound.vertices[number]
         parameters = Parameters()
         rows = self._rows(parameters)
-        scope = Scope({info.name: variable(info, "u.id")})
+        scope = Scope({info.name: variable(info, "id", "u")})
         compiler = ExpressionCompiler(
             self._text, self._snapshot.names, self._arguments, rows, scope, self._snapshot.computing
         )

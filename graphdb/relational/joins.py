@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from graphdb.common.errors import NotSupportedError
-from graphdb.common.values.types import INTEGER, Base
+from graphdb.common.values.types import INTEGER, NODE, Base
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern, bind
 from graphdb.pattern.free import free_variables, subqueries_in
@@ -20,18 +19,15 @@ from graphdb.relational.candidates import Snapshot
 from graphdb.relational.edges.parallel_edges import settle
 from graphdb.relational.program import Called, Given, Rows, Searched, Step
 from graphdb.relational.projection.compile import Shaper
-from graphdb.relational.projection.relation import ARGUMENT, GROUP, MATCHES, ORDER, ROW, Relation, bindings_of
+from graphdb.relational.projection.relation import ARGUMENT, GROUP, MATCHES, ORDER, ROW, Relation, Source, bindings_of
 from graphdb.sql.from_clause import Parameters
-from graphdb.sql.value import SqlValue
+from graphdb.sql.value import SqlValue, column
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 KEPT = (ORDER, ROW, GROUP)
 """Names of the engine's own that go with rows wherever they go."""
-
-COLUMN = re.compile(r"b\.\w+")
-"""SQL that is a column of a relation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +92,14 @@ class Joins:
         names = [name for name in available(bound, needs) if name in used]
         pattern = replace(only(pattern, names), where=pattern.where)
         counted = [MATCHES] if needs.duplicates == "count" else []
-        numbered = dict.fromkeys(counted, SqlValue("b.n", INTEGER))
+        numbered = dict.fromkeys(counted, column("n", INTEGER))
         rows = replace(pattern, where=(), variables={**pattern.variables, **numbered})
         sql, found = self._shaper(rows).select([*names, *counted])
-        on = [f"r.{found.variables[n].sql[2:]} = l.{left.variables[n].sql[2:]}" for n in shared]
+        on = [f"{found.variables[n].of('r')} = {left.variables[n].of('l')}" for n in shared]
         new = [name for name in names if name not in left.variables] + counted
-        chosen = "".join(f", r.{found.variables[name].sql[2:]} AS m{i}" for i, name in enumerate(new))
-        chosen += "".join(f", r.{value.sql[2:]} AS f{i}" for i, value in enumerate(found.known.values()))
-        facts = {node: replace(value, sql=f"b.f{i}") for i, (node, value) in enumerate(found.known.items())}
+        chosen = "".join(f", {found.variables[name].of('r')} AS m{i}" for i, name in enumerate(new))
+        chosen += "".join(f", {value.of('r')} AS f{i}" for i, value in enumerate(found.known.values()))
+        facts = {node: value.at(f"f{i}") for i, (node, value) in enumerate(found.known.items())}
         join = "LEFT JOIN" if how == "outer join" else "JOIN"
         start = f"{left.source} l"
         where = pattern.where
@@ -112,9 +108,10 @@ class Joins:
             condition, vertex, sharing = pairs
             where = tuple(other for other in where if other != condition)
             start += f" JOIN ({sharing}) m ON m.row = l.rowid"
-            on = [f"r.{found.variables[vertex].sql[2:]} = m.id"]
-        source = f"(SELECT l.*, l.rowid AS row{chosen} FROM {start} {join} ({sql}) r ON {all_of(on)})"
-        made = {name: replace(found.variables[name], sql=f"b.m{i}") for i, name in enumerate(new)}
+            on = [f"{found.variables[vertex].of('r')} = m.id"]
+        joined = f"(SELECT l.*, l.rowid AS row{chosen} FROM {start} {join} ({sql}) r ON {all_of(on)})"
+        source = Source.made(joined, left.source, found.source)
+        made = {name: found.variables[name].at(f"m{i}") for i, name in enumerate(new)}
         given = (*self._given(left, bound, shared), *self._given_values(left, bound))
         self._steps.append(Step(how, view, bound, needs, self._pattern_of(bound, needs), given=given))
         number = made.pop(MATCHES, None)
@@ -127,19 +124,19 @@ class Joins:
             value = left.variables[name]
             if value.type.base is not (Base.NODE if name in bound.vertex_of else Base.EDGE):
                 raise NotSupportedError(f"a pattern that goes on from {value.type} is not supported in SQL")
-            ends = [f'({value.sql})."{end}"' for end in ("start", "end")]
-            columns: dict[int, list[str]] = {}
+            ends = [value.part(f'"{end}"', NODE) for end in ("start", "end")]
+            columns: dict[int, list[SqlValue]] = {}
             if name in bound.vertex_of:
-                columns = {bound.vertex_of[name]: [value.sql]}
+                columns = {bound.vertex_of[name]: [value]}
             else:
                 edge = bound.edges[bound.edge_of[name]]
                 columns = {edge.source: ends[: 1 if edge.directed else 2]}
                 columns |= {edge.target: ends[1 if edge.directed else 0 :]}
             for vertex, found in columns.items():
-                selects = [f"SELECT {sql} AS id FROM {left.source} b WHERE {sql} IS NOT NULL" for sql in found]
-                plain = len(found) == 1 and left.source in self._numbered and COLUMN.fullmatch(found[0])
-                column = (left.source, found[0][2:]) if plain else None
-                yield Given(vertex, " UNION ".join(selects), {}, column)
+                selects = [f"SELECT {v.sql} AS id FROM {left.source} b WHERE {v.sql} IS NOT NULL" for v in found]
+                view, alone = left.source.view, found[0].column if len(found) == 1 else None
+                as_they_are = (view, alone) if view in self._numbered and alone is not None else None
+                yield Given(vertex, " UNION ".join(selects), {}, left.source.reads, as_they_are)
 
     def _given_values(self, left: Relation, bound: BoundPattern) -> Iterator[Given]:
         """Yield what the rows say of vertices whose property must be equal to something of theirs."""
@@ -147,7 +144,7 @@ class Joins:
             vertex = _vertex_of(bound, subject)
             sql = None if vertex is None else self._shaper(left).having(key, other)
             if vertex is not None and sql is not None:
-                yield Given(vertex, sql, self._parameters.used(sql))
+                yield Given(vertex, sql, self._parameters.used(sql), left.source.reads)
 
     def _pairs(self, left: Relation, bound: BoundPattern) -> Iterator[tuple[ast.Expression, str, str]]:
         """Yield conditions that a value of a vertex is one of the row's; the vertex, and SQL of the pairs that fit.
@@ -166,7 +163,7 @@ class Joins:
         """Return the rows that fulfil the conditions as a table; what waits for a subquery stays to be tested."""
         waiting = tuple(c for c in relation.where if any(s not in relation.known for s in subqueries_in(c)))
         ready = tuple(c for c in relation.where if c not in waiting)
-        if relation.source.startswith("temp.") and not ready:
+        if relation.source.table and not ready:
             return relation
         kept = {*keep, *free_variables(waiting), *KEPT}
         names = [name for name in relation.variables if name in kept]
@@ -176,27 +173,28 @@ class Joins:
         if not all(name.startswith((OF_PATHS, ARGUMENT)) for name in own):
             raise NotSupportedError("a subquery among the properties of a pattern is not supported in SQL")
         sql, found = self._shaper(replace(relation, where=ready)).select(names)
-        return replace(found, source=self._kept(sql), where=waiting)
+        return replace(found, source=self._kept(sql, relation.source), where=waiting)
 
     def _number(self, relation: Relation, names: Sequence[str]) -> bool:
         """Have the bindings of a match be rows as they are, where all that is kept of them are columns."""
-        if relation.source in self._numbered:
+        view = relation.source.view
+        if view in self._numbered:
             return True
         columns = [*(relation.variables[name] for name in names), *relation.known.values()]
-        if not names or relation.matches is not None or not all(COLUMN.fullmatch(column.sql) for column in columns):
+        if not names or relation.matches is not None or any(each.column is None for each in columns):
             return False
         for i, step in enumerate(self._steps):
-            if isinstance(step, Step) and step.view == relation.source and not step.given:
+            if isinstance(step, Step) and step.view == view and not step.given:
                 self._steps[i] = replace(step, numbered=True)
                 self._numbered.add(step.view)
                 return True
         return False
 
-    def _kept(self, sql: str) -> str:
-        """Return the name of a table that is made of some SQL when what comes before it has run."""
+    def _kept(self, sql: str, source: Source) -> Source:
+        """Return the table that is made of some SQL, which reads what a source does, when what is before it has run."""
         table = self._name("rows")
-        self._steps.append(Rows(table, sql, self._parameters.used(sql)))
-        return f"temp.{table}"
+        self._steps.append(Rows(table, sql, self._parameters.used(sql), source.reads))
+        return Source.of_table(table)
 
     def _shaper(self, relation: Relation) -> Shaper:
         return Shaper(self._snapshot, self._text, self._arguments, relation, parameters=self._parameters)

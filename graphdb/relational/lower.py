@@ -25,18 +25,28 @@ from graphdb.pattern.lengths import length_name, with_lengths
 from graphdb.pattern.pieces import names_of
 from graphdb.pattern.rename import rewritten
 from graphdb.pattern.unroll import Version, is_plain, plain_versions
-from graphdb.relational.joins import COLUMN, KEPT, Setting, available, needs_of, only
+from graphdb.relational.joins import KEPT, Setting, available, needs_of, only
 from graphdb.relational.path_joins import Searches
 from graphdb.relational.program import Program, Step
 from graphdb.relational.projection.compile import Shaped
-from graphdb.relational.projection.relation import ARGUMENT, GROUP, MATCHES, ORDER, ROW, UNIT, Relation, bindings_of
+from graphdb.relational.projection.relation import (
+    ARGUMENT,
+    GROUP,
+    MATCHES,
+    ORDER,
+    ROW,
+    UNIT,
+    Relation,
+    Source,
+    bindings_of,
+)
 from graphdb.relational.projection.return_clause import duplicates_of, wanted, window_of
 from graphdb.relational.subqueries import AT, leading
 from graphdb.sql.aggregates import contains_aggregate
 from graphdb.sql.constants import long_column, long_maps
 from graphdb.sql.equivalence import has_key
 from graphdb.sql.lists import common
-from graphdb.sql.value import SqlValue, as_list, bases_of, column_at
+from graphdb.sql.value import SqlValue, as_list, bases_of, column, column_at
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,8 +64,8 @@ class Lowering(Searches):
         super().__init__(setting)
         self._names: set[str] = set()
         """All names in the part under way, but for those that WITH brings in."""
-        self._groups: str | None = None
-        """SQL of the groups that the subquery under way runs for (column ``g``)."""
+        self._groups: Source | None = None
+        """The groups that the subquery under way runs for (column ``g``)."""
         self._within = False
         """Whether it is a subquery that is under way."""
 
@@ -81,7 +91,7 @@ class Lowering(Searches):
     def _subquery(self, query: ast.Composite, start: Relation) -> Shaped:
         around = self._names, self._clauses, self._groups, self._within
         self._within = True
-        self._groups = None if start is UNIT else f"SELECT b.g FROM {start.source} b"
+        self._groups = None if start is UNIT else Source.made(f"(SELECT b.g FROM {start.source} b)", start.source)
         shaped = self._parts(query, start)
         self._names, self._clauses, self._groups, self._within = around
         return shaped
@@ -108,9 +118,9 @@ class Lowering(Searches):
             rest = rest[1:]
             if isinstance(clause, ast.UnwindClause):
                 keep = self._live(relation, rest)
-                column = self._column(clause.source)
-                if column is not None:
-                    relation = self._crossed(relation, clause.variable.name, column, keep)
+                items = self._column(clause.source)
+                if items is not None:
+                    relation = self._crossed(relation, clause.variable.name, items, keep)
                     continue
                 relation = self._with_subqueries(relation, (clause.source,), keep | free_variables(clause.source))
                 names = [name for name in relation.variables if name in {*keep, *KEPT}]
@@ -152,13 +162,13 @@ class Lowering(Searches):
 
     def _after(self, shaped: Shaped, clause: ast.WithClause) -> Relation:
         """Return the rows of a WITH; where it orders them, with their numbers."""
-        found = {column.name: column_at(f"b.c{i}", column) for i, column in enumerate(shaped.columns)}
-        source = f"({shaped.sql})"
+        found = {each.name: column_at(f"c{i}", each) for i, each in enumerate(shaped.columns)}
+        source = shaped.source
         if shaped.ordered:
-            source = f"(SELECT q.*, row_number() OVER () AS at FROM {source} q)"
-            found[ORDER] = SqlValue("b.at", INTEGER)
+            source = Source.made(f"(SELECT q.*, row_number() OVER () AS at FROM {source} q)", source)
+            found[ORDER] = column("at", INTEGER)
         if self._groups is not None:
-            found[GROUP] = SqlValue("b.g", INTEGER)
+            found[GROUP] = column("g", INTEGER)
         return Relation(source, found, tuple(conjuncts(clause.where)))
 
     def _project(
@@ -193,7 +203,7 @@ class Lowering(Searches):
             many = same[0].many
             if any(column.many is not many for column in same):
                 raise NotSupportedError("properties with several values beside single ones are not supported in SQL")
-            given = [column_at(f"u.c{i}", column) for column in same]
+            given = [column_at(f"c{i}", each, "u") for each in same]
             values, type = common(given if len({column.type for column in same}) == 1 else list(map(as_list, given)))
             for mine, value in zip(chosen, values, strict=True):
                 mine.append(f"{value} AS c{i}")
@@ -204,17 +214,19 @@ class Lowering(Searches):
         pairs = zip(chosen, parts, strict=True)
         selects = [f"(SELECT {', '.join(mine)} FROM ({part.sql}) u)" for mine, part in pairs]
         if not keeps_all and any(has_key(column.type, column.bases) for column in columns):
-            return self._each_once(" UNION ALL ".join(selects), columns)
+            source = Source.made(f"({' UNION ALL '.join(selects)})", *(part.source for part in parts))
+            return self._each_once(source, columns)
         sql = (" UNION ALL " if keeps_all else " UNION ").join(selects)
-        return Shaped(sql, self._parameters.used(sql), tuple(columns))
+        reads = frozenset[str]().union(*(part.reads for part in parts))
+        return Shaped(sql, self._parameters.used(sql), tuple(columns), reads=reads)
 
-    def _each_once(self, sql: str, columns: Sequence[Column]) -> Shaped:
+    def _each_once(self, source: Source, columns: Sequence[Column]) -> Shaped:
         """Return rows of which equivalent ones come once, where DuckDB would tell them apart."""
-        found = {f"column {i}": column_at(f"b.c{i}", column) for i, column in enumerate(columns)}
+        found = {f"column {i}": column_at(f"c{i}", each) for i, each in enumerate(columns)}
         items = tuple(ast.ReturnItem(ast.Variable(name), name, name) for name in found)
         if self._groups is not None:
-            found[GROUP] = SqlValue("b.g", INTEGER)
-        shaped = self._project(Relation(f"({sql})", found), ast.ReturnClause(items, distinct=True))
+            found[GROUP] = column("g", INTEGER)
+        shaped = self._project(Relation(source, found), ast.ReturnClause(items, distinct=True))
         return replace(shaped, columns=tuple(columns))
 
     def _column(self, source: ast.Expression) -> tuple[pa.Array, Type] | None:
@@ -224,17 +236,18 @@ class Lowering(Searches):
         given = self._arguments.get(source.name) if isinstance(source, ast.Parameter) else source.value
         return long_column(given) or long_maps(given)
 
-    def _crossed(self, relation: Relation, name: str, column: tuple[pa.Array, Type], keep: Collection[str]) -> Relation:
+    def _crossed(self, relation: Relation, name: str, items: tuple[pa.Array, Type], keep: Collection[str]) -> Relation:
         """Return a row for each item of a column, which SQL reads as a view."""
         import pyarrow as pa
 
-        array, type = column
+        array, type = items
         view = self._name("list")
         self._lists[view] = pa.table({"item": array})
         relation = self._with_subqueries(relation, (), keep)
         _, rows = self._shaper(relation).select([n for n in relation.variables if n in {*keep, *KEPT}])
-        source = f"(SELECT b.*, u.item AS item FROM {rows.source} b CROSS JOIN {view} u)"
-        return replace(rows, source=source, variables={**rows.variables, name: SqlValue("b.item", type)})
+        crossed = f"(SELECT b.*, u.item AS item FROM {rows.source} b CROSS JOIN {view} u)"
+        source = Source.made(crossed, rows.source, Source.of(view))
+        return replace(rows, source=source, variables={**rows.variables, name: column("item", type)})
 
     # --- matches
 
@@ -280,7 +293,7 @@ class Lowering(Searches):
             if versions is None and how == "JOIN":
                 return self._searched(left, matches, live, _drops(rest[0]))
             if versions is None:
-                rows = f"(SELECT l.*, l.rowid AS row FROM {left.source} l)"
+                rows = Source.made(f"(SELECT l.*, l.rowid AS row FROM {left.source} l)", left.source)
                 start = replace(left, source=rows, variables={**left.variables, ROW: AT})
                 return self._by_row(left, [self._searched(start, matches, live, _drops(rest[0]))], live, how)
             joined = [
@@ -322,27 +335,29 @@ class Lowering(Searches):
     def _by_row(self, left: Relation, joined: Sequence[Relation], live: Collection[str], how: str) -> Relation:
         """Join rows once more with what they were joined with (:data:`ROW`), where that fulfils its conditions."""
         new = [n for n in joined[0].variables if n not in left.variables and n in live]
-        sql, found = self._together(joined, [ROW, *new], live)
+        rows, found = self._together(joined, [ROW, *new], live)
         chosen = "".join(f", m.c{i + 1} AS m{i}" for i in range(len(new)))
-        source = f"(SELECT l.*{chosen} FROM {left.source} l {how} ({sql}) m ON m.c0 = l.rowid)"
-        made = {name: replace(found[name], sql=f"b.m{i}") for i, name in enumerate(new)}
+        whole = f"(SELECT l.*{chosen} FROM {left.source} l {how} {rows} m ON m.c0 = l.rowid)"
+        source = Source.made(whole, left.source, rows)
+        made = {name: found[name].at(f"m{i}") for i, name in enumerate(new)}
         return replace(left, source=source, variables={**left.variables, **made})
 
     def _together(
         self, relations: Sequence[Relation], names: Sequence[str], live: Collection[str]
-    ) -> tuple[str, Mapping[str, SqlValue]]:
-        """Return SQL of some columns of several relations' rows that fulfil their conditions, and what they are."""
-        selects = []
+    ) -> tuple[Source, Mapping[str, SqlValue]]:
+        """Return some columns of several relations' rows that fulfil their conditions, and what they are."""
+        selects, sources = [], []
         for relation in relations:
             if any(name not in relation.variables for name in names):
                 raise NotSupportedError("such paths beside such clauses are not supported in SQL")
             sql, found = self._shaper(self._filtered(relation, {*names, *live})).select(names)
             if found.known:  # not all of them may have the same
                 sql = f"SELECT {', '.join(found.variables[name].sql for name in names) or '1 AS one'} FROM ({sql}) b"
+            sources.append(found.source)
             selects.append((sql, {name: found.variables[name] for name in names}))
         if any(variables != selects[0][1] for _, variables in selects):
             raise NotSupportedError("paths that end at vertices or at literals are not supported in SQL")
-        return " UNION ALL ".join(sql for sql, _ in selects), selects[0][1]
+        return Source.made(f"({' UNION ALL '.join(sql for sql, _ in selects)})", *sources), selects[0][1]
 
     def _first_unrolled(self, versions: Sequence[Version], live: Collection[str], then: ast.ClauseNode) -> Relation:
         """Lower a MATCH with paths that starts from nothing."""
@@ -360,12 +375,12 @@ class Lowering(Searches):
             self._steps.append(Step("match", view, bound, needs, self._pattern_of(bound, needs)))
             relation = _aliased(only(relation, available(bound, needs)), version)
             if duplicates == "count":
-                relation = replace(relation, variables={**relation.variables, MATCHES: SqlValue("b.n", INTEGER)})
+                relation = replace(relation, variables={**relation.variables, MATCHES: column("n", INTEGER)})
             relations.append(relation)
         kept = [name for name in relations[0].variables if name in live or name == MATCHES]
-        sql, found = self._together(relations, kept, live)
+        source, found = self._together(relations, kept, live)
         variables = {name: found[name] for name in kept if name != MATCHES}
-        return Relation(f"({sql})", variables, matches=found[MATCHES].sql if duplicates == "count" else None)
+        return Relation(source, variables, matches=found[MATCHES].sql if duplicates == "count" else None)
 
     def _live(self, relation: Relation, rest: Sequence[ast.ClauseNode]) -> set[str]:
         """Return the names that later clauses may use: those of the relation, and those that come."""
@@ -414,7 +429,7 @@ def _named(
     named: dict[str, SqlValue] = {}
     for item in items:
         found = relation.variables.get(item.expression.name) if isinstance(item.expression, ast.Variable) else None
-        if found is None or not COLUMN.fullmatch(found.sql):
+        if found is None or found.column is None:
             return None
         named[item.alias or item.text] = found
     return named

@@ -34,7 +34,7 @@ from graphdb.relational.edges.parallel_edges import ends_of, settle, with_scan, 
 from graphdb.relational.projection.compile import Shaper
 from graphdb.relational.projection.relation import BINDINGS, bindings_of
 from graphdb.relational.projection.return_clause import wanted
-from graphdb.sql.value import SqlValue
+from graphdb.sql.value import SUBQUERY, SqlValue
 from graphdb.storage.arrays.arrow import numbers, table_of
 from graphdb.storage.arrays.sorted_sets import both
 
@@ -186,7 +186,7 @@ class MatchRun:
         self._lazy_stack.enter_context(self._snapshot.connection.view(view, table_of(columns)))
         self._views += 1
         ids = ", ".join(variables[name].sql for name in names)
-        return SqlValue(f"(({ids}) IN (SELECT {', '.join(columns)} FROM {view}))", BOOLEAN)
+        return SqlValue(f"(({ids}) IN (SELECT {', '.join(columns)} FROM {view}))", BOOLEAN, effects=SUBQUERY)
 
     def _inner(self, predicate: ast.PatternPredicate, outer: BoundPattern) -> BoundPattern:
         inner = bind_exists(predicate, outer, self._snapshot.names, self._text)

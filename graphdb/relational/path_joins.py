@@ -26,10 +26,10 @@ from graphdb.pattern.pieces import Piece, names_of, pieces_of
 from graphdb.plan.paths import EVERY, PathStep
 from graphdb.relational.joins import KEPT, all_of, available, needs_of, only
 from graphdb.relational.program import Searched, Step
-from graphdb.relational.projection.relation import UNIT, Relation, bindings_of
+from graphdb.relational.projection.relation import UNIT, Relation, Source, bindings_of
 from graphdb.relational.subqueries import Subqueries
 from graphdb.sql.functions import edges_of
-from graphdb.sql.value import SqlValue
+from graphdb.sql.value import SqlValue, column
 
 _EVERY = ast.Selector(EVERY)
 """What stands for no selector."""
@@ -64,7 +64,7 @@ class _Path:
         """Yield what the names stand for in rows with the columns of the path."""
         edges = edges_of("b.ppath")
         if self.pattern.variable is not None:
-            yield self.pattern.variable.name, SqlValue("b.ppath", PATH)
+            yield self.pattern.variable.name, column("ppath", PATH)
         yield self.edges, edges
         cuts = ["0", *(f"b.pc{cut}" for cut in range(1, len(self.pieces))), "b.plength"]
         for node, begin in zip(self.pattern.nodes[1:-1], cuts[1:], strict=False):
@@ -254,7 +254,9 @@ class Searches(Subqueries):
             given = f"SELECT DISTINCT {columns} FROM {relation.source} b WHERE {present}"
         elif relation is not UNIT:
             relation = self._table(self._filtered(relation, used), used)
-        found = Searched(self._name("paths"), step, given, candidates.get(path.left), candidates.get(path.right))
+        reads = relation.source.reads if given is not None else frozenset[str]()
+        name, starts, targets = self._name("paths"), candidates.get(path.left), candidates.get(path.right)
+        found = Searched(name, step, given, reads, starts, targets)
         self._steps.append(found)
         joined = [end for end in known if ends[end] in found.columns]
         return _with_paths(relation, path, found, joined, bool(known), residual, beside, most)
@@ -283,21 +285,22 @@ def _with_paths(
     """
     columns = found.columns
     ends = {path.left: "s", path.right: "t"}
-    variables = {n: SqlValue(f"b.p{c}", NODE) for n, c in ends.items() if c in columns and n not in joined}
+    variables = {n: column(f"p{c}", NODE) for n, c in ends.items() if c in columns and n not in joined}
     if "length" in columns and path.pattern.variable is not None:
         variables[path.length] = SqlValue("CAST(b.plength AS BIGINT)", INTEGER)
     if "path" in columns:
         variables |= dict(path.values())
-    chosen = ", ".join(f"r.{column} AS p{column}" for column in columns)
+    chosen = ", ".join(f"r.{name} AS p{name}" for name in columns)
     several = ", LATERAL (SELECT unnest(range(r.n)))" if "n" in columns else ""
     if left is UNIT or (started and not joined):
-        return Relation(f"(SELECT {chosen} FROM {found.view} r{several})", variables, where)
-    conditions = [f"r.{ends[name]} = l.{left.variables[name].sql[2:]}" for name in joined]
+        rows = Source.made(f"(SELECT {chosen} FROM {found.view} r{several})", Source.of(found.view))
+        return Relation(rows, variables, where)
+    conditions = [f"r.{ends[name]} = {left.variables[name].of('l')}" for name in joined]
     crossing = []
     for name in sorted(beside):
         other, mine = left.variables[name], edges_of("r.path").sql
         test = "list_contains" if other.type.base is Base.EDGE else "list_has_any"
-        crossing.append(f"{test}({mine}, l.{other.sql[2:]})")
+        crossing.append(f"{test}({mine}, {other.of('l')})")
     crosses, selected = " OR ".join(crossing), ""
     if crossing and not most:
         conditions.append(f"NOT ({crosses})")
@@ -305,7 +308,8 @@ def _with_paths(
         first = f"row_number() OVER (PARTITION BY l.rowid, r.s, r.t ORDER BY r.length ASC, ({crosses}) ASC)"
         selected = f" QUALIFY NOT ({crosses}) AND {first} <= {most}"
     on = all_of(conditions)
-    source = f"(SELECT l.*, {chosen} FROM {left.source} l JOIN {found.view} r ON {on}{several}{selected})"
+    rows_joined = f"(SELECT l.*, {chosen} FROM {left.source} l JOIN {found.view} r ON {on}{several}{selected})"
+    source = Source.made(rows_joined, left.source, Source.of(found.view))
     return Relation(source, {**left.variables, **variables}, (*left.where, *where), left.known)
 
 

@@ -32,11 +32,8 @@ class Rows:
     table: str
     sql: str
     parameters: Mapping[str, object]
-
-    @property
-    def reads(self) -> list[str]:
-        """The SQL that makes them."""
-        return [self.sql]
+    reads: frozenset[str]
+    """The names of the tables and views that the SQL reads, of those that the program makes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +43,8 @@ class Given:
     vertex: int
     sql: str
     parameters: Mapping[str, object]
+    reads: frozenset[str]
+    """The names of the tables and views that the SQL reads, of those that the program makes."""
     column: tuple[str, str] | None = None
     """The view of bindings, and its column, that they stand in as they are."""
 
@@ -92,9 +91,9 @@ class Step:
     of tables do."""
 
     @property
-    def reads(self) -> list[str]:
-        """The SQL that reads what the rows say."""
-        return [given.sql for given in self.given]
+    def reads(self) -> frozenset[str]:
+        """The names of the tables and views that say what the rows give."""
+        return frozenset().union(*(given.reads for given in self.given))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +108,8 @@ class Searched:
     path: PathStep
     start: str | None
     """SQL of the ends that the rows have (columns ``s``, ``t``); None where it starts from none."""
+    reads: frozenset[str]
+    """The names of the tables and views that this SQL reads, of those that the program makes."""
     starts: NDArray[np.int64] | None
     ends: NDArray[np.int64] | None
     """The candidates of an end that is not given; None for any vertex."""
@@ -124,11 +125,6 @@ class Searched:
     @property
     def _cuts(self) -> list[str]:
         return [] if self.path.along is None else [f"c{cut + 1}" for cut in range(self.path.along.cuts)]
-
-    @property
-    def reads(self) -> list[str]:
-        """The SQL that reads what the rows say."""
-        return [] if self.start is None else [self.start]
 
     def table(self, found: PathRows | None) -> pa.Table:
         """Return what was found as a table; None for nothing."""
@@ -161,11 +157,8 @@ class Called:
     groups: str
     """SQL of the groups: the arguments (columns ``c0`` …) of each, and its number ``g``."""
     parameters: Mapping[str, object]
-
-    @property
-    def reads(self) -> list[str]:
-        """The SQL that reads what the rows say."""
-        return [self.groups]
+    reads: frozenset[str]
+    """The names of the tables and views that this SQL reads, of those that the program makes."""
 
     def table(self, groups: Sequence[int], answers: Sequence[Answer]) -> pa.Table:
         """Return what it yielded for groups as a table."""
@@ -232,6 +225,6 @@ class Program:
 
     def last_use(self, name: str) -> int:
         """Return the number of the last step that reads a table or view; past the last if the result does."""
-        if f"{name} " in self.shaped.sql:
+        if name in self.shaped.reads:
             return len(self.steps)
-        return max((i for i, step in enumerate(self.steps) if any(f"{name} " in sql for sql in step.reads)), default=0)
+        return max((i for i, step in enumerate(self.steps) if name in step.reads), default=0)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from graphdb.common.errors import NotSupportedError
-from graphdb.common.values.types import BOOLEAN, INTEGER, Base, list_of, sql_type
+from graphdb.common.values.types import BOOLEAN, INTEGER, Base, Type, list_of, sql_type
 from graphdb.functions.table import VOLATILE
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.syntax import Span
@@ -20,11 +20,11 @@ from graphdb.procedures.registry import Call
 from graphdb.relational.joins import Joins, all_of
 from graphdb.relational.program import Called, Step
 from graphdb.relational.projection.compile import Shaped
-from graphdb.relational.projection.relation import GROUP, ROW, UNIT, VALUE, Relation
+from graphdb.relational.projection.relation import GROUP, ROW, UNIT, VALUE, Relation, Source
 from graphdb.sql.aggregates import contains_aggregate
-from graphdb.sql.value import SqlValue, as_list, column_at
+from graphdb.sql.value import SqlValue, as_list, column, column_at
 
-AT = SqlValue("b.row", INTEGER)
+AT = column("row", INTEGER)
 """The number of the row that a match started from."""
 
 _ALIKE = (Base.NODE, Base.EDGE, Base.INTEGER, Base.STRING, Base.BOOLEAN)
@@ -34,6 +34,18 @@ _PLAIN = (Base.INTEGER, Base.FLOAT, Base.STRING, Base.BOOLEAN, Base.DATE, Base.N
 """Types of arguments that procedures are called with from SQL."""
 
 _PER_ROW = "SELECT f.c0 AS at, {0} AS n FROM ({1}) f GROUP BY f.c0"
+
+
+@dataclass(frozen=True, slots=True)
+class _Added:
+    """What a subquery adds to each row ``l``: SQL of its value, with its type, over what is joined with the rows."""
+
+    sql: str
+    type: Type
+    join: str
+    """What stands after LEFT JOIN."""
+    reads: frozenset[str]
+    """The names of the tables and views that the join reads, of those that the program makes."""
 
 
 class Subqueries(Joins):
@@ -54,27 +66,26 @@ class Subqueries(Joins):
         left = self._table(relation, {*keep, *free_variables(node)})
         one = _one_match(node)
         if one is None:
-            number, join = self._queried(left, _query_of(node), _exists(node), _collects(node))
+            added = self._queried(left, _query_of(node), _exists(node), _collects(node))
         else:
             matches, value = one
             bound = self._bound(matches, left)
             shared = [name for name in bound.variables if name in left.variables]
             if value is None and not bound.residual and all(name in bound.vertex_of for name in shared):
-                number, join = self._counted(left, bound, shared, _exists(node))
+                added = self._counted(left, bound, shared, _exists(node))
             else:
-                number, join = self._gathered(left, bound, value)
-        source = f"(SELECT l.*, {number.sql} AS s FROM {left.source} l LEFT JOIN {join})"
-        found = SqlValue("b.s", number.type)
+                added = self._gathered(left, bound, value)
+        joined = f"(SELECT l.*, {added.sql} AS s FROM {left.source} l LEFT JOIN {added.join})"
+        source = Source(joined, left.source.reads | added.reads)
+        found = column("s", added.type)
         if _exists(node):
             found = SqlValue("(b.s > 0)", BOOLEAN)
         elif isinstance(node, ast.ShortestPath) and not _several(node):
-            assert number.type.element is not None
-            found = SqlValue("(b.s)[1]", number.type.element)
+            assert added.type.element is not None
+            found = SqlValue("(b.s)[1]", added.type.element)
         return replace(left, source=source, known={**left.known, node: found})
 
-    def _counted(
-        self, left: Relation, bound: BoundPattern, shared: Sequence[str], exists: bool
-    ) -> tuple[SqlValue, str]:
+    def _counted(self, left: Relation, bound: BoundPattern, shared: Sequence[str], exists: bool) -> _Added:
         """The number of a pattern's matches around the vertices it shares, of which only the numbers are wanted."""
         view = self._name("bindings")
         vertices = [bound.vertex_of[name] for name in shared]
@@ -85,24 +96,25 @@ class Subqueries(Joins):
         number = "1" if exists and ids else "CAST(coalesce(sum(b.n), 0) AS BIGINT)"
         group = f" GROUP BY {', '.join(ids)}" if ids else ""
         sql = f"SELECT {''.join(f'{sql}, ' for sql in ids)}{number} AS n FROM {view} b{group}"
-        on = [f"r.v{bound.vertex_of[name]} = l.{left.variables[name].sql[2:]}" for name in shared]
-        return SqlValue("coalesce(r.n, 0)", INTEGER), f"({sql}) r ON {all_of(on)}"
+        on = [f"r.v{bound.vertex_of[name]} = {left.variables[name].of('l')}" for name in shared]
+        return _Added("coalesce(r.n, 0)", INTEGER, f"({sql}) r ON {all_of(on)}", frozenset((view,)))
 
-    def _gathered(self, left: Relation, bound: BoundPattern, value: ast.Expression | None) -> tuple[SqlValue, str]:
+    def _gathered(self, left: Relation, bound: BoundPattern, value: ast.Expression | None) -> _Added:
         """The number of a pattern's matches for each row, or the list of what they yield."""
         keep = set() if value is None else free_variables(value)
         joined = self._joined(left, bound, keep, "join")
         joined = self._filtered(replace(joined, variables={**joined.variables, ROW: AT}), keep | {ROW})
         sql, found = self._shaper(joined).select([ROW], value)
-        if value is None:
-            return SqlValue("coalesce(r.n, 0)", INTEGER), f"({_PER_ROW.format('count(*)', sql)}) r ON r.at = l.rowid"
-        type = list_of(found.variables[VALUE].type)
-        per_row = _PER_ROW.format("list(f.c1)", sql)
-        return SqlValue(f"coalesce(r.n, CAST([] AS {sql_type(type)}))", type), f"({per_row}) r ON r.at = l.rowid"
+        number, type = "coalesce(r.n, 0)", INTEGER
+        per_row = _PER_ROW.format("count(*)" if value is None else "list(f.c1)", sql)
+        if value is not None:
+            type = list_of(found.variables[VALUE].type)
+            number = f"coalesce(r.n, CAST([] AS {sql_type(type)}))"
+        return _Added(number, type, f"({per_row}) r ON r.at = l.rowid", found.source.reads)
 
     # --- whole queries
 
-    def _queried(self, left: Relation, query: ast.Composite, exists: bool, collects: bool) -> tuple[SqlValue, str]:
+    def _queried(self, left: Relation, query: ast.Composite, exists: bool, collects: bool) -> _Added:
         """The number of a query's rows for each row, or the list of what they yield.
 
         It runs once for all rows, or for all that differ in what it takes from them: each is a group of its own.
@@ -110,19 +122,20 @@ class Subqueries(Joins):
         free = free_variables(query)
         taken = [name for name in left.names if name in free]
         grouped = bool(taken) or _calls_procedure(query)
-        start, join = self._groups_of(left, taken) if grouped else (UNIT, "({0}) r ON TRUE")
+        start, join, groups = self._groups_of(left, taken) if grouped else (UNIT, "({0}) r ON TRUE", UNIT.source)
         shaped = self._subquery(query, start)
         sql, by = shaped.sql, ("q.g, ", " GROUP BY q.g") if grouped else ("", "")
         type, gathered, found = INTEGER, "1" if exists and grouped else "count(*)", "coalesce(r.n, 0)"
         if collects:
-            (column,) = shaped.columns
-            if column.many:
+            (gathers,) = shaped.columns
+            if gathers.many:
                 raise NotSupportedError("a list of properties with several values is not supported in SQL")
-            item = as_list(SqlValue("q.c0", column.type))
+            item = as_list(column("c0", gathers.type, "q"))
             type = list_of(item.type)
             sql = f"SELECT p.*, row_number() OVER () AS at FROM ({sql}) p"
             gathered, found = f"list({item.sql} ORDER BY q.at ASC)", f"coalesce(r.n, CAST([] AS {sql_type(type)}))"
-        return SqlValue(found, type), join.format(f"SELECT {by[0]}{gathered} AS n FROM ({sql}) q{by[1]}")
+        joined = join.format(f"SELECT {by[0]}{gathered} AS n FROM ({sql}) q{by[1]}")
+        return _Added(found, type, joined, groups.reads | shaped.reads)
 
     def _called(self, relation: Relation, clause: ast.CallClause, live: Collection[str]) -> Relation:
         """Join rows with those that a query makes of each, or of all that differ in what it takes from them."""
@@ -134,11 +147,12 @@ class Subqueries(Joins):
         how = "LEFT JOIN" if clause.optional else "JOIN"
         left = self._table(self._with_subqueries(relation, (), {*live, *taken}), {*live, *taken})
         grouped = bool(taken) or _calls_procedure(clause.query)
-        start, join = self._groups_of(left, taken, how) if grouped else (UNIT, "({0}) r ON TRUE")
+        start, join, groups = self._groups_of(left, taken, how) if grouped else (UNIT, "({0}) r ON TRUE", UNIT.source)
         shaped = self._subquery(clause.query, start)
         new = "".join(f", r.c{i} AS s{i}" for i in range(len(shaped.columns)))
-        source = f"(SELECT l.*{new} FROM {left.source} l {how} {join.format(shaped.sql)})"
-        made = {column.name: column_at(f"b.s{i}", column) for i, column in enumerate(shaped.columns)}
+        joined = f"(SELECT l.*{new} FROM {left.source} l {how} {join.format(shaped.sql)})"
+        source = Source.made(joined, left.source, groups, shaped.source)
+        made = {each.name: column_at(f"s{i}", each) for i, each in enumerate(shaped.columns)}
         return replace(left, source=source, variables={**left.variables, **made})
 
     def _yielded(self, call: Call, left: Relation, names: Sequence[str]) -> Relation:
@@ -148,39 +162,40 @@ class Subqueries(Joins):
         if None in types or not all(_is_argument(value) for value in given):
             raise NotSupportedError("such values of a procedure are not supported in SQL")
         view = self._name("called")
-        start, join = self._groups_of(left, names, "JOIN")
-        groups = f"SELECT b.* FROM {start.source} b ORDER BY b.g ASC"
-        self._steps.append(Called(view, call, groups, self._parameters.used(groups)))
+        start, join, groups = self._groups_of(left, names, "JOIN")
+        sql = f"SELECT b.* FROM {start.source} b ORDER BY b.g ASC"
+        self._steps.append(Called(view, call, sql, self._parameters.used(sql), start.source.reads))
         if not call.procedure.signature.columns:
             return replace(left, variables={n: value for n, value in left.variables.items() if n not in names})
         new = "".join(f", r.c{i} AS s{i}" for i in range(len(types)))
-        source = f"(SELECT l.*{new} FROM {left.source} l JOIN {join.format(f'SELECT * FROM {view} v')})"
+        joined = f"(SELECT l.*{new} FROM {left.source} l JOIN {join.format(f'SELECT * FROM {view} v')})"
+        source = Source.made(joined, left.source, groups, Source.of(view))
         variables = {name: value for name, value in left.variables.items() if name not in names}
         for i, (item, type) in enumerate(zip(call.clause.yields or (), types, strict=True)):
             assert type is not None
-            variables[item.variable.name] = SqlValue(f"b.s{i}", type)
+            variables[item.variable.name] = column(f"s{i}", type)
         return replace(left, source=source, variables=variables)
 
-    def _groups_of(self, left: Relation, taken: Sequence[str], how: str = "LEFT JOIN") -> tuple[Relation, str]:
-        """Return the groups that a query runs for, and SQL that joins their results ({0}) with the rows.
+    def _groups_of(self, left: Relation, taken: Sequence[str], how: str = "LEFT JOIN") -> tuple[Relation, str, Source]:
+        """Return the groups that a query runs for, SQL that joins their results ({0}) with the rows, and what it reads.
 
         Where it takes nothing from the rows there is one group, or none if there are no rows.
         """
         if not taken:
-            table = self._kept(f"SELECT 0::BIGINT AS g FROM {left.source} b LIMIT 1")
-            return Relation(table, {GROUP: SqlValue("b.g", INTEGER)}), "({0}) r ON TRUE"
+            table = self._kept(f"SELECT 0::BIGINT AS g FROM {left.source} b LIMIT 1", left.source)
+            return Relation(table, {GROUP: column("g", INTEGER)}), "({0}) r ON TRUE", UNIT.source
         values = {name: left.variables[name] for name in taken}
         chosen = ", ".join(f"{value.sql} AS c{i}" for i, value in enumerate(values.values()))
         if all(value.type.base in _ALIKE for value in values.values()):
             distinct = f"SELECT DISTINCT {chosen} FROM {left.source} b"
-            table = self._kept(f"SELECT v.*, row_number() OVER () AS g FROM ({distinct}) v")
-            same = [f"o.c{i} IS NOT DISTINCT FROM l.{value.sql[2:]}" for i, value in enumerate(values.values())]
-            join = f"{table} o ON {all_of(same)} {how} ({{0}}) r ON r.g = o.g"
+            table = self._kept(f"SELECT v.*, row_number() OVER () AS g FROM ({distinct}) v", left.source)
+            same = [f"o.c{i} IS NOT DISTINCT FROM {value.of('l')}" for i, value in enumerate(values.values())]
+            join, reads = f"{table} o ON {all_of(same)} {how} ({{0}}) r ON r.g = o.g", table
         else:
-            table = self._kept(f"SELECT {chosen}, b.rowid AS g FROM {left.source} b")
-            join = "({0}) r ON r.g = l.rowid"
-        found = {name: replace(value, sql=f"b.c{i}") for i, (name, value) in enumerate(values.items())}
-        return Relation(table, {**found, GROUP: SqlValue("b.g", INTEGER)}), join
+            table = self._kept(f"SELECT {chosen}, b.rowid AS g FROM {left.source} b", left.source)
+            join, reads = "({0}) r ON r.g = l.rowid", UNIT.source
+        found = {name: value.at(f"c{i}") for i, (name, value) in enumerate(values.items())}
+        return Relation(table, {**found, GROUP: column("g", INTEGER)}), join, reads
 
     def _subquery(self, query: ast.Composite, start: Relation) -> Shaped:
         """Shape a whole query that starts from some rows; abstract: see :mod:`graphdb.relational.lower`."""

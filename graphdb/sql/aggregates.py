@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import TypeGuard, TypeVar
 
 from graphdb.common.errors import NotSupportedError, TypeMismatchError, with_place
@@ -21,7 +20,7 @@ from graphdb.sql.equivalence import each_once, has_key, items_once, key
 from graphdb.sql.numbers import numeric
 from graphdb.sql.signatures import Compile
 from graphdb.sql.udf import compute
-from graphdb.sql.value import SqlValue, as_union, member, number
+from graphdb.sql.value import SqlValue, as_union, member, named, number
 
 Known = TypeVar("Known")
 
@@ -97,7 +96,7 @@ def _collect(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     order = f" ORDER BY {c.scope.order} ASC" if c.scope.order is not None and not node.distinct else ""
     gathered = f"list({value.sql}{order}) FILTER (WHERE {value.sql} IS NOT NULL)"
     if value.many:
-        flat = replace(value, sql=f"flatten({gathered})")
+        flat = value.made(f"flatten({gathered})", bases=value.bases)
         return SqlValue(f"coalesce({items_once(c, flat) if node.distinct else flat.sql}, [])", value.type)
     if node.distinct:
         gathered = each_once(c, value)
@@ -125,8 +124,8 @@ def _sum(c: Compiler, node: ast.FunctionCall) -> SqlValue:
 
 def _refused(c: Compiler, node: ast.FunctionCall, value: SqlValue) -> str:
     """Return the branch of a CASE that fails where some value of a union is no number."""
-    told = c.rows.parameters.add(with_place(f"{node.name} needs numbers", node.span.start, TypeMismatchError))
-    return f"WHEN count({value.sql}) > count({number(value)}) THEN error({told})"
+    error = c.rows.error(with_place(f"{node.name} needs numbers", node.span.start, TypeMismatchError))
+    return f"WHEN count({value.sql}) > count({number(value)}) THEN {error}"
 
 
 def _reals_once(c: Compiler, value: SqlValue) -> str:
@@ -135,7 +134,7 @@ def _reals_once(c: Compiler, value: SqlValue) -> str:
     Numbers that differ are two, though they may be one as floats.
     """
     item = c.fresh()
-    real = number(SqlValue(item, VALUE)) if value.type.base is Base.VALUE else f"CAST({item} AS DOUBLE)"
+    real = number(named(item, VALUE)) if value.type.base is Base.VALUE else f"CAST({item} AS DOUBLE)"
     return f"list_transform({each_once(c, value)}, lambda {item}: {real})"
 
 

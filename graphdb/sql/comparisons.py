@@ -15,7 +15,7 @@ from graphdb.common.values.types import BOOLEAN, FLOAT, INTEGER, MEMBERS, NULL, 
 from graphdb.grammar import syntax as ast
 from graphdb.sql import durations, maps, temporal
 from graphdb.sql.compiler import Compiler
-from graphdb.sql.value import SqlValue, incomparable, member, number
+from graphdb.sql.value import SqlValue, incomparable, member, named, number
 
 _UNORDERED = (Base.NODE, Base.EDGE, Base.PATH, Base.MAP, Base.DURATION)
 """Types whose values are equal or not, and no more."""
@@ -68,7 +68,7 @@ def _compare_lists(c: Compiler, operator: str, left: SqlValue, right: SqlValue) 
     if has_terms(left.type) and has_terms(right.type):
         raise NotSupportedError("the values of the literals in lists are not looked up in SQL")
     pair = c.fresh()
-    items = [SqlValue(f"{pair}[{i}]", v.type.element or NULL) for i, v in enumerate((left, right), 1)]
+    items = [named(f"{pair}[{i}]", v.type.element or NULL) for i, v in enumerate((left, right), 1)]
     equal = f"list_transform(list_zip({left.sql}, {right.sql}), lambda {pair}: {compare(c, '=', *items)})"
     return (
         f"(CASE WHEN {left.sql} IS NULL OR {right.sql} IS NULL THEN NULL "
@@ -148,9 +148,9 @@ def sort_keys(c: Compiler, value: SqlValue) -> list[str]:
     if base is Base.PATH:
         raise NotSupportedError("an order of paths is not supported in SQL")
     if base is Base.NODE:
-        return [c.rows.iri(value.sql).sql]
+        return [c.rows.iri(value).sql]
     if base is Base.TERM:
-        return [c.rows.iri(value.sql).sql, *sort_keys(c, c.value_of(value))]
+        return [c.rows.iri(value).sql, *sort_keys(c, c.value_of(value))]
     if base is Base.EDGE:
         return [f"({value.sql}).label", f'({value.sql})."start"', f'({value.sql})."end"', f"({value.sql}).ordinal"]
     if base is Base.MAP:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
-from typing import Self
+from dataclasses import dataclass, field, replace
+from typing import Self, TypeVar
 
 from graphdb.common.errors import GraphDBError, NotSupportedError, ParameterError, TypeMismatchError, nearest
 from graphdb.common.values.types import BOOLEAN, VALUE, Base, Type
@@ -18,7 +18,9 @@ from graphdb.pattern.names import Names
 from graphdb.sql.computing import Computing
 from graphdb.sql.constants import constant
 from graphdb.sql.from_clause import Rows
-from graphdb.sql.value import SqlValue, item_of, member, some
+from graphdb.sql.value import CAN_FAIL, NO_EFFECTS, Effects, SqlValue, member, named, some
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +75,12 @@ class Compiler(ABC):
     # --- what the whole compiler does
 
     @abstractmethod
-    def native(self, node: ast.Expression) -> SqlValue:
-        """Return the SQL of an expression that SQL itself computes."""
+    def _native(self, node: ast.Expression) -> SqlValue:
+        """Return the SQL of an expression that SQL itself computes; its effects are collected by the caller."""
 
     @abstractmethod
-    def computed(self, node: ast.Expression, type: Type | None = None) -> SqlValue:
-        """Return the SQL of an expression that Python computes, of a type that is known from what it is for."""
+    def _computed(self, node: ast.Expression, type: Type | None) -> SqlValue:
+        """Return the SQL of an expression that Python computes; its effects are collected by the caller."""
 
     @abstractmethod
     def column(self, node: ast.Expression) -> SqlValue:
@@ -89,7 +91,38 @@ class Compiler(ABC):
     def aggregate_names(self) -> Collection[str]:
         """The names of the aggregates."""
 
+    # --- effects
+
+    def collected(self, make: Callable[[], Made]) -> tuple[Made, Effects]:
+        """Return what is made, and the effects of all that is compiled meanwhile; of what raises, none are left.
+
+        So no part of the compiler has to hand on the effects of its operands.
+        """
+        noted = self.rows.noted
+        before, noted.effects = noted.effects, NO_EFFECTS
+        try:
+            return make(), noted.effects
+        finally:
+            noted.effects = before
+
+    def _with_effects(self, make: Callable[[], SqlValue]) -> SqlValue:
+        """Return a value with the effects of all that it is made of, which are those of what is made of it, too."""
+        value, effects = self.collected(make)
+        effects |= value.effects
+        if effects is NO_EFFECTS:
+            return value
+        self.rows.note(effects)
+        return value if effects == value.effects else replace(value, effects=effects)
+
     # --- entry points
+
+    def native(self, node: ast.Expression) -> SqlValue:
+        """Return the SQL of an expression that SQL itself computes."""
+        return self._with_effects(lambda: self._native(node))
+
+    def computed(self, node: ast.Expression, type: Type | None = None) -> SqlValue:
+        """Return the SQL of an expression that Python computes, of a type that is known from what it is for."""
+        return self._with_effects(lambda: self._computed(node, type))
 
     def compile(self, node: ast.Expression) -> SqlValue:
         """Return the SQL of an expression whose value SQL holds, if need be as Python computes it."""
@@ -117,6 +150,10 @@ class Compiler(ABC):
         found.of_items = of_items or self.of_items
         return found
 
+    def truth(self, node: ast.Expression) -> SqlValue:
+        """Return a condition as a value."""
+        return self._with_effects(lambda: SqlValue(self.condition(node), BOOLEAN))
+
     def condition(self, node: ast.Expression) -> str:
         """Return the SQL of a condition."""
         try:
@@ -137,8 +174,8 @@ class Compiler(ABC):
         DuckDB would test a condition on one joined table before the join, where one that can fail fails for nothing.
         What is volatile stays where it stands.
         """
-        sql = self.condition(node)
-        return f"CASE WHEN random() >= 0 THEN {sql} END" if "error(" in sql else sql
+        value = self.truth(node)
+        return f"CASE WHEN random() >= 0 THEN {value.sql} END" if value.can_fail else value.sql
 
     def one(self, node: ast.Expression) -> SqlValue:
         """Compile to a single value: a multi-valued property must have just one there."""
@@ -152,17 +189,19 @@ class Compiler(ABC):
         """Return the one value of a multi-valued property; running it fails where there are several."""
         if not value.many:
             return value
-        told = self.rows.parameters.add(
+        assert value.type.element is not None
+        error = self.rows.error(
             f"'{self.source(node)}' has several values on some vertex where one is needed; "
             "match the property as an edge to get each of them"
         )
-        return item_of(value, f"CASE WHEN len({value.sql}) > 1 THEN error({told}) ELSE ({value.sql})[1] END")
+        sql = f"CASE WHEN len({value.sql}) > 1 THEN {error} ELSE ({value.sql})[1] END"
+        return SqlValue(sql, value.type.element, bases=value.bases, effects=value.effects | CAN_FAIL)
 
     def value_of(self, value: SqlValue) -> SqlValue:
         """Return a literal vertex as its value (NULL where it is a resource), other values as they are."""
         if value.type.base is not Base.TERM:
             return value
-        return self.rows.literal(value.sql, value.type.element or VALUE)
+        return self.rows.literal(value, value.type.element or VALUE)
 
     # --- constants
 
@@ -196,7 +235,7 @@ class Compiler(ABC):
                 assert value.type.element is not None
                 name = self.fresh()
                 lifted.append((name, value))
-                singles.append(SqlValue(name, value.type.element))
+                singles.append(named(name, value.type.element))
             else:
                 singles.append(value)
         sql = test(*singles).sql

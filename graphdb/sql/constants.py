@@ -102,30 +102,31 @@ def constant(value: object, rows: Rows) -> SqlValue:
         case None:
             return SqlValue("NULL", NULL)
         case bool():
-            return SqlValue("TRUE" if value else "FALSE", BOOLEAN)
+            return SqlValue("TRUE" if value else "FALSE", BOOLEAN, atomic=True)
         case int():
             if value not in INT64:
                 raise ParameterError(f"{value} does not fit 64 bits")
-            return SqlValue(add(int(value), "BIGINT"), INTEGER)
+            return SqlValue(add(int(value), "BIGINT"), INTEGER, atomic=True)
         case float():
-            return SqlValue(add(float(value), "DOUBLE"), FLOAT)
+            return SqlValue(add(float(value), "DOUBLE"), FLOAT, atomic=True)
         case str():
             if not _encodes(value):
                 raise ParameterError("the string has a lone surrogate, which is no character")
-            return SqlValue(add(str.__str__(value), "VARCHAR"), STRING)
+            return SqlValue(add(str.__str__(value), "VARCHAR"), STRING, atomic=True)
         case Decimal():
             if not fits(value, 20, 18):
                 raise ParameterError(f"{value} does not fit a decimal of 20 digits before and 18 after the point")
             return SqlValue(add(Decimal(shortest(value)), "DECIMAL(38, 18)"), DECIMAL)
         case datetime():
             zoned = offset_of(value) is not None
-            return SqlValue(add(value, sql_type(ZONED if zoned else DATETIME)), ZONED if zoned else DATETIME)
+            found = ZONED if zoned else DATETIME
+            return SqlValue(add(value, sql_type(found)), found, atomic=True)
         case date():
-            return SqlValue(add(value, "DATE"), DATE)
+            return SqlValue(add(value, "DATE"), DATE, atomic=True)
         case time():
             if value.tzinfo is not None:
                 raise NotSupportedError("a time of day with a zone is not supported in SQL")
-            return SqlValue(add(value, "TIME"), TIME)
+            return SqlValue(add(value, "TIME"), TIME, atomic=True)
         case Node():
             return rows.resource(value.iri)
         case dict() | timedelta():

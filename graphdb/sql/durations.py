@@ -17,10 +17,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.signatures import Forms
 from graphdb.sql.udf import compute
-from graphdb.sql.value import SqlValue
-
-_SHORT = 40
-"""Characters of SQL that may be repeated."""
+from graphdb.sql.value import SqlValue, named
 
 _BILLION = "1000000000"
 
@@ -32,7 +29,7 @@ _NAMES = ("months", "days", "seconds", "nanoseconds")
 
 def _bound(c: Compiler, value: SqlValue, body: Callable[[str], SqlValue]) -> SqlValue:
     """Return what is made of a value that is named in it more than once."""
-    if len(value.sql) <= _SHORT:
+    if value.atomic:
         return body(value.sql)
     name = c.fresh()
     found = body(name)
@@ -155,7 +152,7 @@ def _between(unit: str) -> Callable[[Compiler, ast.FunctionCall], SqlValue]:
         if not all(value.type in (DATE, DATETIME) for value in values):
             raise _refused(node)
         first, second = values
-        return _bound(c, first, lambda a: _bound(c, second, lambda b: _lies(c, unit, replace(first, sql=a), b)))
+        return _bound(c, first, lambda a: _bound(c, second, lambda b: _lies(c, unit, named(a, first.type), b)))
 
     return compile
 
@@ -238,7 +235,7 @@ def part(c: Compiler, value: SqlValue, name: str, node: ast.Property) -> SqlValu
 
     if value.parts or len(asked) == 1:
         return made(_parts(value))
-    return _bound(c, value, lambda d: made(_parts(SqlValue(d, DURATION))))
+    return _bound(c, value, lambda d: made(_parts(named(d, DURATION))))
 
 
 def sort_keys(value: SqlValue) -> list[str]:

@@ -19,9 +19,6 @@ from graphdb.sql.value import SqlValue, item_of
 _EXACT = 1 << 53
 """All integers up to here are floats, and no fractions are from here on."""
 
-_SHORT = 40
-"""Characters of SQL that may be repeated."""
-
 
 def has_key(type: Type, bases: frozenset[Base] | None = None) -> bool:
     """Whether values of a type may be equal and two to DuckDB; ``bases`` are the members of a union that occur."""
@@ -48,7 +45,7 @@ def key(c: Compiler, value: SqlValue) -> str:
         case Base.TERM if value.type.element is not None:  # literals alone
             return key(c, c.value_of(value))
         case Base.TERM:
-            term, literal = value.sql, key(c, c.rows.literal(value.sql, VALUE))
+            term, literal = value.sql, key(c, c.rows.literal(value, VALUE))
             parts = f"vertex := CASE WHEN {term} < {LITERAL_BASE} THEN {term} END, value := {literal}"
             return f"CASE WHEN {term} IS NOT NULL THEN struct_pack({parts}) END"
         case Base.LIST:
@@ -58,10 +55,10 @@ def key(c: Compiler, value: SqlValue) -> str:
                 raise NotSupportedError("lists of vertices and values are not told apart in SQL")
             return f"list_transform({value.sql}, lambda {item}: {key(c, item_of(value, item))})"
         case Base.MAP | Base.TUPLE:
-            fields = [SqlValue(f"({value.sql}).f{i}", type) for i, (_, type) in enumerate(value.type.fields)]
+            fields = [value.part(f"f{i}", type) for i, (_, type) in enumerate(value.type.fields)]
             packed = ", ".join(f"f{i} := {key(c, field)}" for i, field in enumerate(fields))
             return f"CASE WHEN {value.sql} IS NOT NULL THEN struct_pack({packed}) END"
-    if len(value.sql) <= _SHORT:
+    if value.atomic:
         return _canonical(value.sql, value.bases)
     item = c.fresh()
     return f"(list_transform([{value.sql}], lambda {item}: {_canonical(item, value.bases)}))[1]"

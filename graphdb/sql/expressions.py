@@ -29,8 +29,7 @@ LARGEST = 3000
 class ExpressionCompiler(Compiler):
     """The whole compiler: names, conditions and calls here, the rest by the kind of values that it is of."""
 
-    def native(self, node: ast.Expression) -> SqlValue:
-        """Return the SQL of an expression that SQL itself computes."""
+    def _native(self, node: ast.Expression) -> SqlValue:
         found = self.scope.known.get(node)
         if found is not None:
             return as_list(found)
@@ -42,8 +41,7 @@ class ExpressionCompiler(Compiler):
             raise NotSupportedError("this expression is not supported in SQL", text=self.text, position=node.span.start)
         return of_values(self, node)
 
-    def computed(self, node: ast.Expression, type: Type | None = None) -> SqlValue:
-        """Return the SQL of an expression that Python computes."""
+    def _computed(self, node: ast.Expression, type: Type | None) -> SqlValue:
         return compute(self, node, type)
 
     @property
@@ -93,20 +91,21 @@ class ExpressionCompiler(Compiler):
         return as_list(found)
 
     def _property(self, node: ast.Property) -> SqlValue:
-        base = self.compile(node.base)
+        base, effects = self.collected(lambda: self.compile(node.base))
+        if base.type.base is Base.EDGE:
+            return self.rows.edge_value(base, self.rows.edges.key(node.key, self.names, self.text))
+        if base.type.base in (Base.NODE, Base.TERM):
+            return self.rows.value(base, self.names.property(node.key.words, self.text))
+        self.rows.note(effects)
         if base.type.base is Base.NULL:
             return base
-        if base.type.base is Base.EDGE:
-            return self.rows.edge_value(base.sql, self.rows.edges.key(node.key, self.names, self.text))
         if base.type.base is Base.MAP:
             return maps.entry(base, node.key.text)
         if base.type.base is Base.DURATION:
             return durations.part(self, base, node.key.text, node)
         if base.type.base in temporal.HAVE_PARTS:
             return temporal.part(base, node.key.text, node)
-        if base.type.base not in (Base.NODE, Base.TERM):
-            raise self.mismatch(f"{base.type} has no properties", node)
-        return self.rows.value(base.sql, self.names.property(node.key.words, self.text))
+        raise self.mismatch(f"{base.type} has no properties", node)
 
     # --- conditions
 
@@ -141,7 +140,7 @@ class ExpressionCompiler(Compiler):
         """Return the SQL of whether a label expression holds for a vertex or an edge."""
         match labels:
             case ast.LabelAny():
-                return "TRUE" if element.type.base is Base.EDGE else f"(len({self.rows.labels(element.sql).sql}) > 0)"
+                return "TRUE" if element.type.base is Base.EDGE else f"(len({self.rows.labels(element).sql}) > 0)"
             case ast.LabelNot():
                 return f"(NOT {self._labels(labels.operand, element)})"
             case ast.LabelAnd() | ast.LabelOr():
@@ -153,7 +152,7 @@ class ExpressionCompiler(Compiler):
     def _has_label(self, element: SqlValue, name: Sequence[ast.Word]) -> str:
         if element.type.base is Base.EDGE:
             return f"({element.sql}).label = {int(self.names.edge_label(name, self.text).id)}"
-        return self.rows.has_label(element.sql, self.names.under(self.names.vertex_label(name, self.text).id))
+        return self.rows.has_label(element, self.names.under(self.names.vertex_label(name, self.text).id))
 
     def _patternpredicate(self, node: ast.PatternPredicate) -> SqlValue:
         if self.scope.exists is None:

@@ -21,6 +21,7 @@ from graphdb.common.values.types import (
     STRING,
     VALUE,
     ZONED,
+    Base,
     Type,
     bases_of_kinds,
     list_of,
@@ -29,7 +30,7 @@ from graphdb.common.values.types import (
 from graphdb.pattern.names import Names
 from graphdb.snapshot.edges import Edges
 from graphdb.snapshot.properties import SMALL, Properties, property_relation
-from graphdb.sql.value import SqlValue
+from graphdb.sql.value import CAN_FAIL, NO_EFFECTS, SUBQUERY, Effects, SqlValue
 from graphdb.storage.catalog import EdgeLabel
 
 _PARAMETER = re.compile(r"\$(p\d+)\b")
@@ -61,58 +62,81 @@ class Parameters:
         return {name: self.values[name] for name in set(_PARAMETER.findall(sql))}
 
 
+class Noted:
+    """The effects of what was compiled so far of one expression."""
+
+    __slots__ = ("effects",)
+
+    def __init__(self) -> None:
+        self.effects = NO_EFFECTS
+
+
 class Rows:
-    """Joins around a row source; every method returns the SQL of a column that it has joined."""
+    """Joins around a row source; every method returns a column that it has joined, or SQL over such columns."""
 
     def __init__(self, parameters: Parameters, type_label: int | None, properties: Properties, edges: Edges) -> None:
         self.parameters = parameters
+        self.noted = Noted()
         self.edges = edges
         self._type_label = -1 if type_label is None else type_label
         self._properties = properties
         self._joins: dict[tuple[object, ...], tuple[str, str]] = {}
 
-    def value(self, id_sql: str, label: EdgeLabel) -> SqlValue:
-        """The value of a property of the vertex ``id_sql``; NULL where it has none."""
+    def note(self, effects: Effects) -> None:
+        """Note effects of the expression that is compiled."""
+        self.noted.effects |= effects
+
+    def error(self, message: str) -> str:
+        """Return SQL that ends the run with an error of the query's own."""
+        self.note(CAN_FAIL)
+        return f"error({self.parameters.add(message)})"
+
+    def value(self, vertex: SqlValue, label: EdgeLabel) -> SqlValue:
+        """The value of a property of a vertex; NULL where it has none."""
         if not label.kinds:  # a full IRI that the database does not have
             return SqlValue("NULL", NULL)
-        column = self._properties.column(label)
-        join = f"LEFT JOIN {column.relation} {{0}} ON {{0}}.subject = {id_sql}"
-        alias = self._join(("property", id_sql, label.id), join)
-        return SqlValue(f"{alias}.value", column.type, column.many, bases=bases_of_kinds(label.kinds))
+        found = self._properties.column(label)
+        alias = self._property(vertex, label, found.relation)
+        return self._column(alias, "value", vertex, found.type, found.many, bases_of_kinds(label.kinds))
 
-    def moment(self, id_sql: str, label: EdgeLabel) -> SqlValue | None:
+    def moment(self, vertex: SqlValue, label: EdgeLabel) -> SqlValue | None:
         """The value of a zoned property as it was written; None for any other property."""
-        value = self.value(id_sql, label)
-        if value.type != ZONED:
+        if not label.kinds or (found := self._properties.column(label)).type != ZONED:
             return None
-        alias = value.sql.removesuffix(".value")
-        parts = f"moment := {value.sql}, lexical := {alias}.lexical, datatype := {alias}.datatype"
-        return SqlValue(f"CASE WHEN {value.sql} IS NOT NULL THEN struct_pack({parts}) END", MOMENT)
+        alias = self._property(vertex, label, found.relation)
+        parts = f"moment := {alias}.value, lexical := {alias}.lexical, datatype := {alias}.datatype"
+        return SqlValue(f"CASE WHEN {alias}.value IS NOT NULL THEN struct_pack({parts}) END", MOMENT)
 
-    def edge_value(self, edge_sql: str, key: int) -> SqlValue:
+    def _property(self, vertex: SqlValue, label: EdgeLabel, relation: str) -> str:
+        """Return the alias of a property of a vertex."""
+        return self._join("property", label.id, vertex, f"LEFT JOIN {relation} {{0}} ON {{0}}.subject = {vertex.sql}")
+
+    def edge_value(self, edge: SqlValue, key: int) -> SqlValue:
         """The value of a property of an edge; NULL where it has none."""
-        column = self.edges.column(key)
-        if column.type == NULL:
+        found = self.edges.column(key)
+        if found.type == NULL:
             return SqlValue("NULL", NULL)
-        same = " AND ".join(f"{{0}}.{part} = ({edge_sql}).{part}" for part in ("label", '"start"', '"end"', "ordinal"))
-        alias = self._join(("edge property", edge_sql, key), f"LEFT JOIN {self.edges.relation(key)} {{0}} ON {same}")
-        return SqlValue(f"{alias}.value", column.type, column.many)
+        same = " AND ".join(f"{{0}}.{part} = ({edge.sql}).{part}" for part in ("label", '"start"', '"end"', "ordinal"))
+        alias = self._join("edge property", key, edge, f"LEFT JOIN {self.edges.relation(key)} {{0}} ON {same}")
+        return self._column(alias, "value", edge, found.type, found.many)
 
-    def facet(self, id_sql: str, label: EdgeLabel, column: str) -> SqlValue:
+    def facet(self, vertex: SqlValue, label: EdgeLabel, facet: str) -> SqlValue:
         """The ``language`` or ``datatype`` of a property's value."""
         many = label.max_values > 1
-        relation = property_relation(label, _facet(column))
-        alias = self._join((column, id_sql, label.id), f"LEFT JOIN ({relation}) {{0}} ON {{0}}.subject = {id_sql}")
-        return SqlValue(f"{alias}.value", list_of(STRING) if many else STRING, many)
+        relation = property_relation(label, _facet(facet, "l"))
+        alias = self._join(facet, label.id, vertex, f"LEFT JOIN ({relation}) {{0}} ON {{0}}.subject = {vertex.sql}")
+        return self._column(alias, "value", vertex, list_of(STRING) if many else STRING, many)
 
-    def as_written(self, id_sql: str, label: EdgeLabel) -> str:
+    def as_written(self, vertex: SqlValue, label: EdgeLabel) -> str:
         """The literal behind a property, for those who read its text; a list of them where some vertex has several."""
         relation = property_relation(label, f"struct_pack({_WRITTEN})")
-        key = ("written", id_sql, label.id)
-        return f"{self._join(key, f'LEFT JOIN ({relation}) {{0}} ON {{0}}.subject = {id_sql}')}.value"
+        join = f"LEFT JOIN ({relation}) {{0}} ON {{0}}.subject = {vertex.sql}"
+        return f"{self._join('written', label.id, vertex, join)}.value"
 
-    def properties(self, id_sql: str) -> str:
+    def properties(self, vertex: SqlValue) -> str:
         """All properties of a vertex: a list of literals with the written names of their keys, in their order."""
+        self.note(SUBQUERY)
+        id_sql = vertex.sql
         return (
             f"CASE WHEN {id_sql} IS NOT NULL THEN coalesce((SELECT list(struct_pack(name := n.name, {_WRITTEN}) "
             f"ORDER BY n.name ASC, l.lexical ASC, l.id ASC) FROM _graphdb.triple t "
@@ -133,17 +157,19 @@ class Rows:
             for iri, key in self.edges.keys.items():
                 if not self.edges.plain(key) or self.edges.column(key).type == ZONED:
                     raise NotSupportedError("such properties are not supported in SQL all at once")
-                found[names.written(iri)] = self.edge_value(element.sql, key)
+                found[names.written(iri)] = self.edge_value(element, key)
         else:
             labels = [label for label in names.edge_labels.values() if label.kinds]
             plain = all(self._properties.in_memory(label) and not label.kinds & AS_WRITTEN for label in labels)
             if not plain or len(labels) > _KEYS or sum(label.triples for label in labels) > SMALL:
                 raise NotSupportedError("such properties are not supported in SQL all at once")
-            found = {names.written(label.iri): self.value(element.sql, label) for label in labels}
+            found = {names.written(label.iri): self.value(element, label) for label in labels}
         return dict(sorted(found.items()))
 
-    def edge_properties(self, edge_sql: str, names: Names) -> str:
+    def edge_properties(self, edge: SqlValue, names: Names) -> str:
         """All properties of an edge, as :meth:`properties` has those of a vertex."""
+        self.note(SUBQUERY)
+        edge_sql = edge.sql
         keys = [f"({id}, {self.parameters.add(names.written(iri), 'VARCHAR')})" for iri, id in self.edges.keys.items()]
         same = f'e.label = ({edge_sql}).label AND e.subject = ({edge_sql})."start" AND e.object = ({edge_sql})."end"'
         return (
@@ -154,38 +180,39 @@ class Rows:
             f"WHERE {same} AND e.ordinal = ({edge_sql}).ordinal), []) END"
         )
 
-    def literal(self, id_sql: str, type: Type = VALUE) -> SqlValue:
+    def literal(self, vertex: SqlValue, type: Type = VALUE) -> SqlValue:
         """The value of a literal vertex; NULL for a resource."""
-        alias = self._join(("literal", id_sql), f"LEFT JOIN _graphdb.literal {{0}} ON {{0}}.id = {id_sql}")
-        return SqlValue(literal_sql(alias, type), type)
+        alias = self._by_id("literal", vertex, "_graphdb.literal")
+        return SqlValue(literal_sql(alias, type), type, effects=vertex.effects.joined)
 
-    def literal_facet(self, id_sql: str, column: str) -> SqlValue:
+    def literal_facet(self, vertex: SqlValue, facet: str) -> SqlValue:
         """The ``language`` or ``datatype`` of a literal vertex."""
-        alias = self._join(("literal", id_sql), f"LEFT JOIN _graphdb.literal {{0}} ON {{0}}.id = {id_sql}")
-        facet = _facet(column).replace("l.", f"{alias}.")
-        return SqlValue(f"CASE WHEN {alias}.id IS NOT NULL THEN {facet} END", STRING)
+        alias = self._by_id("literal", vertex, "_graphdb.literal")
+        sql = f"CASE WHEN {alias}.id IS NOT NULL THEN {_facet(facet, alias)} END"
+        return SqlValue(sql, STRING, effects=vertex.effects.joined)
 
-    def iri(self, id_sql: str) -> SqlValue:
+    def iri(self, vertex: SqlValue) -> SqlValue:
         """The IRI (or scoped blank node name) of a vertex; NULL for a literal."""
-        alias = self._join(("iri", id_sql), f"LEFT JOIN _graphdb.resource {{0}} ON {{0}}.id = {id_sql}")
-        return SqlValue(f"{alias}.iri", STRING)
+        return self._column(self._by_id("iri", vertex, "_graphdb.resource"), "iri", vertex, STRING)
 
-    def written(self, id_sql: str) -> SqlValue:
+    def written(self, name: SqlValue) -> SqlValue:
         """The written name of an edge label or class."""
-        alias = self._join(("name", id_sql), f"LEFT JOIN {NAMES_VIEW} {{0}} ON {{0}}.id = {id_sql}")
-        return SqlValue(f"{alias}.name", STRING)
+        return self._column(self._by_id("name", name, NAMES_VIEW), "name", name, STRING)
 
-    def labels(self, id_sql: str) -> SqlValue:
+    def labels(self, vertex: SqlValue) -> SqlValue:
         """The written names of a vertex's labels, a sorted list."""
+        id_sql = vertex.sql
         relation = (
             "(SELECT t.subject, list(n.name ORDER BY n.name ASC) AS value FROM _graphdb.triple t "
             f"JOIN {NAMES_VIEW} n ON n.id = t.object WHERE t.label = {self._type_label} GROUP BY t.subject)"
         )
-        alias = self._join(("labels", id_sql), f"LEFT JOIN {relation} {{0}} ON {{0}}.subject = {id_sql}")
-        return SqlValue(f"CASE WHEN {id_sql} IS NOT NULL THEN coalesce({alias}.value, []) END", list_of(STRING))
+        alias = self._join("labels", None, vertex, f"LEFT JOIN {relation} {{0}} ON {{0}}.subject = {id_sql}")
+        return vertex.made(f"CASE WHEN {id_sql} IS NOT NULL THEN coalesce({alias}.value, []) END", list_of(STRING))
 
-    def has_label(self, id_sql: str, labels: Sequence[int]) -> str:
+    def has_label(self, vertex: SqlValue, labels: Sequence[int]) -> str:
         """Whether the vertex has one of some labels; unknown where there is no vertex."""
+        self.note(SUBQUERY)
+        id_sql = vertex.sql
         any_of = ", ".join(str(int(label)) for label in labels)
         found = f"SELECT subject FROM _graphdb.triple WHERE label = {self._type_label} AND object IN ({any_of})"
         return f"CASE WHEN {id_sql} IS NOT NULL THEN {id_sql} IN ({found}) END"  # null is not in nothing
@@ -193,21 +220,44 @@ class Rows:
     def resource(self, iri: str) -> SqlValue:
         """The vertex with an IRI; NULL if there is none."""
         found = f"(SELECT id FROM _graphdb.resource WHERE iri = {self.parameters.add(iri, 'VARCHAR')})"
-        return SqlValue(found, NODE, constant=True)
+        return SqlValue(found, NODE, constant=True, effects=SUBQUERY)
 
     @property
     def joins(self) -> str:
         """All joins, in the order they were asked for (a later one may use an earlier one's columns)."""
         return " ".join(sql for _, sql in self._joins.values())
 
-    def _join(self, key: tuple[object, ...], template: str) -> str:
+    def _by_id(self, what: str, vertex: SqlValue, relation: str) -> str:
+        """Return the alias of the row of a relation that has the id of a vertex."""
+        return self._join(what, None, vertex, f"LEFT JOIN {relation} {{0}} ON {{0}}.id = {vertex.sql}")
+
+    def _column(
+        self,
+        alias: str,
+        name: str,
+        element: SqlValue,
+        type: Type,
+        many: bool = False,
+        bases: frozenset[Base] | None = None,
+    ) -> SqlValue:
+        """Return a column of what is joined by a vertex or an edge."""
+        return SqlValue(f"{alias}.{name}", type, many, bases=bases, atomic=True, effects=element.effects.joined)
+
+    def _join(self, what: str, which: int | None, element: SqlValue, template: str) -> str:
+        """Return the alias of what is joined by a vertex or an edge; ``template`` is the join, with {0} for it."""
+        key = (what, element.sql, which)
         if key not in self._joins:
-            alias = f"j{len(self._joins)}"
+            alias = self._alias(len(self._joins))
             self._joins[key] = (alias, template.format(alias))
         return self._joins[key][0]
 
+    def _alias(self, number: int) -> str:
+        return f"j{number}"
 
-def _facet(column: str) -> str:
-    if column == "language":
-        return "coalesce(l.language, '')"
-    return f"CASE WHEN l.language IS NOT NULL THEN '{RDF}langString' ELSE coalesce(l.datatype, '{XSD}string') END"
+
+def _facet(facet: str, alias: str) -> str:
+    """Return SQL of a facet of a literal, a row of literals by its alias."""
+    if facet == "language":
+        return f"coalesce({alias}.language, '')"
+    kind = f"CASE WHEN {alias}.language IS NOT NULL THEN '{RDF}langString'"
+    return f"{kind} ELSE coalesce({alias}.datatype, '{XSD}string') END"

@@ -34,7 +34,7 @@ from graphdb.sql import text as strings
 from graphdb.sql.comparisons import same_term
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.signatures import Compile, Forms
-from graphdb.sql.value import SqlValue, as_union
+from graphdb.sql.value import SUBQUERY, VOLATILE, SqlValue, as_union
 
 # --- values ----------------------------------------------------------------------------------------------------
 
@@ -94,7 +94,7 @@ def _to(target: Type) -> Compile:
                     item = f"union_extract({value.sql}, '{member}')"
                     whens.append(f"WHEN '{member}' THEN {_converted(item, base)}")
             refused = with_place(f"{node.name} does not take every value here", argument.span.start, TypeMismatchError)
-            whens.append(f"ELSE error({c.rows.parameters.add(refused)})")
+            whens.append(f"ELSE {c.rows.error(refused)}")
             chosen = f"CASE union_tag({value.sql}) {' '.join(whens)} END"
             return SqlValue(f"CASE WHEN {value.sql} IS NOT NULL THEN {chosen} END", target)
         if value.type.base is not Base.NULL and value.type.base not in _CONVERTED[target]:
@@ -159,11 +159,12 @@ def _iri(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     argument = node.arguments[0]
     value = c.compile(argument)
     if value.type.base is Base.EDGE:
-        return c.rows.iri(f"({value.sql}).label")
+        return c.rows.iri(value.part("label", NODE))
     if value.type.base in (Base.NODE, Base.TERM):
-        return c.rows.iri(value.sql)
+        return c.rows.iri(value)
     if value.type.base is Base.STRING and not value.many:
-        return SqlValue(f"(SELECT id FROM _graphdb.resource WHERE iri = {value.sql})", NODE, constant=True)
+        found = f"(SELECT id FROM _graphdb.resource WHERE iri = {value.sql})"
+        return SqlValue(found, NODE, constant=True, effects=value.effects | SUBQUERY)
     raise c.mismatch(f"iri needs a vertex, an edge or the text of an IRI, found {value.type}", argument)
 
 
@@ -171,21 +172,21 @@ def _labels(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     value = c.compile(node.arguments[0])
     if value.type.base not in (Base.NODE, Base.TERM):
         raise c.mismatch(f"labels needs a vertex, found {value.type}", node.arguments[0])
-    return c.rows.labels(value.sql)
+    return c.rows.labels(value)
 
 
 def _type(c: Compiler, node: ast.FunctionCall) -> SqlValue:
-    return c.rows.written(f"({_edge(c, node).sql}).label")
+    return c.rows.written(_edge(c, node).part("label", NODE))
 
 
 def _predicate(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     """Return an edge's label as the vertex that it is."""
-    return SqlValue(f"({_edge(c, node).sql}).label", NODE)
+    return _edge(c, node).part("label", NODE)
 
 
 def _end(field: str) -> Compile:
     def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
-        return SqlValue(f'({_edge(c, node).sql})."{field}"', NODE)
+        return _edge(c, node).part(f'"{field}"', NODE)
 
     return compile
 
@@ -198,7 +199,7 @@ def _edge(c: Compiler, node: ast.FunctionCall) -> SqlValue:
 
 
 def _nodes(c: Compiler, node: ast.FunctionCall) -> SqlValue:
-    return SqlValue(f"({_path(c, node).sql}).vertices", list_of(NODE))
+    return _path(c, node).part("vertices", list_of(NODE))
 
 
 def _relationships(c: Compiler, node: ast.FunctionCall) -> SqlValue:
@@ -229,10 +230,10 @@ def _facet(column: str) -> Compile:
         if isinstance(argument, ast.Property):
             base = c.compile(argument.base)
             if base.type.base in (Base.NODE, Base.TERM):
-                return c.rows.facet(base.sql, c.names.property(argument.key.words, c.text), column)
+                return c.rows.facet(base, c.names.property(argument.key.words, c.text), column)
         value = c.compile(argument)
         if value.type.base is Base.TERM:
-            return c.rows.literal_facet(value.sql, column)
+            return c.rows.literal_facet(value, column)
         raise c.mismatch(f"{node.name} needs a property or a vertex that is a literal", argument)
 
     return compile
@@ -259,7 +260,7 @@ FORMS: Forms = {
     "coalesce": _coalesce,
     "exists": _exists,
     "isempty": _is_empty,
-    "randomuuid": lambda c, node: SqlValue("CAST(uuid() AS VARCHAR)", STRING),
+    "randomuuid": lambda c, node: SqlValue("CAST(uuid() AS VARCHAR)", STRING, effects=VOLATILE),
     "id": _id,
     "elementid": _id,
     "iri": _iri,

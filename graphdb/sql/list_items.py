@@ -6,9 +6,8 @@ of them is joined: ``[x IN nodes(p) | x.name]`` is one join for all items of all
 
 from __future__ import annotations
 
-import re
-
 from graphdb.sql.from_clause import Rows
+from graphdb.sql.value import SqlValue
 
 COUNTED = {
     "all": "WHEN {no} > 0 THEN FALSE WHEN {unknown} > 0 THEN NULL ELSE TRUE",
@@ -30,16 +29,16 @@ class ItemRows(Rows):
 
     def __init__(self, outer: Rows, item: str) -> None:
         super().__init__(outer.parameters, outer._type_label, outer._properties, outer.edges)
+        self.noted = outer.noted
         self._outer, self._item = outer, item
-        self._mentions = re.compile(rf"\b{item}(_\d+)?\.").search
 
-    def _join(self, key: tuple[object, ...], template: str) -> str:
-        if not self._mentions(template):
-            return self._outer._join(key, template)
-        if key not in self._joins:
-            alias = f"{self._item}_{len(self._joins)}"
-            self._joins[key] = (alias, template.format(alias))
-        return self._joins[key][0]
+    def _join(self, what: str, which: int | None, element: SqlValue, template: str) -> str:
+        if self._item in element.reads:
+            return super()._join(what, which, element, template)
+        return self._outer._join(what, which, element, template)
+
+    def _alias(self, number: int) -> str:
+        return f"{self._item}_{number}"
 
 
 def listed(source: str, item: str, rows: ItemRows, value: str, where: str | None, empty: str) -> str:

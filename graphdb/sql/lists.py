@@ -36,7 +36,7 @@ from graphdb.sql.constants import list_sql
 from graphdb.sql.list_items import ItemRows, listed, quantified
 from graphdb.sql.signatures import Forms
 from graphdb.sql.udf import compute
-from graphdb.sql.value import SqlValue, as_list, side_by_side, some, unified
+from graphdb.sql.value import NO_EFFECTS, SUBQUERY, Effects, SqlValue, as_list, named, side_by_side, some, unified
 
 
 def common(values: Sequence[SqlValue]) -> tuple[list[str], Type]:
@@ -148,6 +148,7 @@ def _in(c: Compiler, node: ast.In) -> SqlValue:
     if _is_long(c, node.collection) and item.type.base is not Base.NULL:
         if item.many or not c.outermost or element != item.type or element.base not in _EQUAL_IF_SAME:
             raise NotSupportedError("each value with each of a long list would be compared in SQL")
+        c.rows.note(SUBQUERY)
         return SqlValue(f"({item.sql} IN (SELECT unnest({collection.sql})))", BOOLEAN)  # a hash join
 
     if has_terms(element) and not isinstance(node.collection, ast.ListLiteral):
@@ -160,7 +161,7 @@ def _in(c: Compiler, node: ast.In) -> SqlValue:
             parts = [compare(c, "=", value, c.one(x)) for x in node.collection.items]
             return SqlValue(f"({' OR '.join(parts)})", BOOLEAN)
         name = c.fresh()
-        equal = compare(c, "=", value, SqlValue(name, element))
+        equal = compare(c, "=", value, named(name, element))
         found = some(collection.sql, name, equal)
         return SqlValue(f"CASE WHEN len({collection.sql}) = 0 THEN FALSE ELSE {found} END", BOOLEAN)
 
@@ -225,21 +226,32 @@ def _slice(c: Compiler, node: ast.Slice) -> SqlValue:
     return SqlValue(f"CASE WHEN {never} THEN NULL WHEN ({last}) <= ({first}) THEN {empty} ELSE {cut} END", base.type)
 
 
-def _each(c: Compiler, variable: ast.Variable, element: Type, column: str = "") -> tuple[str, Compiler]:
-    """Return the name of a list's item in SQL, and the compiler of what is made of it (or of a ``column`` of it)."""
+def _each(
+    c: Compiler, variable: ast.Variable, element: Type, column: str = "", *, row: bool = False
+) -> tuple[str, Compiler]:
+    """Return the name of a list's item in SQL, and the compiler of what is made of it (or of a ``column`` of it).
+
+    ``row`` says that the item is a row of a subquery, not what a lambda is given.
+    """
     name = c.fresh()
     known = {node: value for node, value in c.scope.known.items() if variable.name not in variables_in(node)}
-    variables = {**c.scope.variables, variable.name: SqlValue(name + column, element)}
+    effects = Effects(reads=frozenset((name,))) if row else NO_EFFECTS
+    variables = {**c.scope.variables, variable.name: named(name + column, element, effects=effects)}
     return name, c.within(
         replace(c.scope, variables=variables, known=known, aggregates=False, exists=None), of_items=True
     )
 
 
-def _body(sql: str) -> str:
-    """Return the SQL of a lambda's body, in which DuckDB looks nothing up."""
-    if "(SELECT " in sql:
+def _body(value: SqlValue) -> str:
+    """Return the SQL of a lambda's body, in which DuckDB takes no subquery."""
+    if value.subquery:
         raise NotSupportedError("what is looked up for the items of a list is not supported in SQL")
-    return sql
+    return value.sql
+
+
+def _test(c: Compiler, node: ast.Expression) -> str:
+    """Return the SQL of a condition that is a lambda's body."""
+    return _body(c.truth(node))
 
 
 def _elements(source: SqlValue) -> bool:
@@ -249,7 +261,7 @@ def _elements(source: SqlValue) -> bool:
 
 def _each_row(c: Compiler, variable: ast.Variable, source: SqlValue) -> tuple[str, ItemRows, Compiler]:
     """The same where the item is a row, beside which others are joined."""
-    name, inner = _each(c, variable, source.type.element or NULL, ".v")
+    name, inner = _each(c, variable, source.type.element or NULL, ".v", row=True)
     inner.rows = rows = ItemRows(c.rows, name)
     return name, rows, inner
 
@@ -273,17 +285,18 @@ def _comprehension(c: Compiler, node: ast.ListComprehension) -> SqlValue:
         if value.many:
             raise NotSupportedError("lists of values of several types are not supported in SQL")
         type = list_of(value.type)
+        c.rows.note(SUBQUERY)
         return SqlValue(listed(source.sql, item, rows, value.sql, where, f"CAST([] AS {sql_type(type)})"), type)
     element = source.type.element or NULL
     sql = source.sql
     if node.where is not None:
         name, inner = _each(c, node.variable, element)
-        sql = f"list_filter({sql}, lambda {name}: {_body(inner.condition(node.where))})"
+        sql = f"list_filter({sql}, lambda {name}: {_test(inner, node.where)})"
     if node.result is None:
         return SqlValue(sql, source.type)
     name, inner = _each(c, node.variable, element)
     value = inner.one_of_any(node.result)
-    return SqlValue(f"list_transform({sql}, lambda {name}: {_body(value.sql)})", list_of(value.type))
+    return SqlValue(f"list_transform({sql}, lambda {name}: {_body(value)})", list_of(value.type))
 
 
 def _predicate(c: Compiler, node: ast.ListPredicate) -> SqlValue:
@@ -291,9 +304,10 @@ def _predicate(c: Compiler, node: ast.ListPredicate) -> SqlValue:
     if _elements(source):
         item, rows, inner = _each_row(c, node.variable, source)
         condition = inner.condition(node.where if node.where is not None else node.variable)
+        c.rows.note(SUBQUERY)
         return SqlValue(quantified(source.sql, item, rows, condition, node.quantifier), BOOLEAN)
     name, inner = _each(c, node.variable, source.type.element or NULL)
-    test = _body(inner.condition(node.where if node.where is not None else node.variable))
+    test = _test(inner, node.where if node.where is not None else node.variable)
     answers = f"list_transform({source.sql}, lambda {name}: CAST({test} AS BOOLEAN))"
     unknown = f"WHEN list_aggregate({answers}, 'count') < len({answers}) THEN NULL"
     match node.quantifier:
@@ -323,7 +337,7 @@ def _reduce(c: Compiler, node: ast.Reduce) -> SqlValue:
     step = within.compile(node.step)
     if step.type != element:
         raise NotSupportedError("a value that changes its type is not folded in SQL", position=node.span.start)
-    return SqlValue(f"list_reduce({source.sql}, lambda {total}, {item}: {_body(step.sql)}, {start.sql})", element)
+    return SqlValue(f"list_reduce({source.sql}, lambda {total}, {item}: {_body(step)}, {start.sql})", element)
 
 
 def _folded(c: Compiler, node: ast.Reduce, source: SqlValue, start: SqlValue) -> SqlValue:
@@ -348,7 +362,7 @@ def _folded(c: Compiler, node: ast.Reduce, source: SqlValue, start: SqlValue) ->
     def folded(type: Type) -> tuple[str, str, SqlValue]:
         total, within = _each(c, node.accumulator, type, ".total")
         each = c.fresh()
-        own = {name: SqlValue(f"{each}.f{i}", found[i].type) for i, name in enumerate(asked.values())}
+        own = {name: named(f"{each}.f{i}", found[i].type) for i, name in enumerate(asked.values())}
         return total, each, within.within(replace(within.scope, variables={**within.scope.variables, **own})).one(step)
 
     total, each, result = folded(start.type)
@@ -357,6 +371,7 @@ def _folded(c: Compiler, node: ast.Reduce, source: SqlValue, start: SqlValue) ->
         total, each, result = folded(start.type)
     if start.type != result.type or start.many or start.type.base in (Base.NULL, Base.ANY):
         raise NotSupportedError("a value that changes its type is not folded in SQL", position=node.span.start)
+    c.rows.note(SUBQUERY)
     sql = sql_type(start.type)
     kept = "".join(f", f{i} := {each}.f{i}" for i in range(len(found)))
     values = "".join(f", f{i} := {value.sql}" for i, value in enumerate(found))
@@ -367,7 +382,7 @@ def _folded(c: Compiler, node: ast.Reduce, source: SqlValue, start: SqlValue) ->
     )
     nothing = "".join(f", f{i} := NULL" for i in range(len(found)))
     first = f"CAST(struct_pack(total := CAST({start.sql} AS {sql}){nothing}) AS {whole})"
-    next_one = f"struct_pack(total := CAST({_body(result.sql)} AS {sql}){kept})"
+    next_one = f"struct_pack(total := CAST({_body(result)} AS {sql}){kept})"
     return SqlValue(f"(list_reduce({items}, lambda {total}, {each}: {next_one}, {first})).total", start.type)
 
 

@@ -39,7 +39,7 @@ def entry(map: SqlValue, key: str) -> SqlValue:
     """Return what a key leads to: null where it is not there."""
     for i, (name, type) in enumerate(map.type.fields):
         if name == key:
-            return SqlValue(f"({map.sql}).f{i}", type)
+            return map.part(f"f{i}", type)
     return SqlValue("NULL", NULL)
 
 

@@ -12,7 +12,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.sql import text
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.signatures import Compile, Forms
-from graphdb.sql.value import SqlValue, as_union, member, number
+from graphdb.sql.value import VOLATILE, SqlValue, as_union, member, named, number
 
 
 def arithmetic(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Binary) -> SqlValue:
@@ -52,9 +52,9 @@ def _computed(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Binary) ->
     if a is b is Base.INTEGER:
         computed = f"({left.sql} {'//' if op == '/' else op} {right.sql})"
         if op in "/%" and not (isinstance(node.right, ast.Literal) and node.right.value):
-            told = c.rows.parameters.add(with_place("division by zero", node.span.start))
+            error = c.rows.error(with_place("division by zero", node.span.start))
             least = f"WHEN {right.sql} = -1 THEN {left.sql} * 0 " if op == "%" else ""  # of -2^63, too
-            computed = f"CASE WHEN {right.sql} = 0 THEN error({told}) {least}ELSE {computed} END"
+            computed = f"CASE WHEN {right.sql} = 0 THEN {error} {least}ELSE {computed} END"
         return SqlValue(computed, INTEGER)
     scales = [v.type.scale if v.type.base is Base.DECIMAL else 0 for v in (left, right)]
     scale = sum(scales) if op == "*" else max(scales)
@@ -66,7 +66,7 @@ def _computed(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Binary) ->
 def _mixed(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Binary) -> SqlValue:
     """Return the arithmetic of values whose types the rows tell: of integers an integer, of texts a text."""
     pair = c.fresh()
-    both = [SqlValue(f"{pair}.{side}", value.type) for side, value in (("a", left), ("b", right))]
+    both = [named(f"{pair}.{side}", value.type) for side, value in (("a", left), ("b", right))]
     whole = [SqlValue(member(value, Base.INTEGER), INTEGER) for value in both]
     real = [SqlValue(number(v) if v.type.base is Base.VALUE else f"CAST({v.sql} AS DOUBLE)", FLOAT) for v in both]
     cases = [f"WHEN {value.sql} IS NULL THEN NULL" for value in both]
@@ -77,7 +77,7 @@ def _mixed(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Binary) -> Sq
         texts = [f"{value.sql} IS NOT NULL" for value in (SqlValue(member(v, Base.STRING), STRING) for v in both)]
         cases.append(f"WHEN {' OR '.join(texts)} THEN {as_union(text.joined(c, both[0], both[1], node)).sql}")
     refused = with_place(f"{node.operator} needs numbers", node.span.start, TypeMismatchError)
-    cases.append(f"ELSE error({c.rows.parameters.add(refused)})")
+    cases.append(f"ELSE {c.rows.error(refused)}")
     values = f"[struct_pack(a := {left.sql}, b := {right.sql})]"
     return SqlValue(f"list_transform({values}, lambda {pair}: CASE {' '.join(cases)} END)[1]", VALUE)
 
@@ -173,7 +173,7 @@ FORMS: Forms = {
     "haversin": _float("power(sin({0} / 2), 2)"),
     "isnan": _is_nan,
     "atan2": _atan2,
-    "rand": lambda c, node: SqlValue("random()", FLOAT),
+    "rand": lambda c, node: SqlValue("random()", FLOAT, effects=VOLATILE),
     "pi": lambda c, node: SqlValue("pi()", FLOAT),
     "e": lambda c, node: SqlValue("exp(1.0)", FLOAT),
 }

@@ -116,8 +116,8 @@ def _distance(c: Compiler, arguments: Sequence[ast.Expression]) -> int | None:
 
 def _told(c: Compiler, node: ast.FunctionCall, fails: _Fails) -> str:
     """Return the branches of a CASE that fail."""
-    told = [(when, c.rows.parameters.add(with_place(message, node.span.start, kind))) for when, message, kind in fails]
-    return " ".join(f"WHEN {when} THEN error({message})" for when, message in told)
+    errors = [(when, c.rows.error(with_place(message, node.span.start, kind))) for when, message, kind in fails]
+    return " ".join(f"WHEN {when} THEN {error}" for when, error in errors)
 
 
 def _bounds(c: Compiler, node: ast.FunctionCall) -> tuple[str, str, str, _Fails]:

@@ -16,9 +16,6 @@ from graphdb.sql.compiler import Compiler
 from graphdb.sql.signatures import Forms
 from graphdb.sql.value import SqlValue
 
-CLOCKS = frozenset("date time localtime datetime localdatetime duration".split())
-"""What functions of dates and times begin with."""
-
 _OF_DATE: Mapping[str, str] = {
     "year": "year({0})",
     "quarter": "quarter({0})",
@@ -94,11 +91,11 @@ def _make(target: Type) -> Callable[[Compiler, ast.FunctionCall], SqlValue]:
             argument = node.arguments[0]
             text = argument.value if isinstance(argument, ast.Literal) else None
             if isinstance(text, str) and _ISO[target].fullmatch(text) and _exists(text):
-                return SqlValue(f"CAST({c.compile(argument).sql} AS {sql_type(target)})", target)
+                return SqlValue(f"CAST({c.compile(argument).sql} AS {sql_type(target)})", target, atomic=True)
             if text is None:
                 value = c.one(argument)
                 if value.type.base in _MADE_OF[target]:
-                    return SqlValue(f"CAST({value.sql} AS {sql_type(target)})", target)
+                    return value.made(f"CAST({value.sql} AS {sql_type(target)})", target, atomic=value.atomic)
         raise NotSupportedError(f"this use of {node.name} is not supported in SQL", position=node.span.start)
 
     return compile

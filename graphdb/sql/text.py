@@ -44,7 +44,7 @@ def text_of(c: Compiler, value: SqlValue, node: ast.Expression) -> str:
     if base is Base.TERM:
         literal = c.value_of(value)
         text = f"CAST({literal.sql} AS VARCHAR)" if literal.type == VALUE else text_of(c, literal, node)
-        return f"coalesce({c.rows.iri(value.sql).sql}, {text})"
+        return f"coalesce({c.rows.iri(value).sql}, {text})"
     if base in (Base.NODE, Base.LIST, Base.EDGE, Base.PATH, Base.MAP):
         raise c.mismatch(f"expected a string, found {value.type}", node)
     if base is Base.DURATION:
@@ -67,8 +67,8 @@ def concatenated(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Binary)
         if value.type.base not in (Base.STRING, Base.VALUE):
             raise c.mismatch(f"|| needs two strings or two lists, found {value.type}", side)
         if value.type.base is Base.VALUE:
-            told = with_place("|| needs two strings or two lists", side.span.start, TypeMismatchError)
-            refused = f"CASE WHEN {value.sql} IS NOT NULL THEN error({c.rows.parameters.add(told)}) END"
+            error = c.rows.error(with_place("|| needs two strings or two lists", side.span.start, TypeMismatchError))
+            refused = f"CASE WHEN {value.sql} IS NOT NULL THEN {error} END"
             value = SqlValue(f"coalesce({member(value, Base.STRING)}, {refused})", STRING)
         texts.append(value.sql)
     return SqlValue(f"({texts[0]} || {texts[1]})", STRING)
@@ -141,8 +141,8 @@ def or_refused(
     c: Compiler, node: ast.FunctionCall, member: str, value: SqlValue, wanted: str, argument: ast.Expression
 ) -> str:
     """Return SQL for the member that a function needs of a value of any type: an error where that is another's."""
-    told = c.rows.parameters.add(with_place(f"{node.name} needs {wanted}", argument.span.start, TypeMismatchError))
-    return f"coalesce({member}, CASE WHEN {value.sql} IS NOT NULL THEN error({told}) END)"
+    error = c.rows.error(with_place(f"{node.name} needs {wanted}", argument.span.start, TypeMismatchError))
+    return f"coalesce({member}, CASE WHEN {value.sql} IS NOT NULL THEN {error} END)"
 
 
 def string(template: str, result: Type = STRING, arguments: tuple[Type, ...] = (STRING,)) -> Compile:
@@ -160,10 +160,8 @@ def string(template: str, result: Type = STRING, arguments: tuple[Type, ...] = (
                 raise c.mismatch(f"{node.name} needs {wanted}, found {value.type}", argument)
             sql = value.sql if value.type.base is not Base.NULL else f"CAST(NULL AS {sql_type(wanted)})"
             if wanted is INTEGER:
-                told = c.rows.parameters.add(
-                    with_place(f"{node.name} does not take a negative number", argument.span.start)
-                )
-                negative.append(f"WHEN {sql} < 0 THEN error({told})")
+                error = c.rows.error(with_place(f"{node.name} does not take a negative number", argument.span.start))
+                negative.append(f"WHEN {sql} < 0 THEN {error}")
             parts.append(sql)
         found = template.format(*parts)
         if negative:

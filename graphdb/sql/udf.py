@@ -133,15 +133,15 @@ class _Inputs:
             label = c.names.property(node.key.words, c.text)
             if label.kinds & AS_WRITTEN:
                 read = "literals" if label.max_values > 1 else "literal"
-                return self._take(Input(c.rows.as_written(element.sql, label), ANY, read))
+                return self._take(Input(c.rows.as_written(element, label), ANY, read))
         return self._input(c.native(node), node)
 
     def _properties(self, element: SqlValue, node: object) -> ast.Variable:
         rows = self._c.rows
         if element.type == NODE:
-            return self._take(Input(rows.properties(element.sql), ANY, "properties"))
+            return self._take(Input(rows.properties(element), ANY, "properties"))
         if element.type == EDGE:
-            return self._take(Input(rows.edge_properties(element.sql, self._c.names), ANY, "properties"))
+            return self._take(Input(rows.edge_properties(element, self._c.names), ANY, "properties"))
         raise _refused(self._c, node)
 
     def _there(self, element: SqlValue) -> ast.Variable:

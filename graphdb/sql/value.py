@@ -1,12 +1,54 @@
-"""SQL with its type, and what the union behind a mixed property needs."""
+"""What an expression compiles to: SQL with its type and its effects; and the union behind a property of mixed types.
+
+Whoever decides something by an expression asks the fields of its value.  Nobody reads its SQL, in which a name or a
+text may look like anything.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.types import MEMBERS, NULL, UNION, VALUE, Base, Column, Type, list_of, sql_type
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What evaluating SQL does or needs besides yielding a value; ``|`` is the union of that of several operands."""
+
+    can_fail: bool = False
+    """Whether it may raise an error of the query's own."""
+    volatile: bool = False
+    """Whether evaluating it once more may yield something else."""
+    subquery: bool = False
+    """Whether a subquery is within it, which DuckDB takes in no lambda, and makes a join of elsewhere."""
+    reads: frozenset[str] = frozenset()
+    """The aliases of the rows of list items that it reads (see :mod:`graphdb.sql.list_items`)."""
+
+    def __or__(self, other: Effects) -> Effects:
+        if other is self or other is NO_EFFECTS:
+            return self
+        if self is NO_EFFECTS:
+            return other
+        return Effects(
+            self.can_fail or other.can_fail,
+            self.volatile or other.volatile,
+            self.subquery or other.subquery,
+            self.reads | other.reads,
+        )
+
+    @property
+    def joined(self) -> Effects:
+        """Those of a column of what is joined to rows by an expression with these: a join evaluates that one."""
+        return Effects(reads=self.reads) if self.reads else NO_EFFECTS
+
+
+NO_EFFECTS = Effects()
+CAN_FAIL = Effects(can_fail=True)
+VOLATILE = Effects(volatile=True)
+SUBQUERY = Effects(subquery=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +57,9 @@ class SqlValue:
 
     ``many`` marks the values of a multi-valued property: a list that stands for "one of these" in a condition, and
     is unwrapped where it holds a single value.
+
+    A value that the compiler returns has the effects of all that it is made of
+    (:meth:`graphdb.sql.compiler.Compiler.collected`).
     """
 
     sql: str
@@ -28,21 +73,71 @@ class SqlValue:
     """Of a duration that is put together here: what is NULL where it is, and its parts."""
     bases: frozenset[Base] | None = None
     """Of a union, or of the unions in a list: the members that occur; None where any may."""
+    column: str | None = None
+    """Of a column of the rows that an expression is over: its name; None for any other value."""
+    atomic: bool = False
+    """Whether it is a name, a parameter, or a part or a cast of one: repeating it costs nothing."""
+    effects: Effects = field(default=NO_EFFECTS)
 
-    def at(self, sql: str) -> SqlValue:
-        """Return this value where it is a column already."""
-        return SqlValue(sql, self.type, self.many, bases=self.bases)
+    @property
+    def can_fail(self) -> bool:
+        """Whether evaluating it may raise an error of the query's own."""
+        return self.effects.can_fail
+
+    @property
+    def volatile(self) -> bool:
+        """Whether evaluating it once more may yield something else."""
+        return self.effects.volatile
+
+    @property
+    def subquery(self) -> bool:
+        """Whether a subquery is within it."""
+        return self.effects.subquery
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The aliases of the rows of list items that it reads."""
+        return self.effects.reads
+
+    def at(self, name: str, rows: str = "b") -> SqlValue:
+        """Return this value where it is a column of rows already."""
+        return column(name, self.type, rows, self.many, self.bases)
+
+    def of(self, rows: str) -> str:
+        """Return SQL of the column that this value is, in rows that go by another alias."""
+        assert self.column is not None
+        return f"{rows}.{self.column}"
+
+    def made(self, sql: str, type: Type | None = None, **fields: Any) -> SqlValue:
+        """Return a value that is made of this one: with its effects, and of its type if ``type`` is None."""
+        return SqlValue(sql, self.type if type is None else type, effects=self.effects, **fields)
+
+    def part(self, name: str, type: Type) -> SqlValue:
+        """Return a field of a struct."""
+        return self.made(f"({self.sql}).{name}", type, atomic=self.atomic)
 
 
-def column_at(sql: str, column: Column) -> SqlValue:
+def column(
+    name: str, type: Type, rows: str = "b", many: bool = False, bases: frozenset[Base] | None = None
+) -> SqlValue:
     """Return the value of a column of rows."""
-    return SqlValue(sql, column.type, column.many, bases=column.bases)
+    return SqlValue(f"{rows}.{name}", type, many, bases=bases, column=name, atomic=True)
 
 
-def item_of(values: SqlValue, sql: str) -> SqlValue:
-    """Return the SQL of an item of a list with its type."""
+def column_at(name: str, of: Column, rows: str = "b") -> SqlValue:
+    """Return the value of a column of rows, which is of the type of another one."""
+    return column(name, of.type, rows, of.many, of.bases)
+
+
+def named(name: str, type: Type, **fields: Any) -> SqlValue:
+    """Return what a name stands for that SQL binds itself: the item of a list in a lambda."""
+    return SqlValue(name, type, atomic=True, **fields)
+
+
+def item_of(values: SqlValue, name: str) -> SqlValue:
+    """Return the item of a list, which a lambda calls by a name."""
     assert values.type.element is not None
-    return SqlValue(sql, values.type.element, bases=values.bases)
+    return named(name, values.type.element, bases=values.bases)
 
 
 def bases_of(values: Sequence[SqlValue]) -> frozenset[Base] | None:
@@ -131,12 +226,12 @@ def as_list(value: SqlValue) -> SqlValue:
         return value
     items = [as_union(item).sql for item in value.items or _fields(value)]
     if value.items:
-        return SqlValue(f"[{', '.join(items)}]", list_of(VALUE))
-    return SqlValue(f"CASE WHEN {value.sql} IS NOT NULL THEN [{', '.join(items)}] END", list_of(VALUE))
+        return value.made(f"[{', '.join(items)}]", list_of(VALUE))
+    return value.made(f"CASE WHEN {value.sql} IS NOT NULL THEN [{', '.join(items)}] END", list_of(VALUE))
 
 
 def _fields(value: SqlValue) -> list[SqlValue]:
-    return [SqlValue(f"({value.sql}).f{i}", type) for i, (_, type) in enumerate(value.type.fields)]
+    return [value.part(f"f{i}", type) for i, (_, type) in enumerate(value.type.fields)]
 
 
 def incomparable(operator: str, left: SqlValue, right: SqlValue) -> str:

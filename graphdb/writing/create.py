@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from graphdb.common.values.types import EDGE, NODE, NULL
 from graphdb.grammar import syntax as ast
-from graphdb.sql.value import SqlValue
+from graphdb.sql.value import SqlValue, column
 from graphdb.storage.updates.apply import edges_of, numbered, properties_of
 from graphdb.writing.items import refused
 from graphdb.writing.kept import Kept
@@ -221,8 +221,8 @@ class Create:
             label = self._work.naming.edge_label(edge.pattern.labels)
             values[edge.pattern.variable.name] = SqlValue(_edge_sql(label, edge.start, edge.end, ordinal), EDGE)
         chosen = "".join(f", {value.sql} AS w{i}" for i, value in enumerate(values.values()))
-        source = self._work.tables.make(f"SELECT b.at{chosen} FROM {self._kept.source} b{joins} ORDER BY b.at ASC")
-        named = {name: SqlValue(f"b.w{i}", value.type, value.many) for i, (name, value) in enumerate(values.items())}
+        source = self._work.tables.rows(f"SELECT b.at{chosen} FROM {self._kept.source} b{joins} ORDER BY b.at ASC")
+        named = {name: column(f"w{i}", value.type, many=value.many) for i, (name, value) in enumerate(values.items())}
         return Kept(source, self._kept.count, named)
 
 

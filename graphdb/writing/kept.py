@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, replace
 
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.values.types import INTEGER, Base, Type
-from graphdb.relational.projection.relation import ORDER, Relation
-from graphdb.sql.value import SqlValue
+from graphdb.relational.projection.relation import ORDER, Relation, Source
+from graphdb.sql.value import SqlValue, column
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
     """Rows that are there."""
 
-    source: str
+    source: Source
     """What stands after FROM; its column ``at`` numbers the rows from 0."""
     count: int
     values: Mapping[str, SqlValue] = field(default_factory=dict)
@@ -26,11 +26,11 @@ class Kept:
     def relation(self) -> Relation:
         """The rows as those that later clauses start from, in their order."""
         named = {name: value for name, value in self.values.items() if not name.startswith("#")}
-        return Relation(self.source, {**named, ORDER: SqlValue("b.at", INTEGER)})
+        return Relation(self.source, {**named, ORDER: column("at", INTEGER)})
 
     def where(self, condition: str) -> Kept:
         """Return the rows that fulfil a condition, which is SQL over the alias ``b``."""
-        return replace(self, source=f"(SELECT b.* FROM {self.source} b WHERE {condition})")
+        return replace(self, source=Source.made(f"(SELECT b.* FROM {self.source} b WHERE {condition})", self.source))
 
     def without(self, names: Collection[str]) -> Kept:
         """Return the rows without some names."""
@@ -45,26 +45,30 @@ class Tables:
         self._made: list[str] = []
 
     def name(self) -> str:
-        """Return the name of a table that somebody else is about to make."""
-        name = f"temp.{self._connection.temporary()}"
+        """Return the name of a temporary table that the caller is about to make."""
+        name = self._connection.temporary()
         if not self._made:
             self._connection.transactions.leftovers.append(self.drop)
         self._made.append(name)
         return name
 
     def make(self, sql: str, parameters: Mapping[str, object] | None = None) -> str:
-        """Make a table of some SQL; return what names it."""
+        """Make a table of some SQL; return what stands for it after FROM."""
+        return self.rows(sql, parameters).sql
+
+    def rows(self, sql: str, parameters: Mapping[str, object] | None = None) -> Source:
+        """Make a table of some SQL; return its rows."""
         name = self.name()
         with self._connection.guard() as raw:
-            raw.execute(f"CREATE TEMP TABLE {name.removeprefix('temp.')} AS {sql}", dict(parameters or {}))
-        return name
+            raw.execute(f"CREATE TEMP TABLE {name} AS {sql}", dict(parameters or {}))
+        return Source.of_table(name)
 
     def number(self, sql: str) -> int:
         """Return the one number that some SQL yields."""
         ((found,),) = self._connection.rows(sql)
         return int(found)
 
-    def count(self, relation: str) -> int:
+    def count(self, relation: Source | str) -> int:
         """Return how many rows a relation has."""
         return self.number(f"SELECT count(*) FROM {relation}")
 
@@ -74,7 +78,7 @@ class Tables:
 
         for name in self._made:
             with suppress(duckdb.Error):  # a transaction that was aborted takes them away itself
-                self._connection.raw.execute(f"DROP TABLE IF EXISTS {name}")
+                self._connection.raw.execute(f"DROP TABLE IF EXISTS temp.{name}")
         self._made.clear()
         with suppress(ValueError):  # there were none, or they are dropped because an interrupt left them
             self._connection.transactions.leftovers.remove(self.drop)

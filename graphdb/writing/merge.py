@@ -17,8 +17,8 @@ from graphdb.common.values.types import BOOLEAN, EDGE, INTEGER, NODE, Base, Type
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.merging import apart, either_way
 from graphdb.pattern.free import free_variables
-from graphdb.relational.projection.relation import Relation
-from graphdb.sql.value import SqlValue
+from graphdb.relational.projection.relation import Relation, Source
+from graphdb.sql.value import SqlValue, column
 from graphdb.writing.create import Create
 from graphdb.writing.items import refused, target_of
 from graphdb.writing.kept import Kept, of_elements
@@ -89,7 +89,7 @@ class Merge:
             f"SELECT b.at AS row, min(b.at) OVER ({over}) AS first FROM {source} b"
             f" ANTI JOIN (SELECT {found.values[_AT].sql} AS row FROM {found.source} b) f ON f.row = b.at"
         )
-        firsts = make(
+        firsts = work.tables.rows(
             f'SELECT row_number() OVER (ORDER BY b.at ASC) - 1 AS at, b.at AS first, b.* EXCLUDE "at" FROM {source} b'
             f" SEMI JOIN {missing} m ON m.row = b.at AND m.row = m.first"
         )
@@ -125,13 +125,13 @@ class Merge:
         match = ast.MatchClause((pattern,), span=self._clause.span)
         items = tuple(ast.ReturnItem(ast.Variable(name), name, name) for name in (_AT, *self._new))
         query = ast.Composite(((match, ast.ReturnClause(items, span=self._clause.span)),))
-        found = self._work.read(query, Relation(self._kept.source, {**start, _AT: SqlValue("b.at", INTEGER)}))
+        found = self._work.read(query, Relation(self._kept.source, {**start, _AT: column("at", INTEGER)}))
         for name in self._new:
             if found.values[name].type not in (NODE, EDGE):
                 raise NotSupportedError(f"MERGE of {found.values[name].type} is not for SQL")
         return found
 
-    def _rows(self, found: Kept, missing: str, firsts: str, made: Kept) -> Kept:
+    def _rows(self, found: Kept, missing: str, firsts: Source, made: Kept) -> Kept:
         """Return all rows, each with what it found or made, and which of it."""
         olds = [name for name in self._kept.values if not name.startswith("#")]
         names = [*olds, *self._new]
@@ -151,13 +151,13 @@ class Merge:
                 f" JOIN {firsts} f ON f.first = m.first JOIN {new} ON number = f.at",
             ]
         )
-        source = self._work.tables.make(
+        source = self._work.tables.rows(
             f"SELECT row_number() OVER (ORDER BY row ASC, part ASC) - 1 AS at, made{chosen} FROM ({both})"
             " ORDER BY row ASC, part ASC"
         )
         types = {**self._kept.values, **made.values}
-        values = {name: SqlValue(f"b.w{i}", types[name].type, types[name].many) for i, name in enumerate(names)}
-        return Kept(source, self._work.tables.count(source), {**values, MADE: SqlValue("b.made", BOOLEAN)})
+        values = {name: column(f"w{i}", types[name].type, many=types[name].many) for i, name in enumerate(names)}
+        return Kept(source, self._work.tables.count(source), {**values, MADE: column("made", BOOLEAN)})
 
 
 def _keys(values: Mapping[str, SqlValue], node: ast.Expression) -> list[str] | None:

@@ -19,12 +19,12 @@ from graphdb.interpret.naming import Naming
 from graphdb.relational.explain import Explanation
 from graphdb.relational.paths.run import PathRun
 from graphdb.relational.program import Program, Rows, Step
-from graphdb.relational.projection.relation import Relation
+from graphdb.relational.projection.relation import Relation, Source
 from graphdb.relational.query import Prepared
 from graphdb.relational.session.state import State
 from graphdb.results.result import Result
 from graphdb.sql.udf import running
-from graphdb.sql.value import SqlValue
+from graphdb.sql.value import SqlValue, column
 from graphdb.storage.updates.apply import Update, incident
 from graphdb.writing.change import Change
 from graphdb.writing.create import Create, named
@@ -178,8 +178,8 @@ class Writing:
     def _nothing(self, values: Mapping[str, SqlValue]) -> Relation:
         """Return no rows of such values."""
         chosen = "".join(f", CAST(NULL AS {sql_type(value.type)}) AS w{i}" for i, value in enumerate(values.values()))
-        source = self._tables.make(f"SELECT 0::BIGINT AS at{chosen} LIMIT 0")
-        named = {name: SqlValue(f"b.w{i}", value.type, value.many) for i, (name, value) in enumerate(values.items())}
+        source = self._tables.rows(f"SELECT 0::BIGINT AS at{chosen} LIMIT 0")
+        named = {name: column(f"w{i}", value.type, many=value.many) for i, (name, value) in enumerate(values.items())}
         return Kept(source, 0, named).relation
 
     def run(self) -> Result:
@@ -246,7 +246,7 @@ class Writing:
         """Prepare a query, which may start from rows; what is known of each row, if its stage takes it."""
         prepared = self._prepare(run, query, start)
         columns = prepared.shaped.columns
-        values = {c.name: SqlValue(f"b.c{i}", c.type, c.many) for i, c in enumerate(columns) if c.name != "#"}
+        values = {c.name: column(f"c{i}", c.type, many=c.many) for i, c in enumerate(columns) if c.name != "#"}
         for name, value in values.items():
             if unheld(value.type) and not (name.startswith("#") and value.type == ANY):
                 raise NotSupportedError("a value that SQL does not hold is not written by SQL")
@@ -288,8 +288,8 @@ class Writing:
             ):
                 shaped = prepared.shaped
                 sql = f"SELECT row_number() OVER () - 1 AS at, q.* FROM ({shaped.sql}) q"
-                source = self._tables.make(sql, shaped.parameters)
-                unknown = [value.sql.removeprefix("b.") for value in values.values() if value.type == ANY]
+                source = self._tables.rows(sql, shaped.parameters)
+                unknown = [v.column for v in values.values() if v.type == ANY and v.column is not None]
                 if unknown and value_of is not None:
                     source = self._as_literals(source, unknown, value_of)
             kept = Kept(source, self._tables.count(source), values)
@@ -297,17 +297,17 @@ class Writing:
                 self._told[id(stage)] = [*_explained(run, prepared, self._state), f"{kept.count:,} rows"]
         return kept
 
-    def _as_literals(self, source: str, columns: list[str], value_of: Callable[[bytes], object]) -> str:
+    def _as_literals(self, source: Source, columns: list[str], value_of: Callable[[bytes], object]) -> Source:
         """Put literals in the place of values that SQL knows by a key, which is of one run; return the new table."""
         connection, joins, chosen = self._state.connection, "", []
-        for i, column in enumerate(columns):
-            keys = connection.rows(f"SELECT DISTINCT {column} FROM {source} WHERE {column} IS NOT NULL")
+        for i, name in enumerate(columns):
+            keys = connection.rows(f"SELECT DISTINCT {name} FROM {source} WHERE {name} IS NOT NULL")
             with connection.view(view := connection.temporary(), of_keys([key for (key,) in keys], value_of)):
                 table = self._tables.make(f"FROM {view}")
-            joins += f" LEFT JOIN {table} t{i} ON t{i}.key = q.{column}"
+            joins += f" LEFT JOIN {table} t{i} ON t{i}.key = q.{name}"
             literal = f"struct_pack(lexical := t{i}.lexical, datatype := t{i}.datatype)"
-            chosen.append(f"CASE WHEN t{i}.key IS NOT NULL THEN {literal} END AS {column}")
-        return self._tables.make(f"SELECT q.* REPLACE ({', '.join(chosen)}) FROM {source} q{joins} ORDER BY q.at ASC")
+            chosen.append(f"CASE WHEN t{i}.key IS NOT NULL THEN {literal} END AS {name}")
+        return self._tables.rows(f"SELECT q.* REPLACE ({', '.join(chosen)}) FROM {source} q{joins} ORDER BY q.at ASC")
 
     def _returned(self, stage: Stage, start: Kept) -> Result:
         """Run the last clauses; what they return."""

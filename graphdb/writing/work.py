@@ -11,7 +11,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.interpret.context import Context
 from graphdb.interpret.naming import Naming
 from graphdb.interpret.write import Changes
-from graphdb.relational.projection.relation import Relation
+from graphdb.relational.projection.relation import Relation, Source
 from graphdb.sql.value import SqlValue
 from graphdb.storage.updates.apply import Update
 from graphdb.writing.kept import Kept, Tables
@@ -49,15 +49,15 @@ class Work:
         """Return the table of the literals (``value``) of a relation with ``lexical`` and ``datatype``."""
         into = self.tables.name()
         terms = f"(SELECT lexical, datatype, {NO_TEXT} AS language FROM {source} WHERE lexical IS NOT NULL)"
-        self.update.literals_of(terms, into.removeprefix("temp."))
-        return into
+        self.update.literals_of(terms, into)
+        return f"temp.{into}"
 
-    def refuse_unwritten(self, source: str, values: Sequence[tuple[SqlValue, Written]]) -> None:
+    def refuse_unwritten(self, source: Source, values: Sequence[tuple[SqlValue, Written]]) -> None:
         """Refuse rows of which some value has no literal here; nothing of the clause is written yet."""
         tests = [f"({v.sql} IS NOT NULL AND {w.lexical} IS NULL)" for v, w in values if not w.total]
         self.refuse_rows(source, tests, "such a value is not written by SQL")
 
-    def refuse_rows(self, source: str, tests: Sequence[str], why: str) -> None:
+    def refuse_rows(self, source: Source, tests: Sequence[str], why: str) -> None:
         """Refuse rows that fulfil one of some tests."""
         if tests and self.context.connection.rows(f"SELECT 1 FROM {source} b WHERE {' OR '.join(tests)} LIMIT 1"):
             raise NotSupportedError(why)

@@ -39,7 +39,7 @@ from graphdb.relational.candidates import Snapshot
 from graphdb.sql.compiler import Scope
 from graphdb.sql.expressions import ExpressionCompiler
 from graphdb.sql.from_clause import Parameters, Rows
-from graphdb.sql.value import SqlValue
+from graphdb.sql.value import SqlValue, column
 from graphdb.storage.arrays.arrow import numbers
 from graphdb.storage.arrays.sorted_sets import both, each_once
 from graphdb.storage.graph.degree_sketch import IN, OUT
@@ -152,7 +152,7 @@ def _test(
             absent[part] = SqlValue("NULL", NULL)
             if edges.plain(key):
                 columns[f"f{key}"] = edges.values(choice.labels, key)
-                known[part] = SqlValue(f"u.f{key}", edges.column(key).type)
+                known[part] = column(f"f{key}", edges.column(key).type, "u")
     if len(known) < len(absent):
         columns |= edges.columns(table)
 

@@ -16,7 +16,7 @@ from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.graph import Wanted
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.relational.projection.compile import Shaper
-from graphdb.relational.projection.relation import bindings_of
+from graphdb.relational.projection.relation import Source, bindings_of
 from graphdb.relational.query import Prepared, QueryRun
 from graphdb.sql.from_clause import Parameters
 from graphdb.sql.value import SqlValue
@@ -106,7 +106,7 @@ class PathBase(QueryRun):
     def _shaper(
         self,
         bound: BoundPattern,
-        source: str,
+        source: Source,
         further: Mapping[str, SqlValue] | None = None,
         parameters: Parameters | None = None,
         outer: BoundPattern | None = None,

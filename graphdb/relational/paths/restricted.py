@@ -29,6 +29,7 @@ from graphdb.plan.paths import Along
 from graphdb.relational.edges.parallel_edges import settle
 from graphdb.relational.paths.base import PathBase, code_of
 from graphdb.relational.paths.product_automaton import BEGIN, Edges, Fragment, Mask, Product
+from graphdb.relational.projection.relation import Source
 from graphdb.sql.from_clause import Parameters
 from graphdb.storage.graph.pcsr import Partition, partition_of
 
@@ -197,7 +198,7 @@ class AlongRun(PathBase):
     def _columns_of(self, bound: BoundPattern, needs: Wanted, columns: dict[str, str]) -> dict[str, Ids]:
         """Run a pattern and return columns of its bindings."""
         parameters, view = Parameters(), self._snapshot.connection.temporary()
-        sql = self._shaper(bound, view, parameters=parameters).relation(lambda _: columns)
+        sql = self._shaper(bound, Source.of(view), parameters=parameters).relation(lambda _: columns)
         with self._bindings(self._planned(bound, needs), needs, bound, view):
             found = self._snapshot.connection.columns(sql, parameters.used(sql))
         return {name: np.asarray(values, np.int64) for name, values in found.items()}

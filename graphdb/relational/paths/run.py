@@ -25,7 +25,7 @@ from graphdb.relational.query import Prepared
 from graphdb.results.decode import Arrays
 from graphdb.results.result import Counted
 from graphdb.sql.aggregates import is_aggregate
-from graphdb.sql.value import SqlValue
+from graphdb.sql.value import SUBQUERY, SqlValue
 from graphdb.storage.arrays.arrow import table_of
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class PathRun(UnrolledRun, SelectedRun, StepRun):
         self._lazy_stack.enter_context(self._snapshot.connection.view(view, table_of(columns)))
         self._views += 1
         (name,) = variables_in(predicate)
-        return SqlValue(f"({variables[name].sql} IN (SELECT id FROM {view}))", BOOLEAN)
+        return SqlValue(f"({variables[name].sql} IN (SELECT id FROM {view}))", BOOLEAN, effects=SUBQUERY)
 
     # --- running
 

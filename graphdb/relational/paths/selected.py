@@ -35,11 +35,12 @@ from graphdb.relational.paths.base import (
     unnamed,
 )
 from graphdb.relational.paths.restricted import AlongRun, direction_of
+from graphdb.relational.projection.relation import Source
 from graphdb.relational.projection.return_clause import wanted, window_of
 from graphdb.results.decode import Arrays
 from graphdb.results.path_materialization import Walks
 from graphdb.sql.functions import edges_of
-from graphdb.sql.value import SqlValue
+from graphdb.sql.value import SqlValue, column
 from graphdb.storage.arrays.arrow import numbers
 
 if TYPE_CHECKING:
@@ -138,12 +139,12 @@ class SelectedRun(AlongRun):
         selected = self._ends(bound, step, needs, source, target, measured)
 
         further = {length_name(name): SqlValue("CAST(b.length AS BIGINT)", INTEGER) for name in paths}
-        further |= dict.fromkeys(paths, SqlValue("b.path", PATH))
+        further |= dict.fromkeys(paths, column("path", PATH))
         if edge.variable is not None:
             further[edge.variable.name] = edges_of("b.path")
         free = [pair for pair in bound.unequal if {source, target} & {*pair} and not selected.step.apart]
         joined = _joined(selected, needs, free)
-        shaper = self._shaper(bound, joined, further, counted=needs.duplicates == "count")
+        shaper = self._shaper(bound, Source(joined), further, counted=needs.duplicates == "count")
         shaped = shaper.shape(returns, items, window, written=True)
         plain = not (bound.residual or free or returns.order_by or needs.duplicates != "keep" or selected.around)
         columns = {left: f"v{source}", right: f"v{target}"}

@@ -26,10 +26,10 @@ from graphdb.relational.paths.base import (
     items_of,
     unnamed,
 )
-from graphdb.relational.projection.relation import BINDINGS
+from graphdb.relational.projection.relation import BINDINGS, Source
 from graphdb.relational.projection.return_clause import wanted, window_of
 from graphdb.sql.from_clause import Parameters
-from graphdb.sql.value import SqlValue
+from graphdb.sql.value import SqlValue, column
 from graphdb.storage.arrays.arrow import table_of
 
 Matches = tuple[ast.MatchClause, ...]
@@ -71,15 +71,15 @@ class UnrolledRun(PathBase):
         # A user's names are not those of columns: SQL tells no capitals, and a count is a column, too.
         named = sorted({*outer.vertex_of, *(name for names in kinds.values() for name in names)})
         at = {name: f"c{i}" for i, name in enumerate(named)}
-        columns = {name: variable(outer.vertices[i], f"b.{at[name]}") for name, i in outer.vertex_of.items()}
-        columns |= {name: SqlValue(f"b.{at[name]}", type) for type, names in kinds.items() for name in names}
+        columns = {name: variable(outer.vertices[i], at[name]) for name, i in outer.vertex_of.items()}
+        columns |= {name: column(at[name], type) for type, names in kinds.items() for name in names}
 
         window = window_of(returns, self._arguments, self._text)
         needs = wanted(returns, items, outer, window)
         tested = any(bound.residual for bound in bounds)
         conditions = BoundPattern(residual=outer.residual)
         if needs.count_only and not tested:
-            shaped = self._shaper(conditions, FIXED, columns, outer=outer).counted(returns, items, window)
+            shaped = self._shaper(conditions, Source.of(FIXED), columns, outer=outer).counted(returns, items, window)
             parts = tuple(Part(bound, self._planned(bound, needs), needs) for bound in bounds)
             return Unrolled(None, needs, shaped, outer, not self._views, parts)
         needs = replace(needs, limit=None if tested else needs.limit)
@@ -93,7 +93,7 @@ class UnrolledRun(PathBase):
             part, sql = self._part(version, bound, needs, wanted_at, f"{FIXED}{number}", parameters)
             planned.append(part)
             selects.append(sql)
-        source, counted = f"({' UNION ALL BY NAME '.join(selects)})", needs.duplicates == "count"
+        source, counted = Source(f"({' UNION ALL BY NAME '.join(selects)})"), needs.duplicates == "count"
         shaper = self._shaper(conditions, source, columns, parameters, outer, counted=counted)
         shaped = shaper.shape(returns, items, window, written=True)
         return Unrolled(None, needs, shaped, outer, not self._views, tuple(planned))
@@ -130,7 +130,7 @@ class UnrolledRun(PathBase):
             chosen = {used[name]: sql for name, sql in found.items()}
             return chosen | ({"n": "b.n"} if needs.duplicates == "count" else {}) or {"one": "1"}
 
-        sql = self._shaper(bound, view, parameters=parameters).relation(chosen)
+        sql = self._shaper(bound, Source.of(view), parameters=parameters).relation(chosen)
         own = replace(needs, vertices=tuple(sorted(vertices)), edges=tuple(sorted(edges)))
         return Part(bound, self._planned(bound, own), own), sql
 

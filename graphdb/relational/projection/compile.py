@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 
 from graphdb.common.duckdb.connection import quoted
 from graphdb.common.errors import NotSupportedError
-from graphdb.common.values.types import INTEGER, MOMENT, ZONED, Base, Column, Type, single_kind
+from graphdb.common.values.types import INTEGER, MOMENT, ZONED, Base, Column, single_kind
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern
 from graphdb.relational.candidates import Snapshot
 from graphdb.relational.projection.arrays import Direct
-from graphdb.relational.projection.relation import BINDINGS, ORDER, VALUE, Relation
+from graphdb.relational.projection.relation import BINDINGS, ORDER, VALUE, Relation, Source
 from graphdb.relational.projection.return_clause import beside_aggregates, check_grouping
 from graphdb.sql import lists, ranges
 from graphdb.sql.aggregates import contains_aggregate, is_plain_key, unshadowed
@@ -28,7 +28,7 @@ from graphdb.sql.compiler import Compiler, Scope
 from graphdb.sql.equivalence import has_key, key, least
 from graphdb.sql.expressions import ExpressionCompiler
 from graphdb.sql.from_clause import Parameters, Rows
-from graphdb.sql.value import SqlValue
+from graphdb.sql.value import SqlValue, column
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,13 @@ class Shaped:
     """Whether the rows are in an order."""
     grouped: str | None = None
     """The same for bindings of which no two are equal in their vertices: nothing is left to group."""
+    reads: frozenset[str] = frozenset()
+    """The names of the tables and views that it reads, of those that a program makes."""
+
+    @property
+    def source(self) -> Source:
+        """Its rows, for SQL that goes on from them."""
+        return Source(f"({self.sql})", self.reads)
 
 
 Compiled = tuple[ast.ReturnItem, SqlValue]
@@ -53,6 +60,18 @@ Compiled = tuple[ast.ReturnItem, SqlValue]
 
 _LOOKED_UP = (Base.STRING, Base.INTEGER, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.TIME)
 """Types whose values are equal if they are the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """The values of a property, and those of an expression over rows."""
+
+    ids: str
+    """SQL of the vertices with their values (``id``, ``value``)."""
+    rows: str
+    """SQL of the rows' numbers with their values (``row``, ``value``)."""
+    several: int
+    """How many of the two have several values for one vertex or row."""
 
 
 class Shaper:
@@ -101,7 +120,7 @@ class Shaper:
         self, returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...], window: tuple[int, int | None]
     ) -> Shaped:
         """Shape the one row of a query that only counts: the bindings are (count)."""
-        counts = [(item, SqlValue("b.count", Type(Base.INTEGER))) for item in items]
+        counts = [(item, column("count", INTEGER)) for item in items]
         columns = self._columns(counts)
         self._order(returns, self._returned(counts), self._rows())  # one row needs no order, but a mistake is one
         chosen = ", ".join(f"b.count AS c{i}" for i in range(len(items)))
@@ -114,7 +133,7 @@ class Shaper:
         window: tuple[int, int | None],
         *,
         also: Sequence[ast.Expression] = (),
-        groups: str | None = None,
+        groups: Source | None = None,
         written: bool = False,
     ) -> Shaped:
         """Shape any RETURN clause over the relation.
@@ -158,12 +177,13 @@ class Shaper:
         source, (skip, limit) = relation.source, window
         if limit is not None and not where and groups is None and self._orders_by_known(returns, items):
             # What is joined to the rows is for few of them then, and none goes.
-            source = f"(SELECT b.* FROM {source} b{order} LIMIT {int(skip) + int(limit)})"
+            source = Source.made(f"(SELECT b.* FROM {source} b{order} LIMIT {int(skip) + int(limit)})", source)
         sql = f"SELECT {_chosen(told)}{self._of_group} FROM {source} b {rows.joins}{_where(where)}"
         sql += self._ordered(order, window, relation.groups)
         plain = not (where or order or any(value.type == MOMENT for _, value in told))
         direct = self._direct(self._bound, items) if plain and self._bound is not None else None
-        return Shaped(sql, self._parameters.used(sql), self._columns(told), window, direct, bool(order))
+        used = self._parameters.used(sql)
+        return Shaped(sql, used, self._columns(told), window, direct, bool(order), reads=self._reads(groups))
 
     def _groups(
         self,
@@ -172,7 +192,7 @@ class Shaper:
         compiled: list[Compiled],
         compiler: Compiler,
         where: list[str],
-        groups: str | None,
+        groups: Source | None,
     ) -> Shaped:
         """Shape a clause with aggregates or DISTINCT; see :meth:`shape`."""
         relation = self._relation
@@ -208,18 +228,17 @@ class Shaper:
             # Aggregates of nothing are a row, too: groups without rows have that one.
             nothing = f"SELECT {columns} FROM {relation.source} b {joins} WHERE FALSE"
             either = ", ".join(f"CASE WHEN a.g IS NULL THEN e.c{i} ELSE a.c{i} END AS c{i}" for i in range(len(items)))
-            inner = (
-                f"SELECT {either}, o.g FROM ({groups}) o LEFT JOIN ({inner}) a ON a.g = o.g CROSS JOIN ({nothing}) e"
-            )
+            inner = f"SELECT {either}, o.g FROM {groups} o LEFT JOIN ({inner}) a ON a.g = o.g CROSS JOIN ({nothing}) e"
         if several:
             inner = self._each_once(inner, compiled)
         # ORDER BY sees the result's columns: by alias, by the variable returned, or by the same expression.
         outer = self._rows()
-        over = [(item, value.at(f"q.c{i}")) for i, (item, value) in enumerate(compiled)]
+        over = [(item, value.at(f"c{i}", "q")) for i, (item, value) in enumerate(compiled)]
         order = self._order(returns, self._returned(over), outer)
         sql = f"SELECT q.* FROM ({inner}) q {outer.joins}"
         sql += self._ordered(order, window, None if relation.groups is None else "q.g")
-        found = Shaped(sql, self._parameters.used(sql), self._columns(compiled), window, ordered=bool(order))
+        used, reads = self._parameters.used(sql), self._reads(groups)
+        found = Shaped(sql, used, self._columns(compiled), window, ordered=bool(order), reads=reads)
         alone = relation.matches is not None and not (where or returns.distinct)
         grouped = (
             alone and not any(has_key(value.type, value.bases) for _, value in compiled) and self._counts_pairs(items)
@@ -238,7 +257,7 @@ class Shaper:
         """Return SQL of rows (``c0 …``) of which equivalent ones come once, though DuckDB tells them apart."""
         rows = self._rows()
         compiler = self._compiler(rows, Scope({}))
-        columns = [value.at(f"p.c{i}") for i, (_, value) in enumerate(compiled)]
+        columns = [value.at(f"c{i}", "p") for i, (_, value) in enumerate(compiled)]
         by = [key(compiler, column) for column in columns]
         chosen = [least(column) if has_key(column.type, column.bases) else column.sql for column in columns]
         group = "" if self._relation.groups is None else ", p.g"
@@ -298,18 +317,18 @@ class Shaper:
         blocks = None if unwound is None else ranges.blocks(compiler, unwound.source)
         if unwound is not None and blocks is None:
             values[unwound.variable.name] = lists.items(compiler, unwound.source)
-        chosen = [f"{typed.sql} AS c{i}" for i, typed in enumerate(values.values())]
-        chosen += [f"{typed.sql} AS k{i}" for i, typed in enumerate(relation.known.values())]
+        chosen = [f"{value.sql} AS c{i}" for i, value in enumerate(values.values())]
+        chosen += [f"{value.sql} AS k{i}" for i, value in enumerate(relation.known.values())]
         if unwound is not None and blocks is not None:
             columns, numbers = blocks
             chosen += [f"{sql} AS {name}" for name, sql in columns.items()]
         sql = f"SELECT {', '.join(chosen) or '1 AS one'} FROM {relation.source} b {rows.joins}{_where(where)}"
         if unwound is not None and blocks is not None:
             sql = f"SELECT * EXCLUDE ({', '.join(columns)}), {numbers} AS c{len(values)} FROM ({sql})"
-            values[unwound.variable.name] = SqlValue(f"c{len(values)}", INTEGER)
-        made = {name: typed.at(f"b.c{i}") for i, (name, typed) in enumerate(values.items())}
-        known = {node: SqlValue(f"b.k{i}", typed.type) for i, (node, typed) in enumerate(relation.known.items())}
-        return sql, Relation(f"({sql})", made, (), known)
+            values[unwound.variable.name] = column(f"c{len(values)}", INTEGER)
+        made = {name: value.at(f"c{i}") for i, (name, value) in enumerate(values.items())}
+        known = {node: column(f"k{i}", value.type) for i, (node, value) in enumerate(relation.known.items())}
+        return sql, Relation(Source.made(f"({sql})", relation.source), made, (), known)
 
     def having(self, key: ast.KeyName, expression: ast.Expression) -> str | None:
         """Return SQL of the vertices (``id``) with a property that is what an expression yields for some row.
@@ -317,7 +336,9 @@ class Shaper:
         None where comparing them is more than looking values up: of several types, or inexact.
         """
         found = self._looked_up(key, expression)
-        return found and f"SELECT p.id FROM ({found[0]}) p WHERE p.value IN (SELECT r.value FROM ({found[1]}) r)"
+        if found is None:
+            return None
+        return f"SELECT p.id FROM ({found.ids}) p WHERE p.value IN (SELECT r.value FROM ({found.rows}) r)"
 
     def sharing(self, key: ast.KeyName, expression: ast.Expression) -> str | None:
         """Return SQL of the rows (``row``, their number) and vertices (``id``) that share a value, each pair once.
@@ -325,31 +346,35 @@ class Shaper:
         As :meth:`having`, and None where both have one value each: to DuckDB that is a join already.
         """
         found = self._looked_up(key, expression)
-        several = 0 if found is None else sum("unnest(" in sql for sql in found)
-        if found is None or not several:
+        if found is None or not found.several:
             return None
-        once = "DISTINCT " if several > 1 else ""  # they may share two
-        return f"SELECT {once}r.row, p.id FROM ({found[1]}) r JOIN ({found[0]}) p ON p.value = r.value"
+        once = "DISTINCT " if found.several > 1 else ""  # they may share two
+        return f"SELECT {once}r.row, p.id FROM ({found.rows}) r JOIN ({found.ids}) p ON p.value = r.value"
 
-    def _looked_up(self, key: ast.KeyName, expression: ast.Expression) -> tuple[str, str] | None:
-        """Return SQL of the values of a property (``id``, ``value``), and of an expression (``row``, ``value``)."""
+    def _looked_up(self, key: ast.KeyName, expression: ast.Expression) -> _Values | None:
+        """Return SQL of the values of a property and of an expression; None where more is to compare."""
         rows = self._rows()
         try:
             label = self._snapshot.names.property(key.words, self._text)
             if not label.kinds:  # it has no values
                 return None
-            column = self._snapshot.properties.column(label)
+            found = self._snapshot.properties.column(label)
             value = self._compiler(rows, Scope(self._variables, self._relation.known)).native(expression)
         except NotSupportedError:
             return None
-        types = {one.type.element if one.many else one.type for one in (column, value)}
+        types = {one.type.element if one.many else one.type for one in (found, value)}
         if len(types) > 1 or not all(type and type.base in _LOOKED_UP for type in types):
             return None
-        mine = _each(SqlValue("p.value", column.type, column.many))
-        return (
-            f"SELECT p.subject AS id, {mine} AS value FROM {column.relation} p",
+        mine = _each(column("value", found.type, "p", found.many))
+        return _Values(
+            f"SELECT p.subject AS id, {mine} AS value FROM {found.relation} p",
             f"SELECT b.rowid AS row, {_each(value)} AS value FROM {self._relation.source} b {rows.joins}",
+            found.many + value.many,
         )
+
+    def _reads(self, groups: Source | None) -> frozenset[str]:
+        """Return the names of the tables and views that a clause reads."""
+        return self._relation.source.reads if groups is None else self._relation.source.reads | groups.reads
 
     def _direct(self, bound: BoundPattern, items: tuple[ast.ReturnItem, ...]) -> tuple[Direct, ...] | None:
         """The items as columns of the bindings and properties of single values; None if there are others."""
@@ -403,7 +428,7 @@ class Shaper:
             return value
         base = compiler.compile(node.base)
         label = self._snapshot.names.property(node.key.words, self._text) if base.type.base is Base.NODE else None
-        return value if label is None else compiler.rows.moment(base.sql, label) or value
+        return value if label is None else compiler.rows.moment(base, label) or value
 
     def _order(
         self, returns: ast.ReturnClause, scope: Scope, rows: Rows, items: tuple[ast.ReturnItem, ...] = ()

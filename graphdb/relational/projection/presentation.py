@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from graphdb.common.duckdb.connection import quoted
 from graphdb.common.values.types import LABEL_OF, Base, Column, Type
 from graphdb.sql import durations
@@ -14,12 +17,10 @@ def presented(relation: str, columns: tuple[Column, ...], *, ordered: bool = Tru
 
     With ``ordered`` its rows come as they are in the relation: a sort, which a table without an order does not need.
     """
-    chosen, joins = [], []
-    for i, column in enumerate(columns):
-        sql, join = _presented(f"q.c{i}", column.type, i)
-        joins += join
-        chosen.append(f"{sql} AS {quoted(column.sql_name)}")
-    moved = joins or any("(SELECT " in sql for sql in chosen)  # DuckDB makes a join of a subquery, too
+    shown = [_presented(f"q.c{i}", column.type, i) for i, column in enumerate(columns)]
+    joins = [join for each in shown for join in each.joins]
+    chosen = [f"{each.sql} AS {quoted(column.sql_name)}" for each, column in zip(shown, columns, strict=True)]
+    moved = joins or any(each.subquery for each in shown)  # DuckDB makes a join of a subquery, too
     if not moved or not ordered:
         return f"SELECT {', '.join(chosen)} FROM {relation} q {' '.join(joins)}"
     # The joins must not disturb the order of the rows.
@@ -27,16 +28,26 @@ def presented(relation: str, columns: tuple[Column, ...], *, ordered: bool = Tru
     return f"SELECT {', '.join(chosen)} FROM {source} q {' '.join(joins)} ORDER BY q.at ASC"
 
 
-def _presented(sql: str, type: Type, i: int | str) -> tuple[str, list[str]]:
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """SQL of what a user sees of a value, and the joins that it needs."""
+
+    sql: str
+    joins: Sequence[str] = ()
+    subquery: bool = False
+    """Whether a subquery is within it."""
+
+
+def _presented(sql: str, type: Type, i: int | str) -> _Shown:
     resource = f"LEFT JOIN _graphdb.resource r{i} ON r{i}.id = {sql}"
     literal = f"LEFT JOIN _graphdb.literal l{i} ON l{i}.id = {sql}"
     match type.base:
         case Base.NODE:
-            return f"r{i}.iri", [resource]
+            return _Shown(f"r{i}.iri", [resource])
         case Base.TERM:
-            return f"coalesce(r{i}.iri, l{i}.lexical)", [resource, literal]
+            return _Shown(f"coalesce(r{i}.iri, l{i}.lexical)", [resource, literal])
         case Base.EDGE:
-            return (
+            return _Shown(
                 f'CASE WHEN {sql} IS NOT NULL THEN struct_pack("type" := n{i}.name, "start" := s{i}.iri, '
                 f'"end" := coalesce(t{i}.iri, l{i}.lexical)) END',
                 [
@@ -49,26 +60,28 @@ def _presented(sql: str, type: Type, i: int | str) -> tuple[str, list[str]]:
         case Base.PATH:
             step = "':' || n.name || ']"
             forward = "u.code & 1 = 0 OR u.vertex = u.before"
-            return (
+            return _Shown(
                 "(SELECT string_agg(CASE WHEN u.code IS NULL THEN '(' || r.iri || ')' "
                 f"WHEN {forward} THEN '-[' || {step}->(' || r.iri || ')' ELSE '<-[' || {step}-(' || r.iri || ')' END, "
                 f"'' ORDER BY u.at ASC) FROM (SELECT unnest(({sql}).vertices) AS vertex, unnest(list_prepend(NULL, "
                 f"({sql}).codes)) AS code, unnest(list_prepend(NULL, ({sql}).vertices)) AS before, "
                 f"generate_subscripts(({sql}).vertices, 1) AS at) u JOIN _graphdb.resource r ON r.id = u.vertex "
                 f"LEFT JOIN {NAMES_VIEW} n ON n.id = ((u.code >> 1) & {LABEL_OF}))",
-                [],
+                subquery=True,
             )
         case Base.MOMENT:
-            return f"({sql}).moment", []
+            return _Shown(f"({sql}).moment")
         case Base.DURATION:
-            return durations.text(sql), []
+            return _Shown(durations.text(sql))
         case Base.TUPLE:
-            return as_list(SqlValue(sql, type)).sql, []
+            return _Shown(as_list(SqlValue(sql, type)).sql)
         case Base.MAP:
             shown = [_presented(f"({sql}).f{j}", field, f"{i}_{j}") for j, (_, field) in enumerate(type.fields)]
             pairs = zip(type.fields, shown, strict=True)
-            packed = ", ".join(f"{quoted(key)} := {value}" for (key, _), (value, _) in pairs)
-            return f"CASE WHEN {sql} IS NOT NULL THEN struct_pack({packed}) END", [j for _, js in shown for j in js]
+            packed = ", ".join(f"{quoted(key)} := {value.sql}" for (key, _), value in pairs)
+            whole = f"CASE WHEN {sql} IS NOT NULL THEN struct_pack({packed}) END"
+            joins = [join for value in shown for join in value.joins]
+            return _Shown(whole, joins, any(value.subquery for value in shown))
         case Base.LIST if type.element is not None and type.element.base in (
             Base.NODE,
             Base.TERM,
@@ -78,10 +91,10 @@ def _presented(sql: str, type: Type, i: int | str) -> tuple[str, list[str]]:
             Base.MAP,
             Base.DURATION,
         ):
-            inner, joins = _presented("u.item", type.element, 0)
-            return (
-                f"CASE WHEN {sql} IS NOT NULL THEN (SELECT coalesce(list({inner} ORDER BY u.at ASC), []) FROM "
-                f"(SELECT unnest({sql}) AS item, generate_subscripts({sql}, 1) AS at) u {' '.join(joins)}) END",
-                [],
+            item = _presented("u.item", type.element, 0)
+            return _Shown(
+                f"CASE WHEN {sql} IS NOT NULL THEN (SELECT coalesce(list({item.sql} ORDER BY u.at ASC), []) FROM "
+                f"(SELECT unnest({sql}) AS item, generate_subscripts({sql}, 1) AS at) u {' '.join(item.joins)}) END",
+                subquery=True,
             )
-    return sql, []
+    return _Shown(sql)

@@ -14,7 +14,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern, variables_in
 from graphdb.relational.candidates import variable
 from graphdb.snapshot.edges import Edges
-from graphdb.sql.value import SqlValue
+from graphdb.sql.value import SqlValue, column
 
 BINDINGS = "_graphdb_bindings"
 """The view that holds the bindings of a statement's only match."""
@@ -39,10 +39,41 @@ VALUE = "#value"
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """What stands after FROM: the name of a table or view, or a subquery."""
+
+    sql: str
+    reads: frozenset[str] = frozenset()
+    """The names of the tables and views that it reads, of those that a program makes."""
+    view: str | None = None
+    """The view or table that it is as it stands; None for a subquery."""
+    table: bool = False
+    """Whether its rows are in a table."""
+
+    @classmethod
+    def of(cls, view: str) -> Source:
+        """Return the rows of a view."""
+        return cls(view, frozenset((view,)), view)
+
+    @classmethod
+    def of_table(cls, name: str) -> Source:
+        """Return the rows of a temporary table."""
+        return cls(f"temp.{name}", frozenset((name,)), name, table=True)
+
+    @classmethod
+    def made(cls, sql: str, *sources: Source) -> Source:
+        """Return the rows of a subquery, which reads what some others do."""
+        return cls(sql, frozenset().union(*(source.reads for source in sources)))
+
+    def __str__(self) -> str:
+        return self.sql
+
+
+@dataclass(frozen=True, slots=True)
 class Relation:
     """Rows that are there, or that SQL makes."""
 
-    source: str
+    source: Source
     """What stands after FROM."""
     variables: Mapping[str, SqlValue] = field(default_factory=dict)
     """The SQL of each name, over the alias ``b``."""
@@ -65,17 +96,17 @@ class Relation:
         return [name for name in self.variables if not name.startswith("#")]
 
 
-UNIT = Relation("(SELECT 1 AS one)")
+UNIT = Relation(Source("(SELECT 1 AS one)"))
 """The one row without names that a query starts from."""
 
 
-def bindings_of(bound: BoundPattern, edges: Edges, view: str = BINDINGS) -> Relation:
+def bindings_of(bound: BoundPattern, edges: Edges, rows: Source | str = BINDINGS) -> Relation:
     """Return the bindings of a pattern: ``v<i>`` per vertex, ``e<j>`` per edge (its code), of those that are wanted.
 
     Of edges that may be parallel, or whose properties are asked for, :mod:`graphdb.relational.edges.parallel_edges`
-    adds what it chose.
+    adds what it chose.  ``rows`` has them: a view by its name, or any rows.
     """
-    found = {info.name: variable(info, f"b.v{number}") for number, info in enumerate(bound.vertices)}
+    found = {info.name: variable(info, f"v{number}") for number, info in enumerate(bound.vertices)}
     asked = variables_in(tuple(bound.residual))
     known: dict[ast.Expression, SqlValue] = {}
     for number, edge in enumerate(bound.edges):
@@ -91,5 +122,5 @@ def bindings_of(bound: BoundPattern, edges: Edges, view: str = BINDINGS) -> Rela
         ends = f'"start" := CAST({start} AS BIGINT), "end" := CAST({end} AS BIGINT)'
         found[name] = SqlValue(f"struct_pack(label := {code} >> 1, {ends}, ordinal := {ordinal})", EDGE)
         for node, key in choice.facts.items() if choice is not None else ():
-            known[node] = SqlValue(f"b.f{number}_{key}", edges.column(key).type)
-    return Relation(view, found, tuple(bound.residual), known)
+            known[node] = column(f"f{number}_{key}", edges.column(key).type)
+    return Relation(Source.of(rows) if isinstance(rows, str) else rows, found, tuple(bound.residual), known)
