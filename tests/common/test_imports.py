@@ -9,7 +9,7 @@ import sys
 
 MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 
-PROGRAM = """
+PROGRAM = r"""
 import io, os, signal, sys, threading, traceback
 
 def use():
