@@ -33,7 +33,7 @@ from graphdb.relational.session.state import State
 from graphdb.storage.file.scratch import EXPORTED, SPILLED, sweep
 
 if TYPE_CHECKING:
-    from graphdb.dispatch import Statements
+    from graphdb.dispatch.statements import Statements
     from graphdb.results.result import Result
     from graphdb.storage.catalog import EdgeLabel
     from graphdb.storage.loaders.load import LoadReport
@@ -467,7 +467,7 @@ class Database:
     def _statements(self) -> Statements:
         """What runs statements; imported with the first one, so that opening a database is quick."""
         if self._lazy_statements is None:
-            from graphdb.dispatch import Statements
+            from graphdb.dispatch.statements import Statements
 
             self._lazy_statements = Statements(self._state, self.device, self.threads)
         return self._lazy_statements

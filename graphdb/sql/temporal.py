@@ -16,9 +16,6 @@ from graphdb.sql.compiler import Compiler
 from graphdb.sql.signatures import Forms
 from graphdb.sql.value import SqlValue
 
-CLOCKS = frozenset("date time localtime datetime localdatetime duration".split())
-"""What functions of dates and times begin with."""
-
 _OF_DATE: Mapping[str, str] = {
     "year": "year({0})",
     "quarter": "quarter({0})",

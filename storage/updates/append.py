@@ -1,10 +1,9 @@
 """Appending to the graph: terms and triples in, numbered and without repeats, within the caller's transaction.
 
-What writes triples goes this way: a load, statements that create, patches.  An :class:`Appender` is given batches of
-terms with triples of their codes (:class:`Batch`: what loads collect), rows of text as the view ``triples`` shows them
-(:meth:`Appender.add_rows`), or triples of ids that are known (:meth:`Appender.add_ids`), in any order and as often as
-one likes; :meth:`Appender.finish` appends those that are new, sorted by (label, subject, object), and brings the
-statistics up to date.  Until then nothing is seen; a transaction that is rolled back leaves nothing.
+Loads go this way.  An :class:`Appender` is given batches of terms with triples of their codes (:class:`Batch`: what
+loads collect), or triples of ids that are known (:meth:`Appender.add_ids`), in any order and as often as one likes;
+:meth:`Appender.append` appends what is new, sorted by (label, subject, object), and :meth:`Appender.count` brings
+the statistics up to date.  Until then nothing is seen; a transaction that is rolled back leaves nothing.
 
 Edges with identity.  The triples of a graph are a set.  An edge that has properties, or that there is more than once,
 is *reified*, as RDF 1.2 does it: a resource, its reifier, stands for it.  Each reifier of a triple becomes a row of the
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.values.terms import LITERAL_BASE, RDF, XSD
+from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays.arrow import Windows, numbers
 from graphdb.storage.arrays.batch import LITERAL, Batch, Ids, Terms, Texts, ids
 from graphdb.storage.dictionary.terms import Numbering, term_counts
@@ -33,30 +32,6 @@ from graphdb.storage.statistics.known import KnownStatistics
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow as pa
-
-# What rows of text hold; xsd:string and rdf:langString are what a literal is without a datatype of its own.
-_TYPED = f"nullif(nullif(datatype, '{XSD}string'), '{RDF}langString')"
-_RESOURCES = """
-SELECT DISTINCT iri FROM (
-    SELECT subject AS iri FROM _graphdb_rows UNION ALL SELECT predicate FROM _graphdb_rows
-    UNION ALL SELECT object FROM _graphdb_rows WHERE datatype IS NULL
-)
-"""
-_LITERALS = f"""
-SELECT DISTINCT object AS lexical, {_TYPED} AS datatype, lower(language) AS language
-FROM _graphdb_rows WHERE datatype IS NOT NULL
-"""
-_NUMBERED = f"""
-SELECT subject.id AS subject, label.id AS label, coalesce(resource.id, literal.id) AS object
-FROM _graphdb_rows AS row
-JOIN _graphdb_iris AS subject ON subject.iri = row.subject
-JOIN _graphdb_iris AS label ON label.iri = row.predicate
-LEFT JOIN _graphdb_iris AS resource ON row.datatype IS NULL AND resource.iri = row.object
-LEFT JOIN _graphdb_values AS literal ON row.datatype IS NOT NULL AND literal.lexical = row.object
-    AND literal.datatype IS NOT DISTINCT FROM {_TYPED.replace("datatype,", "row.datatype,")}
-    AND literal.language IS NOT DISTINCT FROM lower(row.language)
-"""
 
 _NEW_EDGES = """
 CREATE TEMP TABLE _graphdb_edge AS
@@ -210,33 +185,8 @@ class Appender:
         self._named = self._named or bool((graphs != DEFAULT_GRAPH).any())
         self._stage("reifier", [reifiers, subjects, labels, objects, graphs])
 
-    def add_rows(self, rows: pa.Table) -> None:
-        """Stage triples as text.
-
-        The string columns are those of the view ``triples``: ``subject``, ``predicate``, ``object``, ``datatype`` (NULL
-        where the object is a resource) and ``language``.  A blank node's text begins with ``_:``.
-        """
-        with self._windows.show("_graphdb_rows", rows):
-            resources = self._connection.sql(_RESOURCES).to_arrow_table()
-            literals = self._connection.sql(_LITERALS).to_arrow_table()
-            columns = [literals[name].combine_chunks() for name in ("lexical", "datatype", "language")]
-            literal_ids = self.terms.literals(*columns)
-            ids = self.terms.resources(resources["iri"].combine_chunks())
-            with (
-                self._windows.show("_graphdb_iris", resources.append_column("id", [ids])),
-                self._windows.show("_graphdb_values", literals.append_column("id", [literal_ids])),
-            ):
-                found = self._connection.execute(_NUMBERED).fetchnumpy()
-        self.add_ids(found["subject"], found["label"], found["object"])
-
-    def finish(self) -> int:
-        """Append what is staged and not there yet, and count it; return how many triples were new."""
-        new = self.append()
-        self.count()
-        return new
-
     def append(self) -> int:
-        """The first half of :meth:`finish`: append what is staged and not there yet."""
+        """Append what is staged and not there yet; return how many triples were new."""
         self.terms.store()
         if "reifier" in self._staged:
             self._staged.remove("reifier")
@@ -269,7 +219,7 @@ class Appender:
         self._windows.close()
 
     def count(self) -> None:
-        """The second half of :meth:`finish`: bring the statistics up to date."""
+        """Bring the statistics up to date with what :meth:`append` has appended."""
         followed = self._new is not None and self._new <= MOST
         self.changes = Changes.read(self._connection, None, "temp._graphdb_new") if followed else None
         if self._folder is not None and self._much_new():
@@ -297,7 +247,7 @@ class Appender:
         return much and max(term_counts(self._connection)) < LITERAL  # an id is a code then
 
     def _stage(self, table: str, columns: Sequence[Ids]) -> None:
-        """Keep rows of ids for :meth:`finish`."""
+        """Keep rows of ids for :meth:`append`."""
         import pyarrow as pa
 
         names = _COLUMNS[table]

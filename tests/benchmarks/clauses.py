@@ -317,7 +317,7 @@ class Interpreted(Ours):
 
         assert self._database is not None
         statement: Any = parse(query.cypher)
-        found = self._database._statements()._interpreted(statement, query.cypher, query.arguments, None)
+        found = self._database._statements().queries.interpreted(statement, query.cypher, query.arguments, None)
         return sum(row[-1] for row in found if row[-1] is not None)
 
 

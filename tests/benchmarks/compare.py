@@ -75,8 +75,8 @@ def _compared(name: str, kind: str, before: Path, now: Path, repeat: int, limit:
             halves = [min(new.seconds[part]) / min(old.seconds[part]) for part in (slice(half), slice(half, None))]
             ratios.append(min(new.seconds) / min(old.seconds))
             certain = min(halves) > 1 + over / 100
-            told = f"{ratios[-1]:.2f}{' slower' if certain else ''}"
-            table.add(query.name, *(f"{min(cell.seconds) * 1e3:.3g}" for cell in (old, new)), told)
+            report = f"{ratios[-1]:.2f}{' slower' if certain else ''}"
+            table.add(query.name, *(f"{min(cell.seconds) * 1e3:.3g}" for cell in (old, new)), report)
             slower += [query.name] if certain else []
     table.add("geometric mean", "", "", f"{geomean(ratios):.2f}")
     table.notes.append(f"slower by more than {over:g} %: {', '.join(slower) or 'none'}")

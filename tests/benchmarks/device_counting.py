@@ -245,7 +245,7 @@ def queries(sets: list[str], runs: int, by: str, most: int | None, longest: floa
         known: dict[str, Any] = json.loads((SHARED / "data" / "labelled" / f"{name}.json").read_text())["counts"]
         ratios: list[float] = []
         alone: list[float] = []
-        told = dict.fromkeys(("right", "wrong", "not in time", "not that way"), 0)
+        report = dict.fromkeys(("right", "wrong", "not in time", "not that way"), 0)
         for query, published in list(known.items())[:most]:
             if query not in patterns:
                 continue
@@ -257,10 +257,10 @@ def queries(sets: list[str], runs: int, by: str, most: int | None, longest: floa
                 if want is None:
                     want = host.count(make_plan(patterns[query], graph), Control(timeout=longest))
             except (Unsupported, QueryTimeout) as trouble:
-                told["not in time" if isinstance(trouble, QueryTimeout) else "not that way"] += 1
+                report["not in time" if isinstance(trouble, QueryTimeout) else "not that way"] += 1
                 print(f"{name:<18} {query:<20} {trouble}", flush=True)
                 continue
-            told["right" if count == want else "wrong"] += 1
+            report["right" if count == want else "wrong"] += 1
             best = min((ms for ms in others.values() if isinstance(ms, float | int)), default=math.nan)
             if others:
                 ratios.append(best / wall)
@@ -270,7 +270,7 @@ def queries(sets: list[str], runs: int, by: str, most: int | None, longest: floa
             line = f"{name:<18} {query:<20} {-1 if count is None else count:>17,} {'yes' if count == want else 'NO':>5}"
             line += f" {taken:>9.3f} {wall:>9.3f} {best:>9.3f} {best / taken:>9.2f} {best / wall:>7.2f}"
             print(line, flush=True)
-        print(f"{name} by {by}: {', '.join(f'{n} {what}' for what, n in told.items() if n)}", flush=True)
+        print(f"{name} by {by}: {', '.join(f'{n} {what}' for what, n in report.items() if n)}", flush=True)
         if ratios:
             print(f"{mean_of(ratios)}; of ms alone: {mean_of(alone)}", flush=True)
 

@@ -129,7 +129,7 @@ def run(
 ) -> tuple[Counter[str], list[tuple[bytes, str]]]:
     """Compare so many mutants; return how the verdicts fell, and the differences that nothing explains."""
     dice = random.Random(seed)
-    told: Counter[str] = Counter()
+    report: Counter[str] = Counter()
     differences: list[tuple[bytes, str]] = []
     source = mutants(lines, dice)
     for start in range(0, count, block):
@@ -140,28 +140,28 @@ def run(
         for number, line in enumerate(tried, 1):
             found, reason = verdict(line)
             if (number in bad) == (found is None):
-                told["both refuse" if number in bad else "both read"] += 1
+                report["both refuse" if number in bad else "both read"] += 1
                 if found is not None:
                     read.append(line)
                     expected += found
             elif found is None and any(stricter in reason for stricter in STRICTER):
-                told["only pyoxigraph refuses: " + next(s for s in STRICTER if s in reason)] += 1
+                report["only pyoxigraph refuses: " + next(s for s in STRICTER if s in reason)] += 1
             elif number in bad and b"#" in line and not _is_utf8(line):
-                told["only graphdb refuses: a comment that is not UTF-8, which all of a file must be"] += 1
+                report["only graphdb refuses: a comment that is not UTF-8, which all of a file must be"] += 1
             else:
-                told["differences"] += 1
+                report["differences"] += 1
                 differences.append((line, reason))
         different = [] if _read(read) == (set(), sorted(expected)) else read
         for line in different:
             found, _ = verdict(line)
             if _read([line]) != (set(), sorted(found or [])):
-                told["differences of terms"] += 1
+                report["differences of terms"] += 1
                 differences.append((line, f"other terms than {found}"))
-        if different and not told["differences of terms"]:
-            told["differences of terms in a block, but in no line of it alone"] += 1
+        if different and not report["differences of terms"]:
+            report["differences of terms in a block, but in no line of it alone"] += 1
             differences.append((b"", f"the block of mutants from {start} on, with seed {seed}"))
-        told["triples with the same terms"] += len(expected) if not different else 0
-    return told, differences
+        report["triples with the same terms"] += len(expected) if not different else 0
+    return report, differences
 
 
 def _read(lines: list[bytes]) -> tuple[set[int | None], list[tuple[Term, ...]]]:
@@ -187,8 +187,8 @@ def main() -> None:
         begins = random.Random(1).sample(range(0, len(every), 100), min(50, (len(every) + 99) // 100))
         lines += [line for begin in begins for line in every[begin : begin + 100]]
     start = time.perf_counter()
-    told, differences = run(lines, given.count, given.seed)
-    for what, number in told.most_common():
+    report, differences = run(lines, given.count, given.seed)
+    for what, number in report.most_common():
         print(f"{number:>12,}  {what}")
     for line, reason in differences[:20]:
         print(line, "|", reason)

@@ -46,7 +46,7 @@ def run(argv: list[str]) -> list[Table]:
         _once(Worker(LOADERS["graphdb"]), folder, "lsqb", 600)  # compiles the kernels where that was never done
         for name in arguments.data.split(","):
             seconds: dict[str, list[float]] = {engine: [] for engine in engines}
-            told: dict[str, tuple[int, float, float]] = {}
+            report: dict[str, tuple[int, float, float]] = {}
             trouble: dict[str, str] = {}
             for _ in range(arguments.repeat):
                 for engine, make in engines.items():
@@ -58,16 +58,16 @@ def run(argv: list[str]) -> list[Table]:
                         trouble[engine] = answer.trouble
                         continue
                     seconds[engine].append(answer.seconds)
-                    told[engine] = (answer.value, disk, peak)
+                    report[engine] = (answer.value, disk, peak)
             ours = statistics.median(seconds["graphdb"]) if seconds["graphdb"] else float("nan")
             # The same lines for all: what an engine calls a triple (distinct or not) differs.
-            lines = told["graphdb"][0] if "graphdb" in told else 0
+            lines = report["graphdb"][0] if "graphdb" in report else 0
             for engine in engines:
                 if engine in trouble:
                     table.add(name, engine, trouble[engine], *["-"] * 4)
                 elif seconds[engine]:
                     median = statistics.median(seconds[engine])
-                    _, disk, peak = told[engine]
+                    _, disk, peak = report[engine]
                     ratios[engine].append(median / ours)
                     stored = "-" if engine == "rdflib" else f"{disk:.1f}"
                     row = f"{median:.2f}", f"{lines / median:,.0f}", stored, f"{peak:.0f}", f"{median / ours:.2f}"

@@ -521,8 +521,8 @@ def _table(name: str, engines: dict[str, Callable[[], Engine]], arguments: argpa
                 cells = measure(loaded, question, None, arguments.repeat, arguments.limit, question.name)
                 agreed = {cell.value for cell in cells.values() if not cell.trouble}
                 if len(agreed) > 1:
-                    told = ", ".join(f"{engine} {cell.value}" for engine, cell in cells.items() if not cell.trouble)
-                    table.notes.append(f"NOT AGREED on {question.name}: {told}")
+                    report = ", ".join(f"{engine} {cell.value}" for engine, cell in cells.items() if not cell.trouble)
+                    table.notes.append(f"NOT AGREED on {question.name}: {report}")
                 shown = f"{agreed.pop():,}" if len(agreed) == 1 else "?"
                 texts = (cells[engine].text(1e3, 1) if engine in cells else "-" for engine in engines)
                 table.add(question.name, shown, *texts)

@@ -104,9 +104,11 @@ def run(argv: list[str]) -> list[Table]:
     given = parser.parse_args(argv)
     questions = [question for question in QUESTIONS if re.search(given.only, question.name)]
     with scratch() as folder:
-        database, told = _loaded(given.triples, given.seed, given.database, folder)
+        database, report = _loaded(given.triples, given.seed, given.database, folder)
         with database:
-            table = _asked(database, questions, given.peers.split(","), given.repeat, given.limit, told, given.verbose)
+            table = _asked(
+                database, questions, given.peers.split(","), given.repeat, given.limit, report, given.verbose
+            )
             return [table]
 
 
@@ -124,8 +126,8 @@ def _loaded(triples: int, seed: int, kept: Path | None, folder: Path) -> tuple[g
     database.load(folder / "campus.nt")
     loaded = time.perf_counter() - written
     (folder / "campus.nt").unlink()
-    told = f"{campus.size(graph):,} triples, seed {seed}: generated and written in {written - started:.1f} s, loaded in {loaded:.1f} s"
-    return database, told
+    report = f"{campus.size(graph):,} triples, seed {seed}: generated and written in {written - started:.1f} s, loaded in {loaded:.1f} s"
+    return database, report
 
 
 def _asked(
@@ -134,7 +136,7 @@ def _asked(
     peers: list[str],
     repeat: int,
     limit: float,
-    told: str,
+    report: str,
     verbose: bool,
 ) -> Table:
     """One table: every engine answers every question once unmeasured, then in turns."""
@@ -149,9 +151,9 @@ def _asked(
             device = open_device(0)
             engines["cuda"] = device
             engines["auto"] = choosing = ChoosingExecutor(host, lambda: device)
-            told += f"; {device.device.name}"
+            report += f"; {device.device.name}"
         except GraphDBError as error:
-            told += f"; no device: {error.message}"
+            report += f"; no device: {error.message}"
         else:
             choosing._opened()
     whole = [name for name in ("cpu", "auto") if name in engines] if "query" in peers else []
@@ -207,7 +209,7 @@ def _asked(
             f"over {SLOW * 1e3:.0f} ms on the CPU and not ten times faster: {', '.join(missed) or 'none'}"
         )
         table.notes.append(f"over 1.2 times slower than the CPU, as chosen: {', '.join(slower) or 'none'}")
-    table.notes += [told, f"{surroundings('graphdb', 'numba', 'duckdb')}; cpu is {CORES} threads; {repeat} runs"]
+    table.notes += [report, f"{surroundings('graphdb', 'numba', 'duckdb')}; cpu is {CORES} threads; {repeat} runs"]
     return table
 
 

@@ -88,7 +88,7 @@ def main(names: list[str]) -> None:
     print(f"{'query':<16} same pays" + "".join(f"{title:>11}" for title in COLUMNS), flush=True)
     for name in names:
         graph, queries = drawn(name) if name.startswith("rmat") else labelled(name)
-        told: dict[bool, list[list[float]]] = {False: [], True: []}
+        report: dict[bool, list[list[float]]] = {False: [], True: []}
         wrong = 0
         for query, pattern in queries.items():
             task = task_of(pattern, graph)
@@ -109,18 +109,19 @@ def main(names: list[str]) -> None:
             there = refined(task, lambda _, sets=left: sets)  # type: ignore[misc]
             same, pays = np.array_equal(there.fits, own.fits), refiner.pays(task)
             wrong += not same
-            told[pays].append(taken)
+            report[pays].append(taken)
             if len(queries) < 20 or not same:
                 sizes = f"{sum(map(len, task.sets)):>11,}{int(own.sizes.sum()):>11,}{task.work:>11,.0f}"
                 line = f"{f'{name} {query}':<16} {'yes' if same else 'NO':>4} {'yes' if pays else 'no':>4}{sizes}"
                 print(line + "".join(f"{ms:>11.3f}" for ms in taken), flush=True)
-        for pays, rows in told.items():
+        for pays, rows in report.items():
             if rows:
                 means = "".join(f"{statistics.fmean(column):>11.3f}" for column in zip(*rows, strict=True))
                 said = f"{name}, mean of {len(rows)}, it {'pays' if pays else 'does not pay'}"
                 print(f"{said:<59}{means}", flush=True)
         print(
-            f"{name}: {sum(map(len, told.values()))} refined, {wrong} of them otherwise than by the planner", flush=True
+            f"{name}: {sum(map(len, report.values()))} refined, {wrong} of them otherwise than by the planner",
+            flush=True,
         )
 
 

@@ -104,7 +104,7 @@ class Interpreted(Ours):
         from graphdb.grammar.parser import parse
 
         query: Any = parse(text)
-        self._database._statements()._interpreted(query, text, given, None)
+        self._database._statements().queries.interpreted(query, text, given, None)
 
 
 class Duck:

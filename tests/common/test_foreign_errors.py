@@ -1,4 +1,4 @@
-"""What goes wrong is one of our errors, whoever noticed it; only Ctrl-C is a KeyboardInterrupt."""
+"""Errors of libraries become GraphDBErrors; only Ctrl-C is a KeyboardInterrupt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept for the next time is bounded, by number and by bytes, and the least recently used goes first."""
+"""The LRU cache: bounded by number and by bytes, the least recently used entry is evicted first."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_what_cannot_be_a_key_is_refused() -> None:
         LRUCache(1).get(([],))
 
 
-def test_more_queries_than_are_kept_are_answered_alike() -> None:
+def test_more_queries_than_the_cache_holds_give_the_same_answers() -> None:
     with graphdb.connect() as database:
         database.query("CREATE (:A {n: 1})-[:r]->(:A {n: 2})-[:r]->(:A {n: 3})")
         texts = [f"MATCH (a:A) WHERE a.n > {i % 4} RETURN count(*) AS c{i}" for i in range(MAX_ENTRIES + 20)]

@@ -1,4 +1,4 @@
-"""Bad input of every kind: a GraphDBError that says what is wrong, where and what would be right, and life goes on."""
+"""Bad input of every kind: a GraphDBError that says what is wrong, where, and how to correct it; the database stays usable."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ def failure(action: Callable[[], object]) -> graphdb.GraphDBError | None:
 
 
 def refused(action: Callable[[], object], kind: type[graphdb.GraphDBError] = graphdb.GraphDBError) -> str:
-    with pytest.raises(kind) as told:
+    with pytest.raises(kind) as caught:
         action()
-    return str(told.value)
+    return str(caught.value)
 
 
 # --- names and syntax ------------------------------------------------------------------------------------------
@@ -118,9 +118,9 @@ def refused(action: Callable[[], object], kind: type[graphdb.GraphDBError] = gra
     ],
 )
 def test_mistakes_in_queries(db: graphdb.Database, query: str, kind: str, at: str | None, says: str) -> None:
-    with pytest.raises(graphdb.GraphDBError) as told:
+    with pytest.raises(graphdb.GraphDBError) as caught:
         db.query(query)
-    error = told.value
+    error = caught.value
     assert kind in (type(error).__name__, "GraphDBError")
     assert says in str(error)
     assert not any(word in str(error) for word in OF_DUCKDB)
@@ -132,9 +132,9 @@ def test_mistakes_in_queries(db: graphdb.Database, query: str, kind: str, at: st
 
 
 def test_the_place_is_that_of_the_statement_in_a_script(db: graphdb.Database) -> None:
-    with pytest.raises(graphdb.BindError) as told:
+    with pytest.raises(graphdb.BindError) as caught:
         db.query("RETURN 1;\n\nMATCH (a)\nWHERE a.nmae = 1 RETURN a")
-    assert (told.value.line, told.value.column) == (4, 9)
+    assert (caught.value.line, caught.value.column) == (4, 9)
 
 
 @pytest.mark.parametrize(
@@ -145,9 +145,9 @@ def test_the_place_is_that_of_the_statement_in_a_script(db: graphdb.Database) ->
     ],
 )
 def test_a_known_variable_is_never_called_unknown(db: graphdb.Database, query: str, says: str) -> None:
-    told = refused(lambda: db.query(query))
-    assert "unknown variable" not in told
-    assert says in told
+    report = refused(lambda: db.query(query))
+    assert "unknown variable" not in report
+    assert says in report
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_a_known_variable_is_never_called_unknown(db: graphdb.Database, query: s
         "MATCH (a), (b) RETURN sum(9223372036854775807)",
     ],
 )
-def test_what_fails_while_it_runs_is_told_without_our_sql(db: graphdb.Database, query: str) -> None:
+def test_errors_while_running_do_not_show_generated_sql(db: graphdb.Database, query: str) -> None:
     error = failure(lambda: db.query(query))
     assert not any(word in str(error) for word in (*OF_DUCKDB, "TRY(", "//", "$p")), str(error)
 
@@ -209,8 +209,8 @@ def test_parameters_that_are_missing_or_extra(db: graphdb.Database) -> None:
 @pytest.mark.parametrize("given", [-1, "3", 2.5, None, True, 10**30])
 @pytest.mark.parametrize("clause", ["SKIP", "LIMIT"])
 def test_pages_need_a_number_of_rows(db: graphdb.Database, clause: str, given: object) -> None:
-    told = refused(lambda: db.query(f"MATCH (a) RETURN a {clause} $n", n=given), graphdb.ParameterError)
-    assert clause in told
+    report = refused(lambda: db.query(f"MATCH (a) RETURN a {clause} $n", n=given), graphdb.ParameterError)
+    assert clause in report
 
 
 @pytest.mark.parametrize("given", [3, ["a"], date(2020, 1, 1), 1.5, True, None])
@@ -371,9 +371,9 @@ def test_loads_that_fail_keep_nothing(
     good, bad = tmp_path / "first.nt", tmp_path / name
     good.write_text("<urn:x> <urn:new> <urn:y> .\n" * 3)
     bad.write_bytes(content)
-    told = refused(lambda: db.load([good, bad]))
-    assert says in told
-    assert name in told
+    report = refused(lambda: db.load([good, bad]))
+    assert says in report
+    assert name in report
     assert "new" not in [label.iri for label in db.edge_labels()]
     refused(lambda: db.query("MATCH ()-[:new]->() RETURN 1"), graphdb.BindError)
 
@@ -388,11 +388,11 @@ def test_files_that_are_not_there(db: graphdb.Database, tmp_path: Path, file: Pa
 
 
 def test_load_without_quotes_says_how_to_write_it(db: graphdb.Database) -> None:
-    told = refused(lambda: db.query("LOAD good.nt"))
-    assert "LOAD 'good.nt'" in told
+    report = refused(lambda: db.query("LOAD good.nt"))
+    assert "LOAD 'good.nt'" in report
 
 
-def test_a_progress_callback_that_fails_keeps_nothing(db: graphdb.Database, tmp_path: Path) -> None:
+def test_a_failing_progress_callback_leaves_nothing_behind(db: graphdb.Database, tmp_path: Path) -> None:
     data = tmp_path / "more.nt"
     data.write_text("<urn:x> <urn:new> <urn:y> .\n")
 
@@ -417,10 +417,10 @@ def test_files_that_are_no_database(tmp_path: Path, file: Path) -> None:
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     try:
-        told = refused(lambda: graphdb.connect(tmp_path / "x.duckdb"), graphdb.StorageError)
+        report = refused(lambda: graphdb.connect(tmp_path / "x.duckdb"), graphdb.StorageError)
     finally:
         tmp_path.chmod(0o700)
-    assert "permission" in told
+    assert "permission" in report
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="no /proc here")
@@ -432,9 +432,9 @@ def test_a_database_that_another_process_has_open(tmp_path: Path) -> None:
     path = tmp_path / "mine.duckdb"
     code = "import graphdb, sys\ntry: graphdb.connect(sys.argv[1])\nexcept graphdb.StorageError as e: print(e)"
     with graphdb.connect(path) as db:
-        told = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=False).stdout
-        assert "open in another process" in told
-        assert str(os.getpid()) in told
+        report = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=False).stdout
+        assert "open in another process" in report
+        assert str(os.getpid()) in report
         assert db.query("RETURN 1").scalar() == 1
 
 

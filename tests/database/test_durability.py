@@ -25,7 +25,7 @@ def test_kills() -> None:
     assert kills.run(2, 1.5).startswith("2 kills")
 
 
-def test_a_killed_load_is_told(tmp_path: pathlib.Path) -> None:
+def test_a_killed_load_is_reported(tmp_path: pathlib.Path) -> None:
     """Killed in the midst of a load: it left nothing, and whoever opens the file next reads what it was."""
     path = tmp_path / "db.duckdb"
     (tmp_path / "a.nt").write_text("<e:a> <e:p> <e:b> .\n")
@@ -94,9 +94,9 @@ def test_full_disk(tmp_path: pathlib.Path) -> None:
     (tmp_path / "big.graphml").write_text(f'<graphml><key id="n" for="node"/><graph>{nodes}</graph></graphml>')
     before = {path.name for path in tmp_path.iterdir()} | {"db.duckdb", "spill"}
     ran = subprocess.run([sys.executable, "-c", FULL, str(tmp_path)], capture_output=True, text=True, check=False)
-    told = ran.stdout.splitlines()
-    assert len(told) == 16, ran.stdout + ran.stderr
-    assert all(line.endswith(" 2000 ['triples']") for line in told), told
+    report = ran.stdout.splitlines()
+    assert len(report) == 16, ran.stdout + ran.stderr
+    assert all(line.endswith(" 2000 ['triples']") for line in report), report
     olds = {path for path in tmp_path.glob("out.*") if path.read_text() == "old"}
     assert len(olds) == 5, "what was there stays"
     assert {path.name for path in tmp_path.iterdir()} - {path.name for path in olds} - {"db.duckdb.wal"} <= before
@@ -110,15 +110,15 @@ def test_full_disk(tmp_path: pathlib.Path) -> None:
 AT_ONCE = """
 import pathlib, resource, signal, sys
 import graphdb
-from graphdb.dispatch import Statements
+from graphdb.dispatch.queries import Queries
 folder = pathlib.Path(sys.argv[1])
 db = graphdb.connect(folder / "db.duckdb", spill=folder / "spill", device="cpu")
 db.query("UNWIND range(1, 8000) AS i CREATE (:Q {k: i})")
 db.sql("CHECKPOINT")
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 17, 1 << 17))
-interpreted = Statements._interpreted
-Statements._interpreted = lambda *args, **kwargs: print("row by row") or interpreted(*args, **kwargs)
+interpreted = Queries.interpreted
+Queries.interpreted = lambda *args, **kwargs: print("row by row") or interpreted(*args, **kwargs)
 for query in (
     "MATCH (q:Q) SET q.t = 'text of ' + q.k + '.'",
     "UNWIND range(1, 8000) AS n MERGE (:M {t: 'some text ' + n})",
@@ -131,7 +131,7 @@ for query in (
 """
 
 
-def test_a_disk_that_fills_while_sets_are_written_is_told_at_once(tmp_path: pathlib.Path) -> None:
+def test_a_disk_that_fills_while_sets_are_written_is_reported_at_once(tmp_path: pathlib.Path) -> None:
     """No second way is tried, row by row, which would take minutes and end the same."""
     ran = subprocess.run([sys.executable, "-c", AT_ONCE, str(tmp_path)], capture_output=True, text=True, check=False)
     assert ran.stdout.split("\n")[:-1] == ["32004000"] * 2, ran.stdout + ran.stderr
@@ -183,9 +183,9 @@ db.query("CREATE (:C)")
 print(db.query("MATCH (n) RETURN count(*)").scalar(), os.getpid())
 """
     ran = [sys.executable, "-c", code, str(tmp_path / "db.duckdb")]
-    told = subprocess.run(ran, capture_output=True, text=True, check=True).stdout
-    count, process = told.splitlines()[-1].split()
-    assert told.startswith(f"the database was opened by process {process}, of which this one is a fork\n")
+    report = subprocess.run(ran, capture_output=True, text=True, check=True).stdout
+    count, process = report.splitlines()[-1].split()
+    assert report.startswith(f"the database was opened by process {process}, of which this one is a fork\n")
     with graphdb.connect(tmp_path / "db.duckdb") as db:
         assert int(count) == db.query("MATCH (n) RETURN count(*)").scalar() == 2
 

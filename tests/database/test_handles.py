@@ -1,4 +1,4 @@
-"""Several connections of one process to one file, threads, forks, and closing: nobody loses what was said to be kept."""
+"""Several connections of one process to one file, threads, forks, and closing: no committed change is lost."""
 
 from __future__ import annotations
 

@@ -205,12 +205,12 @@ def test_mutants(original: pathlib.Path, tmp_path: pathlib.Path) -> None:
         [sys.executable, "-m", "tests.database.read_everything", *(str(path) for path, _ in listed)],
         capture_output=True, text=True, timeout=500, check=False,
     )  # fmt: skip
-    told = ran.stdout.splitlines()
-    bad = [line for line in told if line.startswith("BAD")]
-    where = listed[min(len([line for line in told if line.startswith("FILE")]) - 1, len(listed) - 1)]
+    report = ran.stdout.splitlines()
+    bad = [line for line in report if line.startswith("BAD")]
+    where = listed[min(len([line for line in report if line.startswith("FILE")]) - 1, len(listed) - 1)]
     assert ran.returncode == 0, (ran.returncode, where, ran.stderr[-2000:])
     assert not bad, [(line, dict(listed)[pathlib.Path(line.split()[1])]) for line in bad[:5]]
-    assert sum(line.startswith("FILE") for line in told) == ROUNDS
+    assert sum(line.startswith("FILE") for line in report) == ROUNDS
 
 
 def test_the_list_of_called_functions() -> None:

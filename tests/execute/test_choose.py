@@ -150,7 +150,7 @@ def test_searches_without_a_bound_are_left_to_a_host_that_counts(device: None) -
 
 
 @EMULATED
-def test_a_tree_keeps_a_count_on_the_host(device: None) -> None:
+def test_a_tree_count_stays_on_the_host(device: None) -> None:
     """A device walks along no trees: what it would go through, not what the host does, is weighed against these."""
     executor = ChoosingExecutor(HostExecutor(2), lambda: open_device(0))
     plan = replace(plan_of(1e12, count_only=True), tree=TreeCount((), cast(Any, None), 1e8))
@@ -231,7 +231,7 @@ def test_a_machine_without_a_driver_says_nothing(caplog: pytest.LogCaptureFixtur
             choose_executor("cuda:0")
 
 
-def test_a_device_that_cannot_be_used_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unusable_device_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     with mock.patch.object(choose, "probe", return_value=replace(USABLE, cupy=None)):
         executor = choose_executor("auto", threads=2)
         with caplog.at_level(logging.WARNING, "graphdb"):
@@ -262,8 +262,8 @@ def test_a_database_on_a_device(device: None, tmp_path: Path) -> None:
         with graphdb.connect(device=where) as db:
             db.load(data)
             wanted.append(db.query(f"{triangle} RETURN a, count(*) AS n ORDER BY n, id(a)").fetchall())
-            told = str(db.query(f"PROFILE {triangle} RETURN a").fetchall())
-            assert ("match on cuda:0 by join" in told) == (where == "cuda")
+            report = str(db.query(f"PROFILE {triangle} RETURN a").fetchall())
+            assert ("match on cuda:0 by join" in report) == (where == "cuda")
     assert wanted[0] == wanted[1]
     assert len(wanted[0]) == 6
 
@@ -273,7 +273,7 @@ def test_a_way_is_pinned_by_the_name_of_a_device(device: None) -> None:
     """For what can go it; EXPLAIN says why something does not."""
     rows, count = plan_of(1.0), make_plan(pattern(3, TRIANGLE, count_only=True), complete(8), counting="always")
     found = make_plan(pattern(3, TRIANGLE, count_only=True), complete(8), counting="never")
-    told = {
+    report = {
         "join": ("cuda:0 by join", "cuda:0 by join", "cuda:0 by join"),
         "search": ("cuda:0 by search", "cuda:0 by search", "cuda:0 by search"),
         "sums": (
@@ -282,7 +282,7 @@ def test_a_way_is_pinned_by_the_name_of_a_device(device: None) -> None:
             "cuda:0 by join, not by sums: there are no sums for this count",
         ),
     }
-    for way, wanted in told.items():
+    for way, wanted in report.items():
         executor = choose_executor(f"cuda by {way}")
         assert tuple(executor.describe(plan) for plan in (rows, count, found)) == wanted
         assert executor.count(count) == executor.count(found) == 336

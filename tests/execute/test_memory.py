@@ -37,7 +37,7 @@ ROWS = """
     from graphdb.grammar.parser import parse
     for text in ("MATCH (a), (b), (c), (d) RETURN a, b, c, d", "UNWIND range(1, 1000) AS a RETURN range(a, 200000) AS l"):
         try:
-            db._statements()._interpreted(parse(text), text, {}, 60)
+            db._statements().queries.interpreted(parse(text), text, {}, 60)
         except graphdb.MemoryLimitError:
             pass
         else:

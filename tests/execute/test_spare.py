@@ -1,4 +1,4 @@
-"""What is kept with a plan for its next run: no run sees what another left, whether it ended, was left or was stopped."""
+"""Buffers cached with a plan for its next run: no run sees another's contents, whether that ended, was left or was stopped."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_blocks_stay_what_they_were_when_the_search_goes_on() -> None:
     assert all((block.columns[plan.outputs[-1]] == before).all() for block, before in zip(held, first, strict=True))
 
 
-def test_large_buffers_are_not_kept() -> None:
+def test_large_buffers_are_not_cached() -> None:
     plan = make_plan(pattern(3, [(0, 1, (1,), True), (1, 2, (1,), True)]), complete(100))
     assert sum(block.count for block in HostExecutor(1, block_rows=1 << 10).run(plan)) == 100 * 99 * 99
     assert plan.spare

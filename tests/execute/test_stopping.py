@@ -126,8 +126,8 @@ def test_a_run_is_cancelled_at_once(plans: dict[str, PhysicalPlan], way: str, th
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_progress_is_told_steadily(plans: dict[str, PhysicalPlan], way: str) -> None:
-    """For as long as it runs it is told how far it is, and never less far than before."""
+def test_progress_is_reported_steadily(plans: dict[str, PhysicalPlan], way: str) -> None:
+    """As long as a match runs, it reports its progress, which never falls."""
     seen: list[float] = []
     with pytest.raises(QueryTimeout):
         run(plans[way], Control(progress=seen.append, timeout=1.0), 2)
@@ -140,12 +140,12 @@ def test_progress_says_how_much_is_done() -> None:
     """At half of the time, about half of the work."""
     plan = make_plan(pattern([(0, 1), (1, 2), (2, 3)], EDGES, outputs=("v0", "v3")), random_graph(1500, 15))
     for threads in (1, 2):
-        told: list[tuple[float, float]] = []
+        report: list[tuple[float, float]] = []
         started = time.monotonic()
-        run(plan, Control(progress=lambda share: told.append((share, time.monotonic()))), threads)  # noqa: B023
+        run(plan, Control(progress=lambda share: report.append((share, time.monotonic()))), threads)  # noqa: B023
         whole = time.monotonic() - started
-        assert told[-1][0] == 1.0
-        assert max(abs(share - (at - started) / whole) for share, at in told) < 0.4
+        assert report[-1][0] == 1.0
+        assert max(abs(share - (at - started) / whole) for share, at in report) < 0.4
 
 
 # --- through the database --------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Life on a device, real or emulated: memory that stays flat, copies that go, stopping, several threads."""
+"""Devices, real or emulated: memory that stays flat, copies that are freed, stopping, several threads."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_equal_rows_leave_the_device_once(device: Any, slots: int, few: int, onc
     assert rows == len(want) if once else rows >= len(want)  # where pieces are large, all are the first
 
 
-def test_a_mirror_tells_a_difference(device: Any) -> None:
+def test_a_mirror_detects_a_difference(device: Any) -> None:
     class Forgetful(HostExecutor):
         def count(self, plan: Any, control: Any = None) -> int:
             return super().count(plan, control) - 1

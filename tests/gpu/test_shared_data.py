@@ -9,7 +9,7 @@ from unittest import mock
 import pytest
 
 import graphdb
-from graphdb import dispatch
+from graphdb.dispatch import queries as dispatched
 from graphdb.execute.host import HostExecutor
 from graphdb.plan.passes import pipeline
 from tests.datasets import pattern_query, queries, shared
@@ -28,7 +28,7 @@ def mirror(request: pytest.FixtureRequest) -> MirrorExecutor:
 @pytest.fixture(scope="module", params=FILES)
 def loaded(request: pytest.FixtureRequest, mirror: Any) -> Iterator[tuple[str, graphdb.Database]]:
     path = shared("data", request.param, FILES[request.param])
-    with mock.patch.object(dispatch, "choose_executor", return_value=mirror), graphdb.connect() as database:
+    with mock.patch.object(dispatched, "choose_executor", return_value=mirror), graphdb.connect() as database:
         database.load(path)
         yield request.param, database
 

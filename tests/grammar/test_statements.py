@@ -184,7 +184,7 @@ def test_every_rule_has_a_method_that_builds_its_syntax() -> None:
     assert {name for name in named - chains if not hasattr(_Builder, name)} == set()
 
 
-def test_a_deep_text_is_told_where_it_goes_too_deep() -> None:
+def test_nesting_that_is_too_deep_is_an_error_with_its_place() -> None:
     assert parse("RETURN " + "NOT " * 200 + "true")
     text = "RETURN " + "NOT " * 300 + "true"
     with pytest.raises(ParseError, match=r"nested deeper than 250 operators \(line 1, column (9\d\d|1[01]\d\d)\)"):
@@ -199,7 +199,7 @@ def test_an_error_of_the_grammar_comes_before_one_of_a_value() -> None:
         parse("RETURN 99999999999999999999")
 
 
-def test_tables_that_were_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_cached_parse_tables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """They parse as those that are made anew; damaged ones, and a folder that is not there, do no harm."""
     folder = tmp_path / "__pycache__"
     monkeypatch.setattr(parser, "__file__", str(tmp_path / "parser.py"))

@@ -14,11 +14,11 @@ def interpreted(
     db: graphdb.Database, text: str, arguments: Mapping[str, object] | None = None
 ) -> list[tuple[Any, ...]]:
     """The rows of a query that is interpreted as a whole."""
-    return db._statements()._interpreted(parse(text), text, arguments or {}, None).fetchall()  # type: ignore[arg-type]
+    return db._statements().queries.interpreted(parse(text), text, arguments or {}, None).fetchall()  # type: ignore[arg-type]
 
 
 def bag(rows: Iterable[tuple[Any, ...]]) -> Counter[str]:
-    """Rows in no order, where types are told apart, and the items of lists are in no order either."""
+    """Rows in no order, where types are distinguished, and the items of lists are in no order either."""
     return Counter(repr(tuple(map(_plain, row))) for row in rows)
 
 

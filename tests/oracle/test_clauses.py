@@ -374,7 +374,7 @@ def _bag(rows: list[tuple[Any, ...]]) -> Counter[tuple[str, ...]]:
 
 def _interpreted(database: graphdb.Database, text: str) -> Any:
     query = parse(text)
-    return database._statements()._interpreted(query, text, {}, _PATIENCE)  # type: ignore[arg-type]
+    return database._statements().queries.interpreted(query, text, {}, _PATIENCE)  # type: ignore[arg-type]
 
 
 def _compare(database: graphdb.Database, text: str) -> None:

@@ -291,4 +291,4 @@ def _compare_all(database: graphdb.Database, query: str, want: Counter[tuple[Any
     event(way)
     assert way == "SQL"
     assert Counter(database.query(query)) == want
-    assert Counter(database._statements()._interpreted(parse(query), query, {}, None)) == want  # type: ignore[arg-type]
+    assert Counter(database._statements().queries.interpreted(parse(query), query, {}, None)) == want  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import graphdb
 from graphdb.common.errors import GraphDBError, NotSupportedError
-from graphdb.dispatch import Statements
+from graphdb.dispatch.queries import Queries
 from graphdb.writing.run import Writing
 
 ids = st.integers(0, 5)
@@ -84,9 +84,9 @@ def graph(db: graphdb.Database) -> list[Counter[Any]]:
     def plain(value: Any) -> Any:
         return repr(sorted(value)) if isinstance(value, list) else repr(value)
 
-    told = "labels(x), properties(x)"
+    report = "labels(x), properties(x)"
     queries = (
-        f"MATCH (x) RETURN {told}",
+        f"MATCH (x) RETURN {report}",
         "MATCH (a)-[x]->(b) RETURN properties(a), type(x), properties(x), properties(b)",
     )
     return [Counter(tuple(map(plain, row)) for row in db.query(query).fetchall()) for query in queries]
@@ -113,7 +113,7 @@ def test_sets_do_what_the_interpreter_does(
     with filled(vertices, edges) as sets, filled(vertices, edges) as interpreted:
         for text in texts:
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(Statements, "_writing", refuse)
+                patch.setattr(Queries, "writing", refuse)
                 expected = ran(interpreted, text, rows)
             assert ran(sets, text, rows) == expected, text
             assert graph(sets) == graph(interpreted), text
@@ -188,7 +188,7 @@ def test_rows_go_one_after_the_other(monkeypatch: pytest.MonkeyPatch, merge: str
     with by_sets, by_rows, one_by_one:
         assert ("written by sets" in by_sets.explain(text, rows=rows)) is ROW_AFTER_ROW[merge]
         by_sets.query(text, rows=rows)
-        monkeypatch.setattr(Statements, "_writing", refuse)
+        monkeypatch.setattr(Queries, "writing", refuse)
         by_rows.query(text, rows=rows)
         for row in rows:
             one_by_one.query(text, rows=[row])
@@ -198,7 +198,7 @@ def test_rows_go_one_after_the_other(monkeypatch: pytest.MonkeyPatch, merge: str
 @pytest.mark.parametrize("sets", [True, False], ids=["sets", "rows"])
 def test_numbers_are_found_as_match_finds_them(monkeypatch: pytest.MonkeyPatch, sets: bool) -> None:
     if not sets:
-        monkeypatch.setattr(Statements, "_writing", refuse)
+        monkeypatch.setattr(Queries, "writing", refuse)
     with graphdb.connect() as db:
         db.query("UNWIND $rows AS x MERGE (n:N {x: x})", rows=[math.nan, 1.0, math.nan, 1.0])
         db.query("UNWIND $rows AS x MERGE (n:N {y: x})", rows=[Decimal("0.1"), 0.1, 0.5, Decimal("0.5")])

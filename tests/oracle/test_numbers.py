@@ -40,7 +40,7 @@ def ran(db: graphdb.Database, text: str, arguments: dict[str, Any]) -> Any:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether values are one number, of one type; with -0.0 told from 0.0, NaN like NaN."""
+    """Whether values are one number, of one type; with -0.0 distinct from 0.0, NaN like NaN."""
     return repr(a) == repr(b)
 
 

@@ -1,4 +1,4 @@
-"""Paths along edges that are told apart (by their properties, or as parallel ones) against the interpreter's search.
+"""Paths along edges that are distinguished (by their properties, or as parallel ones) against the interpreter's search.
 
 ``GRAPHDB_FUZZ`` multiplies the number of graphs.
 """

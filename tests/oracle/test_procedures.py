@@ -112,7 +112,7 @@ def test_calls_are_joins(db: graphdb.Database, table: tuple[Any, ...], data: st.
     assert isinstance(query, s.Composite)
     for way in (
         lambda: db.query(text, parameters),
-        lambda: db._statements()._interpreted(query, text, parameters, None),
+        lambda: db._statements().queries.interpreted(query, text, parameters, None),
     ):
         calls.clear()
         with db._state.procedures.statement():

@@ -44,13 +44,13 @@ def databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[graphdb
 
 
 def _check(database: graphdb.Database, text: str, joined: bool = False) -> None:
-    told = database.explain(text)
-    assert "interpreted" not in told
-    assert "in Python" not in told
+    report = database.explain(text)
+    assert "interpreted" not in report
+    assert "in Python" not in report
     if joined:
-        assert "unnest(" in told
-        assert "list_transform" not in told
-    expected = database._statements()._interpreted(parse(text), text, {}, None).fetchall()  # type: ignore[arg-type]
+        assert "unnest(" in report
+        assert "list_transform" not in report
+    expected = database._statements().queries.interpreted(parse(text), text, {}, None).fetchall()  # type: ignore[arg-type]
     assert Counter(map(repr, database.query(text).fetchall())) == Counter(map(repr, expected)), text
 
 

@@ -321,7 +321,7 @@ def test_a_memory_limit_leaves_the_search() -> None:
     assert found == HostExecutor(1).count(plan)
 
 
-def test_what_cannot_match_is_told_by_refinement() -> None:
+def test_refinement_detects_patterns_without_matches() -> None:
     """A candidate that no edge leads to empties every set."""
     graph, known = labelled_graph(3, 60, 2.5, 4)
     lonely = next(iter(nx.isolates(known)))

@@ -303,14 +303,16 @@ def _bag(rows: list[tuple[Any, ...]]) -> Counter[tuple[str, ...]]:
 def _compare(database: graphdb.Database, text: str) -> None:
     note(text)
     try:
-        expected = database._statements()._interpreted(parse(text), text, {}, None).fetchall()  # type: ignore[arg-type]
+        expected = database._statements().queries.interpreted(parse(text), text, {}, None).fetchall()  # type: ignore[arg-type]
     except graphdb.GraphDBError as error:
         event(f"error: {type(error).__name__}")
         with pytest.raises(graphdb.GraphDBError):
             database.query(text).fetchall()
         return
-    told = database.explain(text)
-    event("interpreted" if told.startswith("interpreted") else "computed" if "computed in Python" in told else "SQL")
+    report = database.explain(text)
+    event(
+        "interpreted" if report.startswith("interpreted") else "computed" if "computed in Python" in report else "SQL"
+    )
     found = database.query(text).fetchall()
     if "LIMIT" in text:  # of equal rows any may come first
         assert [_plain(row[0]) for row in found] == [_plain(row[0]) for row in expected]

@@ -98,15 +98,15 @@ class History:
         self.waiting: list[tuple[str, Any, list[str], list[str]]] = []
         self.begun: list[tuple[Iterator[Any], list[Any], list[str]]] = []
         self.inside = False
-        self.told: list[str] = []
+        self.report: list[str] = []
         self.tables = 0
 
     def query(self, text: str, **given: Any) -> Any:
-        self.told.append(text)
+        self.report.append(text)
         try:
             return self.db.query(text, **given)
         except graphdb.GraphDBError as error:
-            self.told.append(f"-- {error}".splitlines()[0])
+            self.report.append(f"-- {error}".splitlines()[0])
             if self.inside and ("abort" in str(error).lower() or "failed" in str(error).lower()):
                 self.db.query("ROLLBACK")
                 self.inside = False
@@ -145,7 +145,7 @@ class History:
         if not self.inside:
             number = self.random.randrange(9)
             lines = f'<e:{number}> <urn:graphdb:k> "{number}" .\n<e:{number}> <urn:graphdb:R> <e:{number + 1}> .\n'
-            self.told.append("LOAD")
+            self.report.append("LOAD")
             self.db.load(io.BytesIO(lines.encode()), format="ntriples")
 
     def prefix(self) -> None:
@@ -159,29 +159,29 @@ class History:
         """Read one of those that wait."""
         if self.begun and self.random.random() < 0.3:
             iterator, first, wanted = self.begun.pop(self.random.randrange(len(self.begun)))
-            assert rows([*first, *iterator]) == wanted, "\n".join(self.told)
+            assert rows([*first, *iterator]) == wanted, "\n".join(self.report)
         elif self.waiting:
             at = self.random.randrange(len(self.waiting))
             text, result, values, shown = self.waiting[at]
-            self.told.append(f"-- read {text}")
+            self.report.append(f"-- read {text}")
             how = self.random.randrange(5)
             if how == 0:
-                assert rows(result) == values, "\n".join(self.told)
+                assert rows(result) == values, "\n".join(self.report)
             elif how == 1:
-                assert rows(result.fetchall()) == values, "\n".join(self.told)
+                assert rows(result.fetchall()) == values, "\n".join(self.report)
             elif how == 2:
-                assert table(result) == shown, "\n".join(self.told)
+                assert table(result) == shown, "\n".join(self.report)
             elif how == 3:
                 assert len(result.to_pandas()) == len(values)
             elif result.columns and not self.inside:
                 self.tables += 1
-                self.told.append(f"-- into t{self.tables}")
+                self.report.append(f"-- into t{self.tables}")
                 if self.tables_work(result):
                     found = self.db.sql(f"FROM t{self.tables}").to_arrow().to_pylist()
                     assert sorted(map(repr, map(plain, map(list, map(dict.values, found))))) == sorted(
                         map(repr, map(plain, map(list, map(dict.values, result.presented().to_pylist()))))
                     )
-                assert table(result) == shown, "\n".join(self.told)
+                assert table(result) == shown, "\n".join(self.report)
             if self.random.random() < 0.5:
                 del self.waiting[at]
 

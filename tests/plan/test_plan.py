@@ -1,4 +1,4 @@
-"""What the planner decides, seen from outside: order, what it leaves out, and what EXPLAIN says."""
+"""Decisions of the planner, seen from outside: order, omitted work, and what EXPLAIN says."""
 
 from __future__ import annotations
 

@@ -252,7 +252,7 @@ def test_values_of_a_single_column(db: graphdb.Database, type: str, returned: An
         ("", [1], "but yields nothing"),
     ],
 )  # fmt: skip
-def test_wrong_rows_are_told(db: graphdb.Database, columns: str, returned: Any, words: str) -> None:
+def test_wrong_rows_are_errors(db: graphdb.Database, columns: str, returned: Any, words: str) -> None:
     db.register_procedure(f"my.wrong() :: ({columns})", lambda: returned)
     for query in (
         "CALL my.wrong()",

@@ -1,4 +1,4 @@
-"""Patterns that only values connect are matched one by one, and joined by SQL."""
+"""Cartesian products: patterns that only values connect are matched one by one, and joined by SQL."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ def db() -> Iterator[graphdb.Database]:
 @pytest.mark.parametrize("text", APART)
 def test_what_is_taken_apart_has_the_same_rows(db: graphdb.Database, text: str) -> None:
     statements = db._statements()
-    with statements._query_run(text, {}, None) as run:
+    with statements.queries.new_run(text, {}, None) as run:
         program = run.prepare(parse(text))  # type: ignore[arg-type]
     assert isinstance(program, Program)
     assert len(program.matches) > 1
-    want = Counter(statements._interpreted(parse(text), text, {}, None).fetchall())  # type: ignore[arg-type]
+    want = Counter(statements.queries.interpreted(parse(text), text, {}, None).fetchall())  # type: ignore[arg-type]
     assert want
     if "LIMIT" in text:
         assert sum(want.values()) == 3
@@ -73,7 +73,7 @@ def test_what_one_plan_does_as_well_stays_together(db: graphdb.Database, text: s
     query = parse(text)
     clauses = query.matches if isinstance(query, ast.Query) else query.parts[0]  # type: ignore[union-attr]
     assert len(apart([clause for clause in clauses if isinstance(clause, ast.MatchClause)])) == 1
-    want = Counter(db._statements()._interpreted(query, text, {}, None).fetchall())  # type: ignore[arg-type]
+    want = Counter(db._statements().queries.interpreted(query, text, {}, None).fetchall())  # type: ignore[arg-type]
     assert want
     assert Counter(db.query(text).fetchall()) == want
 

@@ -287,7 +287,7 @@ def test_explain_says_why_a_query_is_interpreted(db: graphdb.Database, text: str
 
 def test_counts_of_paths_are_not_enumerated(db: graphdb.Database) -> None:
     """Numbers of matches travel with distinct rows; the size of a neighbourhood is what one search reached."""
-    told = [
+    report = [
         ("MATCH (a:P)-[:KNOWS*1..2]->(b) WITH a, count(*) AS n RETURN a.name, n", [("Ada", 3), ("Bob", 2), ("Cy", 1)]),
         ("MATCH (a:P)-[:KNOWS*1..2]->(b) WITH count(*) AS n RETURN n + 1 AS n", [(7,)]),
         ("MATCH (a:P) WITH a MATCH (a)-[]->()-[]->(b) RETURN a.name, count(*) AS n", [("Ada", 2), ("Bob", 1)]),
@@ -302,7 +302,7 @@ def test_counts_of_paths_are_not_enumerated(db: graphdb.Database) -> None:
         ("MATCH (a:P)-[:KNOWS*]->(b:Q) RETURN count(DISTINCT a) AS n", [(3,)]),
         ("MATCH (a:P)-[:KNOWS*]->(b:Q) RETURN count(DISTINCT a) AS n SKIP 1", []),
     ]
-    for text, expected in told:
+    for text, expected in report:
         assert "interpreted" not in db.explain(text)
         assert _rows(db, text) == Counter(expected), text
 

@@ -187,10 +187,10 @@ def test_counts(db: graphdb.Database, match: str, count: int) -> None:
 def test_bare_prefixed_and_ambiguous_names(tmp_path: Path) -> None:
     data = f'<urn:a> <http://one/name> "x" .\n<urn:a> <http://two/name> "y" .\n<urn:a> {TYPE} <http://one/City> .\n'
     with opened(tmp_path, data) as db:
-        with pytest.raises(graphdb.GraphDBError, match="ambiguous") as told:
+        with pytest.raises(graphdb.GraphDBError, match="ambiguous") as caught:
             db.query("MATCH (a) RETURN a.name")
-        assert "<http://one/name>" in str(told.value)
-        assert "<http://two/name>" in str(told.value)
+        assert "<http://one/name>" in str(caught.value)
+        assert "<http://two/name>" in str(caught.value)
         assert db.query("MATCH (a) RETURN a.<http://two/name>").scalar() == "y"
         db.query("PREFIX one: <http://one/>")
         assert db.query("MATCH (a:one:City) RETURN a.one:name").scalar() == "x"

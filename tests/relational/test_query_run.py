@@ -1,4 +1,4 @@
-"""Bindings beyond their share of memory wait in a temporary table; the answer is the same."""
+"""Bindings beyond their memory share spill to a temporary table; the answer is the same."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import graphdb
 import graphdb.common.errors
 from graphdb.data import GEOGRAPHY
-from graphdb.dispatch import Statements
+from graphdb.dispatch.queries import Queries
 from graphdb.execute.choose import choose_executor
 from graphdb.grammar.parser import parse
 from graphdb.relational.query import QueryRun
@@ -78,8 +78,8 @@ def test_time_that_is_spent_is_not_given_again(monkeypatch: pytest.MonkeyPatch) 
         def late(*_: object) -> None:
             raise graphdb.common.errors.QueryTimeout("the query ran longer than its timeout")
 
-        monkeypatch.setattr(Statements, "_prepare", late)
-        monkeypatch.setattr(Statements, "_interpreted", lambda *_: pytest.fail("begun anew"))
+        monkeypatch.setattr(Queries, "prepare", late)
+        monkeypatch.setattr(Queries, "interpreted", lambda *_: pytest.fail("begun anew"))
         with pytest.raises(graphdb.common.errors.QueryTimeout):
             db.query("MATCH (a:Person) WITH a.name AS name RETURN name", timeout=1.0)
 

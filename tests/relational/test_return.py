@@ -102,6 +102,6 @@ def test_many_rows_keep_their_order_in_every_form(tmp_path: Path) -> None:
             assert seventh is None or table["item"][7].as_py() == seventh
 
 
-def test_sorting_by_nothing_known_is_told_even_when_only_counting(db: graphdb.Database) -> None:
+def test_sorting_by_an_unknown_name_is_an_error_even_when_only_counting(db: graphdb.Database) -> None:
     with pytest.raises(graphdb.GraphDBError, match="nosuch"):
         db.query("MATCH (a) RETURN count(*) ORDER BY nosuch")

@@ -1,4 +1,4 @@
-"""Vertices, edges and paths as Python values: whatever way they are made, they are the graph's own."""
+"""Vertices, edges and paths as Python values: however they are made, they equal the graph's own."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_lists_and_missing_elements(graph: Graph) -> None:
         assert r in there if r is not None else not there
 
 
-def test_paths_are_spelled_out_when_they_are_asked_for(graph: Graph) -> None:
+def test_paths_are_materialized_when_they_are_asked_for(graph: Graph) -> None:
     database, nodes, edges = graph
     rows = database.query(f"MATCH p = (a)-[:<{EX}p>]->(b)-[:<{EX}q>]-(c) RETURN p, a, c").fetchall()
     assert len(rows) > 256

@@ -72,7 +72,7 @@ def test_arrow_and_frames_take_everything(db: graphdb.Database) -> None:
     assert result.to_polars()["a.price"].to_list() == [Decimal("0.10"), Decimal("0.20")]
 
 
-def test_arrow_tells_no_list_from_an_empty_one(db: graphdb.Database) -> None:
+def test_arrow_distinguishes_null_from_an_empty_list(db: graphdb.Database) -> None:
     text = "UNWIND [{a: 1}, {a: 2}, {a: 3}] AS m WITH m.a AS a RETURN CASE a WHEN 1 THEN [{k: a}] WHEN 2 THEN [] END AS l, "
     text += "CASE WHEN a > 1 THEN {k: [{j: a}], o: null} END AS m ORDER BY a"
     assert db.query(text).to_arrow().to_pylist() == [

@@ -293,7 +293,7 @@ def test_progress_of_a_load(tmp_path: Path) -> None:
 
 
 def test_progress_of_a_query() -> None:
-    """Whoever asks is told the share of a long match, rising to the whole."""
+    """A progress callback receives the share of a long match, rising to the whole."""
     calls: list[tuple[float, float, int, str]] = []
     pairs = np.unique(np.random.default_rng(1).integers(0, 600, (20_000, 2)), axis=0).astype(str)
     edges = pa.table({":START_ID": pairs[:, 0], ":END_ID": pairs[:, 1]})
@@ -312,21 +312,21 @@ def test_bars() -> None:
 
     from graphdb.common import progress
 
-    with progress.watching(True) as told:
-        assert told is None, "nobody sees the tests' standard error"
+    with progress.watching(True) as tick:
+        assert tick is None, "nobody sees the tests' standard error"
     shown = io.StringIO()
-    with progress.bar(0, Console(file=shown, force_terminal=True, width=150)) as told:
-        assert told is not None
-        told(25 << 20, 100 << 20, 5_000_000, "parsing")
-        told(50 << 20, 100 << 20, 9_000_000, "parsing")
+    with progress.bar(0, Console(file=shown, force_terminal=True, width=150)) as tick:
+        assert tick is not None
+        tick(25 << 20, 100 << 20, 5_000_000, "parsing")
+        tick(50 << 20, 100 << 20, 9_000_000, "parsing")
         time.sleep(0.15)
     assert "parsing" in shown.getvalue()
     assert "9,000,000 triples" in shown.getvalue()
     assert "52.4/104.9 MB" in shown.getvalue()
     shown = io.StringIO()
-    with progress.bar(60, Console(file=shown, force_terminal=True)) as told:
-        assert told is not None
-        told(0.5, 1.0, 0, "matching")
+    with progress.bar(60, Console(file=shown, force_terminal=True)) as tick:
+        assert tick is not None
+        tick(0.5, 1.0, 0, "matching")
     assert not shown.getvalue(), "what is done soon needs no bar"
 
 
@@ -348,31 +348,31 @@ def test_bars_in_notebooks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "IPython.display", cast(ModuleType, SimpleNamespace(display=show)))
     monkeypatch.setattr(progress, "_in_notebook", lambda: True)
     monkeypatch.setattr(progress, "_STROKE", 0.0)
-    with progress.bar(0) as told:
-        assert told is not None
-        told(25e6, 100e6, 5_000_000, "parsing")
+    with progress.bar(0) as tick:
+        assert tick is not None
+        tick(25e6, 100e6, 5_000_000, "parsing")
         assert 'value="0.2500"' in outputs[0]["text/html"]
         assert "parsing, 25%, 25.0/100.0 MB, 5,000,000 triples" in outputs[0]["text/plain"]
         assert outputs[0]["text/plain"].endswith(" left")
-        told(100e6, 100e6, 9_000_000, "a < b")
+        tick(100e6, 100e6, 9_000_000, "a < b")
         assert "a &lt; b" in outputs[0]["text/html"]
     assert len(outputs) == 1
     assert 'value="1.0000"' in outputs[0]["text/html"]
     assert outputs[0]["text/plain"].startswith("done in ")
 
     def interrupted() -> None:
-        with progress.bar(0) as told:
-            assert told is not None
-            told(0.5, 1.0, 0, "matching")
+        with progress.bar(0) as tick:
+            assert tick is not None
+            tick(0.5, 1.0, 0, "matching")
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert 'value="0.5000"' in outputs[1]["text/html"]
     assert outputs[1]["text/plain"].startswith("stopped after ")
-    with progress.bar(60) as told:
-        assert told is not None
-        told(0.5, 1.0, 0, "matching")
+    with progress.bar(60) as tick:
+        assert tick is not None
+        tick(0.5, 1.0, 0, "matching")
     assert len(outputs) == 2, "what is done soon needs no bar"
 
 

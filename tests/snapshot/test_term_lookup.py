@@ -1,4 +1,4 @@
-"""Terms looked up in memory are what SQL says they are: nodes, values, tables, whatever the data and settings."""
+"""Terms looked up in memory equal what SQL says they are: nodes, values, tables, whatever the data and settings."""
 
 from __future__ import annotations
 

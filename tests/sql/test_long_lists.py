@@ -76,11 +76,11 @@ def _double(text: str) -> str:
 
 
 @pytest.mark.parametrize("wrong", ["9223372036854775808", "-9223372036854775809", "1" * 5000])
-def test_a_number_out_of_range_is_told_with_its_place(wrong: str) -> None:
+def test_a_number_out_of_range_is_an_error_with_its_place(wrong: str) -> None:
     text = "RETURN [" + "1, " * 200 + wrong + "]"
-    with pytest.raises(ParseError, match="out of range") as told:
+    with pytest.raises(ParseError, match="out of range") as caught:
         parse(text)
-    assert told.value.column == text.index(wrong) + 1
+    assert caught.value.column == text.index(wrong) + 1
 
 
 _LARGE = """

@@ -59,14 +59,14 @@ def test_rows_keep_what_is_beside_them_and_their_order(db: graphdb.Database) -> 
         "RETURN size([n IN range(1, {}) WHERE n % 2 = 0 | n])",
     ],
 )
-def test_what_is_too_long_is_told_before_it_is_made(db: graphdb.Database, query: str, last: int) -> None:
+def test_a_list_that_is_too_long_is_refused_before_it_is_made(db: graphdb.Database, query: str, last: int) -> None:
     given = {"last": last} if "$last" in query else {}
     with pytest.raises(MemoryLimitError, match="range of more than 10,000,000 items"):
         db.query(query.format(last), given, timeout=5)
 
 
 @pytest.mark.parametrize("bounds", ["1, 5, 0", "null, 5", "1, null", "1, 5, null"])
-def test_wrong_bounds_are_told(db: graphdb.Database, bounds: str) -> None:
+def test_wrong_bounds_are_errors(db: graphdb.Database, bounds: str) -> None:
     for query in (f"UNWIND range({bounds}) AS n RETURN n", f"UNWIND [1] AS one UNWIND range({bounds}) AS n RETURN n"):
         with pytest.raises(ExecutionError, match="range needs"):
             db.query(query)
@@ -112,7 +112,7 @@ def test_lists_of_ranges_are_those_of_python(db: graphdb.Database, monkeypatch: 
 
 
 @pytest.mark.parametrize("bounds", [(1, 0, 1), (0, -1, 7), (-FAR, -FAR + 9, 4), (FAR, FAR - 9, -4), (5, 5, -3)])
-def test_sizes_are_told_without_the_list(db: graphdb.Database, bounds: tuple[int, int, int]) -> None:
+def test_sizes_are_computed_without_the_list(db: graphdb.Database, bounds: tuple[int, int, int]) -> None:
     assert db.query("RETURN size(range($a, $b, $c))", a=bounds[0], b=bounds[1], c=bounds[2]).scalar() == len(
         expected(*bounds)
     )

@@ -1,4 +1,4 @@
-"""Times of day with an offset: in SQL as in the query; zones of bare machines."""
+"""Times of day with an offset: the same in SQL and in queries; time zones on machines without a database of them."""
 
 from __future__ import annotations
 

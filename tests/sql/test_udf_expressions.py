@@ -1,4 +1,4 @@
-"""Expressions that Python computes for SQL, once per distinct input: what EXPLAIN says, and what happens when one fails."""
+"""UDF expressions: what Python computes for SQL, once per distinct input; what EXPLAIN says, and what an error does."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def db() -> Iterator[graphdb.Database]:
 
 
 def test_explain_names_what_python_computes(db: graphdb.Database) -> None:
-    told = db.explain(
+    report = db.explain(
         "MATCH (n:P) WHERE duration('P' + n.days + 'D') = duration('P1D') RETURN n.id AS id, [n.id, 'a'][0] AS l"
     )
-    assert not told.startswith("interpreted")
-    assert "computed in Python, once for each distinct input: duration('P' + n.days + 'D')\n" in f"{told}\n"
-    assert "[n.id, 'a']" not in told
+    assert not report.startswith("interpreted")
+    assert "computed in Python, once for each distinct input: duration('P' + n.days + 'D')\n" in f"{report}\n"
+    assert "[n.id, 'a']" not in report
 
 
 def test_distinct_inputs_are_computed_once(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +67,7 @@ def test_values(db: graphdb.Database, text: str, rows: list[Any]) -> None:
 
 
 def test_what_fails_is_interpreted(db: graphdb.Database) -> None:
-    """Equivalent values that are not the same have one key; an error of the query's own is told as ever."""
+    """Equivalent values that are not the same have one key; an error of the query's own is reported as ever."""
     text = "UNWIND [1, 1.0, 1] AS x RETURN DISTINCT [x, 'a'] AS l"
     assert "computed in Python" in db.explain(text)
     assert db.query(text).fetchall() == [([1, "a"],)]
@@ -163,10 +163,10 @@ def test_all_properties_are_columns(query: str) -> None:
             "CREATE (a:P {name: 'a', age: 1}), (b:P {name: 'b', w: 1.5}), (c:Q {id: 3}), (:P {name: 'a'}), (:P {age: 1, w: 2.5}), "
             "(:P {age: 1, name: 'a', w: 2.5}), (a)-[:K {x: 1}]->(b), (a)-[:K {y: 'q'}]->(b), (b)-[:K]->(c)"
         )
-        told = db.explain(query)
-        assert "interpreted" not in told
-        assert "computed" not in told
-        assert db.query(query).fetchall() == list(db._statements()._interpreted(parse(query), query, {}, None))  # type: ignore[arg-type]
+        report = db.explain(query)
+        assert "interpreted" not in report
+        assert "computed" not in report
+        assert db.query(query).fetchall() == list(db._statements().queries.interpreted(parse(query), query, {}, None))  # type: ignore[arg-type]
 
 
 def test_equal_inputs_of_several_types_are_different(db: graphdb.Database) -> None:

@@ -1,4 +1,4 @@
-"""Appending by code: what statements that write and patches use, and files of older versions."""
+"""Appending triples of numbered terms, literals with known datatypes, and files of older versions."""
 
 from __future__ import annotations
 
@@ -26,10 +26,28 @@ ROWS = [
 ]
 
 
-def _table(rows: list[Any]) -> pa.Table:
-    names = "subject", "predicate", "object", "datatype", "language"
-    columns = list(zip(*rows, strict=True))
-    return pa.table({name: pa.array(column, pa.string()) for name, column in zip(names, columns, strict=True)})
+def add_rows(appender: Appender, rows: list[Any]) -> None:
+    """Stage triples as rows of the view ``triples``; the datatypes of plain strings are not written."""
+    plain = {XSD + "string", RDF + "langString"}
+
+    def literal(row: Any) -> tuple[str, str | None, str | None]:
+        return (row[2], None if row[3] in plain else row[3], row[4])
+
+    iris = sorted({term for row in rows for term in (row[0], row[1], *[row[2]] * (row[3] is None))})
+    literals = sorted({literal(row) for row in rows if row[3] is not None}, key=str)
+    number = dict(zip(iris, appender.terms.resources(pa.array(iris)).tolist(), strict=True))
+    columns = [pa.array(column, pa.string()) for column in zip(*literals, strict=True)]
+    value = dict(zip(literals, appender.terms.literals(*columns).tolist(), strict=True)) if literals else {}
+    objects = [number[row[2]] if row[3] is None else value[literal(row)] for row in rows]
+    subjects, labels = ([number[row[column]] for row in rows] for column in (0, 1))
+    appender.add_ids(*(np.array(column, np.int64) for column in (subjects, labels, objects)))
+
+
+def finish(appender: Appender) -> int:
+    """Append what is staged and count it: how many triples were new."""
+    new = appender.append()
+    appender.count()
+    return new
 
 
 @pytest.fixture
@@ -43,15 +61,15 @@ def test_rows(connection: duckdb.DuckDBPyConnection) -> None:
     """What goes in as rows of the view triples comes out of it; what is there already is not new."""
     connection.begin()
     appender = Appender(connection)
-    appender.add_rows(_table(ROWS))
-    appender.add_rows(_table(ROWS[:2]))
-    assert appender.finish() == len(ROWS)
+    add_rows(appender, ROWS)
+    add_rows(appender, ROWS[:2])
+    assert finish(appender) == len(ROWS)
     connection.commit()
     assert sorted(connection.execute("FROM main.triples").fetchall(), key=str) == sorted(ROWS, key=str)
     connection.begin()
     appender = Appender(connection)
-    appender.add_rows(_table([*ROWS, ("ex:b", "ex:name", "Ada", None, None)]))
-    assert appender.finish() == 1
+    add_rows(appender, [*ROWS, ("ex:b", "ex:name", "Ada", None, None)])
+    assert finish(appender) == 1
     connection.rollback()
     assert len(connection.execute("FROM main.triples").fetchall()) == len(ROWS)
     assert connection.execute("SELECT count(*) FROM duckdb_tables() WHERE temporary").fetchall() == [(0,)]
@@ -92,14 +110,13 @@ def test_reifiers(connection: duckdb.DuckDBPyConnection) -> None:
     """Two edges between the same vertices: one triple, two reifiers."""
     connection.begin()
     appender = Appender(connection)
-    appender.add_rows(
-        _table([ROWS[0], ("_:1", "ex:since", "1", XSD + "integer", None), ("_:2", "ex:p", "_:2", None, None)])
-    )
+    rows = [ROWS[0], ("_:1", "ex:since", "1", XSD + "integer", None), ("_:2", "ex:p", "_:2", None, None)]
+    add_rows(appender, rows)
     names = ["ex:a", "ex:knows", "ex:b", "_:1", "_:2"]
     number = dict(zip(names, appender.terms.resources(pa.array(names)).tolist(), strict=True))
     edge = [np.full(2, number[name]) for name in ("ex:a", "ex:knows", "ex:b")]
     appender.add_reifiers(np.array([number["_:1"], number["_:2"]]), *edge, np.full(2, DEFAULT_GRAPH))
-    appender.finish()
+    finish(appender)
     connection.commit()
     a, knows, b = (number[name] for name in ("ex:a", "ex:knows", "ex:b"))
     assert sorted(connection.execute("FROM _graphdb.edge").fetchall()) == [(knows, a, b, 0), (knows, a, b, 1)]

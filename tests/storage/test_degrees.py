@@ -1,4 +1,4 @@
-"""Degrees that are held between changes: what they say is what the file says, whoever changes it."""
+"""Degree sketches kept between changes equal the degrees in the file, whichever connection changes it."""
 
 from __future__ import annotations
 

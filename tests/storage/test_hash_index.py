@@ -1,4 +1,4 @@
-"""Terms that are found by their hashes: the dictionary numbers them as a dict does, whatever pages and runs there are."""
+"""The hash index of terms: it numbers them as a dict does, whatever pages and runs there are."""
 
 from __future__ import annotations
 

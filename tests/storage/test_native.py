@@ -45,19 +45,19 @@ def test_entries_return_what_numba_returns() -> None:
         assert objects.tolist() == (keys & np.uint64(0xFFFFFFFF)).tolist()
 
 
-def test_types_are_told_as_numba_tells_them() -> None:
+def test_types_are_those_that_numba_infers() -> None:
     from numba import typeof
 
     frozen = np.frombuffer(b"12345678", np.uint8)
-    told = [3, np.int64(3), np.uint64(3), 0.5, KEYS, frozen, np.zeros((2, 3)), np.zeros((0, 2), np.int32), KEYS[:1]]
-    assert key_of(told) == types_of(tuple(map(typeof, told))) is not None
+    report = [3, np.int64(3), np.uint64(3), 0.5, KEYS, frozen, np.zeros((2, 3)), np.zeros((0, 2), np.int32), KEYS[:1]]
+    assert key_of(report) == types_of(tuple(map(typeof, report))) is not None
     others = [True, np.int32(1), None, (1,), KEYS[::2], np.zeros((2, 3)).T]
     for other in others:
         assert key_of([other]) is None
         assert types_of((typeof(other),)) is None
 
 
-def test_code_is_kept_until_a_source_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_is_cached_until_a_source_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keys, objects = KEYS.copy(), np.empty(len(KEYS), np.uint32)
     batch_kernels.targets(keys, objects)
     key = key_of([keys, objects])

@@ -1,4 +1,4 @@
-"""The statistics of labels: what SQL counts at a sitting, however the triples came."""
+"""The statistics of labels equal what SQL counts in one pass, in whatever order the triples came."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_changes_equal_a_recount(changes: list[tuple[Triples, Triples, int | Non
 
 
 @pytest.mark.parametrize("by_few", [False, True])
-def test_only_the_pairs_with_most_edges_are_kept(monkeypatch: pytest.MonkeyPatch, by_few: bool) -> None:
+def test_only_the_pairs_with_most_edges_are_stored(monkeypatch: pytest.MonkeyPatch, by_few: bool) -> None:
     monkeypatch.setattr(labels, "PAIRS", 4)
     data = {(TYPE, v, 1 + v % 3) for v in range(1, 9)} | {(1 + v % 3, v, o) for v in range(1, 9) for o in range(1, v)}
     every = counted(data)[1]

@@ -75,12 +75,12 @@ def test_triples_follow_a_model(steps: list[tuple[Any, Any, Any]], tables: bool)
             writer.apply(table(TRIPLE, gone) if gone else None, table(TRIPLE, come) if come else None)
         before, model = model, (model - removed) | added | values
         assert held(connection, "_graphdb.triple") == sorted(model)
-        told = writer.changes.pop() if writer.changes else None
-        if told is None:
+        report = writer.changes.pop() if writer.changes else None
+        if report is None:
             assert before == model
         else:
-            assert {tuple(row) for row in told.removed.tolist()} == before & removed
-            assert {tuple(row) for row in told.added.tolist()} == model - (before - removed)
+            assert {tuple(row) for row in report.removed.tolist()} == before & removed
+            assert {tuple(row) for row in report.added.tolist()} == model - (before - removed)
     added_up = [held(connection, f"({label_tables.summed(name)})") for name in label_tables.APPENDED]
     label_tables.settle(connection)
     counted = [held(connection, f"_graphdb.{name}") for name in ("edge_label", "vertex_label", "degree", "label_pair")]

@@ -317,7 +317,7 @@ STATEMENTS = (
 )
 
 
-def told(db: graphdb.Database, text: str, given: dict[str, int]) -> str | None:
+def report(db: graphdb.Database, text: str, given: dict[str, int]) -> str | None:
     """What a statement says."""
     try:
         return db.query(text, given).message
@@ -341,7 +341,7 @@ def test_a_database_that_is_vacuumed_says_what_another_says(seed: int, tmp_path:
     with graphdb.connect() as left, graphdb.connect(tmp_path / "right.duckdb") as right:
         for _ in range(16):
             text, i = chance.choice(STATEMENTS), chance.randrange(1, 20)
-            said = [told(db, text, {"i": i} if "$i" in text else {}) for db in (left, right)]
+            said = [report(db, text, {"i": i} if "$i" in text else {}) for db in (left, right)]
             assert said[0] == said[1]
             if chance.random() < 0.3:
                 line = f'<http://x/{i}> <urn:graphdb:p> "{i}" .'.encode()

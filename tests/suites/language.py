@@ -43,42 +43,42 @@ def scenarios() -> Iterator[Scenario]:
     """Yield the scenarios of the table."""
     section, given, found = "", (), None
     for number, line in enumerate(TABLE.read_text(encoding="utf-8").splitlines(), 1):
-        told = line.strip()
-        if not told or told.startswith("//"):
+        report = line.strip()
+        if not report or report.startswith("//"):
             continue
         if line.startswith(" "):
             assert found is not None, f"line {number} belongs to no query"
-            _expect(found, told)
+            _expect(found, report)
             continue
         if found is not None:
             yield found
             found = None
-        if told.startswith("##"):
-            section, given = told.strip("# "), ()
-        elif told.startswith("given:"):
-            told = told.removeprefix("given:").strip()
-            given = () if told == "-" else tuple(told.split(" ;; "))
+        if report.startswith("##"):
+            section, given = report.strip("# "), ()
+        elif report.startswith("given:"):
+            report = report.removeprefix("given:").strip()
+            given = () if report == "-" else tuple(report.split(" ;; "))
         else:
-            found = Scenario(number, section, given, told)
+            found = Scenario(number, section, given, report)
     if found is not None:
         yield found
 
 
-def _expect(scenario: Scenario, told: str) -> None:
-    match told[0]:
+def _expect(scenario: Scenario, report: str) -> None:
+    match report[0]:
         case "$":
-            scenario.parameters = ast.literal_eval(told[1:].strip())
+            scenario.parameters = ast.literal_eval(report[1:].strip())
         case "|":
-            scenario.rows.append(told)
+            scenario.rows.append(report)
         case "!":
-            scenario.error = told[1:].strip()
+            scenario.error = report[1:].strip()
         case "+":
-            pairs = (effect.split() for effect in told[1:].split(","))
+            pairs = (effect.split() for effect in report[1:].split(","))
             scenario.effects = {kind if kind[0] in "+-" else f"+{kind}": int(count) for kind, count in pairs}
         case "-":
             scenario.rows = []
         case _:
-            assert told == "in order", told
+            assert report == "in order", report
             scenario.ordered = True
 
 

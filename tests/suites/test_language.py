@@ -72,7 +72,7 @@ def _otherwise(database: graphdb.Database, scenario: Scenario) -> str | None:
     query = with_counts(parse(scenario.query), scenario.query, scenario.parameters)
     assert isinstance(query, (s.Query, s.Composite))
     state = database._statements()
-    ways: dict[str, Any] = {"interpreted": state._interpreted(query, scenario.query, scenario.parameters, None)}
+    ways: dict[str, Any] = {"interpreted": state.queries.interpreted(query, scenario.query, scenario.parameters, None)}
     twin = list(REWRITES.values())[scenario.line // EVERY % len(REWRITES)](scenario.query)
     if twin is not None and scenario.line % EVERY == 0:
         ways[twin[0]] = database.query(twin[0], {**scenario.parameters, **twin[1]})
@@ -93,8 +93,8 @@ def test_section(section: str) -> None:
                 continue
             if scenario.given != there:
                 _give(database, scenario.given)
-            told = _wrong(database, scenario) or _otherwise(database, scenario)
+            report = _wrong(database, scenario) or _otherwise(database, scenario)
             there = None if any(word in scenario.query for word in WRITING) else scenario.given
-            if told is not None:
-                wrong[f"line {scenario.line}: {scenario.query}"] = told
-    assert not wrong, "\n".join(f"{query}\n    {told}" for query, told in wrong.items())
+            if report is not None:
+                wrong[f"line {scenario.line}: {scenario.query}"] = report
+    assert not wrong, "\n".join(f"{query}\n    {report}" for query, report in wrong.items())

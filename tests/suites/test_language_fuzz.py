@@ -1,6 +1,6 @@
 """Random statements of the whole language, and openCypher's scenarios with words changed: all end as they should.
 
-That is: in time, with rows or with an error of ours that has its place and is told in our words; and the
+That is: in time, with rows or with an error of ours that has its place and our words; and the
 database is as usable afterwards, and where the statement failed as it was before.  ``GRAPHDB_FUZZ`` multiplies the
 number of examples (``GRAPHDB_FUZZ=100`` runs for half an hour or so); each statement then is a new one.
 """
@@ -82,12 +82,12 @@ def _ends_as_it_should(db: graphdb.Database, text: str) -> None:
         failure = error
     taken = time.process_time() - started
     db.sql("ROLLBACK")
-    told = str(failure or "")
-    assert taken < TIMEOUT + LATE, f"{text}\ntook {taken:.1f} s {told}"
-    if not (_is_sql(text) or any(words in told for words in DOCUMENTED)):
-        assert not [words for words in LEAKS if words in told], f"{text}\n{told}"
+    report = str(failure or "")
+    assert taken < TIMEOUT + LATE, f"{text}\ntook {taken:.1f} s {report}"
+    if not (_is_sql(text) or any(words in report for words in DOCUMENTED)):
+        assert not [words for words in LEAKS if words in report], f"{text}\n{report}"
     if isinstance(failure, PLACED):
-        assert failure.line is not None, f"{text}\nhas no place: {told}"
+        assert failure.line is not None, f"{text}\nhas no place: {report}"
     assert _census(db) == before
     assert db.query("MATCH (n:Person) RETURN count(*)").scalar() == 4, f"after {text}"
 

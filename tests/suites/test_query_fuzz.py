@@ -2,7 +2,7 @@
 
 The queries come from a small grammar with names that the graph has.  What is checked needs no oracle: laws that hold
 for any query (a count is the number of rows, a tautology keeps them, so does a MATCH cut in two), and that errors are
-ours, told in our words rather than DuckDB's.  ``GRAPHDB_FUZZ`` multiplies the number of examples.
+ours, in our words rather than DuckDB's.  ``GRAPHDB_FUZZ`` multiplies the number of examples.
 """
 
 from __future__ import annotations
@@ -245,10 +245,10 @@ def _answer(db: graphdb.Database, text: str) -> list[tuple[Any, ...]] | None:
     try:
         return db.query(text).fetchall()
     except graphdb.GraphDBError as error:
-        told = str(error)
-        if not any(word in told for word in DOCUMENTED):
-            leaked = [word for word in LEAKS if word in told]
-            assert not leaked, f"{text}\n{told}"
+        report = str(error)
+        if not any(word in report for word in DOCUMENTED):
+            leaked = [word for word in LEAKS if word in report]
+            assert not leaked, f"{text}\n{report}"
         return None
 
 

@@ -36,9 +36,9 @@ def test_twins(runner: Runner, name: str) -> None:
         if name == "with_parameters" and scenario["expect"]["kind"] == "error":
             continue  # a type that is wrong may never be looked at when it runs: true OR $number
         asked += 1
-        told = runner.run(scenario, twin)
-        if told is not None:
-            wrong[scenario["id"], twin[0]] = told
+        report = runner.run(scenario, twin)
+        if report is not None:
+            wrong[scenario["id"], twin[0]] = report
     assert not wrong
     assert asked > 2
 

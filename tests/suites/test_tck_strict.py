@@ -87,7 +87,7 @@ def test_rows_are_compared_by_type() -> None:
 
 @needs_suite
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "report"),
     [
         ({"side_effects": {"+nodes": 1}}, "effects"),
         (
@@ -101,10 +101,10 @@ def test_rows_are_compared_by_type() -> None:
         ({"setup_graph": {"nodes": [{"id": 0, "labels": ["Z"], "props": {}}], "edges": []}}, "setup"),
     ],
 )
-def test_a_scenario_that_says_something_else_fails(change: dict[str, Any], told: str) -> None:
+def test_a_scenario_that_says_something_else_fails(change: dict[str, Any], report: str) -> None:
     scenario = next(each for each in scenarios() if each["id"] == "clauses/create/Create2#10")
     runner = Runner()
     assert runner.run(scenario) is None
     wrong = runner.run({**scenario, **change})
     assert wrong is not None
-    assert told in wrong
+    assert report in wrong

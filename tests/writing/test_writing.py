@@ -38,12 +38,12 @@ def _all_by_sets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def by_sets(db: graphdb.Database, text: str, **arguments: object) -> graphdb.Result:
     (query,) = parse_script(text)
-    return db._statements()._writing(query, text, arguments, None).run()
+    return db._statements().queries.writing(query, text, arguments, None).run()
 
 
 def by_rows(db: graphdb.Database, text: str, **arguments: object) -> graphdb.Result:
     (query,) = parse_script(text)
-    return db._statements()._interpreted(query, text, arguments, None)
+    return db._statements().queries.interpreted(query, text, arguments, None)
 
 
 def seen(value: Any) -> str:
@@ -225,15 +225,15 @@ def test_what_is_not_for_sets_is_refused_before_anything_is_written() -> None:
             assert db.explain(text).startswith("interpreted"), text
         assert graph_of(db) == before
         assert db.explain("MATCH (n:A) SET n.x = n.x + 1").startswith("written by sets")
-        told = db.explain(
+        report = db.explain(
             "MATCH (n:A) SET n.x = 0 WITH n MATCH (n)-[:R]->(b) CREATE (:New) WITH b MATCH (o:New) RETURN o"
         )
-        assert "planned when the rows give n" in told  # the second stage
-        assert "scan 0 vertices New" in told  # the last one
+        assert "planned when the rows give n" in report  # the second stage
+        assert "scan 0 vertices New" in report  # the last one
         assert db.explain("MATCH (n:A) SET n.x = 0 WITH n MATCH p = (n)-->() DELETE p").startswith("interpreted")
-        told = [line for (line,) in db.query("PROFILE MATCH (n:A) SET n.x = n.x + 1")]
-        assert "2 rows" in [line.strip() for line in told]
-        assert told[-1].endswith("2 properties set")
+        report = [line for (line,) in db.query("PROFILE MATCH (n:A) SET n.x = n.x + 1")]
+        assert "2 rows" in [line.strip() for line in report]
+        assert report[-1].endswith("2 properties set")
 
 
 def test_errors_and_interrupts_leave_nothing() -> None:
@@ -269,7 +269,7 @@ def test_few_rows_are_found_by_worked_out_keys(monkeypatch: pytest.MonkeyPatch) 
         text = "MATCH (a:P), (b:P) WHERE a.id + b.id = 1 CREATE (a)-[:R]->(b)"
         started = time.monotonic()
         with pytest.raises(QueryTimeout):
-            db._statements()._interpreted(*parse_script(text), text, {}, 0.2)
+            db._statements().queries.interpreted(*parse_script(text), text, {}, 0.2)
         assert time.monotonic() - started < 1
 
 

@@ -42,7 +42,6 @@ _DATE = re.compile(
 )
 _TIME = re.compile(r"(\d{2})(?::?(\d{2})(?::?(\d{2})(?:[.,](\d{1,9}))?)?)?\Z")
 _ZONE = re.compile(r"(?P<offset>Z|[+-]\d{2}(?::?\d{2}(?::?\d{2})?)?)?(?:\[(?P<name>[^\]]+)\])?\Z")
-_SPLIT = re.compile(r"(?P<local>[^Z\[+-]*|[^T]*T[^Z\[+-]*)(?P<zone>.*)\Z")
 _AMOUNT = r"(?:([+-]?\d+(?:[.,]\d+)?){})?"
 _DURATION = re.compile(
     "([+-]?)P" + "".join(map(_AMOUNT.format, "YMWD")) + "(?:T" + "".join(map(_AMOUNT.format, "HMS")) + r")?\Z"

@@ -80,7 +80,7 @@ def test_bad_files(db: Any, name: str, text: Any, message: str, place: tuple[int
 @pytest.mark.parametrize(
     ("name", "packed"), [("a.ttl", ".gz"), ("a.csv", ".gz"), ("a.csv", ".zst"), ("a.nt", ".bz2"), ("a.nt", ".xz")]
 )
-def test_packed_files_that_are_cut(db: Any, name: str, packed: str) -> None:
+def test_compressed_files_that_are_truncated(db: Any, name: str, packed: str) -> None:
     text = "".join(f"<e:{i}> <e:p> <e:{i * i}> .\n" for i in range(9_000))
     if name == "a.csv":
         text = ":ID,n\n" + "".join(f"{i},{i * i}\n" for i in range(9_000))
@@ -128,7 +128,7 @@ LONG = {
 
 
 @pytest.mark.parametrize("name", LONG)
-def test_lines_and_tokens_without_end(db: Any, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_unterminated_lines_and_tokens(db: Any, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """What is too long is refused before it fills the memory, with its limit and its line, first or last of its file."""
     for limit in ("LONGEST_LINE", "LONGEST_ROW", "LONGEST_TOKEN"):
         monkeypatch.setattr(streams, limit, 1 << 20)

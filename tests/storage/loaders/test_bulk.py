@@ -258,7 +258,7 @@ def test_a_limit_that_is_too_small_says_which_is_enough(tmp_path: Path) -> None:
         assert db.sql("SELECT count(*) FROM triples").scalar() == 1
 
 
-def test_more_pairs_of_labels_than_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_pairs_of_labels_than_are_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "data.nt"
     dice = random.Random(5)
     of_type = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"

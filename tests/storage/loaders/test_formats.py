@@ -60,7 +60,7 @@ def test_all_formats_say_the_same(db: Any, name: str, packed: str) -> None:
     ("PREFIX e: <e:>\nGRAPH e:g { e:a e:b e:c }", "TriG"), ("@prefix e: <e:> . e:g { e:a e:b e:c }", "TriG"), ('{"a": 1}', None), ("<?xml version='1.0'?><html/>", None),
     ("", None),
 ])  # fmt: skip
-def test_content_tells(text: str, name: str | None) -> None:
+def test_formats_are_recognised_by_content(text: str, name: str | None) -> None:
     found = sniff(text.encode())
     assert (found and found.name) == name
 
@@ -164,7 +164,7 @@ def test_triple_terms_are_vertices(db: Any) -> None:
 
 
 def test_bad_triple_terms_are_skipped(db: Any) -> None:
-    """The rest is kept, and the place is told."""
+    """The other triples are loaded, and the error has its place."""
     line = f"<e:r> <{RDF}reifies> <<( <e:a> <e:b> <<( <e:a> <e:b> <e:c> )>> ."
     refused(db, write("a.nt", line), "after the triple term", (1, len(line)))
     write("a.nt", f"<e:a> <e:b> <e:c> .\n{line}\n<e:a> <e:p> <<( <e:a> 'b' <e:c> )>> .\n")

@@ -451,7 +451,7 @@ def test_line_too_long(db: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
     _refused(db, db.write('<ex:s> <ex:p> "' + "x" * 5_000 + '" .'), "longer than")
 
 
-def test_open_transaction_is_refused_and_kept(db: Loaded) -> None:
+def test_loads_within_a_transaction_are_refused_and_leave_it_open(db: Loaded) -> None:
     path = db.write(PEOPLE)
     db.catalog.transactions.begin(db.connection.begin)
     db.connection.execute("CREATE TABLE mine AS SELECT 1 AS one")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from graphdb.common.values.terms import RDF
 from graphdb.data import GEOGRAPHY
 from tests.reading import Reader, terms
-from tests.reading import triples as told
+from tests.reading import triples as report
 
 Term = tuple[str, Any, str]
 """What it is, its text (the parts of a triple term), its annotation."""
@@ -107,7 +107,7 @@ def read(data: bytes) -> list[tuple[Term, ...]] | None:
     parser.open("data.nt", 3)
     if parser.feed(data):
         return None
-    return [tuple((*term, "")[:3] for term in triple) for triple in told(parser.take())]
+    return [tuple((*term, "")[:3] for term in triple) for triple in report(parser.take())]
 
 
 @settings(max_examples=300, deadline=None)
@@ -261,6 +261,6 @@ def test_mutants_of_real_lines() -> None:
     from tests.benchmarks import fuzz_ntriples
 
     lines = gzip.decompress(GEOGRAPHY.read_bytes()).splitlines()[::50] + [line.encode() for line in VALID + NEWER]
-    told, differences = fuzz_ntriples.run(lines, 5_000, seed=random.randrange(1 << 30))
+    report, differences = fuzz_ntriples.run(lines, 5_000, seed=random.randrange(1 << 30))
     assert not differences, differences
-    assert min(told["both read"], told["both refuse"]) > 500
+    assert min(report["both read"], report["both refuse"]) > 500

@@ -298,7 +298,7 @@ def test_where_it_goes(tmp_path: pathlib.Path) -> None:
     (tmp_path / "old.nt").chmod(0o640)
     (tmp_path / "link.nt").symlink_to("old.nt")
     os.mkfifo(tmp_path / "pipe.nt")
-    told: list[tuple[float, float, int, str]] = []
+    report: list[tuple[float, float, int, str]] = []
     with graphdb.connect(tmp_path / "db.duckdb") as db:
         db.load(tmp_path / "a.nt")
         for name, message in (
@@ -308,7 +308,7 @@ def test_where_it_goes(tmp_path: pathlib.Path) -> None:
             format = {"db.duckdb": "nt", "old.nt": "parquet", "tables.parquet": "nt"}.get(name)
             with pytest.raises(GraphDBError, match=message):
                 db.export(pathlib.Path("-") if name == "-" else tmp_path / name, format)
-        assert db.export(tmp_path / "link.nt", progress=lambda *now: told.append(now)) == 2
+        assert db.export(tmp_path / "link.nt", progress=lambda *now: report.append(now)) == 2
         with ThreadPoolExecutor() as pool:
             read = pool.submit((tmp_path / "pipe.nt").read_text)
             db.export(tmp_path / "pipe.nt")
@@ -318,7 +318,7 @@ def test_where_it_goes(tmp_path: pathlib.Path) -> None:
     assert (tmp_path / "pipe.nt").is_fifo()
     assert (tmp_path / "old.nt").read_text() == read.result() == (tmp_path / "a.nt").read_text()
     assert (tmp_path / "old.nt").stat().st_mode & 0o777 == 0o640
-    assert (told[0][:3], told[-1][:3]) == ((0, 1, 0), (1, 1, 2))
+    assert (report[0][:3], report[-1][:3]) == ((0, 1, 0), (1, 1, 2))
     files = {path.name: sorted(os.listdir(path)) for path in tmp_path.iterdir() if path.is_dir()}
     names = ["edges.parquet", "literals.parquet", "nodes.parquet"]
     assert files == {"tables.parquet": names, "other.parquet": ["mine.txt", "nodes.parquet"]}, "what was left is gone"

@@ -1,0 +1,99 @@
+"""EXPLAIN and PROFILE: what a query would do, and what it did."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from graphdb.common.errors import (
+    BindError,
+    NotSupportedError,
+    ParseError,
+    TypeMismatchError,
+)
+from graphdb.grammar import syntax as ast
+from graphdb.relational.explain import Explanation
+from graphdb.relational.program import Program
+from graphdb.relational.session.state import State
+from graphdb.sql.udf import running
+
+if TYPE_CHECKING:
+    pass
+
+from graphdb.dispatch.queries import Queries
+
+
+class Explainer:
+    """Explains queries."""
+
+    def __init__(self, state: State, queries: Queries) -> None:
+        self._state = state
+        self._queries = queries
+
+    def explain(
+        self,
+        query: ast.Query | ast.Composite,
+        profile: bool,
+        text: str,
+        arguments: Mapping[str, object],
+        timeout: float | None,
+    ) -> Explanation:
+        """Explain a query, or with ``profile`` run it and tell what happened."""
+        with self._queries.calling(query, text, arguments) as called:
+            return self._explain(called, profile, text, arguments, timeout)
+
+    def _explain(
+        self,
+        query: ast.Query | ast.Composite,
+        profile: bool,
+        text: str,
+        arguments: Mapping[str, object],
+        timeout: float | None,
+    ) -> Explanation:
+        if isinstance(query, ast.Composite) and query.writes:
+            try:
+                return Explanation(tuple(self._queries.writing(query, text, arguments, timeout).explain(profile)))
+            except (NotSupportedError, TypeMismatchError, BindError, ParseError) as refused:
+                return self._explained(query, profile, text, arguments, timeout, refused.message)
+        with self._queries.new_run(text, arguments, timeout) as run:
+            started = time.perf_counter()
+            try:
+                prepared = self._queries.prepare(run, query, text, arguments)
+            except (NotSupportedError, TypeMismatchError, BindError, ParseError) as refused:
+                return self._explained(query, profile, text, arguments, timeout, refused.message)
+            planned = time.perf_counter() - started
+            names = self._state.snapshot().names
+            if isinstance(prepared, Program):
+                if not profile:
+                    return Explanation.of_program(prepared, names, run.executor.describe)
+                with running(prepared.computing):
+                    table = run.run(prepared)
+                seconds = planned, time.perf_counter() - started
+                return Explanation.of_program(
+                    prepared, names, run.executor.describe, run.controls, seconds, table.num_rows
+                )
+            executor = "" if prepared.plan is None else run.executor.describe(prepared.plan)
+            if not profile:
+                return Explanation.planned(prepared, names, executor)
+            with running(prepared.computing):
+                table = run.run(prepared)
+            seconds = planned, time.perf_counter() - started
+        return Explanation.profiled(prepared, names, executor, run.control, seconds, table.num_rows)
+
+    def _explained(
+        self,
+        query: ast.Query | ast.Composite,
+        profile: bool,
+        text: str,
+        arguments: Mapping[str, object],
+        timeout: float | None,
+        why: str,
+    ) -> Explanation:
+        """Explain a query that is interpreted, and why, or raise what is wrong with it."""
+        from graphdb.interpret.statement import explained
+
+        run = self._queries.new_run(text, arguments, timeout)
+        found = self._queries.interpreted(query, text, arguments, timeout) if profile else None
+        told = explained(self._state, run.executor, query, text, arguments, run.new_control, found, why)
+        return Explanation(tuple(told))

@@ -1,0 +1,303 @@
+"""Pattern queries: prepared once and found again, run as matches with SQL after them, by sets, or interpreted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from graphdb.common.errors import (
+    BindError,
+    ExecutionError,
+    GraphDBError,
+    MemoryLimitError,
+    NotSupportedError,
+    QueryTimeout,
+    StorageError,
+    TypeMismatchError,
+    placed,
+)
+from graphdb.common.progress import Progress
+from graphdb.execute.choose import choose_executor
+from graphdb.execute.warm import warm_up
+from graphdb.grammar import syntax as ast
+from graphdb.grammar.parser import parse_script
+from graphdb.plan.executor import Control
+from graphdb.procedures.implied import expand_call
+from graphdb.relational.path_counts import given_counts
+from graphdb.relational.paths.run import PathRun
+from graphdb.relational.paths.selected import Selected
+from graphdb.relational.program import Program
+from graphdb.relational.query import Prepared, QueryRun
+from graphdb.relational.session.state import State
+from graphdb.relational.session.versions import Version
+from graphdb.results.result import Counted, Result
+from graphdb.sql.udf import running
+
+if TYPE_CHECKING:
+    from graphdb.interpret.compute import Computation
+    from graphdb.interpret.result import ValuesResult
+    from graphdb.plan.executor import Executor
+    from graphdb.relational.projection.relation import Relation
+    from graphdb.writing.run import Writing
+
+_REMEMBERED = 1000
+"""Statements of which it is remembered that they write few rows."""
+_FEW = 1000
+"""Rows that these may have: for more, whether they are written by sets is asked again."""
+
+SPENT = (QueryTimeout, MemoryLimitError, StorageError)
+"""Errors of what there is no more of, time, memory or room on the disk: no other strategy is tried."""
+
+
+class Queries:
+    """Runs pattern queries over ``state``, one at a time."""
+
+    def __init__(self, state: State, device: str, threads: int) -> None:
+        self._state = state
+        self._device = device
+        self._threads = threads
+        self._executor: Executor | None = None
+        self._cancelled = state.cancelled
+        self._unasked = Control(cancelled=self._cancelled)
+        """Controls repeated counts, one after the other: nobody asks what it learns."""
+        self._home = Version(state)
+        """What repeated counts are given, which look nothing up."""
+        self._write_few: dict[str, int] = {}
+        """Texts of statements that were expected to write few rows, and how many resources there were then: what that
+        is known by takes longer than the rest, and is not asked again before the graph has doubled."""
+        self.progress: Progress | None = None
+        """Whom to report to how far the statement is."""
+
+    def composite(
+        self, query: ast.Composite, text: str, arguments: Mapping[str, object], timeout: float | None
+    ) -> Result:
+        """Run a query of any clauses: as matches with SQL after them, or what SQL does not know by the interpreter."""
+        started = time.perf_counter()
+        if not query.writes:
+            with self.new_run(text, arguments, timeout) as run:
+                try:
+                    prepared = self.prepare(run, query, text, arguments)
+                except SPENT:  # what was asked for is spent: no second way
+                    raise
+                except GraphDBError:  # the interpreter knows more, and what is wrong
+                    pass
+                else:
+                    try:
+                        return self.result(run, prepared, started)
+                    except NotSupportedError:  # only its values showed it
+                        pass
+            return self.interpreted(query, text, arguments, timeout)
+        from graphdb.interpret.write import WritesMany
+        from graphdb.writing.run import WritesFew
+
+        size = self._state.snapshot().graph.resources
+        if size <= 2 * self._write_few.get(text, -1):
+            try:
+                return self.interpreted(query, text, arguments, timeout, most=_FEW)
+            except WritesMany:
+                del self._write_few[text]
+        try:
+            return self.writing(query, text, arguments, timeout).run()
+        except SPENT:
+            raise
+        except WritesFew:
+            if len(self._write_few) > _REMEMBERED:
+                self._write_few.clear()
+            self._write_few[text] = size
+        except GraphDBError as error:  # nothing is written yet: the interpreter knows more, and what is wrong
+            if placed(error, text).line is not None and isinstance(error, ExecutionError):
+                raise
+        return self.interpreted(query, text, arguments, timeout)
+
+    def writing(
+        self, query: ast.Composite, text: str, arguments: Mapping[str, object], timeout: float | None
+    ) -> Writing:
+        """Return a statement that writes by sets; see :mod:`graphdb.writing`.
+
+        Raises
+        ------
+        GraphDBError
+            It is for the interpreter, or wrong, which that tells.
+        """
+        from graphdb.writing.run import Writing
+        from graphdb.writing.stages import writes_one_row
+
+        if writes_one_row(query):
+            raise NotSupportedError("it writes one row, which is as quick")
+
+        def new_run(given: Mapping[str, object], left: float | None) -> PathRun:
+            return self.new_run(text, given, left)
+
+        def prepare(run: PathRun, query: ast.Composite, start: Relation | None) -> Prepared | Program:
+            prepared = run.prepare(query) if start is None else run.prepare_from(query, start)
+            return prepared if self._later.found is None else replace(prepared, computing=self._later.found)
+
+        return Writing(self._state, query, text, arguments, timeout, new_run, prepare)
+
+    def result(self, run: PathRun, prepared: Prepared | Program, started: float) -> Result:
+        """Run what was prepared.
+
+        Raises
+        ------
+        NotSupportedError
+            A value that Python computes failed: the query has to be interpreted.
+        """
+        with running(prepared.computing) as value_of:
+            table = run.run(prepared)
+        columns = prepared.shaped.columns
+        return Result(self._state.version(), table, columns, elapsed=time.perf_counter() - started, value_of=value_of)
+
+    def interpreted(
+        self,
+        query: ast.Query | ast.Composite,
+        text: str,
+        arguments: Mapping[str, object],
+        timeout: float | None,
+        most: int | None = None,
+    ) -> ValuesResult:
+        """Run a query by the interpreter; see :mod:`graphdb.interpret`."""
+        from graphdb.interpret.statement import interpreted
+
+        run = self.new_run(text, arguments, timeout)
+        return interpreted(self._state, run.executor, query, text, arguments, run.new_control, most)
+
+    def new_run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> PathRun:
+        """Return what prepares and runs a query over the present snapshot, with an executor chosen once."""
+        executor = self._executor
+        if executor is None:
+            warm_up()
+            executor = choose_executor(self._device, threads=self._threads, memory_limit=self._state.budget.bindings)
+            self._executor = executor
+        self._later = later = _Later(self._state, executor, text, arguments)
+        return PathRun(
+            replace(self._state.snapshot(), computing=later),
+            executor,
+            text,
+            arguments,
+            bindings_bytes=self._state.budget.bindings,
+            threads=self._threads,
+            timeout=timeout,
+            cancelled=self._cancelled,
+            progress=self.progress,
+        )
+
+    @staticmethod
+    def _only_counts(prepared: Prepared | Program | GraphDBError) -> bool:
+        """Whether a query's result is the number of its plan's matches, and nothing is left to do after the match."""
+        if not isinstance(prepared, Prepared) or prepared.plan is None or not prepared.reusable:
+            return False
+        return prepared.wanted.count_only and prepared.plan.count_only
+
+    def counted_again(self, text: str) -> Result | None:
+        """Count the matches of a text that only counts and was prepared before; None for any other.
+
+        Many such counts take a microsecond: whatever else is done here is what they cost.
+        """
+        found: Prepared | None = self._state.prepared.get(text)
+        if found is None or self._executor is None:
+            return None
+        started = time.perf_counter()
+        assert found.plan is not None
+        self._unasked.term_seconds.clear()
+        count = self._executor.count(found.plan, self._unasked)
+        columns = found.shaped.columns
+        table = Counted(count, len(columns), found.shaped.window)
+        return Result(self._home, table, columns, elapsed=time.perf_counter() - started)
+
+    def prepare(
+        self, run: PathRun, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]
+    ) -> Prepared | Program:
+        """Return the query ready to run: as it was prepared last time, while the data stays as it is.
+
+        Raises
+        ------
+        GraphDBError
+            SQL cannot do it, or something is wrong with it; that is remembered, too.
+        """
+        key = _key(query, text, arguments)
+        try:
+            found: Prepared | Program | GraphDBError | None = self._state.prepared.get(key)
+        except TypeError:  # a list among the arguments
+            return self.prepare_anew(run, query, text, arguments)
+        if found is None:
+            alike = (text, query.span.start, *given_counts(query), *arguments, *map(type, arguments.values()))
+            if arguments and (former := self._state.prepared.get(alike)) is not None:
+                assert isinstance(former, Selected)
+                if (again := run.again(former)) is not None:
+                    return again
+            try:
+                found = self.prepare_anew(run, query, text, arguments)
+            except (NotSupportedError, TypeMismatchError, BindError) as refused:
+                found = refused
+            if isinstance(found, GraphDBError) or found.reusable:
+                self._state.prepared.put(key, found, _own_bytes(found))
+                if isinstance(found, Selected) and found.given is not None:
+                    self._state.prepared.put(alike, found, 0)
+        elif self._only_counts(found) and not arguments and len(parse_script(text)) == 1:
+            self._state.prepared.put(text, found, 0)  # asked twice, it will be asked again: counted_again finds it
+        if isinstance(found, GraphDBError):
+            raise found.with_traceback(None)
+        return found
+
+    def prepare_anew(
+        self, run: QueryRun, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]
+    ) -> Prepared | Program:
+        """Return the query ready to run, whatever was prepared before; raises as :meth:`prepare` does."""
+        if isinstance(query, ast.Composite):
+            from graphdb.interpret.statement import check_query
+
+            check_query(self._state, run.executor, query, text, arguments, run.new_control)
+        try:
+            prepared = run.prepare(query)
+        except ExecutionError:
+            if self._later.found is not None:
+                self._later.found.refuse()
+            raise
+        return prepared if self._later.found is None else replace(prepared, computing=self._later.found)
+
+    @contextmanager
+    def calling(
+        self, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]
+    ) -> Iterator[ast.Query | ast.Composite]:
+        """Yield a query as it is to run: its calls of procedures have all that they need, and are made once."""
+        procedures = self._state.procedures
+        with procedures.statement():
+            yield expand_call(query, procedures, text, arguments) if isinstance(query, ast.Composite) else query
+
+
+class _Later:
+    """Makes what computes a statement's expressions in Python, when the first of them is met."""
+
+    def __init__(self, state: State, executor: Executor, text: str, arguments: Mapping[str, object]) -> None:
+        self._of = state, executor, text, arguments
+        self.found: Computation | None = None
+
+    def __call__(self) -> Computation:
+        if self.found is None:
+            from graphdb.interpret.compute import Computation
+            from graphdb.interpret.context import Context
+
+            state, executor, text, arguments = self._of
+            self.found = Computation(Context(state.snapshot, state.forget, executor, text, arguments, Control))
+        return self.found
+
+
+def _key(query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]) -> tuple[object, ...]:
+    """What tells a query with its arguments from all others."""
+    if not arguments:
+        return text, query.span.start
+    # Equal values are not the same argument: 1 is no 1.0, and 0.0 no -0.0.
+    values = ((type(value), repr(value) if isinstance(value, float) else value) for value in arguments.values())
+    return text, query.span.start, *zip(arguments, values, strict=True)
+
+
+def _own_bytes(prepared: Prepared | Program | GraphDBError) -> int:
+    """Return what the plans of a query hold of memory."""
+    if isinstance(prepared, Prepared):
+        return 0 if prepared.plan is None else prepared.plan.own_bytes
+    if isinstance(prepared, Program):
+        return prepared.own_bytes
+    return 0

@@ -1,0 +1,131 @@
+"""Statements that are DuckDB's SQL, in which ``cypher($$ … $$)`` and the caller's own tables are visible."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from graphdb.common.duckdb.connection import quoted
+from graphdb.relational.session.authorizer import authorize
+from graphdb.relational.session.embedded import caller_tables, cypher_calls, first_word, is_vacuum
+from graphdb.relational.session.state import State
+from graphdb.results.result import Result
+from graphdb.storage.arrays import times_with_offset
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+
+_PATH = re.compile(r"\b(search_path|schema)\b", re.IGNORECASE)
+Cypher = Callable[[str, float | None], Result]
+"""Runs the pattern query of a ``cypher(…)``, within so many seconds."""
+
+
+class SqlStatements:
+    """Runs SQL over ``state``."""
+
+    def __init__(self, state: State, cypher: Cypher) -> None:
+        self._state = state
+        self._cypher = cypher
+
+    def run(self, text: str, timeout: float | None) -> Result:
+        """Run SQL; see :meth:`graphdb.database.Database.sql`."""
+        started = time.perf_counter()
+        table: pa.Table | None = None
+        message = None
+        with ExitStack() as stack:
+            for statement, kind in self._split(text):
+                authorize(statement, self._state.database)
+                self._state.versions.before_statement()
+                if kind == "TRANSACTION":
+                    self._transaction(statement)
+                    table = None
+                    continue
+                self._state.transactions.check()
+                if is_vacuum(statement):
+                    message, table = str(self._state.vacuum(timeout)), None
+                    continue
+                sql = statement
+                for call in reversed(cypher_calls(statement)):
+                    view = self._state.connection.temporary()
+                    rows = self._cypher(call.text, timeout).presented()
+                    stack.enter_context(self._state.connection.view(view, rows))
+                    sql = sql[: call.start] + view + sql[call.end :]
+                if not self._state.untrusted:
+                    for name, data in caller_tables(self._state.connection, sql).items():
+                        stack.enter_context(self._state.connection.view(name, data))
+                table = self._execute(sql, timeout)
+        return Result(
+            self._state.version(),
+            table,
+            elapsed=time.perf_counter() - started,
+            message=message or (None if table is not None else "done"),
+        )
+
+    def _split(self, text: str) -> list[tuple[str, str]]:
+        """Return the statements of a text, and of which kind each is, by DuckDB's name."""
+        text.encode()  # the error of a lone surrogate says where it is, DuckDB's does not
+        with self._state.connection.guard(ours=False) as raw:
+            return [(statement.query, _kind(statement)) for statement in raw.extract_statements(text)]
+
+    def _transaction(self, sql: str) -> None:
+        """Begin or end the user's transaction."""
+        connection, transactions = self._state.connection, self._state.transactions
+
+        def run() -> None:
+            with connection.guard(ours=False) as raw:
+                raw.execute(sql).fetchall()
+
+        word = first_word(sql)
+        if transactions.by_user:
+            self._state.before_end()
+        if word in ("BEGIN", "START"):
+            transactions.begin(run)
+        elif word in ("COMMIT", "END"):
+            transactions.commit(run)
+        else:
+            transactions.rollback(run)
+
+    def _execute(self, sql: str, timeout: float | None) -> pa.Table | None:
+        try:
+            with self._state.connection.guard(timeout, ours=False) as raw:
+                relation = raw.sql(sql)
+                table = _table_of(relation) if relation is not None else None
+        except BaseException:
+            self._state.versions.after_failure()
+            self._state.transactions.look()
+            raise
+        first = first_word(sql)
+        if first in ("SET", "RESET", "PRAGMA"):
+            self._state.set_differently()
+        if first == "USE" or (first in ("SET", "RESET", "PRAGMA") and _PATH.search(sql)):
+            self._state.moved = True
+            self._state.check_path()
+        return table
+
+
+def _kind(statement: duckdb.Statement) -> str:
+    """Return DuckDB's name of a kind of statements; none for those that its Python client does not know."""
+    try:
+        return statement.type.name
+    except ValueError:
+        return ""
+
+
+def _table_of(relation: duckdb.DuckDBPyRelation) -> pa.Table:
+    """Return the rows of a SQL query, times with their offsets."""
+    zoned = [i for i, type in enumerate(relation.types) if str(type) == times_with_offset.SQL]
+    if not zoned:
+        return relation.to_arrow_table()
+    chosen = [  # by position: names may be the same
+        f"{times_with_offset.parts_sql(f'#{i + 1}') if i in zoned else f'#{i + 1}'} AS {quoted(name)}"
+        for i, name in enumerate(relation.columns)
+    ]
+    table = relation.project(", ".join(chosen)).to_arrow_table()
+    for i in zoned:
+        table = table.set_column(i, table.column_names[i], times_with_offset.of_parts(table.column(i)))
+    return table

@@ -1,0 +1,221 @@
+"""Statements: how each kind is run over an open database.
+
+Pattern queries go the way that :mod:`graphdb.database` tells; everything else is DuckDB's SQL, in which
+``cypher($$ … $$)`` and the caller's own tables are made visible first.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from graphdb.common.errors import (
+    ExecutionError,
+    NotSupportedError,
+    QueryTimeout,
+    TypeMismatchError,
+    placed,
+)
+from graphdb.common.progress import watching
+from graphdb.common.stopping import stopping, time_left
+from graphdb.grammar import syntax as ast
+from graphdb.grammar.parser import parse_script
+from graphdb.procedures.implied import expand_call, parameters_of
+from graphdb.relational.path_counts import with_counts
+from graphdb.relational.session.state import State
+from graphdb.results.result import Result
+
+if TYPE_CHECKING:
+    from graphdb.storage.loaders.load import LoadReport
+
+from graphdb.dispatch.arguments import check_arguments
+from graphdb.dispatch.explain import Explainer
+from graphdb.dispatch.queries import Queries
+from graphdb.dispatch.sql import SqlStatements
+from graphdb.dispatch.tables import Tables
+
+
+class Statements:
+    """Runs statements, one at a time, over ``state``."""
+
+    def __init__(self, state: State, device: str, threads: int) -> None:
+        self._state = state
+        self._cancelled = state.cancelled
+        self.queries = Queries(state, device, threads)
+        self.explain = Explainer(state, self.queries).explain
+        self._tables = Tables(state, self.queries)
+        self._sql = SqlStatements(state, self._cypher)
+
+    def run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
+        """Run the statements of a text, all within ``timeout`` seconds; the last one's result."""
+        state = self._state
+        state.refresh()
+        if (
+            timeout is None
+            and not arguments
+            and not state.progress
+            and (count := self.queries.counted_again(text)) is not None
+        ):
+            return count
+        result = None
+        with stopping(timeout, self._cancelled):
+            statements = parse_script(text)
+            if arguments or "$" in text:
+                check_arguments(text, arguments, lambda: parameters_of(statements, self._state.procedures))
+                statements = tuple(with_counts(statement, text, arguments) for statement in statements)
+            run = self._told_of if self._state.progress else self._statement
+            for statement in statements:
+                self._state.versions.before_statement()
+                try:
+                    result = run(statement, text, arguments, time_left())
+                except QueryTimeout as error:
+                    raise _late(error, timeout) from None
+                except ExecutionError as error:
+                    raise placed(error, text) from error.__cause__
+        return Result(self._state.version(), None) if result is None else result
+
+    def run_sql(self, text: str, timeout: float | None) -> Result:
+        """Run SQL by itself; see :meth:`graphdb.database.Database.sql`."""
+        self._state.refresh()
+        try:
+            with stopping(timeout, self._cancelled):
+                return self._sql.run(text, timeout)
+        except QueryTimeout as error:
+            raise _late(error, timeout) from None
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Tell how far a statement is, as the database's owner wants it; what runs within one is part of it."""
+        if self.queries.progress is not None:
+            yield
+            return
+        with watching(self._state.progress) as self.queries.progress:
+            try:
+                yield
+            finally:
+                self.queries.progress = None
+
+    def _told_of(
+        self, statement: ast.Statement, text: str, arguments: Mapping[str, object], timeout: float | None
+    ) -> Result:
+        with self._watched():
+            return self._statement(statement, text, arguments, timeout)
+
+    def _statement(
+        self, statement: ast.Statement, text: str, arguments: Mapping[str, object], timeout: float | None
+    ) -> Result:
+        if isinstance(statement, ast.Sql):
+            return self._sql.run(statement.text, timeout)
+        transactions = self._state.transactions
+        if not transactions.by_user:
+            return self._pattern_statement(statement, text, arguments, timeout)
+        transactions.check()
+        try:
+            return self._pattern_statement(statement, text, arguments, timeout)
+        except BaseException:
+            transactions.look()
+            raise
+
+    def _pattern_statement(
+        self, statement: ast.Statement, text: str, arguments: Mapping[str, object], timeout: float | None
+    ) -> Result:
+        started = time.perf_counter()
+        with self._state.at_home() as current:
+            match statement:
+                case ast.Query():
+                    with self.queries.new_run(text, arguments, timeout) as run:
+                        try:
+                            prepared = self.queries.prepare(run, statement, text, arguments)
+                        except NotSupportedError:
+                            return self.queries.interpreted(statement, text, arguments, timeout)
+                        except TypeMismatchError as refused:  # types that only the data decides, or a mistake
+                            try:
+                                return self.queries.interpreted(statement, text, arguments, timeout)
+                            except TypeMismatchError:
+                                raise refused from None
+                        try:
+                            return self.queries.result(run, prepared, started)
+                        except NotSupportedError:  # only its values showed it
+                            return self.queries.interpreted(statement, text, arguments, timeout)
+                case ast.Composite():
+                    if (function := self._sql_function(statement, text)) is not None:
+                        return self._sql.run(function, timeout)
+                    with self._state.procedures.statement():
+                        query = expand_call(statement, self._state.procedures, text, arguments)
+                        return self.queries.composite(query, text, arguments, timeout)
+                case ast.CreateTable():
+                    with self.queries.calling(statement.query, text, arguments) as called:
+                        statement = replace(statement, query=called)
+                        message = self._tables.create(statement, text, arguments, timeout, current)
+                case ast.Explain():
+                    lines = self.explain(statement.query, statement.profile, text, arguments, timeout)
+                    return Result(
+                        self._state.version(),
+                        lines.to_table(),
+                        elapsed=time.perf_counter() - started,
+                        verbatim=True,
+                    )
+                case ast.Prefix():
+                    with self._state.connection.guard(), self._state.writing():
+                        self._state.transactions.touch()
+                        self._state.catalog().set_prefix(statement.name, statement.iri)
+                        self._state.changed()
+                    message = f"prefix {statement.name}: is <{statement.iri}>"
+                case ast.Load():
+                    report = self._load(statement)
+                    message = (
+                        f"loaded {report.triples:,} triple{'s' if report.triples != 1 else ''} "
+                        f"({report.new_triples:,} new) from {report.files} "
+                        f"file{'s' if report.files != 1 else ''} in {report.seconds:.2f} s"
+                    )
+                    if report.errors:
+                        message += f"; skipped {report.errors:,} bad lines, see table load_errors"
+            return Result(self._state.version(), None, elapsed=time.perf_counter() - started, message=message)
+
+    def _sql_function(self, query: ast.Composite, text: str) -> str | None:
+        """Return the text of a call of what is no procedure, but a function of DuckDB's."""
+        call = query.called
+        if call is None or call.yields is not None or call.arguments is None or self._state.procedures.knows(call.name):
+            return None
+        name = call.name.rpartition(".")[2].lower()
+        sql = "SELECT 1 FROM duckdb_functions() WHERE lower(function_name) = $name LIMIT 1"
+        known = self._state.connection.rows(sql, {"name": name})
+        return text[query.span.start : query.span.end] if known else None
+
+    def _load(self, statement: ast.Load) -> LoadReport:
+        from graphdb.storage.loaders.sources import Options
+        from graphdb.storage.loaders.tables.headers import Mapping as Headers
+
+        options = Options(
+            statement.format,
+            statement.on_error,
+            statement.base,
+            Headers(dict(statement.columns), statement.label, statement.type),
+            self._state.spill,
+            self._state.batch,
+        )
+        return self._state.load(statement.paths, options, self.queries.progress)
+
+    def _cypher(self, text: str, timeout: float | None) -> Result:
+        """Run the pattern query of a ``cypher(…)`` in SQL."""
+        statements = parse_script(text)
+        if not statements or not all(isinstance(statement, (ast.Query, ast.Composite)) for statement in statements):
+            raise NotSupportedError("cypher in SQL takes a pattern query: MATCH … RETURN …", text=text, position=0)
+        if any(isinstance(statement, ast.Composite) and statement.writes for statement in statements):
+            raise NotSupportedError(
+                "cypher in SQL only reads", text=text, position=0, hint="run the statement that writes by itself"
+            )
+        return self.run(text, {}, timeout)
+
+
+def _late(error: QueryTimeout, timeout: float | None) -> QueryTimeout:
+    """Return the error of a statement that ran out of time, with the time that it had."""
+    if timeout is None:
+        return error
+    return QueryTimeout(
+        f"the statement ran longer than its timeout of {timeout:g} s",
+        hint="give it more time, or ask for less with LIMIT",
+    )

@@ -1,0 +1,79 @@
+"""``CREATE TABLE … AS MATCH …``: a query's result as a table of DuckDB's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from graphdb.common.duckdb.connection import quoted
+from graphdb.common.errors import (
+    GraphDBError,
+    NotSupportedError,
+    TypeMismatchError,
+)
+from graphdb.grammar import syntax as ast
+from graphdb.relational.projection.presentation import presented
+from graphdb.relational.session.authorizer import authorize_name
+from graphdb.relational.session.state import State
+from graphdb.results.display import made_in_python
+from graphdb.sql.udf import running
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+from graphdb.dispatch.queries import SPENT, Queries
+
+
+class Tables:
+    """Makes tables of queries' results."""
+
+    def __init__(self, state: State, queries: Queries) -> None:
+        self._state = state
+        self._queries = queries
+
+    def create(
+        self,
+        statement: ast.CreateTable,
+        text: str,
+        arguments: Mapping[str, object],
+        timeout: float | None,
+        current: tuple[str, ...],
+    ) -> str:
+        """Make the table, in the schema ``current`` where none is named; return what to tell of it."""
+        parts = statement.name if len(statement.name) > 1 or statement.temporary else (*current, *statement.name)
+        authorize_name(parts, statement.temporary)
+        name = ".".join(quoted(part) for part in parts)
+        create = "CREATE OR REPLACE" if statement.replace else "CREATE"
+        kind = "TEMP TABLE" if statement.temporary else "TABLE"
+        absent = "IF NOT EXISTS " if statement.if_not_exists else ""
+        made = f"{create} {kind} {absent}{name} AS"
+        with self._queries.new_run(text, arguments, timeout) as run:
+            try:
+                prepared = self._queries.prepare_anew(run, statement.query, text, arguments)
+                if any(made_in_python(column.type) for column in prepared.shaped.columns):
+                    count = self._keep(f"{made} FROM", self._queries.result(run, prepared, 0.0).presented(), timeout)
+                else:
+                    shaped = prepared.shaped
+                    rows = presented(f"({shaped.sql})", shaped.columns, ordered=shaped.ordered)
+                    with (
+                        running(prepared.computing),
+                        run.bindings(prepared),
+                        self._state.connection.guard(timeout) as raw,
+                    ):
+                        # Not fetchone: an unfinished result would block the connection.
+                        count = raw.execute(f"{made} {rows}", dict(shaped.parameters)).fetchall()
+            except SPENT:  # what was asked for is spent: no second way
+                raise
+            except GraphDBError as refused:
+                one = isinstance(statement.query, ast.Query)
+                if one and not isinstance(refused, NotSupportedError | TypeMismatchError):
+                    raise
+                table = self._queries.interpreted(statement.query, text, arguments, timeout).presented()
+                count = self._keep(f"{made} FROM", table, timeout)
+        return f"table {'.'.join(statement.name)}: {count[0][0] if count else 0:,} rows"
+
+    def _keep(self, made: str, table: pa.Table, timeout: float | None) -> list[tuple[int, ...]]:
+        """Make a table of rows that are there."""
+        with self._state.connection.view("_graphdb_rows", table), self._state.connection.guard(timeout) as raw:
+            return raw.execute(f"{made} _graphdb_rows").fetchall()
