@@ -85,8 +85,10 @@ def appended(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Expression)
         )
     element = elements.pop() if elements else NULL
     assert element is not None
-    sql = [f"CAST({v.sql} AS {sql_type(list_of(element))})" if v.type.element == NULL else v.sql for v in sides]
-    return SqlValue(f"({sql[0]} || {sql[1]})", list_of(element))  # list_concat takes null for an empty list
+    first, second = (
+        f"CAST({v.sql} AS {sql_type(list_of(element))})" if v.type.element == NULL else v.sql for v in sides
+    )
+    return SqlValue(f"({first} || {second})", list_of(element))  # list_concat takes null for an empty list
 
 
 def _list(c: Compiler, node: ast.Expression) -> SqlValue:
