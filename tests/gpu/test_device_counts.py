@@ -99,11 +99,11 @@ def test_a_kernel_that_is_there_makes_a_count_cheaper(executor: Any) -> None:
     plan = make_plan(pattern_of(PATTERNS["diamond"], label), graph, counting="always")
     plan, slow = replace(plan, cost=1e7), replace(plan, cost=1e11)
     before = executor._counter.expected(plan, True)
-    assert before.first > 0.3
+    assert before.setup > 0.3
     assert executor.expected(plan, True).seconds > before.seconds
     assert executor.expected(slow, True) == before
     want = executor.count(plan)
-    assert replace(executor._counter.expected(plan, True), first=before.first) == before
+    assert replace(executor._counter.expected(plan, True), setup=before.setup) == before
     assert executor.count(slow) == want
     assert executor._counter.expected(plan, True) == replace(before, first=0.0, beside=False)
     assert executor.expected(plan, True) == executor._counter.expected(plan, True)
@@ -116,15 +116,15 @@ def test_plans_pay_for_a_kernel_together(executor: Any) -> None:
     graph, label = graph_of(40, 160, 1)
     plans = [make_plan(pattern_of(PATTERNS["diamond"], label), graph, counting="always") for _ in range(3)]
     counter = executor._counter
-    first = [counter.expected(plan, True).first for plan in plans]
+    first = [counter.expected(plan, True).setup for plan in plans]
     assert len(set(first)) == 1
     counter.missed(plans[0], True, 1e-3)  # less than sums would take
     counter.missed(plans[0], True, 12e-3)
     assert not counter.preparing(plans[0], True)
     counter.missed(plans[1], True, 12e-3)
     counter.settle()
-    assert counter.expected(plans[1], True).first == 0.0
-    assert counter.expected(plans[2], True).first < first[2] / 10
+    assert counter.expected(plans[1], True).setup == 0.0
+    assert counter.expected(plans[2], True).setup < first[2] / 10
 
 
 @EMULATED
@@ -147,7 +147,7 @@ def test_sums_are_compiled_while_matches_are_gone_through() -> None:
                 executor._counter.count(plan, Control(timeout=0.05))
             compiler.set()
             executor._counter.settle()
-        assert executor._counter.expected(plan, True).first == 0.0
+        assert executor._counter.expected(plan, True).setup == 0.0
         assert executor._counter.count(plan, Control()) == want
 
 
