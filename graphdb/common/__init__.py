@@ -1,1 +1,5 @@
 """What every layer may import: errors, settings, values, caches, and the connection to DuckDB."""
+
+from graphdb.common.imports import install
+
+install()
