@@ -1,7 +1,7 @@
-"""The CUDA executor: physical plans on one device, by the join, by the search, or where matches are counted, by sums.
+"""The CUDA executor: physical plans on one device, by join, by search, or counted as sums of products.
 
 Strategies are classes with ``run`` and ``count`` for a plan; :data:`STRATEGIES` names them.  Both give the same rows.
-Sums (:mod:`graphdb.gpu.counting.counter`) count without going through the matches.
+Sums (:mod:`graphdb.gpu.counting.counter`) count without enumerating the matches.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Counted = TypeVar("Counted")
 STEP = 2e-4
 """Seconds that the smallest step of a join takes: some launches, and two answers to wait for."""
 MATCH_RATE = 1e11
-"""Elements that a device goes through in a second, about."""
+"""Elements that a device scans in a second, about."""
 LINK = 3e10
 """Bytes that are copied to it or from it in a second."""
 
@@ -56,7 +56,7 @@ class Strategy(Protocol):
     def run(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[tuple[NDArray[Any], int]]:
         """Give the matches as arrays [outputs, rows], images included, each with its number of rows.
 
-        ``limit`` bounds the matches that have to be found, before images; a few more may come.
+        ``limit`` bounds the matches that have to be found, before images; slightly more may come.
         """
 
     def count(self, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
@@ -103,17 +103,19 @@ class GpuExecutor:
         self.refiner = DeviceRefiner(self.device, self.graph)
 
     def supports(self, plan: PhysicalPlan) -> bool:
-        """Whether the plan's graph has room on the device beside the smallest run."""
+        """Whether the plan's graph fits the device beside the smallest run."""
         needed = sum(partition.nbytes for partition in partitions_of(plan))
         return needed < self.device.memory.budget * 3 // 4
 
     def strategy(self, plan: PhysicalPlan) -> Strategy:
-        """What goes through a plan's matches: the search where it is pinned and can, else the join."""
+        """The strategy that enumerates a plan's matches: the search where it is requested and possible, else the
+        join.
+        """
         return self._strategy("search" if self.hint == "search" and not self._no_search(plan) else "join")
 
     def _no_search(self, plan: PhysicalPlan) -> str:
         """Why the search does not run a plan; empty where it does."""
-        if plan.kept < len(plan.steps):
+        if plan.row_steps < len(plan.steps):
             return "a row stands for several matches"
         return "" if self._strategy("search").supports(plan) else "a list is too long"
 
@@ -121,7 +123,7 @@ class GpuExecutor:
         """Why a run (or with ``counting``, a count) does not go the way that is pinned; empty where it does."""
         if self.hint == "search":
             return self._no_search(plan)
-        if self.hint != "sums" or "count" in self._ways(plan, counting):
+        if self.hint != "sums" or "count" in self._strategy_costs(plan, counting):
             return ""
         return f"there are no sums for {'this count' if counting else 'these rows'}"
 
@@ -138,8 +140,10 @@ class GpuExecutor:
         return self.strategies[name]
 
     def describe(self, plan: PhysicalPlan) -> str:
-        """The device, and how it runs the plan: by a strategy, or by sums where it only counts (all, or by vertex)."""
-        way = _trials(plan, plan.count_only).choose(self._ways(plan, plan.count_only))
+        """The device, and how it runs the plan: by a strategy, or as sums of products where it only counts (all, or by
+        vertex).
+        """
+        way = _timings(plan, plan.count_only).choose(self._strategy_costs(plan, plan.count_only))
         by = self._counter.describe(plan, plan.count_only) if way == "count" else self.strategy(plan).name
         told = f"{self.name} by {by}"
         why_not = self.off_hint(plan, plan.count_only)
@@ -151,26 +155,28 @@ class GpuExecutor:
 
     def expected(self, plan: PhysicalPlan, counting: bool) -> ExpectedCost:
         """What a run (or with ``counting``, a count) is expected to take, and to copy and compile first."""
-        ways = self._ways(plan, counting)
-        return ways[_trials(plan, counting).choose(ways)]
+        costs = self._strategy_costs(plan, counting)
+        return costs[_timings(plan, counting).choose(costs)]
 
-    def _ways(self, plan: PhysicalPlan, counting: bool) -> dict[str, ExpectedCost]:
-        """What each way is expected to take: ``"match"`` goes through the matches, ``"count"`` sums up."""
+    def _strategy_costs(self, plan: PhysicalPlan, counting: bool) -> dict[str, ExpectedCost]:
+        """What each strategy is expected to take: ``"match"`` enumerates the matches, ``"count"`` counts without
+        enumeration.
+        """
         seconds = STEP * (len(plan.steps) + 1) + plan.cost / MATCH_RATE
-        doubtful = plan.counting is not None and plan.counting.doubtful
-        if self._beside_host and (doubtful or self._counter.too_wide(plan, counting)):
+        uncertain = plan.counting is not None and plan.counting.uncertain
+        if self._beside_host and (uncertain or self._counter.too_wide(plan, counting)):
             seconds = math.inf
         if not counting and plan.steps:
-            rows = plan.steps[plan.kept - 1].estimate * len(plan.columns)
+            rows = plan.steps[plan.row_steps - 1].estimate * len(plan.columns)
             seconds += rows * len(plan.outputs) * np.dtype(plan.dtype).itemsize / LINK
         counted = self._counter.expected(plan, counting) if self.hint in ("auto", "sums") else None
         if counted is not None:
             # What matches would copy, their program tells: one that nobody wrote is not written to be found slower.
-            surely = counted.seconds + counted.first <= seconds and not _trials(plan, counting).runs
+            surely = counted.seconds + counted.setup <= seconds and not _timings(plan, counting).runs
             if surely or self.hint == "sums":
                 return {"count": counted}
-        ways = {"match": ExpectedCost(seconds, self.missing_bytes(plan) / LINK)}
-        return ways if counted is None else ways | {"count": counted}
+        costs = {"match": ExpectedCost(seconds, self.missing_bytes(plan) / LINK)}
+        return costs if counted is None else costs | {"count": counted}
 
     def missed(self, plan: PhysicalPlan, counting: bool, seconds: float) -> None:
         """A run took so long elsewhere: what would make it quicker here is got ready by a thread, if that pays."""
@@ -191,7 +197,7 @@ class GpuExecutor:
             with faults():
                 return self.refiner.refine(task)
         except MemoryLimitError:
-            return None  # the host has room
+            return None  # the host has memory
 
     def memory(self, plan: PhysicalPlan) -> int:
         """Bytes that a run needs on the device besides the data graph."""
@@ -207,7 +213,7 @@ class GpuExecutor:
         Raises
         ------
         QueryTimeout, ExecutionError, MemoryLimitError, DeviceError
-            When the time is over, when cancelled, where the device has no room, and where it fails.
+            When the time is over, when cancelled, where the device has too little memory, and where it fails.
         """
         control = control or Control()
         limit = control.limit_of(plan)
@@ -216,7 +222,7 @@ class GpuExecutor:
                 yield Block({}, 1)
             return
         started, left, taken = time.monotonic(), limit, 0.0
-        self._make_way(control)
+        self._drain_searches(control)
         counted = self._counted_by_vertex(plan, control) if limit is None else None
         if counted is not None:
             vertices, numbers = counted
@@ -232,8 +238,8 @@ class GpuExecutor:
                     block = next(found, None)
                 taken += time.monotonic() - asked
                 if block is None:
-                    if limit is None and len(self._ways(plan, counting=False)) > 1:
-                        _trials(plan, False).note("match", taken)
+                    if limit is None and len(self._strategy_costs(plan, counting=False)) > 1:
+                        _timings(plan, False).note("match", taken)
                         self._counter.missed(plan, False, taken)
                     break
                 control.check()
@@ -257,7 +263,7 @@ class GpuExecutor:
         self, plan: PhysicalPlan, control: Control, limit: int | None
     ) -> Iterator[tuple[NDArray[Any], int, NDArray[np.int64] | None]]:
         """The blocks of a run; where the last steps make no rows of their own, with the matches of each row."""
-        if plan.kept < len(plan.steps):
+        if plan.row_steps < len(plan.steps):
             yield from self.join.tallied(plan, control, limit)
             return
         if limit is None and self.hint != "search" and reduces(plan):
@@ -277,8 +283,10 @@ class GpuExecutor:
         finally:
             self._reading.remove(queue)
 
-    def _make_way(self, control: Control) -> None:
-        """Take the rows of searches that this thread is reading from the device, so that no kernel waits for it."""
+    def _drain_searches(self, control: Control) -> None:
+        """Drain the searches that this thread is reading: their rows leave the device, so that no kernel waits for
+        it.
+        """
         for queue in [queue for queue in self._reading if queue.reader == threading.get_ident()]:
             with faults():
                 queue.empty(control)
@@ -290,16 +298,16 @@ class GpuExecutor:
         if not plan.steps:
             return 1 if limit is None else min(limit, 1)
         started = time.monotonic()
-        self._make_way(control)
+        self._drain_searches(control)
         try:
             with faults():
                 counted = self._counted(plan, control) if limit is None else None
                 if counted is not None:
                     return counted
                 found = self.strategy(plan).count(plan, control, _ceil(limit, plan.automorphisms))
-            if limit is None and len(self._ways(plan, counting=True)) > 1:
+            if limit is None and len(self._strategy_costs(plan, counting=True)) > 1:
                 taken = time.monotonic() - started
-                _trials(plan, True).note("match", taken)
+                _timings(plan, True).note("match", taken)
                 self._counter.missed(plan, True, taken)
         finally:
             control.seconds = time.monotonic() - started
@@ -307,7 +315,7 @@ class GpuExecutor:
         return total if limit is None else min(total, limit)
 
     def _counted(self, plan: PhysicalPlan, control: Control) -> int | None:
-        """The number of matches without going through them, where that is possible and expected to be sooner."""
+        """The number of matches without enumerating them, where that is possible and expected to be sooner."""
         return self._summed(plan, True, lambda: self._counter.count(plan, control))
 
     def _counted_by_vertex(self, plan: PhysicalPlan, control: Control) -> tuple[Ints, Ints] | None:
@@ -315,9 +323,9 @@ class GpuExecutor:
         return self._summed(plan, False, lambda: self._counter.count_by_vertex(plan, control))
 
     def _summed(self, plan: PhysicalPlan, counting: bool, count: Callable[[], Counted | None]) -> Counted | None:
-        """What ``count`` gives, if counting is the way to go; None where matches have to be found."""
-        ways, timings = self._ways(plan, counting=counting), _trials(plan, counting)
-        if "count" not in ways or timings.choose(ways, runs=counting) != "count":
+        """What ``count`` gives, where counting is the chosen strategy; None where matches have to be found."""
+        costs, timings = self._strategy_costs(plan, counting=counting), _timings(plan, counting)
+        if "count" not in costs or timings.choose(costs, runs=counting) != "count":
             return None
         started = time.monotonic()
         try:
@@ -332,9 +340,9 @@ class GpuExecutor:
         return counted
 
 
-def _trials(plan: PhysicalPlan, counting: bool) -> StrategyTimings:
+def _timings(plan: PhysicalPlan, counting: bool) -> StrategyTimings:
     """What is known of a plan's runs on a device."""
-    found: StrategyTimings = plan.spare.setdefault(("how", counting), StrategyTimings())
+    found: StrategyTimings = plan.cache.setdefault(("how", counting), StrategyTimings())
     return found
 
 

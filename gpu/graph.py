@@ -1,7 +1,7 @@
 """The data graph on the device: copies of partitions, columns and sets, made when a plan first reads them.
 
-A plan holds the host's arrays; here each is known by the array (or partition) that it is a copy of, and kept in
-:class:`graphdb.gpu.memory.DeviceMemory` as long as there is room.  Layouts are the host's: the same offset layers
+A plan holds the host's arrays; here each is identified by the array (or partition) that it is a copy of, and cached in
+:class:`graphdb.gpu.memory.DeviceMemory` within its budget.  Layouts are the host's: the same offset layers
 (SGSI §4), offsets and code offsets int64, neighbours in the vertex id type, so that a row of a plan's table of
 partitions has the same six cells with device addresses.
 """
@@ -58,7 +58,7 @@ class DeviceGraph:
         self._next = count()
 
     def serial(self, partition: Partition) -> int:
-        """A number of a partition's own, to name it by in what is kept: no other ever has it, and it keeps nothing."""
+        """A unique number of a partition, for keys of the cache; it does not keep the partition alive."""
         return self._serials.setdefault(partition, next(self._next))
 
     def partition(self, partition: Partition) -> DevicePartition:
@@ -76,7 +76,7 @@ class DeviceGraph:
                 partition.max_degree,
             )
 
-        return self.memory.keep("partition", partition, copy)
+        return self.memory.cached_or_built("partition", partition, copy)
 
     def oriented(self, oriented: Oriented) -> DevicePartition:
         """The copy of an oriented graph: the partition of its ranks, each with the neighbours of higher rank."""
@@ -86,12 +86,12 @@ class DeviceGraph:
             offsets, neighbours = self.memory.upload(oriented.offsets), self.array(oriented.neighbours)
             return DevicePartition(False, 0, offsets, neighbours, None, None, longest)
 
-        return self.memory.keep("oriented", oriented, copy)
+        return self.memory.cached_or_built("oriented", oriented, copy)
 
     def array(self, values: NDArray[Any], dtype: DTypeLike | None = None) -> Any:
         """The copy of an array (a scan's values, a candidate set, a signature column), in ``dtype``."""
         what = f"array {np.dtype(dtype or values.dtype).name}"
-        return self.memory.keep(what, values, lambda: self.memory.upload(values, dtype))
+        return self.memory.cached_or_built(what, values, lambda: self.memory.upload(values, dtype))
 
     def bits(self, candidates: Ints, size: int) -> Any:
         """A sorted candidate set as uint8 [(size + 7) / 8]: one bit per vertex, little-endian within each byte."""
@@ -101,11 +101,11 @@ class DeviceGraph:
             flags[candidates] = True
             return self.memory.upload(np.packbits(flags, bitorder="little"))
 
-        return self.memory.keep(f"bits {size}", candidates, build)
+        return self.memory.cached_or_built(f"bits {size}", candidates, build)
 
     def missing_bytes(self, partition: Partition) -> int:
         """Bytes that a run would have to copy to the device before it reads this partition."""
-        return 0 if self.memory.keeps("partition", partition) else partition.nbytes - partition.keys.nbytes
+        return 0 if self.memory.is_cached("partition", partition) else partition.nbytes - partition.keys.nbytes
 
 
 def address(array: Any) -> int:

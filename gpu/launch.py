@@ -1,4 +1,4 @@
-"""Kernels: how they are put together, compiled, launched, timed and told to stop.
+"""Kernels: how they are assembled, compiled, launched, timed and stopped.
 
 The kernels are CUDA C++ in ``kernels/*.cu``, with ``#include "….cuh"`` of what they share.  A module is compiled by
 NVRTC when it is first used, with the macros that it was asked for as compile-time constants, and CuPy keeps the machine
@@ -76,7 +76,7 @@ def faults() -> Iterator[None]:
     Raises
     ------
     MemoryLimitError
-        The device has no room.
+        The device has too little memory.
     DeviceError
         The device, its driver or the compiler failed.
     """

@@ -1,8 +1,9 @@
-"""A device's memory: one pool within a budget, and the copies in it that outlive a query.
+"""A device's memory: one pool within a budget, and an LRU cache of copies that outlive a query.
 
-Everything on the device is allocated from the pool, so what is kept between queries is charged like what a run takes
-for itself.  What is kept (partitions, signature columns, candidate sets) is a copy of something in host memory and
-known by it: it goes when the original goes, and the least recently used goes first when a run needs the room.
+Everything on the device is allocated from the pool, so cached copies count against the same budget as a run's own
+arrays.
+ A cached copy (of a partition, a signature column, a candidate set) is identified by its original in host memory: it is
+ dropped with the original, and the least recently used copies are evicted first when a run needs memory.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class DeviceMemory:
     number
         Which device.
     budget
-        Bytes that may be held at a time; by default nine tenths of what is free now.
+        Bytes that may be allocated at a time; by default nine tenths of what is free now.
     """
 
     def __init__(self, number: int = 0, budget: int | None = None) -> None:
@@ -64,7 +65,7 @@ class DeviceMemory:
             self.pool = cupy.cuda.MemoryPool()
         self.budget = min(budget or free, int(free * _SHARE))
         self.pool.set_limit(size=self.budget)
-        self._kept: OrderedDict[tuple[str, int], _CachedCopy] = OrderedDict()
+        self._cache: OrderedDict[tuple[str, int], _CachedCopy] = OrderedDict()
         self._lock = threading.RLock()
         self._building: dict[tuple[str, int], threading.RLock] = {}
         """Who builds a copy holds its lock; others go on meanwhile."""
@@ -80,12 +81,12 @@ class DeviceMemory:
     # --- arrays
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Any:
-        """A new array, not initialised; makes room by letting go of what is kept.
+        """A new array, not initialised; evicts cached copies where memory is short.
 
         Raises
         ------
         MemoryLimitError
-            If even an empty pool has no room for it.
+            If even an empty pool has too little memory for it.
         """
         exhausted = self._cupy.cuda.memory.OutOfMemoryError
         try:
@@ -97,7 +98,7 @@ class DeviceMemory:
         except exhausted as error:
             wanted = int(np.prod(shape)) * np.dtype(dtype).itemsize
             raise MemoryLimitError(
-                f"the query needs {wanted:,} bytes more on the device, and {self.room():,} are free",
+                f"the query needs {wanted:,} bytes more on the device, and {self.free_bytes():,} are free",
                 hint='raise the budget, or use device="cpu"',
             ) from error
 
@@ -109,9 +110,9 @@ class DeviceMemory:
             copy.set(values, stream=self._cupy.cuda.get_current_stream())
         return copy
 
-    # --- what is kept
+    # --- cached copies
 
-    def keep(self, what: str, original: object, build: Callable[[], S]) -> S:
+    def cached_or_built(self, what: str, original: object, build: Callable[[], S]) -> S:
         """The device copy ``what`` of a host object, built when it is first asked for."""
         key = (what, id(original))
         with self._lock:
@@ -125,58 +126,58 @@ class DeviceMemory:
                 if found is None:
                     found = build()
                     with self._lock:
-                        self._kept[key] = _CachedCopy(found, weakref.ref(original, lambda _: self._drop(key)))
+                        self._cache[key] = _CachedCopy(found, weakref.ref(original, lambda _: self._drop(key)))
                 return found
             finally:
                 self._building.pop(key, None)
 
     def _touched(self, key: tuple[str, int], original: object) -> Any:
-        """What is kept, if it is, as the most recently used."""
+        """The cached copy, if there is one, marked as the most recently used."""
         with self._lock:
-            held = self._kept.get(key)
-            if held is None or held.original() is not original:
+            entry = self._cache.get(key)
+            if entry is None or entry.original() is not original:
                 return None
-            self._kept.move_to_end(key)
-            return held.copy
+            self._cache.move_to_end(key)
+            return entry.copy
 
-    def kept(self, what: str, original: object) -> Any:
+    def cached(self, what: str, original: object) -> Any:
         """That copy, if it is on the device already; else None."""
-        held = self._kept.get((what, id(original)))
-        return held.copy if held is not None and held.original() is original else None
+        entry = self._cache.get((what, id(original)))
+        return entry.copy if entry is not None and entry.original() is original else None
 
-    def keeps(self, what: str, original: object) -> bool:
+    def is_cached(self, what: str, original: object) -> bool:
         """Whether that copy is on the device already."""
-        return self.kept(what, original) is not None
+        return self.cached(what, original) is not None
 
     def _drop(self, key: tuple[str, int]) -> None:
         with self._lock:
-            held = self._kept.get(key)
-            if held is not None and held.original() is None:
-                del self._kept[key]
+            entry = self._cache.get(key)
+            if entry is not None and entry.original() is None:
+                del self._cache[key]
 
     @property
-    def kept_bytes(self) -> int:
-        """Bytes of all that is kept."""
+    def cached_bytes(self) -> int:
+        """Bytes of all cached copies."""
         with self._lock:
-            return sum(int(held.copy.nbytes) for held in self._kept.values())
+            return sum(int(entry.copy.nbytes) for entry in self._cache.values())
 
     @property
     def used_bytes(self) -> int:
-        """Bytes that arrays take now, kept ones included."""
+        """Bytes that arrays take now, cached ones included."""
         return int(self.pool.used_bytes())
 
-    def room(self) -> int:
+    def free_bytes(self) -> int:
         """Bytes that can be allocated now: within the budget, and free on the device whoever else uses it."""
         with self._device:
             free = int(self._cupy.cuda.runtime.memGetInfo()[0]) + int(self.pool.free_bytes())
         return max(min(self.budget - self.used_bytes, free), 0)
 
     def reserve(self, wanted: int) -> int:
-        """Let go of what is kept until ``wanted`` bytes can be allocated, or nothing is left: the room there is."""
+        """Evict cached copies until ``wanted`` bytes can be allocated, or none is left; return the free bytes."""
         with self._lock:
-            while self._kept and self.room() < wanted:
-                self._kept.popitem(last=False)
-        return self.room()
+            while self._cache and self.free_bytes() < wanted:
+                self._cache.popitem(last=False)
+        return self.free_bytes()
 
     def streams(self, more: int) -> None:
         """So many more (or fewer) kernels run that wait for the host: until they end, no memory goes back."""
@@ -189,11 +190,11 @@ class DeviceMemory:
         return self._streaming > 0
 
     def evict(self, wanted: int | None) -> None:
-        """Let go of the least recently used copies, ``wanted`` bytes of them or all, and of blocks without use."""
+        """Evict the least recently used copies, ``wanted`` bytes of them or all, and of blocks without use."""
         with self._lock:
             freed = 0
-            while self._kept and (wanted is None or freed < wanted):
-                freed += int(self._kept.popitem(last=False)[1].copy.nbytes)
+            while self._cache and (wanted is None or freed < wanted):
+                freed += int(self._cache.popitem(last=False)[1].copy.nbytes)
         if not self._streaming:  # the driver waits for all kernels before it takes memory back
             with self._device:
                 self.pool.free_all_blocks()

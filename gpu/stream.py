@@ -63,24 +63,24 @@ class _Pinned:
         self.__array_interface__ = self._cells.__array_interface__
 
 
-class _Purse:
-    """Counts the page-locked bytes that the caller holds."""
+class _PinnedBudget:
+    """Counts the page-locked bytes that are lent to the caller."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._held = 0
+        self._lent_bytes = 0
 
     def array(self, pinned: _Pinned) -> NDArray[Any]:
-        """The block as an array for the caller: the memory itself while he holds little, else a copy."""
+        """The block as an array for the caller: the memory itself while little is lent, else a copy."""
         cells = np.asarray(pinned)
-        if self._held + cells.nbytes > self._limit:
+        if self._lent_bytes + cells.nbytes > self._limit:
             return cells.copy()
-        self._held += cells.nbytes
+        self._lent_bytes += cells.nbytes
         weakref.finalize(pinned, self._release, cells.nbytes)
         return cells
 
     def _release(self, nbytes: int) -> None:
-        self._held -= nbytes
+        self._lent_bytes -= nbytes
 
 
 @dataclass(slots=True)
@@ -100,23 +100,23 @@ def stream(
 
     ``buffer_bytes`` of page-locked memory may be in the caller's hands at a time.
     """
-    under_way: deque[_Copy] = deque()
-    purse = _Purse(buffer_bytes)
+    copying: deque[_Copy] = deque()
+    pinned_budget = _PinnedBudget(buffer_bytes)
     try:
         more = True
-        while more or under_way:
+        while more or copying:
             if more:
                 with device.active():
                     table = next(tables, None)
                     more = table is not None
                     if table is not None:
-                        under_way.append(_send(device, images.of(table), table.rows * images.count))
-            if under_way and (not more or len(under_way) >= AHEAD):
-                copy = under_way.popleft()
+                        copying.append(_send(device, images.of(table), table.rows * images.count))
+            if copying and (not more or len(copying) >= AHEAD):
+                copy = copying.popleft()
                 copy.done.synchronize()
-                yield purse.array(copy.target), copy.rows
+                yield pinned_budget.array(copy.target), copy.rows
     finally:
-        for copy in under_way:
+        for copy in copying:
             copy.done.synchronize()
 
 

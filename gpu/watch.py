@@ -1,4 +1,4 @@
-"""Waiting for a device while the caller may still want something else."""
+"""Waiting for a device while the caller's limits are checked: cancellation, timeout, progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalog: what a database file says about itself.
+"""The catalog of a database file: labels, prefixes, sources and meta data.
 
 A file is one of ours when it has the schema ``_graphdb``.  Its small tables are changed through SQLAlchemy, which
 knows all of them (:mod:`.file.schema`); they are created, and what a query needs on its way is read, by plain DuckDB,

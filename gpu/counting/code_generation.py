@@ -2,7 +2,7 @@
 
 What becomes code is the program's structure (which register is made how, of which relation, at which level) and a few
 numbers (threads, orders, powers); never a value, a name or an address, which a kernel gets as arguments.  Parts of the
-same shape share a kernel, which is compiled once and kept on disk.  How registers are kept is said in
+same shape share a kernel, which is compiled once and cached on disk.  How registers are stored is said in
 :mod:`graphdb.gpu.counting.registers`.
 """
 
@@ -36,7 +36,7 @@ class Specialised:
     warps
         Whether the outer level's team is a warp.
     split
-        Whether the work of one root can be dealt out in pieces.
+        Whether the work of one root can be split into pieces.
     """
 
     text: str
@@ -242,7 +242,7 @@ class _Writer(Layout):
     # --- registers
 
     def _base(self, number: int) -> tuple[str, str]:
-        """(the list that a register is gone through by, its length)."""
+        """(the list that a register is scanned by, its length)."""
         made = self.registers[number].made
         if isinstance(made, Load | Intersect):
             return f"L{number}", f"N{number}"

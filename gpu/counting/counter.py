@@ -1,8 +1,8 @@
-"""Which counts a device sums up instead of going through the matches, and what has to be ready for that.
+"""Which counts a device computes without enumeration, and the kernels that are compiled for that.
 
 A counting plan is prepared once: lists are put in the order of ranks, kernels are written and compiled.  Where that
 takes longer than one run gains, a thread does it while plans go the way they went; the first run after that finds it
-ready.  Compiled kernels are kept on disk, so that the next process has them at once.
+ready.  Compiled kernels are cached on disk, so that the next process has them at once.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from graphdb.plan.ski_rental import DOUBT, ExpectedCost
 ANSWER = 7e-4
 """Seconds that the smallest run on a device takes."""
 DEAR = 4e10
-"""Elements that a search must be expected to go through, where the host has a tree, before sums are planned instead: it
+"""Elements that a search must be expected to scan, where the host has a tree, before sums are planned instead: it
 takes a device about as long as compiling does."""
 COMPILING = 0.4
 """Seconds in which a kernel is compiled."""
@@ -70,7 +70,7 @@ class _Preparation:
 
 
 class Counter:
-    """Counts without going through the matches, where a plan says how and the device has kernels for it.
+    """Counts without enumerating the matches, where a plan says how and the device has kernels for it.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class Counter:
         summed = self._sums(plan, counting)
         if summed is None:
             return None
-        ready = self._device.memory.kept("count", summed)
+        ready = self._device.memory.cached("count", summed)
         if isinstance(ready, _Unable):
             return None
         looped = _looped(summed)
@@ -109,29 +109,29 @@ class Counter:
         seconds = ANSWER + summed.cost / rate
         if ready is not None:
             return ExpectedCost(seconds)
-        first = COMPILING * len(looped - self._known)
-        first += RANKING * unranked(self._graph, list(summed.partitions.values()))
+        setup = COMPILING * len(looped - self._known)
+        setup += RANKING * unranked(self._graph, list(summed.partitions.values()))
         under_way = self._under_way.get(summed)
         if under_way is not None:  # what has taken so long may take as long again
             passed = time.monotonic() - under_way.started
-            first = max(first - passed, passed)
-        return ExpectedCost(seconds, first, beside=True)
+            setup = max(setup - passed, passed)
+        return ExpectedCost(seconds, setup, in_background=True)
 
     def missed(self, plan: PhysicalPlan, counting: bool, seconds: float) -> None:
         """A run took so long another way.  Sums that would have been sooner are got ready, if that adds up."""
         summed, expected = self._sums(plan, counting), self.expected(plan, counting)
-        if summed is None or expected is None or not expected.first or summed in self._under_way:
+        if summed is None or expected is None or not expected.setup or summed in self._under_way:
             return
         saved = seconds - DOUBT * expected.seconds  # else they would not be chosen
         parts = {part for term in summed.terms for part in term.parts}
         parts = (_looped(summed) - self._known) or parts
         for part in parts:
             self._missed[part] = self._missed.get(part, 0.0) + max(saved, 0.0) / len(parts)
-        if saved > 0 and sum(self._missed[part] for part in parts) >= BESIDE * expected.first:
+        if saved > 0 and sum(self._missed[part] for part in parts) >= BESIDE * expected.setup:
             self._prepare(summed)
 
     def describe(self, plan: PhysicalPlan, counting: bool) -> str:
-        """What is added up: a few words for EXPLAIN."""
+        """What is added up: a phrase for EXPLAIN."""
         if not counting:
             return "sums per vertex"
         return "sums" if plan.clique is None or shape_for(plan.clique) is None else "cliques"
@@ -144,7 +144,7 @@ class Counter:
     def too_wide(self, plan: PhysicalPlan, counting: bool) -> bool:
         """Whether a plan's sums are known not to fit 64 bits."""
         summed = self._sums(plan, counting)
-        ready = None if summed is None else self._device.memory.kept("count", summed)
+        ready = None if summed is None else self._device.memory.cached("count", summed)
         return isinstance(ready, _Unable) and ready.too_wide
 
     def settle(self) -> None:
@@ -198,11 +198,11 @@ class Counter:
         return prepared if isinstance(prepared, DeviceCount) else None
 
     def _prepared(self, plan: CountingPlan, watch: Watch) -> DeviceCount | _Unable:
-        """A plan ready to count; kept as long as the plan, since to prepare it takes longer than most counts."""
+        """A plan ready to count; cached as long as the plan, since to prepare it takes longer than most counts."""
         under_way = self._under_way.get(plan)
         while under_way is not None and not wait([under_way.done], COMPILER_PAUSE).done:
             watch.check()
-        return self._device.memory.keep("count", plan, lambda: self._built(plan, watch))
+        return self._device.memory.cached_or_built("count", plan, lambda: self._built(plan, watch))
 
     def _built(self, plan: CountingPlan, watch: Watch | None) -> DeviceCount | _Unable:
         try:
@@ -225,7 +225,7 @@ class Counter:
             except GraphDBError as error:
                 _log.info("counts go on without sums: %s", error)
             finally:
-                self._device.memory.keep("count", plan, lambda: built)
+                self._device.memory.cached_or_built("count", plan, lambda: built)
                 self._under_way.pop(plan, None)
 
         done: Future[None] = Future()

@@ -1,6 +1,7 @@
-"""What counting reads on a device: a data graph's lists by rank, candidates among the ranks, and roots dealt out.
+"""What counting reads on a device: a data graph's lists by rank, candidates among the ranks, and roots split into
+tasks.
 
-All of it depends on the data and on candidate sets alone, so it is kept with these, for whichever plan comes next.
+All of it depends on the data and on candidate sets alone, so it is cached with these, for whichever plan comes next.
 """
 
 from __future__ import annotations
@@ -71,22 +72,22 @@ class DeviceLists:
         """How many vertices have a rank."""
         return len(self.ranks.vertices)
 
-    def bits(self, candidates: Ints, *, kept: bool) -> Bits:
-        """Candidates (vertices) as bits; ``kept`` for other plans as long as the candidates are."""
+    def bits(self, candidates: Ints, *, cached: bool) -> Bits:
+        """Candidates (vertices) as bits; where ``cached``, cached for other plans as long as the candidates live."""
 
         def build() -> Bits:
             flags = np.zeros((self.vertices + 31) // 32 * 32, bool)
             flags[self._ranked(candidates)] = True
             return Bits(self.memory.upload(np.packbits(flags, bitorder="little").view(np.uint32)))
 
-        return self.memory.keep(f"bits {self.name}", candidates, build) if kept else build()
+        return self.memory.cached_or_built(f"bits {self.name}", candidates, build) if cached else build()
 
     def _ranked(self, candidates: Ints) -> Ints:
         ranks = self.ranks.rank[candidates].astype(np.int64)
         return np.sort(ranks[ranks >= 0])
 
-    def tasks(self, candidates: Ints | None, relations: list[Relation], pieces: int, *, kept: bool) -> Any:
-        """Roots that have neighbours in all ``relations``, the heaviest dealt out in pieces.
+    def tasks(self, candidates: Ints | None, relations: list[Relation], pieces: int, *, cached: bool) -> Any:
+        """Roots that have neighbours in all ``relations``, the heaviest split into pieces.
 
         Parameters
         ----------
@@ -102,14 +103,14 @@ class DeviceLists:
         array
             int32 [tasks, 2] on the device: a root and (piece << 16 | pieces).
         """
-        if not kept:
-            return self._dealt(candidates, relations, pieces)
+        if not cached:
+            return self._tasks_of(candidates, relations, pieces)
         numbers = list(self.ranks.relations)
         name = f"tasks {pieces} {[numbers.index(relation) for relation in relations]} {self.name}"
         original = self if candidates is None else candidates
-        return self.memory.keep(name, original, lambda: self._dealt(candidates, relations, pieces))
+        return self.memory.cached_or_built(name, original, lambda: self._tasks_of(candidates, relations, pieces))
 
-    def _dealt(self, candidates: Ints | None, relations: list[Relation], wanted: int) -> Any:
+    def _tasks_of(self, candidates: Ints | None, relations: list[Relation], wanted: int) -> Any:
         roots = np.arange(self.vertices) if candidates is None else self._ranked(candidates)
         for relation in relations:
             ranked = self.ranks.relations[relation]
@@ -135,7 +136,7 @@ class DeviceLists:
 
 
 def device_lists(graph: DeviceGraph, partitions: Mapping[Relation, Partition], vertices: int) -> DeviceLists:
-    """The lists of some relations by rank, kept with the first of them.
+    """The lists of some relations by rank, cached with the first of them.
 
     Raises
     ------
@@ -162,16 +163,16 @@ def device_lists(graph: DeviceGraph, partitions: Mapping[Relation, Partition], v
         longest = tuple(ranked.longest for ranked in ranks.relations.values())
         return DeviceLists(memory, name, ranks, arrays, table, memory.upload(np.array(table, np.int64)), longest)
 
-    return memory.keep(name, next(iter(partitions.values())), build)
+    return memory.cached_or_built(name, next(iter(partitions.values())), build)
 
 
 def unranked(graph: DeviceGraph, partitions: list[Partition]) -> int:
     """How many entries have to be put in the order of ranks first: none where other counts have read them."""
-    if not partitions or graph.memory.keeps(_name_of(graph, partitions), partitions[0]):
+    if not partitions or graph.memory.is_cached(_name_of(graph, partitions), partitions[0]):
         return 0
     return sum(len(partition.neighbours) for partition in partitions)
 
 
 def _name_of(graph: DeviceGraph, partitions: Iterable[Partition]) -> str:
-    """What ranks over some partitions are called among what is kept, with the first of them."""
+    """The cache key of ranks over some partitions, with the first of them."""
     return f"ranked {[graph.serial(each) for each in partitions]}"

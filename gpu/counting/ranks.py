@@ -1,7 +1,7 @@
 """Relations by rank: vertices numbered from the one with most neighbours down, as counting reads them.
 
 Conditions of order then go from greater to smaller degree or back: an edge is seen from the end whose list is made
-into bits, and the shorter list is gone through.  Vertices that many lists hold have small numbers, close together.
+into bits, and the shorter list is scanned.  Vertices that many lists hold have small numbers, close together.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""How the registers of a counting program are kept on a device, and who works on them.
+"""Layout of a counting program's registers on a device, and the teams of threads that work on them.
 
-A register is a sparse vector.  What is asked of it decides how it is kept: to be gone through, it needs nothing but
+A register is a sparse vector.  Its uses decide how it is stored: to be scanned, it needs nothing but
 the list that it comes from; to be looked up, a bit per vertex (the value is then that of the weight, or register, that
 it comes from); to be sent to, a number per vertex.  Bits lie in shared memory; numbers too while they fit, else in
-scratch memory.  A *team* that works on one binding is a warp or a block, per level: whatever leaves enough room.
+scratch memory.  A *team* that works on one binding is a warp or a block, per level: whatever leaves enough shared
+memory.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Values:
 
 @dataclass(slots=True)
 class Register:
-    """A register: what makes it, at which level, and how it is kept."""
+    """A register: what makes it, at which level, and how it is stored."""
 
     number: int
     level: int
@@ -67,8 +68,8 @@ class Register:
     ranked: bool = False
     """Somebody wants to know the place in its list of one that has a bit."""
     form: str = ""
-    """How it is kept: as ``bits``; as ``numbers`` per vertex, or ``halves`` (of 16 bits), or a number per ``places`` of
-    the mask's list."""
+    """How it is stored: as ``bits``; as ``numbers`` per vertex, or ``halves`` (of 16 bits), or a number per ``places``
+    of the mask's list."""
     where: str = ""
     """``shared`` or ``scratch``."""
 
@@ -187,7 +188,7 @@ class Layout:
         return found
 
     def _iterate(self, number: int) -> None:
-        """Note that a register is gone through: by its own list, whose values may be another's."""
+        """Note that a register is scanned: by its own list, whose values may be another's."""
         register = self.registers[number]
         register.iterated = True
         if isinstance(register.made, Through) and register.made.mask >= 0:
@@ -244,7 +245,7 @@ class Layout:
         return threads, self._shared(kept, threads), sum(self._scratch(r, threads) for r in kept)
 
     def _placed(self, register: Register) -> bool:
-        """Whether sums are kept by their places in the mask's list: it is one list, and only its members get any."""
+        """Whether sums are stored by their places in the mask's list: it is one list, and only its members get any."""
         made = register.made
         if not isinstance(made, Through) or made.mask < 0 or not made.total or register.got >= _NARROW:
             return False
@@ -297,7 +298,7 @@ class Layout:
         return self.inner if level else self.outer
 
     def split(self) -> bool:
-        """Whether the outermost loop that can be dealt out in pieces adds up."""
+        """Whether the outermost loop that can be split into pieces adds up."""
         if len(self.part.levels) > 1:
             return True
         last = self.part.levels[0].instructions[-1]

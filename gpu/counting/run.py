@@ -1,6 +1,6 @@
 """Runs a counting plan on a device: weights along edges, loops over cores, sums.
 
-All kernels of a run are prepared first (written, compiled where they are new, work dealt out) and then launched one
+All kernels of a run are prepared first (written, compiled where they are new, work scheduled) and then launched one
 after the other without waiting.  Numbers are 64 bits wide and exact as long as they fit: kernels carry a
 floating-point estimate along with every sum, and what may not fit is left to who counts with longer numbers.
 """
@@ -34,7 +34,7 @@ Ints = NDArray[np.int64]
 _EXACT = float(1 << 62)
 """Sums whose estimate is greater are not trusted."""
 _FITS = 1 << 61
-"""Numbers of matches by vertex that may be greater are not kept in int64."""
+"""Numbers of matches by vertex that may be greater do not fit int64."""
 _DEAL = 8
 """Pieces of about the same work that each team gets, where roots differ much."""
 
@@ -87,7 +87,7 @@ class DeviceCount:
     _weights: Weights = field(init=False)
     _launches: dict[Part, _Launch | tuple[CliqueCount, Shape] | int] = field(init=False, default_factory=dict)
     _alive: list[Any] = field(init=False, default_factory=list)
-    _held: list[Any] = field(init=False, default_factory=list)
+    _cached: list[Any] = field(init=False, default_factory=list)
     """What its launches read that is not its own."""
     _vectors: dict[Part, Any] = field(init=False, default_factory=dict)
     """By part whose sum is wanted for each vertex of its root: uint64 per rank."""
@@ -105,7 +105,7 @@ class DeviceCount:
             self._numbers = {relation: number for number, relation in enumerate(plan.partitions)}
             self._prepare()
         self._check = None
-        del self._plan  # what is kept as long as the plan must not keep the plan
+        del self._plan  # what is cached as long as the plan must not keep the plan alive
 
     # --- preparation
 
@@ -232,12 +232,12 @@ class DeviceCount:
         return _Launch(part, kernel, blocks, arguments, cell)
 
     def _tasks(self, part: Part, wanted: int) -> Any:
-        """Roots, dealt out: they depend on the root's candidates and its lists alone."""
+        """Roots as tasks: they depend on the root's candidates and its lists alone."""
         relations = [bundle.members[0].relation for bundle in part.root_bundles]
         candidates = self._weights.candidates(part.root) if part.root.filters else None
-        kept = len(part.root.filters) < 2
-        tasks = self._lists.tasks(candidates, relations, wanted, kept=kept)
-        (self._held if kept else self._alive).append(tasks)
+        cached = len(part.root.filters) < 2
+        tasks = self._lists.tasks(candidates, relations, wanted, cached=cached)
+        (self._cached if cached else self._alive).append(tasks)
         return tasks
 
     @property
@@ -285,7 +285,7 @@ class DeviceCount:
     def _matched(self, found: Any) -> tuple[Ints, Ints]:
         """The vertices that have a number, and these."""
         memory, size = self.device.memory, self._vertices
-        vertices = memory.keep("vertices", self._lists, lambda: memory.upload(self._lists.ranks.vertices))
+        vertices = memory.cached_or_built("vertices", self._lists, lambda: memory.upload(self._lists.ranks.vertices))
         module, fits = self.device.module("join", {"ID": IDS[np.int64]}), memory.empty(size, np.int64)
         blocks = -(-size // BLOCK)
         module.launch("matched", blocks, found, size, fits)

@@ -1,4 +1,5 @@
-"""Weights on a device: what hangs off a pattern vertex, as bits or as a number per rank (``kernels/count_weights.cu``).
+"""Weights on a device: the counts of the trees at a pattern vertex, bits or numbers by rank
+(``kernels/count_weights.cu``).
 
 They are launched one after the other without waiting; what has to be known of all of them, to write the kernels that
 read them, is asked at once.
@@ -27,7 +28,7 @@ VARIANTS["count_weights"] = ({},)
 
 
 class _Reported:
-    """What weighings tell: the greatest value each, and whether one may not fit.  All are read at once.
+    """What weighings report: the greatest value each, and whether one may not fit.  All are read at once.
 
     Parameters
     ----------
@@ -49,19 +50,19 @@ class _Reported:
         return self._used - 1
 
     def address(self, cell: int) -> int:
-        """Where a weighing tells its greatest value; behind it stands the flag."""
+        """Where a weighing reports its greatest value; behind it stands the flag."""
         return address(self.cells) + 16 * cell
 
     def read(self) -> None:
         """Wait for all that was launched; raises :class:`TooWide` where a number may not fit."""
         if self._used:
-            told = self.cells.get()
-            self._tops = told[:, 0].tolist()
-            if told[:, 1].any():
+            reported = self.cells.get()
+            self._tops = reported[:, 0].tolist()
+            if reported[:, 1].any():
                 raise TooWide("numbers that may not fit 64 bits")
 
     def most(self, cells: Iterable[int]) -> int:
-        """The greatest that some weighings told."""
+        """The greatest value that some weighings reported."""
         return max((self._tops[cell] for cell in cells), default=0)
 
 
@@ -89,16 +90,17 @@ class Weights:
         parts: Iterable[Part],
     ) -> None:
         self._device, self._lists, self._numbers, self._filters = device, lists, numbers, filters
-        self._told = _Reported(device.memory, self._most_weighings(parts))
+        self._reported = _Reported(device.memory, self._most_weighings(parts))
         self._arrays: dict[Weight, Any] = {}
         self._asked: dict[Weight, tuple[int, tuple[int, ...]]] = {}
-        """Of those that are no bits: what told the greatest value, and what told the greatest sums over lists."""
+        """Of those that are no bits: the weighing that reports the greatest value, and those that report the greatest
+        sums over lists."""
         self._made: dict[tuple[int, ...], Bits] = {}
         self._unknown: list[tuple[Bits, tuple[int, ...]]] = []
-        """Bits of which it has still to be told how many a list holds."""
+        """Bits of which the number per list is not reported yet."""
         self._weighings: list[tuple[Any, ...]] = []
         """What makes the weights, one after the other: the arguments of their launches."""
-        self._alive: list[Any] = [self._told.cells]
+        self._alive: list[Any] = [self._reported.cells]
 
     @property
     def nbytes(self) -> int:
@@ -136,18 +138,18 @@ class Weights:
         return self._arrays[weight]
 
     def learn(self) -> None:
-        """Wait until all that was asked of weights is told; raises :class:`Unsupported` where one may not fit."""
-        self._told.read()
+        """Wait for all reports about weights; raises :class:`Unsupported` where one may not fit."""
+        self._reported.read()
         for bits, cells in self._unknown:
-            bits.most = self._told.most(cells)
+            bits.most = self._reported.most(cells)
         self._unknown.clear()
 
     def values(self, weight: Weight) -> Values:
-        """What was told of a weight."""
+        """What was reported of a weight."""
         if not weight.messages:
             return Values(True, 1, self._bits(weight).most or 0)
         top, sums = self._asked[weight]
-        return Values(False, self._told.most([top]), self._told.most(sums))
+        return Values(False, self._reported.most([top]), self._reported.most(sums))
 
     def weigh(self) -> None:
         """Make all weights anew."""
@@ -165,12 +167,12 @@ class Weights:
         self._device.module("count_weights", {}).launch("add_scaled", -(-self._lists.vertices // BLOCK), *arguments)
 
     def _bits(self, weight: Weight) -> Bits:
-        """A weight that is only filters; of one filter (a vertex label), kept for other plans as long as that is."""
+        """A weight that is only filters; of one filter (a vertex label), cached for other plans as long as that is."""
         if weight.loops:
             raise Unsupported("loops")
         found = self._made.get(weight.filters)
         if found is None:
-            found = self._lists.bits(self.candidates(weight), kept=len(weight.filters) == 1)
+            found = self._lists.bits(self.candidates(weight), cached=len(weight.filters) == 1)
             if len(weight.filters) > 1:
                 self._alive.append(found.array)
             self._made[weight.filters] = found
@@ -181,14 +183,14 @@ class Weights:
         if weight.loops:
             raise Unsupported("loops")
         own = self._bits(weight).array if weight.filters else None
-        before, told = None, -1
+        before, reported = None, -1
         for bundle, child in weight.messages:
             if not bundle.plain or bundle.order:
                 raise Unsupported("bundles of relations")
             if child.fall > 1:
                 raise Unsupported("leaves that differ")
-            before, told = self._message(bundle, child, own, before)
-        return before, told
+            before, reported = self._message(bundle, child, own, before)
+        return before, reported
 
     def _message(self, bundle: Bundle, child: Weight, own: Any, before: Any) -> tuple[Any, int]:
         bits = values = None
@@ -196,10 +198,10 @@ class Weights:
             values = self.array(child)
         elif not child.is_one:
             bits = self._bits(child).array
-        out, arguments, told = self._weighing(self._numbers[bundle.members[0].relation], bits, values, own, before)
+        out, arguments, reported = self._weighing(self._numbers[bundle.members[0].relation], bits, values, own, before)
         self._weighings.append(arguments)
         self._alive.append(out)
-        return out, told
+        return out, reported
 
     def _sums(self, bits: Any, values: Any) -> tuple[int, ...]:
         """What tells the greatest sums over the lists of each relation."""
@@ -210,12 +212,12 @@ class Weights:
         self, relation: int, bits: Any, values: Any, own: Any, before: Any
     ) -> tuple[Any, tuple[Any, ...], int]:
         """Launch a weighing: what it makes, the arguments of the launch, and what tells the greatest."""
-        out, told = self._device.memory.empty(self._lists.vertices, np.uint64), self._told.cell()
+        out, reported = self._device.memory.empty(self._lists.vertices, np.uint64), self._reported.cell()
         read = (address(self._lists.cells), relation, *map(address, (bits, values, own, before)))
-        top = self._told.address(told)
+        top = self._reported.address(reported)
         arguments = (*read, address(out), self._lists.vertices, top, top + 8)
         self._launch(arguments)
-        return out, arguments, told
+        return out, arguments, reported
 
     def _launch(self, arguments: tuple[Any, ...]) -> None:
         blocks = min((self._lists.vertices + 7) // 8, 16 * self._device.processors)

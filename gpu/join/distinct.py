@@ -1,4 +1,4 @@
-"""Rows that are wanted once, or once with their number, made one on the device, before they cross the link to the host.
+"""DISTINCT and counts per row by a hash table on the device, before rows cross the link to the host.
 
 A row of one or two vertices is a 64-bit key of a hash table in device memory (``kernels/distinct.cu``), which leaves at
 the end, or when it is full.  A key is put by one or two reads and atomic operations, some billions in a second; the
@@ -23,11 +23,11 @@ FULL = 0.75
 """The share of them that may be taken."""
 WORTH = 0.5
 """The share of the first rows that may differ, if this is to go on; …"""
-FEW = 1 << 16
-"""… fewer rows do not tell."""
+MIN_SAMPLE = 1 << 16
+"""… fewer rows are too small a sample."""
 
 LARGE = float(1 << 26)
-"""Rows from which on those that are only told apart are made one, too: fewer reach the host sooner as they are."""
+"""Rows from which on plain DISTINCT is computed on the device, too: fewer reach the host sooner with repeats."""
 
 VARIANTS["distinct"] = tuple({"ID": name} for name in IDS.values())
 
@@ -80,7 +80,7 @@ class Distinct:
                     if worth:
                         before = self._taken
                         self._put(table, rows)
-                        worth = before > 0 or rows < FEW or self._taken <= WORTH * rows
+                        worth = before > 0 or rows < MIN_SAMPLE or self._taken <= WORTH * rows
                     else:
                         given.append((table.get(), rows, np.ones(rows, np.int64)))
                 if not (more and worth):
@@ -88,7 +88,7 @@ class Distinct:
             yield from given
 
     def _grow(self, rows: int) -> bool:
-        """Whether there is a table with room for so many rows."""
+        """Whether a table of so many rows can be allocated."""
         slots = 1 << int(max(rows, self._expected) / FULL).bit_length()
         if slots <= self._slots:
             return True

@@ -36,7 +36,7 @@ _OPERANDS: Mapping[int, tuple[int, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A list that a level goes through or asks: of ``partition``'s row for the vertex in ``slot``, or a share's."""
+    """A list that a level scans or asks: of ``partition``'s row for the vertex in ``slot``, or a share's."""
 
     kind: int
     slot: int = 0
@@ -128,7 +128,7 @@ class Levels:
     alive: tuple[Any, ...]
     own_bytes: int = 0
     """Bytes of the partitions that were made for it."""
-    kept: int = 0
+    row_levels: int = 0
     """So many levels make a row, if not all: later tables know it by its number, in the column of slot ``origin``."""
     outputs: tuple[int, ...] = ()
 
@@ -140,7 +140,7 @@ class Levels:
     @property
     def output_columns(self) -> Ints:
         """int64 [2 outputs]: where the table of rows has each output, and its slot."""
-        places = {slot: column for column, slot in enumerate(self.levels[self.kept - 1].columns)}
+        places = {slot: column for column, slot in enumerate(self.levels[self.row_levels - 1].columns)}
         return np.array([cell for slot in self.outputs for cell in (places.get(slot, Place.CONSTANT), slot)], np.int64)
 
     @property
@@ -157,7 +157,7 @@ class Levels:
         level = self.levels[number]
         before = self.levels[number - 1].columns if number else ()
         fresh = {share.slot for share in self.shares_after(number - 1)}
-        if number == self.kept:
+        if number == self.row_levels:
             fresh.add(self.origin)
         places = (
             {slot: column for column, slot in enumerate(before)}
@@ -223,8 +223,8 @@ Narrow = Callable[[DevicePartition, int], DevicePartition | None]
 """Makes a partition of candidates alone, from the address of their bits; None where that is not worth it."""
 
 
-def plan_levels(plan: PhysicalPlan, graph: DeviceGraph, kept: int, narrow: Narrow) -> Levels:
-    """Copy what a plan reads to the device, and write its steps as levels, of which ``kept`` make a row (0: all)."""
+def plan_levels(plan: PhysicalPlan, graph: DeviceGraph, row_levels: int, narrow: Narrow) -> Levels:
+    """Copy what a plan reads to the device, and write its steps as levels: ``row_levels`` make rows (0: all)."""
     program = device_program(plan, graph)
     slots = len(plan.names)
     position = {int(row[0]): i for i, row in enumerate(program.steps)}
@@ -266,7 +266,7 @@ def plan_levels(plan: PhysicalPlan, graph: DeviceGraph, kept: int, narrow: Narro
     constants[:slots] = plan.program.constants
     upload, p = graph.memory.upload, plan.program
     tables = (upload(partitions.table()), upload(program.uncertain), upload(constants))
-    known = (p.resources, p.type_label, (program, *partitions.copies), partitions.own_bytes, kept)
+    known = (p.resources, p.type_label, (program, *partitions.copies), partitions.own_bytes, row_levels)
     outputs = tuple(p.outputs.tolist())
     return _live(Levels(tuple(levels), tuple(shares), len(constants), tables, *known, outputs))
 
@@ -346,16 +346,16 @@ def _live(made: Levels) -> Levels:
     tables: list[tuple[int, ...]] = []
     for i in range(last):
         needed = {slot for level in made.levels[i + 1 :] for slot in level.reads}
-        if not made.kept or i < made.kept:
+        if not made.row_levels or i < made.row_levels:
             needed |= set(made.outputs)
         for share in made.shares:
             if share.level >= i:
                 needed |= {source.slot for source in share.lists}
         older = {share.slot for share in made.shares if share.level < i}
-        if made.kept and i >= made.kept:
+        if made.row_levels and i >= made.row_levels:
             needed.add(made.origin)
             older.add(made.origin)
         tables.append(tuple(sorted(slot for slot in needed if bound.get(slot, last) <= i or slot in older)))
-    tables.append((made.origin,) if made.kept else made.outputs)
+    tables.append((made.origin,) if made.row_levels else made.outputs)
     levels = tuple(replace(level, columns=columns) for level, columns in zip(made.levels, tables, strict=True))
     return replace(made, levels=levels)

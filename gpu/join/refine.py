@@ -16,7 +16,7 @@ from graphdb.gpu.graph import DeviceGraph, address
 from graphdb.gpu.launch import BLOCK, IDS, VARIANTS, Device
 from graphdb.gpu.layout import LEVEL, VERTEX
 from graphdb.plan.bits import members
-from graphdb.plan.candidates.refinement import FEW, Refinement, Sets
+from graphdb.plan.candidates.refinement import LAST_PASS, Refinement, Sets
 
 Ints = NDArray[np.int64]
 
@@ -44,7 +44,7 @@ class DeviceRefiner:
     Parameters
     ----------
     block, longest, blocks
-        Threads of a block, the longest list that a warp goes through alone, and how many blocks there are at most
+        Threads of a block, the longest list that a warp scans alone, and how many blocks there are at most
         (tests make them few).
     """
 
@@ -113,7 +113,7 @@ class DeviceRefiner:
         read = (at[0], count, total, at[1], len(levels), at[2], at[3], at[4], fits, task.vertices)
         # The state: when each vertex was changed, what each pass has dropped, and who has arrived.
         changed = (at[5], at[6], np.uint64(int(at[7]) - 8))
-        ends_when = (task.passes, FEW, int(sizes.sum()))
+        ends_when = (task.passes, LAST_PASS, int(sizes.sum()))
         blocks = self._blocks or max(module.resident("refine", self._block) // SHARE, 1)
         blocks = min(blocks, max(int(of_level["pieces"].max()), 1))
         module.launch("refine", blocks, *read, *changed, *ends_when, words, threads=self._block)

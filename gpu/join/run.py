@@ -33,15 +33,15 @@ ITEMS = 8
 ROWS = 1 << 24
 """Rows of a table, at most."""
 SPAN = 1 << 28
-"""Elements that one launch goes through, at most: some ten milliseconds, after which a run can be stopped."""
+"""Elements that one launch scans, at most: some ten milliseconds, after which a run can be stopped."""
 OUT_BYTES = 32 << 20
 """Bytes of an output block, images included."""
 NARROW = 8.0
-"""Entries of a partition that are read once for each element that a plan is expected to go through, at most, to leave
+"""Entries of a partition that are read once for each element that a plan is expected to scan, at most, to leave
 those out that are no candidates."""
 TELLING = 3
 """So many of the first levels say how far a run is."""
-FEW = 1 << 13
+BLOCK_SUM = 1 << 13
 """Values that one block sums up sooner than the library does."""
 FIRST = 1 << 14
 """With a limit, so many elements at first; then twice as many each time."""
@@ -82,7 +82,7 @@ class Join:
         return self.device.module("join", {"ID": IDS[dtype], **self._macros})
 
     def supports(self, plan: PhysicalPlan) -> bool:
-        """Every plan: what does not fit is gone through in pieces, and numbers of elements have 64 bits."""
+        """Every plan: what does not fit is processed in pieces, and numbers of elements have 64 bits."""
         return True
 
     def memory(self, plan: PhysicalPlan) -> int:
@@ -115,7 +115,7 @@ class Join:
                 yield block
 
     def count(self, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
-        """How many matches there are, each of which may stand for several; at most ``limit``, or a few more."""
+        """How many matches there are, each of which may stand for several; at most ``limit``, or slightly more."""
         with self.device.active():
             run = _Run(self, plan, self._levels(plan, counting=True), control, counting=True, limit=limit)
             for _ in run.tables():
@@ -123,9 +123,9 @@ class Join:
         return run.total
 
     def _levels(self, plan: PhysicalPlan, *, counting: bool) -> Levels:
-        """The plan's levels, with what they read on the device; kept as long as the plan."""
+        """The plan's levels, with what they read on the device; cached as long as the plan."""
         clique = plan.clique if counting else None
-        kept = 0 if counting or plan.kept == len(plan.steps) else plan.kept
+        kept = 0 if counting or plan.row_steps == len(plan.steps) else plan.row_steps
 
         def build() -> Levels:
             if clique is None:
@@ -134,7 +134,7 @@ class Join:
             return clique_levels(clique.size, self.graph.oriented(clique.graph), ranks, self.graph)
 
         with self.device.active():
-            return self.device.memory.keep(f"levels {kept}" if clique is None else "clique", plan, build)
+            return self.device.memory.cached_or_built(f"levels {kept}" if clique is None else "clique", plan, build)
 
     def _narrow(self, plan: PhysicalPlan, partition: DevicePartition, bits: int) -> DevicePartition | None:
         """A partition of candidates alone, where going through it once is no more than the plan does anyway.
@@ -224,7 +224,7 @@ class _Run:
         self._made = _Made()
         self._tallies: Any = None
         self._matches: Any = None
-        """Where matches are added up: of all rows, and of those that are gone through now."""
+        """Where matches are added up: of all rows, and of those that are scanned now."""
         images = 1 if counting else plan.automorphisms * max(len(plan.outputs), 1)
         self._out_rows = max(join.out_bytes // (images * self._width), join.tile)
         steps = len(levels.levels)
@@ -255,7 +255,7 @@ class _Run:
     def _extend(self, number: int, table: _Table, done: float, share: float) -> Iterator[_Table]:
         """Join a table with all levels from ``number`` on; the run is ``done`` so far, this is a ``share`` of it."""
         level, counting = self._levels.levels[number], self._counting and number == self._last
-        tallied = number == self._last and self._levels.kept > 0
+        tallied = number == self._last and self._levels.row_levels > 0
         by_row = (counting or tallied) and level.counts_rows
         descriptor = self._levels.descriptor(number, self._made.addresses())
         elements = self._elements(descriptor, level, table, discounted=by_row and bool(level.differs))
@@ -288,7 +288,7 @@ class _Run:
         self, number: int, table: _Table, elements: _Elements, marks: _Marks, done: float, share: float
     ) -> Iterator[_Table]:
         """Combine what was marked into tables that are not too large, and go on with each."""
-        last, kept = number == self._last, self._levels.kept
+        last, kept = number == self._last, self._levels.row_levels
         whole = share * (marks.end - marks.begin) / elements.total
         done += share * marks.begin / elements.total
         made = 0
@@ -334,7 +334,7 @@ class _Run:
 
     def _origins(self, table: _Table) -> Any:
         """The column that says which row a partial match belongs to; 0 in the table of rows itself."""
-        if self._levels.kept == self._last:
+        if self._levels.row_levels == self._last:
             return np.uint64(0)
         columns = self._levels.levels[self._last - 1].columns
         at = columns.index(self._levels.origin) * table.stride * self._width
@@ -365,9 +365,9 @@ class _Run:
     # --- shared intersections
 
     def _with_shares(self, number: int, table: _Table, done: float, share: float) -> Iterator[_Table]:
-        """Make the shares of a table's rows, as many rows at a time as there is room for, and go on."""
+        """Make the shares of a table's rows, as many rows at a time as there is memory for, and go on."""
         shares = self._levels.shares_after(number)
-        makes_rows = number == self._levels.kept - 1
+        makes_rows = number == self._levels.row_levels - 1
         if makes_rows:
             self._matches = self._tallies
         if not shares:
@@ -429,7 +429,7 @@ class _Run:
 
     def _sums(self, counts: Any) -> Any:
         """The prefix sums of int64 [n]: int64 [n + 1]."""
-        if len(counts) > FEW:
+        if len(counts) > BLOCK_SUM:
             return self._device.offsets(counts)
         sums = self._memory.empty(len(counts) + 1, np.int64)
         self._module.launch("sum_up", 1, counts, len(counts), sums, threads=self._join.block)

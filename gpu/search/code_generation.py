@@ -23,7 +23,7 @@ class Text:
     ----------
     plan
         C++, in the place of ``plan.cuh``.
-    room
+    cells
         Vertex ids of shared memory per warp.
     shares
         Vertex ids that each warp keeps of shared intersections.
@@ -34,7 +34,7 @@ class Text:
     """
 
     plan: str
-    room: int
+    cells: int
     shares: int
     pooled: int
     levels: int = 0
@@ -51,15 +51,15 @@ def search_text(
     counting
         Matches are counted, not written.
     second
-        The partition by whose lists of the first step's vertices work is dealt out; -1: by the vertices.
+        The partition by whose lists of the first step's vertices work is scheduled; -1: by the vertices.
     motion
-        Shared intersections are made when the last of their vertices is bound, and kept (STMatch §VII); else all their
-        lists are gone through wherever they are wanted.
+        Shared intersections are made when the last of their vertices is bound, and stored (STMatch §VII); else all
+        their lists are scanned wherever they are wanted.
     depth
-        Batches of this step can be put into a pool, and dealt out anew in a second launch; 0: none.
+        Batches of this step can be put into a pool, and redistributed in a second launch; 0: none.
     steal
-        What is left of a step can be divided while later ones are gone through.  The first two are not where work is
-        dealt out by their lists, in pieces that are small already, nor is the last.
+        What is left of a step can be divided while later ones are scanned.  The first two are not where work is
+        scheduled by their lists, in pieces that are small already, nor is the last.
     """
     return _Writer(plan, counting, second, motion, depth, steal).write()
 
@@ -79,9 +79,9 @@ class _Writer(Reads):
         """All steps, the last first."""
         last = len(self._steps) - 1
         at = 0
-        rooms = []
+        offsets = []
         for k in range(last):
-            rooms.append(at)
+            offsets.append(at)
             at += WARP * len(self._live[k])  # the batch
             if k:
                 at += 2 * WARP + 2 * WARP // 4  # what waits for the next batch: values, and owners in bytes
@@ -93,7 +93,7 @@ class _Writer(Reads):
             at += WARP
             self._keeps[share] = kept
             kept += WARP * self._capacity(share)
-        self._rooms = rooms
+        self._offsets = offsets
         self._pooled = self._live[self._depth] if self._depth else []
         say = self._lines.append
         say(f"const int ROOM = {at or 1};")
@@ -112,7 +112,7 @@ class _Writer(Reads):
         last = len(self._steps) - 1
         rows, lists = {}, {}
         for k in self._stolen:
-            rows[k] = [self._rooms[k - 1] + WARP * i for i in range(len(self._live[k - 1]))]
+            rows[k] = [self._offsets[k - 1] + WARP * i for i in range(len(self._live[k - 1]))]
             read = set().union(*(self._shares_read(j) for j in range(k, last + 1)))
             found = [share for share in sorted(read) if self._made[share] < k]
             lists[k] = [(self._lengths[share], self._keeps[share], self._capacity(share)) for share in found]
@@ -130,7 +130,7 @@ class _Writer(Reads):
         if slot <= FIRST_ROW and self._made[FIRST_ROW - slot] == k - 1:
             return lane
         if slot <= FIRST_ROW or slot in self._slots[:k]:
-            return f"(i64)search.room[{self._rooms[k - 1] + WARP * self._live[k - 1].index(slot)} + {lane}]"
+            return f"(i64)search.room[{self._offsets[k - 1] + WARP * self._live[k - 1].index(slot)} + {lane}]"
         return f"run.constants[{slot}]"
 
     def _test(self, row: int, k: int, lane: str) -> str:
@@ -169,7 +169,7 @@ class _Writer(Reads):
         say("const Run &run = search.run; (void)run;")
         made = [share for share, level in self._made.items() if level == k - 1]
         if k <= self._entry:
-            # A batch from elsewhere goes through the steps before its own, and brings what they have made.
+            # A batch from elsewhere passes the steps before its own, and brings what they have made.
             say(f"const bool rows = on; on = on && search.step <= {k}; (void)rows;")
             fresh = f" || (search.step == {k} && !search.made)" if k == self._depth + 1 else ""
             say(f"if (search.step < {k}{fresh}) {{")
@@ -276,7 +276,7 @@ class _Writer(Reads):
         say(f"cut({name}, least + 1);")
 
     def _open(self, k: int, lists: list[tuple[int, int, int]], clipped: bool) -> None:
-        """Find the lists of each lane's partial match; the shortest is gone through, the others are asked."""
+        """Find the lists of each lane's partial match; the shortest is scanned, the others are asked."""
         say = self._lines.append
         for j in range(len(lists)):
             say(f"Elements l{j} = {{nullptr, 0}};")
@@ -293,7 +293,7 @@ class _Writer(Reads):
                     lead = j
         above, _ = self._checks_of(k)
         if clipped and self._second >= 0:
-            # Work was dealt out by this list: its elements low ... high are this warp's.
+            # Work was scheduled by this list: its elements low ... high are this warp's.
             if lead:
                 say(f"swap_if(true, l0, l{lead});")
             say("if (high < (i64)l0.count) l0.count = (u32)high;")
@@ -347,7 +347,7 @@ class _Writer(Reads):
     def _collect(self, k: int) -> None:
         """Keep what has passed until a batch is full, and extend that."""
         say = self._lines.append
-        base = self._rooms[k] + WARP * len(self._live[k])
+        base = self._offsets[k] + WARP * len(self._live[k])
         say(f"ID *values = search.room + {base}; unsigned char *owners = (unsigned char *)(values + 2 * WARP);")
         say("if (ok) { const u32 to = kept + before(mask); values[to] = x; owners[to] = (unsigned char)owner; }")
         say("kept += __popc(mask); }")
@@ -377,14 +377,14 @@ class _Writer(Reads):
 
     def _form(self, k: int) -> None:
         """``form_k``: make a batch of the first that wait."""
-        base = self._rooms[k] + WARP * len(self._live[k])
+        base = self._offsets[k] + WARP * len(self._live[k])
         text = [f"__device__ __forceinline__ void form_{k}(Search &search, u32 count) {{"]
         text.append(f"const ID *values = search.room + {base};")
         text.append("const unsigned char *owners = (const unsigned char *)(values + 2 * WARP);")
         text.append("if ((u32)LANE < count) { const int owner = owners[LANE]; (void)owner;")
         text.append("const ID x = values[LANE]; (void)x;")
         for i, slot in enumerate(self._live[k]):
-            text.append(f"search.room[{self._rooms[k] + WARP * i} + LANE] = (ID)({self._value(slot, k, 'owner')});")
+            text.append(f"search.room[{self._offsets[k] + WARP * i} + LANE] = (ID)({self._value(slot, k, 'owner')});")
         text.append("} __syncwarp(); }")
         if k == self._depth:
             text.append(f"__device__ __forceinline__ bool put_{k}(Search &search, u32 count) {{")
@@ -395,7 +395,7 @@ class _Writer(Reads):
             text.append("if (LANE == 0 && base <= run.pool_rows) *run.pool_end = (u64)base;")
             text.append("return false; }")
             for i, _ in enumerate(self._pooled):
-                cell = f"search.room[{self._rooms[k] + WARP * i} + LANE]"
+                cell = f"search.room[{self._offsets[k] + WARP * i} + LANE]"
                 text.append(f"if ((u32)LANE < count) run.pool[{i} * run.pool_rows + base + LANE] = {cell};")
             text.append("return true; }")
         at = next(i for i, line in enumerate(self._lines) if f"void extend_{k}(" in line)
@@ -416,7 +416,7 @@ class _Writer(Reads):
             say("__syncwarp();")
             for i, slot in enumerate(self._live[0]):
                 assert slot == self._slots[0]
-                say(f"search.room[{self._rooms[0] + WARP * i} + LANE] = x;")
+                say(f"search.room[{self._offsets[0] + WARP * i} + LANE] = x;")
             say("__syncwarp();")
         say("return on; }")
         say("__device__ __forceinline__ void extend(Search &search, bool on, i64 low, i64 high) {")
@@ -432,7 +432,7 @@ class _Writer(Reads):
         if self._depth:
             say("const Run &run = search.run; __syncwarp();")
             for i, _ in enumerate(self._pooled):
-                cell = f"search.room[{self._rooms[self._depth] + WARP * i} + LANE]"
+                cell = f"search.room[{self._offsets[self._depth] + WARP * i} + LANE]"
                 say(f"if ((u32)LANE < count) {cell} = run.pool[{i} * run.pool_rows + begin + LANE];")
             say(f"__syncwarp(); search.step = {self._depth + 1}; search.made = false;")
             say("search.low = 0; search.high = ~0u;")

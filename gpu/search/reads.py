@@ -1,4 +1,5 @@
-"""What a plan's steps read, for the search's text: a batch keeps the values bound so far that later steps read.
+"""Live-variable analysis of a plan's steps, for the search's text: a batch stores the bound values that later steps
+read.
 
 Among slots stand the places of partial matches too: a shared intersection is found by its row in the batch that it was
 made for (:func:`row_of`).

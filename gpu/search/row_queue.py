@@ -1,8 +1,8 @@
-"""The rows of a search, for a caller who may start another run before he has read them all.
+"""A queue of a search's rows, for a caller who may start another run before reading them all.
 
-A search's kernel stays on the device until its rows are taken away, and there whoever wants memory, or a kernel that is
-not loaded yet, may have to wait until it has ended: for ever, where the one who waits is the one who reads.  So before
-his next run, what is left of the rows goes to host memory.
+A search's kernel stays on the device until its rows are copied to the host.  Allocating memory or loading another
+kernel may wait for that kernel, for ever where the waiting thread is the one that reads.  So before the reader's next
+run, the remaining rows are copied to host memory.
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
 Counts come back as a number.  Matches leave while the kernel runs, through a ring of blocks in device memory: warps
 fill them in any order and say when one is complete, blocks are copied to the host in their order, and the kernel is
-told how many are gone, by a copy behind theirs.  So a run needs no more memory than the ring, however many matches
+informed how many are read, by a copy behind theirs.  So a run needs no more memory than the ring, however many matches
 there are.  As the kernel waits for those who empty the ring, it leaves room on every processor for theirs.
 
-Work is dealt out by the second step's elements.  Warps that find none take half of what others have left, within their
+Work is scheduled by the second step's elements.  Warps that find none take half of what others have left, within their
 block and across blocks (``kernels/steal.cuh``).  Where there are too few elements to begin with, partial matches of a
-later step are put into a pool first, and dealt out anew in a second launch: that spreads sooner than stealing does.
+later step are put into a pool first, and redistributed in a second launch: that spreads sooner than stealing does.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from graphdb.plan.executor import Control
 from graphdb.plan.physical import PhysicalPlan, VertexStep
 
 PIECES = 16
-"""Tasks per warp that the work is dealt into, …"""
+"""Tasks per warp that the work is split into, …"""
 LEAST = 1
 """… unless they had fewer elements than this, …"""
 LARGE = 16
-"""… or so many, which are dealt out more finely, to a quarter: then their work differs most."""
-ENOUGH, FEW = 1 << 20, 1 << 13
+"""… or so many, which are split more finely, to a quarter: then their work differs most."""
+ENOUGH, ENOUGH_STEALING = 1 << 20, 1 << 13
 """Partial matches of the second step that keep a device busy; and those that do where work is stolen."""
 RESIDENT = 4
 """Blocks of 256 threads that a processor has room for at least: its registers are shared by as many."""
@@ -79,15 +79,15 @@ class Search:
     Parameters
     ----------
     pieces, least, block_rows, blocks
-        How finely work is dealt, and the ring's blocks (tests make them tiny).
+        How finely work is split, and the ring's blocks (tests make them tiny).
     most
         Blocks of threads at most.
     unroll
         Lists that a warp works on at a time, at most (STMatch §VI).
     motion
-        Whether shared intersections are kept (:func:`graphdb.gpu.search.code_generation.search_text`).
+        Whether shared intersections are stored (:func:`graphdb.gpu.search.code_generation.search_text`).
     depth, pool_rows
-        The step whose batches are dealt out anew, and how many partial matches that may be; by default the third where
+        The step whose batches are redistributed, and how many partial matches that may be; by default the third where
         the second is not expected to have enough for all warps, and the plan goes on for long enough.
     steal, left
         Whether warps without work take from others (STMatch §V), and how little of the last step but one is still
@@ -141,12 +141,13 @@ class Search:
         return 24 * int(plan.program.steps[0, 7]) + ids * np.dtype(plan.dtype).itemsize + (1 << 16)
 
     def depth(self, plan: PhysicalPlan) -> int:
-        """The step whose batches go through the pool; 0 where the second step's lists are enough to deal out."""
+        """The step whose batches go through the pool; 0 where the second step's lists are enough to schedule by."""
         last = len(plan.steps) - 2
         depth = self._depth
         if depth is None:
-            # As early as will do: intersections that were kept for later steps are made anew for each that is pooled.
-            enough = FEW if self.steal == "across" else ENOUGH
+            # As early as will do: intersections stored for later steps are computed again for each match that is
+            # pooled.
+            enough = ENOUGH_STEALING if self.steal == "across" else ENOUGH
             depth = 2 if last > 2 and plan.steps[1].estimate < enough else 0
         return depth if 1 < depth <= last else 0
 
@@ -197,9 +198,9 @@ class _Run:
         steals = STEALS.index(search.steal) if text.levels else 0
         width = np.dtype(plan.dtype).itemsize
         threads, room = BLOCK, SHARED if counting else SHARED // 2
-        while threads > 32 and threads // 32 * text.room * width > room:
+        while threads > 32 and threads // 32 * text.cells * width > room:
             threads //= 2
-        warps, shared = threads // 32, threads // 32 * text.room * width
+        warps, shared = threads // 32, threads // 32 * text.cells * width
         if steals:
             shared += 4 * (
                 warps * (LEVEL_WORDS * text.levels + STACK_WORDS) + 1

@@ -1,7 +1,7 @@
 """What stealing adds to a plan's part of the search (``kernels/steal.cuh``; STMatch §V).
 
 Two switches: within blocks, idle warps take half of what a busy warp has left at its shallowest step; across blocks,
-busy warps give half of it to blocks that have none.  What is dealt out anew through the pool is another thing: it is
+busy warps give half of it to blocks that have none.  What is redistributed through the pool is another thing: it is
 done ahead, to all, at one step.
 """
 
@@ -25,7 +25,7 @@ def carry_text(
     Parameters
     ----------
     rows
-        By step that can be divided: where each row of 32 ids is in a warp's room.
+        By step that can be divided: where each row of 32 ids is in a warp's memory.
     lists
         By step: the shared intersections that it, or a later one, reads: where their lengths are in the room, where
         the first one is among those of the warp, and how far it is to the next.

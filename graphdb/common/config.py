@@ -1,4 +1,4 @@
-"""Sizes and limits: how a memory limit is written, and who gets how much of it."""
+"""Memory limits: how one is written, and its budgets for DuckDB, the graph and bindings."""
 
 from __future__ import annotations
 

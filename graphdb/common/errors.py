@@ -1,4 +1,4 @@
-"""The errors a user can meet: few types under one base, each with its place and what would be right.
+"""The errors that users see: few types under one base, each with its place in the text and a hint.
 
 Every error that graphdb raises on purpose is a :class:`GraphDBError`.  Where the mistake stands in a text (a
 statement, a data file), the error knows the text and the place, and prints them with a caret:
@@ -119,7 +119,7 @@ class ParameterError(GraphDBError):
 
 
 class LoadError(GraphDBError):
-    """A data file cannot be read, or a line of it is malformed; nothing of the load was kept."""
+    """A data file cannot be read, or a line of it is malformed; nothing of the load was stored."""
 
 
 class StorageError(GraphDBError):

@@ -1,4 +1,4 @@
-"""Errors of others as ours: what libraries and the system raise leaves the package as a :class:`GraphDBError`.
+"""Errors of libraries and of the system as ours: each leaves the package as a :class:`GraphDBError`.
 
 What is converted is what a user's input or machine can bring about; a defect of ours (`KeyError`, `AssertionError` …)
 stays what it is, and so does what a function of the caller's raises.

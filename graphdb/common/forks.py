@@ -1,4 +1,4 @@
-"""A fork waits until the other threads of the process have imported and compiled what they are about to.
+"""Forks are safe beside imports and compilation: a fork waits until no other thread holds one of their locks.
 
 The child of a fork has one thread, and what the others had locked stays locked in it for ever: the locks of modules
 that were being imported (Python itself frees only its global one), and those within LLVM.  Our modules import and

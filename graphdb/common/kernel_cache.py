@@ -1,4 +1,4 @@
-"""Where compiled CPU kernels are kept, and whether there are any yet: asked without importing Numba.
+"""Where compiled CPU kernels are cached, and whether there are any yet: asked without importing Numba.
 
 Numba keeps machine code in ``__pycache__`` beside each module, or under ``NUMBA_CACHE_DIR``, or where neither can be
 written in the user's cache directory.
@@ -15,7 +15,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class KernelCache:
-    """``kernels`` counts the compiled functions found; ``writable`` says whether more can be kept."""
+    """``kernels`` counts the compiled functions found; ``writable`` says whether more can be cached."""
 
     folder: Path
     kernels: int
@@ -30,7 +30,7 @@ def kernel_cache() -> KernelCache:
 
 
 def compiled(functions: Iterable[str]) -> bool:
-    """Whether machine code of all ``functions`` (``"search_kernels.search"``) is kept, for this version of Python."""
+    """Whether machine code of all ``functions`` (``"search_kernels.search"``) is cached, for this version of Python."""
     version = f".py{sys.version_info.major}{sys.version_info.minor}.nbi"
     kept = {index.name.rpartition("-")[0] for home in _homes() for index in home.rglob(f"*{version}")}
     return all(name in kept for name in functions)

@@ -1,6 +1,6 @@
-"""How far a load or a query is: told to whoever asks, or shown as a bar on a terminal and in a notebook.
+"""Progress of a load or a query: reported to a function of the caller's, or shown as a bar.
 
-Whoever asks gives a function of four arguments (:data:`Progress`); it is called some times a second, by the thread that
+The caller gives a function of four arguments (:data:`Progress`); it is called some times a second, by the thread that
 runs the statement.  On a terminal the bar is Rich's and goes when it is done; in a notebook it is HTML that needs no
 widgets and stays, in the saved notebook too; where there is neither, nothing is shown.
 """
@@ -26,7 +26,7 @@ knows), the triples read so far, and what is being done."""
 CALLERS_OWN = "__graphdb_callers_own__"
 """The attribute of errors that a function of the caller's raised."""
 
-PATIENCE = 0.5
+DELAY = 0.5
 """Seconds after which a bar appears: what is done by then needs none."""
 
 _STROKE = 0.2
@@ -34,7 +34,7 @@ _STROKE = 0.2
 
 
 def watching(progress: Progress | bool | None) -> AbstractContextManager[Progress | None]:
-    """Whom to tell while a statement runs: the given function; with True a bar; else nobody."""
+    """What reports progress while a statement runs: the given function; with True a bar; else nothing."""
     if callable(progress):
         return nullcontext(_marking(progress))
     return bar() if progress else nullcontext(None)
@@ -43,25 +43,25 @@ def watching(progress: Progress | bool | None) -> AbstractContextManager[Progres
 def _marking(progress: Progress) -> Progress:
     """Return a caller's function whose errors say that they are the caller's: they leave the package as they are."""
 
-    def tell(done: float, total: float, triples: int, phase: str) -> None:
+    def report(done: float, total: float, triples: int, phase: str) -> None:
         try:
             progress(done, total, triples, phase)
         except Exception as error:
             setattr(error, CALLERS_OWN, True)
             raise
 
-    return tell
+    return report
 
 
 @contextmanager
-def bar(patience: float = PATIENCE, console: Console | None = None) -> Iterator[Progress | None]:
-    """Show a bar as long as this lasts; yields what to call, or None where nobody would see it."""
+def bar(delay: float = DELAY, console: Console | None = None) -> Iterator[Progress | None]:
+    """Show a bar as long as this lasts; yields what to call, or None where there is no terminal and no notebook."""
     if console is None and not sys.stderr.isatty() and not _in_notebook():
         yield None
         return
-    shown = _Cell(patience) if console is None and _in_notebook() else _Bar(patience, console)
+    shown = _Cell(delay) if console is None and _in_notebook() else _Bar(delay, console)
     try:
-        yield shown.tell
+        yield shown.report
     except BaseException:
         shown.close(done=False)
         raise
@@ -78,18 +78,18 @@ def _in_notebook() -> bool:
 class _Bar:
     """A bar that appears when it is worth it."""
 
-    def __init__(self, patience: float, console: Console | None) -> None:
+    def __init__(self, delay: float, console: Console | None) -> None:
         self._start = time.perf_counter()
-        self._patience = patience
+        self._delay = delay
         self._console = console
         self._rich: Any = None
         self._task: Any = None
 
-    def tell(self, done: float, total: float, triples: int, phase: str) -> None:
-        """Hear how far it is."""
+    def report(self, done: float, total: float, triples: int, phase: str) -> None:
+        """Receive a report."""
         seconds = time.perf_counter() - self._start
         if self._rich is None:
-            if seconds < self._patience:
+            if seconds < self._delay:
                 return
             self._open(load=total != 1)
         numbers = f"{triples:,} triples, {triples / max(seconds, 1e-9):,.0f}/s" if triples else ""
@@ -124,18 +124,18 @@ class _Bar:
 class _Cell:
     """A bar in the output of a notebook's cell, which appears when it is worth it."""
 
-    def __init__(self, patience: float) -> None:
+    def __init__(self, delay: float) -> None:
         self._start = time.perf_counter()
-        self._patience = patience
+        self._delay = delay
         self._drawn = 0.0
         self._handle: Any = None
         self._last: tuple[float, float, int, str] = 0.0, 0.0, 0, ""
 
-    def tell(self, done: float, total: float, triples: int, phase: str) -> None:
-        """Hear how far it is."""
+    def report(self, done: float, total: float, triples: int, phase: str) -> None:
+        """Receive a report."""
         now = time.perf_counter()
         self._last = done, total, triples, phase
-        if now - self._start >= self._patience and now - self._drawn >= _STROKE:
+        if now - self._start >= self._delay and now - self._drawn >= _STROKE:
             self._drawn = now
             share = done / total if total else None
             left = f", {duration((now - self._start) * (total - done) / done)} left" if share else ""

@@ -1,4 +1,4 @@
-"""When the statement of this thread must stop: at its deadline, or once another thread cancels it.
+"""Cancellation: the statement of this thread stops at its deadline, or once another thread cancels it.
 
 A statement that begins notes both here (:class:`stopping`).  Loops in Python that may take long ask
 (:func:`check_stop`, :func:`checked`), however deep below the statement they are: parsing, planning, evaluation by

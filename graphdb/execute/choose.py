@@ -1,7 +1,7 @@
 """Which executor runs a plan: the host's or a CUDA device's; the one place that imports ``graphdb.gpu``, lazily.
 
 ``device="auto"`` weighs what each is expected to take, or took when the same plan ran before.  A device answers after
-a millisecond at best, and must be given the partitions that it does not have; then it goes through elements much
+a millisecond at best, and must be given the partitions that it does not have; then it scans elements much
 faster.  It is opened (which takes a good part of a second) when plans that are worth it have cost the host as much.
 Where it cannot be used, or fails, the host takes over, and says so once.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from graphdb.gpu.executor import GpuExecutor
 
 HOST_RATE = 1e8
-"""Elements that one of the host's threads goes through in a second, about; each one more adds a quarter of it."""
+"""Elements that one of the host's threads scans in a second, about; each one more adds a quarter of it."""
 HOST_START = 3e-3
 """Seconds until all of them work."""
 HOST_ROWS = 1e8
@@ -123,7 +123,7 @@ def try_device(number: int) -> str:
         return f"cannot be used, queries run on the CPU: {error.message}"
     if found != 24:
         return f"cannot be used, queries run on the CPU: it counts {found} triangles, and there are 24"
-    free = device.device.memory.room() / 2**30
+    free = device.device.memory.free_bytes() / 2**30
     return f"runs a query ({time.perf_counter() - started:.1f} s to open and compile), {free:.1f} GiB to work with"
 
 
@@ -176,7 +176,7 @@ class ChoosingExecutor:
         told = []
         known = self._known(plan, counting)
         for name, expected in self._expected(plan, counting, known.here, self._device).items():
-            taken = known.timings.taken(name)
+            taken = known.timings.measured(name)
             seconds = expected.seconds if taken is None else taken
             told.append(f"{name} {seconds * 1000:,.1f} ms" + " (measured)" * (taken is not None))
         return f"{chosen.describe(plan)}; expected: {', '.join(told)}"
@@ -192,7 +192,7 @@ class ChoosingExecutor:
 
     def run(self, plan: PhysicalPlan, control: Control | None = None) -> Iterator[Block]:
         """Run the plan; the host takes over where the device fails before the first block."""
-        known: _Known | None = plan.spare.get("where run")
+        known: _Known | None = plan.cache.get("where run")
         if known is not None and known.here < SMALL and not known.timings.runs:  # the smallest take microseconds
             last, known.last = known.last, control or Control()
             if last is None or last.seconds <= SMALL / 2:
@@ -224,7 +224,7 @@ class ChoosingExecutor:
 
     def count(self, plan: PhysicalPlan, control: Control | None = None) -> int:
         """Count the matches; the host takes over where the device fails."""
-        known: _Known | None = plan.spare.get("where counted")
+        known: _Known | None = plan.cache.get("where counted")
         if known is not None and known.here < SMALL and not known.timings.runs:  # the smallest take microseconds
             control = control or Control()
             counted = self.host.count(plan, control)
@@ -255,17 +255,17 @@ class ChoosingExecutor:
                 self._device.missed(plan, counting, seconds)
 
     def _known(self, plan: PhysicalPlan, counting: bool) -> _Known:
-        """What is known of a plan's runs: kept with it, since the smallest take microseconds."""
+        """Timings of a plan's runs: cached with it, since the smallest runs take microseconds."""
         key = "where counted" if counting else "where run"
-        found: _Known | None = plan.spare.get(key)
+        found: _Known | None = plan.cache.get(key)
         if found is None:
-            found = plan.spare[key] = _Known(self._host_seconds(plan, counting), StrategyTimings())
+            found = plan.cache[key] = _Known(self._host_seconds(plan, counting), StrategyTimings())
         return found
 
     def _chosen(self, plan: PhysicalPlan, counting: bool, *, runs: bool = False) -> Executor:
         """The executor for a plan; ``runs`` says that the plan runs now, so that it counts as missed on the host."""
         known = self._known(plan, counting)
-        taken = known.timings.taken(self.host.name)
+        taken = known.timings.measured(self.host.name)
         here = known.here if taken is None else taken
         if here < SMALL:
             return self.host
@@ -286,7 +286,7 @@ class ChoosingExecutor:
             work = plan.tree.cost
         elif (counting or plan.duplicates != "keep") and plan.counting is not None:
             work = plan.counting.cost
-        written = 0.0 if counting or not plan.steps else plan.steps[plan.kept - 1].estimate / HOST_ROWS
+        written = 0.0 if counting or not plan.steps else plan.steps[plan.row_steps - 1].estimate / HOST_ROWS
         if work < self.host.inline_cost:
             return work / HOST_RATE + written
         return HOST_START + work / (HOST_RATE * (1 + (self.host.threads - 1) / 4)) + written
@@ -309,7 +309,7 @@ class ChoosingExecutor:
             return self._device
 
     def _give_up(self, error: GraphDBError) -> None:
-        """Say once that the device failed; where it was not for want of room, it is not asked again."""
+        """Say once that the device failed; unless memory was short, it is not tried again."""
         if not self._failed:
             _log.warning("a query runs on the CPU instead: %s", error)
         self._failed = True

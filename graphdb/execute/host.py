@@ -1,6 +1,6 @@
-"""The CPU executor: searches in Numba kernels without the GIL, and counts that do not go through the matches.
+"""The CPU executor: searches in Numba kernels without the GIL, and counts that do not enumerate the matches.
 
-Small runs stay on the calling thread; larger ones are dealt out to threads (:mod:`graphdb.execute.search.chunks`).  The
+Small runs stay on the calling thread; larger ones are scheduled on threads (:mod:`graphdb.execute.search.chunks`).  The
 kernels return every few milliseconds, so Ctrl-C, a timeout, cancellation and a limit stop any run at once.
 """
 
@@ -29,10 +29,10 @@ from graphdb.plan.physical import PhysicalPlan
 
 BLOCK_ROWS = 1 << 16
 YIELD_WORK = 1 << 20
-"""Elements that a kernel call goes through at most, roughly: some milliseconds."""
+"""Elements that a kernel call scans at most, roughly: some milliseconds."""
 INLINE_COST = 300_000.0
 """Plans expected to do less than this run on the calling thread."""
-_SPARE_BYTES = 1 << 18
+_CACHE_BYTES = 1 << 18
 """Buffers up to this size (or a 64th of the memory limit) stay with their plan for its next run."""
 
 
@@ -65,7 +65,7 @@ class HostExecutor:
         self.block_rows = block_rows
         self.yield_work = yield_work
         self.inline_cost = inline_cost
-        self._spare_bytes = _SPARE_BYTES if memory_limit is None else min(_SPARE_BYTES, memory_limit // 64)
+        self._cache_bytes = _CACHE_BYTES if memory_limit is None else min(_CACHE_BYTES, memory_limit // 64)
 
     def supports(self, plan: PhysicalPlan) -> bool:
         """Every plan runs on the CPU."""
@@ -190,10 +190,10 @@ class HostExecutor:
 
     @property
     def _sizes(self) -> Sizes:
-        return Sizes(self.block_rows, self.yield_work, self._spare_bytes)
+        return Sizes(self.block_rows, self.yield_work, self._cache_bytes)
 
     def _fits(self, tree: TreeCount) -> bool:
-        """Whether the memory limit has room for all workers of a count along a tree."""
+        """Whether all workers of a count along a tree fit the memory limit."""
         return self.memory_limit is None or self.threads * tree.worker_bytes <= self.memory_limit
 
     def _worker_bytes(self, plan: PhysicalPlan) -> int:

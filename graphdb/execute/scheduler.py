@@ -1,7 +1,7 @@
-"""Deals pieces of work out to threads, while the caller's thread watches the clock.
+"""Schedules pieces of work on threads, while the caller's thread checks timeout, cancellation and progress.
 
-Counts are dealt so: their workers keep what they find for themselves.  A search hands its matches over in order, while
-it goes on: that is :mod:`graphdb.execute.search.chunks`.
+Counts use it, since their workers accumulate locally.  A search hands its matches over in order while it runs:
+see :mod:`graphdb.execute.search.chunks`.
 """
 
 from __future__ import annotations

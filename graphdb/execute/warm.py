@@ -60,7 +60,7 @@ def warm_up() -> None:
                 Walks(pattern, graph).forecast(estimate(pattern, graph), tuple(range(len(pattern.vertices))))
                 executor.count(make_plan(pattern, graph))
                 again = make_plan(pattern, graph, counting="never")
-                assert executor.count(again) == executor.count(again)  # the second time by the search that was kept
+                assert executor.count(again) == executor.count(again)  # the second time by the cached search
                 executor.count(make_plan(pattern, graph, counting="always"))
         _find_paths(graph, size)
         ones = np.ones(3, np.int64)

@@ -155,7 +155,7 @@ class Pending:
         self._new.clear()
         self._present.clear()
         self._view.flushed()
-        self._context.changed(self._update.told())
+        self._context.changed(self._update.take_changes())
 
     def _stored(self, vertices: set[int]) -> set[Triple]:
         """Return the labels and properties of some vertices, as the file has them."""

@@ -459,7 +459,7 @@ class Writer:
             A deleted vertex still has edges.
         """
         self._pending.flush()
-        self.context.changed(self._update.told())
+        self.context.changed(self._update.take_changes())
         deleted = [vertex for vertex in self.view.deleted if isinstance(vertex, Vertex)]
         if deleted and self._loose:
             left = self._pending.incident(deleted)

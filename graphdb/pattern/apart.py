@@ -1,4 +1,4 @@
-"""Patterns that only values connect: ``MATCH (a:A), (b:B) WHERE a.x = b.y``.
+"""Components of a pattern that only equal values connect, as in ``MATCH (a:A), (b:B) WHERE a.x = b.y``.
 
 One plan would enumerate the product of their matches, for a condition on values is tested after the match.  Taken
 apart, each is matched by itself, and SQL joins their rows by the condition (a hash join, where it is an equation).

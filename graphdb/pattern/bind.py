@@ -1,4 +1,4 @@
-"""Names to ids: a query's MATCH clauses become one pattern graph, and each condition finds its place.
+"""Binding names to ids: a query's MATCH clauses become one pattern graph, with each condition where it is tested.
 
 A condition in WHERE is put where it costs least: on one vertex (it becomes a candidate set before the match), on the
 structure (an inequality or an edge test inside the match), or after the match, in SQL (``residual``).  Nothing is

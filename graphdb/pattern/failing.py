@@ -1,4 +1,4 @@
-"""Which conditions can fail on some value, and so must wait for the match.
+"""Which conditions can raise an error on some value, and so are evaluated after the match only.
 
 A condition on one vertex is usually tested before the match, on all vertices with the property.  One that can fail
 would fail there on vertices that the pattern never comes to: ``MATCH (n:N) WHERE 10 / n.y > 1`` on a ``y`` of 0 that
@@ -44,7 +44,7 @@ def _is_mixed(node: ast.Expression, names: Names, text: str) -> bool:
         if isinstance(part, ast.Property):
             try:
                 kinds = names.property(part.key.words, text).kinds
-            except BindError:  # told where it is compiled
+            except BindError:  # reported where it is compiled
                 continue
             if kinds & ~_TEXTS and kinds.bit_count() > 1:
                 return True

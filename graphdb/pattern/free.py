@@ -1,4 +1,4 @@
-"""What an expression takes from the row around it: its free variables, and the subqueries that see the row alone."""
+"""The free variables of an expression, and the subqueries that depend on the row alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classes and those below them: rdfs:subClassOf, followed as far as it goes.
+"""The class hierarchy: the transitive closure of rdfs:subClassOf.
 
 RDF Schema (W3C, 2014, section 3.4) says that what is of a class is of every class above it.  A database that is opened
 with ``subclasses=True`` reads a vertex label so: as the label or any label below it.

@@ -1,4 +1,4 @@
-"""Label expressions: whether they name labels that there are, and which edge labels they admit."""
+"""Label expressions: whether their labels exist, and which edge labels they admit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths in what comes after a match: conditions that mention them apart, and lengths as variables of their own."""
+"""Path variables after a match: conditions on them are separated, and path lengths become variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Syntax with parts of it changed: variables called otherwise, expressions in the place of others."""
+"""Substitution in syntax trees: variables renamed, expressions replaced by others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan is expected to do: rows and work, from label and degree statistics and the sizes of candidate sets.
+"""Cardinality and cost estimates of a plan, from label and degree statistics and the sizes of candidate sets.
 
 The model is the textbook's, with two corrections that skewed and labelled graphs ask for.  A join of ``|A|`` and
 ``|B|`` rows over a relation of T pairs with S and O distinct ends keeps ``|A| |B| T / (max(|A|, S) max(|B|, O))`` rows;
@@ -25,7 +25,7 @@ _LEAST = 0.5
 SEARCH = 4.0
 """What one more neighbour list in an intersection costs, in elements per candidate."""
 MOMENTS = 4
-"""Edges of a kind at one vertex whose skew is told apart; further ones are taken to be like the last."""
+"""Edges of a kind at one vertex whose skew is distinguished; further ones are taken to be like the last."""
 _EVEN = 1.2
 """Degrees that grow by less than this factor are taken to be even."""
 

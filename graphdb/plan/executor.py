@@ -17,7 +17,7 @@ from graphdb.plan.physical import PhysicalPlan
 
 _NO_ROWS = np.zeros(0, np.int64)
 
-TELL = 0.05
+REPORT_EVERY = 0.05
 """Seconds between two reports of progress, at least."""
 
 
@@ -38,7 +38,7 @@ class OutOfRange(Exception):
 
 @dataclass(slots=True)
 class Control:
-    """What a caller says to a run, and what it learns from it.
+    """A run's limits and callbacks, set by the caller, and its counters, set by the run.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class Control:
     rows: NDArray[np.int64] = field(default_factory=lambda: _NO_ROWS)
     """After a run: the bindings that passed each step (a step that only counts, its matches)."""
     work: NDArray[np.int64] = field(default_factory=lambda: _NO_ROWS)
-    """After a run: the elements that each step went through."""
+    """After a run: the elements that each step scanned."""
     term_seconds: list[float] = field(default_factory=list)
     """After a count without enumerating: how long each term of the sum took."""
     seconds: float = 0.0
@@ -71,22 +71,22 @@ class Control:
     """After a run: how many workers it had; 0 on a device."""
     _started: float = field(default_factory=time.monotonic)
     _share: float = 0.0
-    _told: float = 0.0
+    _reported_at: float = 0.0
 
     @property
     def due(self) -> bool:
-        """Whether the caller wants to know how far the run is, and was not told just now."""
-        return self.progress is not None and time.monotonic() - self._told >= TELL
+        """Whether a progress report is due: the caller wants reports, and the last one is some time ago."""
+        return self.progress is not None and time.monotonic() - self._reported_at >= REPORT_EVERY
 
     def report(self, share: float) -> None:
-        """Tell the caller how far the run is; what would fall is not told."""
+        """Report the share done to the caller; a share below the last one is not reported."""
         if self.progress is None or share <= self._share:
             return
-        self._share, self._told = min(share, 1.0), time.monotonic()
+        self._share, self._reported_at = min(share, 1.0), time.monotonic()
         self.progress(self._share)
 
     def watch(self, share: Callable[[], float]) -> None:
-        """Every few milliseconds: raise if the run must stop, and tell the caller how far it is where that is due."""
+        """Every few milliseconds: raise if the run must stop, and report progress where a report is due."""
         self.check()
         if self.due:
             self.report(share())
@@ -120,7 +120,7 @@ class Executor(Protocol):
         """Bytes that a run needs besides the data graph and the caller's share of the result."""
 
     def describe(self, plan: PhysicalPlan) -> str:
-        """Where the plan runs, and how: a few words for EXPLAIN."""
+        """Where the plan runs, and how: a phrase for EXPLAIN."""
 
     def refine(self, task: Refinement) -> Sets | None:
         """Refine a pattern's candidates while it is planned; None where the planner is to do that itself."""

@@ -1,4 +1,4 @@
-"""A physical plan for people: one row per step, with what was expected and, after a run, what happened."""
+"""EXPLAIN and PROFILE: one row per step, with estimates and, after a run, the actual numbers."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def _aligned(table: list[list[str]], words: int) -> list[str]:
 
 
 def _scan_text(plan: PhysicalPlan, scan: EdgeScan, control: Actuals | None) -> str:
-    """A plan that goes through the edges of one pattern edge."""
+    """A plan that scans the edges of one pattern edge."""
     lines = [f"goes through {scan.edges:,} edges as they are numbered: {', '.join(plan.names)}"]
     if control is not None:
         lines.append(f"{control.seconds * 1000:,.1f} ms")
@@ -188,7 +188,7 @@ def _twins_text(plan: PhysicalPlan, twins: TwinCount, control: Actuals | None) -
 
 
 def _counting_text(plan: PhysicalPlan, counting: CountingPlan, control: Actuals | None) -> str:
-    """A plan that counts without going through the matches: one row per term of the sum."""
+    """A plan that counts without enumerating the matches: one row per term of the sum."""
     several = len(counting.terms) != 1
     seconds = control.term_seconds if control is not None and len(control.term_seconds) == len(counting.terms) else []
     lines = [
@@ -226,7 +226,7 @@ def _tree_text(plan: PhysicalPlan, tree: TreeCount, control: Actuals | None) -> 
         name = _variable(plan, node.vertex)
         row = ["  " * depth[i] + name, found, ", ".join(_variable(plan, v) for v in node.lists)]
         row.append(", ".join(f"{name} ≠ {_variable(plan, v)}" for v in node.conflicts))
-        row.append(", ".join(_variable(plan, v) for v, _ in node.depends) if node.kept else "")
+        row.append(", ".join(_variable(plan, v) for v, _ in node.depends) if node.cache_slots else "")
         row.append(f"{node.estimate:,.0f}")
         table.append([*row, *([f"{control.rows[i]:,}"] if profiled and control is not None else [])])
     lines = _aligned(table, 5)
@@ -290,7 +290,7 @@ def _how(plan: PhysicalPlan, step: Step, name: LabelName) -> str:
 
 def _how_far(plan: PhysicalPlan, i: int) -> str:
     """What is wanted of a step that need not give its bindings."""
-    if i >= plan.kept:
+    if i >= plan.row_steps:
         return "; the first match does" if plan.duplicates == "drop" else "; only counted"
     return "; only counted" if plan.count_last and i + 1 == len(plan.steps) else ""
 

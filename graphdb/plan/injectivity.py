@@ -1,4 +1,4 @@
-"""Which vertices and edges must differ, in the cheapest form that is still exact.
+"""Injectivity: which vertices and edges must differ, in the cheapest form that is still exact.
 
 Two data edges are the same when label, subject and object are.  Where both pattern edges leave no choice between two
 bound ends, comparing ends is enough, and that mostly comes down to one pair of vertices that must differ; where they
@@ -23,7 +23,7 @@ def distinctness(
 ) -> list[Check]:
     """Return the checks; ``simple(edge)`` says that two bound ends leave no choice of data edge.
 
-    Two pattern edges that may each take one of parallel edges are told apart after the match; ``parallel`` asks for
+    Two pattern edges that may each take one of parallel edges are distinguished after the match; ``parallel`` asks for
     what says of them, too, that they differ.
     """
     unequal = unequal_vertices(pattern)

@@ -1,4 +1,4 @@
-"""Write the steps of a plan down as tables of int64, which is all that kernels read."""
+"""Lower the steps of a plan to tables of int64, which is all that kernels read."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ class Tables:
         bounds = (first_check, first_other, last_check)
         if isinstance(step, EdgeStep):
             partition = self.partition(step.relation)
-            flip = int(step.relation.direction == "in")  # codes are told from the pattern edge's source
+            flip = int(step.relation.direction == "in")  # codes are those seen from the pattern edge's source
             slot = self.edge_slot(step.edge)
             return (slot, EDGES, first_list, first_list, *bounds, WINDOW, partition, step.vertex, step.other, flip)
         if step.scan is not None:
@@ -179,7 +179,7 @@ class Tables:
         if step.constants is not None:
             self.lists.append((CONSTANT_LIST, self.address(step.constants), len(step.constants), -1))
             longest.append(len(step.constants))
-        # A search may go through a list that is up to DETOUR times longer than the shortest, and writes as it goes.
+        # A search may scan a list that is up to DETOUR times longer than the shortest, and writes as it goes.
         capacity = min(WINDOW, DETOUR * min(longest)) if not alone or first_other < last_check else 0
         return (step.vertex, JOIN, first_list, len(self.lists), *bounds, capacity, 0, 0, 0, 0)
 
@@ -219,19 +219,19 @@ def lower(
         moved = np.tile(np.arange(len(names)), (images, 1))
         moved[:, : symmetry.permutations.shape[1]] = symmetry.permutations
         outputs, columns = np.unique(moved[:, wanted], return_inverse=True)
-    kept = _kept(pattern, steps, outputs)
+    row_steps = _row_steps(pattern, steps, outputs)
     return PhysicalPlan(
         steps=steps,
         names=names,
         conditions=tuple(vertex.condition for vertex in pattern.vertices),
         outputs=pattern.outputs,
         dtype=graph.dtype,
-        kept=kept,
+        row_steps=row_steps,
         duplicates=pattern.duplicates,
         count_only=pattern.count_only,
-        count_last=(pattern.count_only or (pattern.duplicates == "count" and kept < len(steps)))
+        count_last=(pattern.count_only or (pattern.duplicates == "count" and row_steps < len(steps)))
         and _counts_itself(steps),
-        limit=pattern.limit if pattern.duplicates == "keep" or _rows_differ(steps[:kept], pattern) else None,
+        limit=pattern.limit if pattern.duplicates == "keep" or _rows_differ(steps[:row_steps], pattern) else None,
         own_bytes=sum(_own(steps, graph.vertices)) + (0 if space is None else space.bytes),
         cost=cost,
         automorphisms=symmetry.size,
@@ -290,7 +290,7 @@ def _bit_set(values: Ints, size: int) -> NDArray[np.uint8]:
     return np.packbits(flags, bitorder="little")
 
 
-def _kept(pattern: PatternGraph, steps: tuple[Step, ...], outputs: Ints) -> int:
+def _row_steps(pattern: PatternGraph, steps: tuple[Step, ...], outputs: Ints) -> int:
     """How many of the first steps make a row: up to the last that binds an output."""
     if pattern.duplicates == "keep":
         return len(steps)
@@ -306,7 +306,7 @@ def _rows_differ(steps: tuple[Step, ...], pattern: PatternGraph) -> bool:
 
 
 def _counts_itself(steps: tuple[Step, ...]) -> bool:
-    """Whether the last step is counted without going through its bindings: at most two lists, and few conditions."""
+    """Whether the last step is counted without enumerating its bindings: at most two lists, and few conditions."""
     last = steps[-1] if len(steps) > 1 else None
     if not isinstance(last, VertexStep) or last.scan is not None:
         return False

@@ -43,8 +43,8 @@ class VertexStep:
     estimate: float = field(compare=False)
     """Rows expected after this step."""
     shared: int = 0
-    """So many of the first ``neighbours`` are intersected when the last of them is bound, and that is kept and reused
-    until one of them changes; 0 or at least 2."""
+    """So many of the first ``neighbours`` are intersected when the last of them is bound, and that is     row_steps and
+    reused until one of them changes; 0 or at least 2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ first, and its slot is bound earlier."""
 WINDOW = 2048
 """Values that an executor holds of a step at a time."""
 DETOUR = 4
-"""A join may go through a list so many times longer than its shortest, where the shortest is kept as bits."""
+"""A join may scan a list so many times longer than its shortest, where the shortest is stored as bits."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,7 +138,7 @@ class Program:
     bits_bytes: int
     """… and the bytes of each: one bit per vertex, in whole words."""
     worker_bytes: int
-    """Memory that each worker needs for windows, shared intersections and lists kept as bits."""
+    """Memory that each worker needs for windows, shared intersections and lists stored as bits."""
     outputs: Ints
     """The slots whose values are written down for each match."""
     second: int
@@ -178,7 +178,7 @@ class CliqueCount:
 class EdgeScan:
     """Instead of the steps, for a pattern of one edge: go through all edges that it may take, as they are numbered.
 
-    Whoever settles edges does so (:mod:`graphdb.relational.edges.parallel_edges`), not an executor.
+    The assignment of parallel edges does so (:mod:`graphdb.relational.edges.parallel_edges`), not an executor.
     """
 
     edges: int
@@ -195,16 +195,16 @@ class PhysicalPlan:
     Attributes
     ----------
     steps
-        In matching order; the first scans, and is dealt out to the workers.
+        In matching order; the first scans, and is scheduled on the workers.
     names
         The name of every slot; ``outputs`` are the names of the columns, in order.
     output_dtypes
         Vertex columns have the graph's id type, edge columns too (a code is below twice the number of vertices).
-    kept
+        row_steps
         So many of the first steps make a row; those behind only say whether there is a match (``duplicates`` is
         ``drop``), or how many (``count``).  It is the number of steps where every match gives a row.
     count_only, count_last
-        Only the number of matches is wanted; and the last step can count its values without going through them.
+        Only the number of matches is wanted; and the last step can count its values without enumerating them.
     own_bytes
         Memory that the plan's own arrays take: candidates, constants, its candidate space.
     """
@@ -214,14 +214,14 @@ class PhysicalPlan:
     conditions: tuple[str, ...]
     outputs: tuple[str, ...]
     dtype: type[np.signedinteger[Any]]
-    kept: int
+    row_steps: int
     duplicates: Duplicates
     count_only: bool
     count_last: bool
     limit: int | None
     own_bytes: int
     cost: float
-    """Expected elements that the search goes through."""
+    """Expected elements that the search scans."""
     automorphisms: int
     """So many matches each found one stands for: the restrictions leave one of them (:mod:`graphdb.plan.symmetry`)."""
     columns: Ints = field(repr=False)
@@ -229,7 +229,7 @@ class PhysicalPlan:
     text: Writing = field(repr=False)
     """The steps as a program, …"""
     counting: CountingPlan | None = field(default=None, repr=False)
-    """How to count without going through the matches, where that is cheaper."""
+    """How to count without enumerating the matches, where that is cheaper."""
     clique: CliqueCount | None = None
     """What a count without a limit runs instead."""
     twins: TwinCount | None = None
@@ -237,11 +237,12 @@ class PhysicalPlan:
     tree: TreeCount | None = field(default=None, repr=False)
     """The same for large patterns, over their candidate space."""
     weighed: CountingPlan | None = field(default=None, repr=False)
-    """How to count all parallel edges, of which the steps know one: instead of settling what a search finds."""
+    """How to count all parallel edges, of which the steps know one: instead of assigning edges to what a search
+    finds."""
     scan: EdgeScan | None = field(default=None, repr=False)
     """What is run instead of a search for the rows, and the number, of a pattern of one edge."""
-    spare: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
-    """What an executor keeps with the plan between its runs, to spare making it anew; no answer depends on it."""
+    cache: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+    """An executor's cache for this plan, reused between its runs; no answer depends on it."""
 
     @property
     def program(self) -> Program:

@@ -1,9 +1,9 @@
-"""Which of several ways to take for a plan: by what each is expected to take, until it is known what it took.
+"""The choice among execution strategies for a plan: by estimates first, then by measured times (ski rental).
 
-Estimates err by factors; a plan that runs again (a prepared query) need not.  What a way needs first (copies on a
-device, a compiled kernel) is paid for once others have taken longer by that much without it, as one buys skis
-when what was paid for hired ones would have bought them: never more than twice what knowing the future would cost.
-What can get ready beside runs of other ways (a thread compiles) is not paid for by any run.
+Estimates err by factors; a plan that runs again (a prepared query) can be measured.  The setup of a strategy (copies
+on a device, a compiled kernel) is paid once the other strategies have taken longer by that much: the ski rental
+problem, whose break-even rule never costs more than twice the optimum (Karlin, Manasse, Rudolph, Sleator, Algorithmica
+1988). Setup that runs in the background (a thread compiles) delays no run and is not counted.
 """
 
 from __future__ import annotations
@@ -13,56 +13,57 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 DOUBT = 2.0
-"""A way that was not tried must promise to be so many times faster than one whose time is known."""
+"""A strategy that has not been measured must be estimated to be so many times faster than a measured one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedCost:
-    """Seconds that a way is expected to take, and to get ready first."""
+    """Seconds that a strategy is expected to take, and those of its setup."""
 
     seconds: float
-    first: float = 0.0
-    beside: bool = False
-    """It can get ready beside runs of other ways: it is gone once it is, or where even waiting for that is sooner."""
+    setup: float = 0.0
+    in_background: bool = False
+    """Its setup can run in the background: it is chosen once it is ready, or where even waiting for the setup is
+    faster."""
 
 
 ENOUGH = 2
-"""So many runs after the first say what a way takes: one alone may have been held up."""
+"""Runs after the first that are needed for a measured time: one alone may have been delayed."""
 
 
 @dataclass(slots=True)
 class StrategyTimings:
-    """What the runs of one plan took, by the way they went."""
+    """What the runs of one plan took, by strategy."""
 
-    least: dict[str, float] = field(default_factory=dict)
-    """Seconds of the quickest run of each way but the first, which gets ready meanwhile."""
+    fastest: dict[str, float] = field(default_factory=dict)
+    """Seconds of the fastest run of each strategy; the first run, which includes setup, does not count."""
     runs: dict[str, int] = field(default_factory=dict)
-    missed: dict[str, float] = field(default_factory=dict)
-    """Seconds that runs of other ways took longer than this one would have, had it been ready."""
+    regret: dict[str, float] = field(default_factory=dict)
+    """Seconds that runs of other strategies took longer than this one would have, had it been ready."""
 
-    def choose(self, ways: Mapping[str, ExpectedCost], *, runs: bool = False) -> str:
-        """The way to go now; ``runs`` says that it will be gone."""
-        known = {way: taken for way in ways if (taken := self.taken(way)) is not None}
+    def choose(self, costs: Mapping[str, ExpectedCost], *, runs: bool = False) -> str:
+        """The strategy to use now; ``runs`` says that it will be used, and the regret is noted."""
+        known = {strategy: measured for strategy in costs if (measured := self.measured(strategy)) is not None}
         doubt = DOUBT if known else 1.0
-        seconds = {way: known.get(way, doubt * expected.seconds) for way, expected in ways.items()}
-        now = min(ways, key=lambda way: seconds[way] + ways[way].first)
-        best = min(ways, key=seconds.__getitem__)
-        missed = self.missed.get(best, 0.0) + seconds[now] - seconds[best]
+        seconds = {strategy: known.get(strategy, doubt * expected.seconds) for strategy, expected in costs.items()}
+        now = min(costs, key=lambda strategy: seconds[strategy] + costs[strategy].setup)
+        best = min(costs, key=seconds.__getitem__)
+        regret = self.regret.get(best, 0.0) + seconds[now] - seconds[best]
         if best != now and runs:
-            self.missed[best] = missed
-        return best if missed >= ways[best].first and not ways[best].beside else now
+            self.regret[best] = regret
+        return best if regret >= costs[best].setup and not costs[best].in_background else now
 
-    def taken(self, way: str) -> float | None:
-        """Seconds that a way takes; None while too little is known."""
-        return self.least[way] if self.runs.get(way, 0) > ENOUGH else None
+    def measured(self, strategy: str) -> float | None:
+        """Seconds that a strategy takes; None while it has not been measured often enough."""
+        return self.fastest[strategy] if self.runs.get(strategy, 0) > ENOUGH else None
 
-    def rule_out(self, way: str) -> None:
-        """A way turned out not to be possible."""
-        self.least[way], self.runs[way] = math.inf, ENOUGH + 1
+    def rule_out(self, strategy: str) -> None:
+        """Never choose a strategy again: it turned out not to be possible."""
+        self.fastest[strategy], self.runs[strategy] = math.inf, ENOUGH + 1
 
-    def note(self, way: str, seconds: float) -> None:
-        """A run went this way, and took so long."""
-        runs = self.runs.get(way, 0)
+    def note(self, strategy: str, seconds: float) -> None:
+        """Note how long a run took by a strategy."""
+        runs = self.runs.get(strategy, 0)
         if runs:
-            self.least[way] = min(seconds, self.least.get(way, seconds))
-        self.runs[way] = runs + 1
+            self.fastest[strategy] = min(seconds, self.fastest.get(strategy, seconds))
+        self.runs[strategy] = runs + 1

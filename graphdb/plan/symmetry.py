@@ -1,4 +1,4 @@
-"""Symmetry: which matches are images of each other under an automorphism of the pattern, and how to find just one.
+"""Symmetry: restrictions that leave one of the matches that an automorphism of the pattern maps to each other.
 
 An automorphism is a permutation of the pattern's vertices under which the pattern stays the same: edges with their
 labels, directions and clauses, edge tests, inequalities, candidate sets.  It turns each match into a match.  Where the
@@ -192,7 +192,9 @@ class _Automorphisms:
 
     @lazy
     def _links(self) -> dict[Pair, int]:
-        """Everything that the pattern says of two vertices (or of one), numbered, by the pair: what must be kept."""
+        """Everything that the pattern says of two vertices (or of one), numbered, by the pair: what an automorphism
+        must preserve.
+        """
         links: dict[Pair, Counter[tuple[object, ...]]] = {}
 
         def say(a: int, b: int, directed: bool, *what: object) -> None:

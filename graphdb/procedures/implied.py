@@ -1,4 +1,4 @@
-"""What a call that is a whole statement leaves to the procedure's signature: its arguments and its columns."""
+"""Standalone calls: the arguments and columns that a statement leaves to the procedure's signature."""
 
 from __future__ import annotations
 

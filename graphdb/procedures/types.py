@@ -1,4 +1,4 @@
-"""The types that a procedure's signature is written in: ``INTEGER?``, ``LIST OF STRING``; and what is of them."""
+"""The types of a procedure's signature, ``INTEGER?`` or ``LIST OF STRING``, and which values belong to them."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class ValueType:
 
 
 _EXACT = {name: classes for name, classes in _CLASSES.items() if name not in (*_ZONED, "ANY")}
-"""Types whose values are told by their class alone, as long as it is one of these and no subclass."""
+"""Types whose values are recognized by their class alone, as long as it is one of these and no subclass."""
 
 ANY = ValueType("ANY", True)
 

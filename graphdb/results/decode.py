@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 
 _FIRST, _MOST = 1 << 8, 1 << 16
-"""Rows that are decoded at a time: few at first, for who wants no more of them, and then more and more."""
+"""Rows that are decoded at a time: few at first, since a caller may want no more of them; then more and more."""
 _BYTES = 1 << 23
 """Bytes of a column table that are decoded at a time, roughly: a fraction of a second."""
 

@@ -310,7 +310,7 @@ class Result:
         rows = self._first(limit)
         if rows is None:
             return self.message or "done"
-        return "\n".join([*table(self.columns, rows), f"({self._told(limit)})"])
+        return "\n".join([*table(self.columns, rows), f"({self._count_text(limit)})"])
 
     def _first(self, limit: int) -> Iterable[tuple[Any, ...]] | None:
         """The first rows as Python values, or None for a statement that gives none."""
@@ -320,7 +320,7 @@ class Result:
             return islice(zip(*self._fetched, strict=True), limit)
         return None if self._table is None else zip(*self._decoded(self._table.slice(0, limit)), strict=True)
 
-    def _told(self, limit: int) -> str:
+    def _count_text(self, limit: int) -> str:
         """How many rows there are, and how many of them are shown."""
         from graphdb.common.render import plural
 
@@ -336,7 +336,7 @@ class Result:
             return None
         if rows is None:
             return None
-        return "".join([*as_html(self.columns, rows), f"<p>{self._told(_SHOWN)}</p>"])
+        return "".join([*as_html(self.columns, rows), f"<p>{self._count_text(_SHOWN)}</p>"])
 
     def __repr__(self) -> str:
         try:

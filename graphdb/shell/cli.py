@@ -84,7 +84,7 @@ def _shell(given: argparse.Namespace) -> int:
 
 
 def _load(given: argparse.Namespace) -> int:
-    with _open(given) as database, bar(patience=0) as progress:
+    with _open(given) as database, bar(delay=0) as progress:
         report = database.load(
             given.data,
             format=given.format,
@@ -106,7 +106,7 @@ def _load(given: argparse.Namespace) -> int:
 
 
 def _export(given: argparse.Namespace) -> int:
-    with _open(given, must_exist=True) as database, bar(patience=0) as progress:
+    with _open(given, must_exist=True) as database, bar(delay=0) as progress:
         start = time.perf_counter()
         count = database.export(given.target, given.format, progress or False, graphs=given.graphs)
     told = sys.stderr if given.target == "-" else sys.stdout

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SMALL = 2_000_000
-"""Values up to which a property may be held in memory as arrays."""
+"""Values up to which a property may be cached in memory as arrays."""
 
 FOLLOWED = 1000
 """Vertices whose values in a column are read anew; for more, all are."""

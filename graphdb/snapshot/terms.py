@@ -1,7 +1,7 @@
-"""Terms by their ids, in memory: IRIs, values of literals, and what the triples say of a vertex, as arrays.
+"""A dictionary in memory: IRIs, values of literals, and the labels and properties of vertices, as arrays by id.
 
-A join in DuckDB goes through a whole table for the few terms of a small result.  Where somebody asks a second time,
-and memory allows it, the dictionary is kept as columns in the order of its ids, so that a term is one access away.  A
+A join in DuckDB scans a whole table for the few terms of a small result.  From the second lookup on, where
+memory allows it, the dictionary is cached as columns in the order of its ids, so that a term is one access away.  A
 small dictionary is read sooner than DuckDB plans the joins: there the first question is answered so, too.
 """
 
@@ -32,7 +32,7 @@ Ids = NDArray[np.int64]
 _ENTRY = 100
 """Bytes that a term or a triple about it takes, roughly."""
 _MOST = 5_000_000
-"""Terms and triples that are kept at most."""
+"""Terms and triples that are cached at most."""
 _AT_ONCE = 20_000
 """Terms and triples up to which they are read for the first question."""
 _FEW = 32

@@ -42,7 +42,7 @@ class Work:
 
     def flushed(self) -> None:
         """What follows reads the graph as it is now."""
-        self.context.changed(self.update.told())
+        self.context.changed(self.update.take_changes())
         self.context.forget_names()
 
     def literals(self, source: str) -> str:

@@ -18,7 +18,7 @@ LISTED = 32
 """Rows that are listed in the parameters of a statement: DuckDB sees them sooner than a view."""
 
 
-class Windows:
+class ArrowViews:
     """Views of Arrow tables for SQL, under names that stay.
 
     DuckDB keeps all that was registered within a transaction until it ends, replaced and unregistered or not.  So each
@@ -27,38 +27,38 @@ class Windows:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
-        self._windows: dict[str, _Window] = {}
+        self._views: dict[str, _View] = {}
 
     @contextmanager
-    def show(self, name: str, table: pa.Table) -> Iterator[None]:
+    def view(self, name: str, table: pa.Table) -> Iterator[None]:
         """Let SQL see ``table`` under ``name`` for a piece of work."""
-        window = self._windows.get(name)
-        if window is None:
-            window = self._windows[name] = _Window(table)
-            self._connection.register(name, window)
-        window.table = table
+        view = self._views.get(name)
+        if view is None:
+            view = self._views[name] = _View(table)
+            self._connection.register(name, view)
+        view.table = table
         try:
             yield
         finally:
-            window.table = None
+            view.table = None
 
     @contextmanager
-    def shown(self, name: str, table: pa.Table) -> Iterator[tuple[str, dict[str, list[Any]]]]:
+    def view_or_list(self, name: str, table: pa.Table) -> Iterator[tuple[str, dict[str, list[Any]]]]:
         """Do so, or list the rows where they are few; yield what stands after FROM, with its parameters."""
         if len(table) <= LISTED:
             yield listed(table)
             return
-        with self.show(name, table):
+        with self.view(name, table):
             yield name, {}
 
     def close(self) -> None:
         """Take the names away."""
-        for name in self._windows:
+        for name in self._views:
             self._connection.unregister(name)
-        self._windows.clear()
+        self._views.clear()
 
 
-class _Window:
+class _View:
     """An Arrow stream of whichever table it shows."""
 
     def __init__(self, table: pa.Table) -> None:

@@ -23,7 +23,7 @@ Codes = NDArray[np.uint32]
 Ints = NDArray[np.int64]
 Keys = NDArray[np.uint64]
 
-FEW = 1 << 12
+SMALL_LABEL = 1 << 12
 """Keys that a label may have to be processed together with others."""
 
 _TOGETHER = 1 << 16
@@ -86,13 +86,13 @@ class Labels(Protocol):
         """Yield the keys of a label, sorted and distinct, some at a time; none where it has none."""
 
     def group(self, first: int, last: int) -> Group:
-        """Return the keys of the labels that are there from ``first`` to ``last``, each at most :data:`FEW`."""
+        """Return the keys of the labels that are there from ``first`` to ``last``, each at most :data:`SMALL_LABEL`."""
 
 
 def groups(labels: Labels) -> Iterator[Ints]:
     """Yield all labels, in order: those with few keys together, each of the others alone."""
     counts = labels.counts
-    many = counts > FEW
+    many = counts > SMALL_LABEL
     number = np.cumsum(counts) // _TOGETHER
     cuts = (number[1:] != number[:-1]) | many[1:] | many[:-1]
     for begin, end in pairwise([0, *(np.flatnonzero(cuts) + 1).tolist(), len(counts)]):
@@ -203,9 +203,9 @@ class Whole:
         """Sort all keys."""
         from graphdb.storage.arrays import batch_kernels as kernels
 
-        for number in np.flatnonzero(self.counts > FEW).tolist():
+        for number in np.flatnonzero(self.counts > SMALL_LABEL).tolist():
             self.keys[self.ends[number] : self.ends[number + 1]].sort()
-        kernels.sort_each(self.keys, self.ends, FEW)
+        kernels.sort_each(self.keys, self.ends, SMALL_LABEL)
         kernels.distinct(self.keys, self.ends)
         self._sorted = True
 

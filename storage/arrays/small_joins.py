@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 
-FEW = 200
+SMALL = 200
 """Values up to which SQL is given each by itself, rows up to which all pairs are compared, and triples of a statement
 up to which :mod:`graphdb.storage.statistics.incremental` counts what it changes."""
 
@@ -33,9 +33,9 @@ def listed_rows(names: Sequence[str], rows: Ints) -> tuple[str, dict[str, list[i
 def in_list(values: Ints) -> tuple[str, list[Any]]:
     """Return what stands in ``IN (…)`` for some values, and its parameters.
 
-    A few are listed one by one: they are planned sooner than a join.
+    Few values are listed one by one: DuckDB plans that faster than a join.
     """
-    if len(values) > FEW:
+    if len(values) > SMALL:
         return "SELECT unnest(?::BIGINT[])", [values.tolist()]
     return ", ".join("?" * len(values)), values.tolist()
 
@@ -75,7 +75,7 @@ def looked_up(table: Ints, keys: Ints) -> Ints:
 
 def equal(left: Ints, right: Ints) -> tuple[Ints, Ints]:
     """Return the places of rows in ``left`` and in ``right`` that are equal: a join."""
-    if len(left) * len(right) <= FEW * FEW:
+    if len(left) * len(right) <= SMALL * SMALL:
         at, there = np.nonzero((left[:, None, :] == right[None, :, :]).all(axis=2))
         return at, there
     rows = np.concatenate([left, right])

@@ -1,4 +1,4 @@
-"""Sets of vertices as sorted arrays, int64: what they have in common, and how they are made."""
+"""Sets of vertices as sorted int64 arrays: intersection, lookup and construction."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 
 _MARKED = 64
-"""Marks for all vertices are gone through in the time that so much smaller a list is sorted in."""
+"""Marks for all vertices are scanned in the time that a list so many times smaller is sorted in."""
 
 
 def both(left: Ints, right: Ints) -> Ints:

@@ -1,4 +1,4 @@
-"""Arrays that may not fit into memory: kept in a file beyond some bytes; sorted ones are merged window by window."""
+"""Arrays that may not fit into memory: spilled to a file beyond a budget; sorted runs are merged window by window."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class SpillFile:
         return self._path.parent
 
     def add(self, array: Array) -> SpillArray:
-        """Keep an array, which is the spool's from now on.
+        """Store an array, which belongs to the spill file from now on.
 
         Raises `StorageError` where the disk is full.
         """
@@ -101,7 +101,7 @@ class SpillFile:
 
 @dataclass(frozen=True, slots=True)
 class SpillArray:
-    """An array in a spool."""
+    """An array in memory, or in a spill file."""
 
     spill: SpillFile
     dtype: np.dtype[Any]
@@ -113,7 +113,7 @@ class SpillArray:
         return self.shape[0]
 
     def get(self) -> Array:
-        """Return the array: the spool's own where it is in memory, else a copy."""
+        """Return the array itself where it is in memory, else a copy."""
         return self.part(0, len(self))
 
     def part(self, begin: int, end: int) -> Array:
@@ -124,14 +124,14 @@ class SpillArray:
         return self.spill.read(self.at + begin * math.prod(self.shape[1:]) * self.dtype.itemsize, self.dtype, shape)
 
     def rows(self, begin: int, end: int) -> SpillArray:
-        """Return some of its rows as they are kept."""
+        """Return some of its rows, where they are stored."""
         if self.array is not None:
             return replace(self, shape=(end - begin, *self.shape[1:]), array=self.array[begin:end])
         width = math.prod(self.shape[1:]) * self.dtype.itemsize
         return replace(self, shape=(end - begin, *self.shape[1:]), at=self.at + begin * width)
 
     def put(self, array: Array) -> None:
-        """Keep another array of its type and shape instead."""
+        """Store another array of its type and shape instead."""
         if self.array is not None:
             self.array[...] = array
         else:
@@ -174,21 +174,21 @@ def zeros_on_disk(path: Path, count: int, dtype: type[np.unsignedinteger[Any]], 
     Raises
     ------
     StorageError
-        There is no room for the file.
+        There is no space for the file.
     """
     size = count * np.dtype(dtype).itemsize
     if size <= memory:
         return np.zeros(count, dtype)
     try:
         with open(path, "wb") as file:
-            os.posix_fallocate(file.fileno(), 0, size)  # no room is an error here, and a signal when it is written to
+            os.posix_fallocate(file.fileno(), 0, size)  # without space: an error here, else a later signal
     except OSError as error:
         raise StorageError(f"cannot spill to '{path.parent}': {error.strerror}") from error
     return np.memmap(path, dtype, "r+", shape=(count,))
 
 
 def unmap(*arrays: NDArray[Any]) -> None:
-    """Let go of the memory that arrays in a file were read into; the system reads them again."""
+    """Release the memory that arrays in a file were read into; the system reads them again."""
     for array in arrays:
         if isinstance(array, np.memmap):
             array._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]

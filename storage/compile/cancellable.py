@@ -1,8 +1,8 @@
-"""Long computations that a caller may stop waiting for.
+"""Cancellable computations: a caller may stop waiting for them.
 
-NumPy sorts and counts without looking up.  What may take long is therefore done in a thread of its own, while the
-caller's thread asks every few milliseconds whether to go on: whoever gives up waits no longer, and the thread's work is
-dropped when it ends.
+NumPy's sorts and counts cannot be interrupted.  A long one therefore runs in a thread of its own, while the caller's
+thread checks every few milliseconds whether to go on.  When it stops, the caller returns at once, and the thread's
+result is dropped.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _WAIT = 0.02
-"""Seconds between two questions."""
+"""Seconds between two checks."""
 
 
 def run_cancellable(work: Callable[[], T], check: Callable[[], None]) -> T:

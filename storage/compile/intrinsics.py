@@ -1,4 +1,4 @@
-"""What kernels have written into their code: reads and writes of memory by address, and single instructions.
+"""Compiler intrinsics for kernels: memory access by address, and single machine instructions.
 
 Importing this module imports Numba: :mod:`.jit` does so when a kernel is compiled.
 """

@@ -1,4 +1,4 @@
-"""How kernels are compiled, and how they read memory that they were only given the address of.
+"""Compiling kernels with Numba, lazily and cached on disk; kernels read memory by address.
 
 :func:`kernel` is Numba's ``njit`` without the GIL and with the on-disk cache; :func:`entry` is one that Python calls
 without Numba, once it was compiled (:mod:`.native`).  A plan reads any number of arrays;
@@ -129,7 +129,7 @@ def _cache(function: FunctionType, native: Native | None) -> Any:
     """Return Numba's cache on disk, asked first of all.
 
     Numba would import all that it can compile before it looks there, for an eighth of a second; compiling does that
-    again, and nothing else needs it but the runtime.  What is compiled for an entry is kept for calls without Numba.
+    again, and nothing else needs it but the runtime.  The machine code of an entry is stored for calls without Numba.
     """
     from numba.core.caching import FunctionCache
     from numba.core.runtime.nrt import rtsys
@@ -137,7 +137,7 @@ def _cache(function: FunctionType, native: Native | None) -> Any:
     class Cache(FunctionCache):
         def load_overload(self, sig: Any, target_context: Any) -> Any:
             if native is not None and (key := types_of(sig)) is not None and not native.knows(key):
-                return None  # of what Numba has kept, nothing can be taken
+                return None  # from Numba's own cache, no object code can be taken
             rtsys.initialize(target_context)
             with self._guard_against_spurious_io_errors():
                 return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
@@ -151,7 +151,7 @@ def _cache(function: FunctionType, native: Native | None) -> Any:
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile ``function`` on its first call, to run without the GIL; the machine code is kept on disk."""
+    """Compile ``function`` on its first call, to run without the GIL; the machine code is cached on disk."""
     return cast("Callable[P, R]", _Kernel(cast("FunctionType", function), native=False))
 
 

@@ -1,8 +1,8 @@
-"""Machine code of kernels, called without Numba: what compiled an :func:`~.jit.entry` need not be there to run it.
+"""Cached machine code of kernels, called without importing Numba (:func:`~.jit.entry`).
 
-To import Numba, and to have it read what it kept on disk, takes longer than to load a hundred thousand triples.  All
+To import Numba, and to have it read what it cached on disk, takes longer than to load a hundred thousand triples.  All
 that a call needs is the address of the function that Numba compiled, and its arguments as that function takes them:
-arrays as the words of Numba's structure for them, numbers as they are.  So the object code is kept once more, with
+arrays as the words of Numba's structure for them, numbers as they are.  So the object code is cached once more, with
 nothing in it but that function (:func:`keep`), to be found by the types of arguments and linked by LLVM alone
 (:class:`Native`).  Functions that need something of Numba when they run (memory, objects) cannot be called so.
 """
@@ -78,7 +78,7 @@ def key_of(arguments: Sequence[Any]) -> Key | None:
 
 
 class Native:
-    """The machine code of one function, as far as it was kept.
+    """The cached machine code of one function.
 
     ``within`` returns the files whose code it contains: where one has changed, so has the function.
     """
@@ -120,7 +120,7 @@ class Native:
                     fresh.unlink()
 
     def _read(self) -> dict[Key, tuple[str, bytes, int | None] | None]:
-        """Return what is kept for this processor and these sources."""
+        """Return what is cached for this processor and these sources."""
         try:
             version, machine, stamp, kept = pickle.loads(self._path().read_bytes())
         except Exception:  # missing, or damaged in whatever way: it is compiled again
@@ -204,7 +204,7 @@ def _linked(name: str, key: Key, symbol: str, code: bytes, values: int | None) -
     address = engine.get_function_address(symbol)
     if not address:
         return None
-    function = prototype(address)  # ctypes lets go of the GIL
+    function = prototype(address)  # ctypes releases the GIL
 
     def call(*arguments: Any) -> Any:
         words: list[Any] = []
@@ -253,7 +253,7 @@ def _state(file: str) -> tuple[str, int, int]:
 
 @cache
 def _folder(home: Path) -> Path:
-    """Where machine code of the modules in a folder is kept: where Numba would, or there in a folder of our own."""
+    """Where machine code of the modules in a folder is cached: where Numba would, or there in a folder of our own."""
     own = f"{home.name}_{hashlib.sha1(str(home).encode()).hexdigest()}"
     if chosen := os.environ.get("NUMBA_CACHE_DIR"):
         return Path(chosen) / own

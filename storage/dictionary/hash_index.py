@@ -1,4 +1,4 @@
-"""Finding some terms in a large dictionary by hash: what it costs goes with what is asked for, not with what is there.
+"""A hash index of the dictionary: the cost of a lookup depends on the terms looked up, not on the dictionary's size.
 
 Next to a table of terms, ``resource`` or ``literal``, stands one of pages, made when it is first worth it (for few
 terms at once; for more, which gain less, when they are looked for a second time).  A *run* is the sorted entries of
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.arrays.arrow import Windows, numbers, strings
+from graphdb.storage.arrays.arrow import ArrowViews, numbers, strings
 from graphdb.storage.arrays.small_joins import Ints, in_list
 from graphdb.storage.file.ddl import PAGE_COLUMNS
 from graphdb.storage.file.prepared_sql import execute
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 Entries = NDArray[np.uint64]
 
-FEW = 32
-"""Terms so few that pages are made at once for them."""
+SMALL_LOOKUP = 32
+"""Terms of a lookup up to which pages are made at once."""
 
 SMALL = 122_880
-"""Terms up to which a dictionary is read sooner than few terms are looked for in it; four times as many, where they
-are more."""
+"""Terms up to which scanning a dictionary is faster than a small lookup in it; four times as many, for larger
+lookups."""
 
 SHARE = 25
 """Terms are looked for where they are less than this part of the dictionary; more are joined with all of it."""
@@ -104,20 +104,20 @@ class HashIndex:
     table
         ``resource`` or ``literal``; its ids go from ``base`` on, in the order of the table.
     columns, values
-        What a term is told by, and what else is wanted of it.
+        The columns that identify a term, and further columns that are wanted.
     """
 
     def __init__(
         self,
         connection: duckdb.DuckDBPyConnection,
-        windows: Windows,
+        views: ArrowViews,
         table: str,
         base: int,
         columns: Sequence[str],
         values: Sequence[str] = (),
     ) -> None:
         self._connection = connection
-        self._windows = windows
+        self._views = views
         self._table = table
         self._pages = f"{table}_key"
         self._hash = f"hash({', '.join(columns)})"
@@ -140,8 +140,8 @@ class HashIndex:
             The table has the ids below.
         """
         size, rows = next_id - self._base, f"_graphdb.{self._table}"
-        worth = size >= (SMALL if count <= FEW else 4 * SMALL) and count * SHARE <= size
-        runs = self._runs(next_id, at_once=count <= FEW) if worth else None
+        worth = size >= (SMALL if count <= SMALL_LOOKUP else 4 * SMALL) and count * SHARE <= size
+        runs = self._runs(next_id, at_once=count <= SMALL_LOOKUP) if worth else None
         if runs is None:
             yield rows, {}
             return
@@ -154,7 +154,7 @@ class HashIndex:
             yield f"({relation})", parameters
             return
         # They are read by themselves: joined with the terms at once, DuckDB unpacks the strings of all others, too.
-        with self._windows.shown("_graphdb_known", self._rows(ids)) as (some, listed):
+        with self._views.view_or_list("_graphdb_known", self._rows(ids)) as (some, listed):
             renamed = ", ".join(f"known_{name} AS {name}" for name in self._columns)
             yield f"({relation} UNION ALL SELECT {renamed} FROM {some})", parameters | listed
 
@@ -169,7 +169,7 @@ class HashIndex:
                 strings(column.tolist()) if column.dtype == object else numbers(column) for column in found.values()
             ]
         else:
-            with self._windows.shown("_graphdb_wanted", pa.table({"id": numbers(ids)})) as (wanted, listed):
+            with self._views.view_or_list("_graphdb_wanted", pa.table({"id": numbers(ids)})) as (wanted, listed):
                 table = self._connection.sql(f"{rows} IN (SELECT id FROM {wanted})", params=listed).to_arrow_table()
             columns = table.columns
         return pa.table(columns, [f"known_{name}" for name in self._columns])
@@ -283,7 +283,7 @@ class HashIndex:
         table = pa.table(
             {"page": numbers(pages[:-1]), "data": pa.Array.from_buffers(pa.binary(), end - begin, buffers)}
         )
-        with self._windows.show("_graphdb_page", table):
+        with self._views.view("_graphdb_page", table):
             execute(self._connection, f"INSERT INTO _graphdb.{self._pages} SELECT page, data FROM _graphdb_page")
 
 

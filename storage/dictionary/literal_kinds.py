@@ -1,4 +1,4 @@
-"""The kinds of literals that a transaction came upon, so that what counts them need not look for each again."""
+"""The kinds of the literals that a transaction has seen, so that statistics need not look them up again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Ids = NDArray[np.int64]
 
 MOST = 65_536
-"""Literals of which the kinds are kept: where there are more, they are counted otherwise."""
+"""Literals whose kinds are recorded, at most: with more, the statistics are counted in another way."""
 
 
 class Kinds:

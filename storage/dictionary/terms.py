@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.storage.arrays.arrow import Windows, listed, numbers
+from graphdb.storage.arrays.arrow import ArrowViews, listed, numbers
 from graphdb.storage.dictionary import hash_index
 from graphdb.storage.dictionary.literal_kinds import Kinds
 from graphdb.storage.dictionary.typed_literals import is_short, short_literals, typed_literals
@@ -71,14 +71,15 @@ class Numbering:
     ``sizes`` are the numbers of resources and literals in the file, ``ahead`` is what :func:`names_ahead` returns,
     where they are known.
 
-    New terms are kept in temporary tables, which DuckDB can spill, until :meth:`store` writes them all at once: what a
-    transaction has appended in many pieces would stay in memory until it ends.  A few are kept as they came.
+    New terms are staged in temporary tables, which DuckDB can spill, until :meth:`store` writes them all at once: what
+    a transaction has appended in many pieces would stay in memory until it ends.  Small sets of new terms stay Arrow
+    tables.
     """
 
     def __init__(
         self,
         connection: duckdb.DuckDBPyConnection,
-        windows: Windows,
+        views: ArrowViews,
         *,
         empty: bool = False,
         sizes: tuple[int, int] | None = None,
@@ -86,16 +87,16 @@ class Numbering:
     ) -> None:
         self._connection = connection
         self._ahead = ahead
-        self._windows = windows
+        self._views = views
         self._next: dict[str, int] = dict(_BASES) if empty else {}
         if sizes is not None:
             self._next = {table: base + size for (table, base), size in zip(_BASES.items(), sizes, strict=True)}
         self._stored: dict[str, int] = dict(self._next)  # ids below are in the file
-        self._few: dict[str, pa.Table] = {}  # new terms that no temporary table has
+        self._small: dict[str, pa.Table] = {}  # new terms that no temporary table has
         self._first: dict[str, int] = {} if empty else dict(self._next)
         self._datatypes: set[str | None] | None = set()  # of new literals; None for many
         self._keys = {
-            table: hash_index.HashIndex(connection, windows, table, base, *_COLUMNS[table])
+            table: hash_index.HashIndex(connection, views, table, base, *_COLUMNS[table])
             for table, base in _BASES.items()
         }
         self._kinds = Kinds(connection)
@@ -150,7 +151,7 @@ class Numbering:
 
         if datatype.null_count == len(datatype):
             self._datatypes = None if self._datatypes is None else self._datatypes | {None}
-        elif len(datatype) <= hash_index.FEW and self._datatypes is not None:
+        elif len(datatype) <= hash_index.SMALL_LOOKUP and self._datatypes is not None:
             self._datatypes |= set(datatype.to_pylist())
         else:
             self._datatypes = None
@@ -180,7 +181,7 @@ class Numbering:
 
         first, notes = self._upcoming("resource"), pa.dictionary(pa.int32(), pa.string())
         schema = pa.schema({"id": pa.int64(), "iri": pa.string()})
-        with self._windows.show("_graphdb_terms", _stream(schema, first, ((piece,) for piece in iris))):
+        with self._views.view("_graphdb_terms", _stream(schema, first, ((piece,) for piece in iris))):
             self._insert("resource", "SELECT id, iri FROM _graphdb_terms")
         first = self._upcoming("literal")
         schema = pa.schema({"id": pa.int64(), "lexical": pa.string(), "datatype": notes, "language": notes})
@@ -188,8 +189,8 @@ class Numbering:
         some = list(islice(pieces, 2))
         if some:
             noted = some[0][1].dictionary
-            datatypes = {None, *noted.to_pylist()} if len(some) == 1 and len(noted) <= hash_index.FEW else None
-            with self._windows.show("_graphdb_values", _stream(schema, first, chain(some, pieces))):
+            datatypes = {None, *noted.to_pylist()} if len(some) == 1 and len(noted) <= hash_index.SMALL_LOOKUP else None
+            with self._views.view("_graphdb_values", _stream(schema, first, chain(some, pieces))):
                 self._insert("literal", typed_literals("_graphdb_values", datatypes))
 
     def literals_of(self, source: str, into: str) -> None:
@@ -202,7 +203,7 @@ class Numbering:
             f"CREATE TEMP TABLE _graphdb_distinct AS SELECT DISTINCT lexical, datatype, language FROM {source}"
         ).fetchall()
         datatypes: set[str | None] | None = None
-        if terms <= hash_index.FEW:
+        if terms <= hash_index.SMALL_LOOKUP:
             rows = self._connection.execute("SELECT DISTINCT datatype FROM temp._graphdb_distinct").fetchall()
             datatypes = {datatype for (datatype,) in rows}
         with self._keys["literal"].narrowed("temp._graphdb_distinct", {}, terms, first) as (known, parameters):
@@ -232,9 +233,9 @@ class Numbering:
     def store(self) -> None:
         """Write the new terms, literals with their values."""
         for table, before in self._stored.items():
-            few = self._few.pop(table, None)
-            if few is not None:
-                self._store_few(table, few)
+            small = self._small.pop(table, None)
+            if small is not None:
+                self._store_small(table, small)
             elif self._next[table] > before:
                 source = f"temp._graphdb_new_{table}"
                 rows = f"SELECT id, iri FROM {source}"
@@ -247,11 +248,11 @@ class Numbering:
         self._stored.update(self._next)
         self._datatypes = set()
 
-    def _store_few(self, table: str, few: pa.Table) -> None:
+    def _store_small(self, table: str, small: pa.Table) -> None:
         """Write new terms that no temporary table has."""
-        if not len(few):
+        if not len(small):
             return
-        source, given = listed(few)
+        source, given = listed(small)
         if table == "resource":
             execute(self._connection, f"INSERT INTO _graphdb.resource SELECT id, iri FROM {source}", given)
             return
@@ -274,9 +275,9 @@ class Numbering:
         if not len(terms):
             return ids
         first, before = self._upcoming(table), self._stored[table]
-        if table in self._few:
-            self._stage(table, self._few.pop(table), create=True)
-        with self._windows.shown("_graphdb_term", terms) as (source, given):
+        if table in self._small:
+            self._stage(table, self._small.pop(table), create=True)
+        with self._views.view_or_list("_graphdb_term", terms) as (source, given):
 
             def look(place: str, parameters: Mapping[str, Any], columns: str) -> dict[str, Any]:
                 """Find terms in a relation, which has these columns."""
@@ -302,8 +303,8 @@ class Numbering:
         self._next[table] = first + len(new)
         fresh = terms if len(new) == len(terms) else terms.take(numbers(new))
         fresh = fresh.set_column(0, "id", [numbers(ids[new])])
-        if first == before and len(new) <= hash_index.FEW:
-            self._few[table] = fresh
+        if first == before and len(new) <= hash_index.SMALL_LOOKUP:
+            self._small[table] = fresh
         else:
             self._stage(table, fresh, create=first == before)
         return ids
@@ -322,7 +323,7 @@ class Numbering:
             columns = ", ".join(f"{name} VARCHAR" for name in fresh.column_names[1:])
             execute(self._connection, f"CREATE TEMP TABLE _graphdb_new_{table} (id BIGINT, {columns})")
         if len(fresh):
-            with self._windows.show("_graphdb_term", fresh):
+            with self._views.view("_graphdb_term", fresh):
                 execute(self._connection, f"INSERT INTO temp._graphdb_new_{table} SELECT * FROM _graphdb_term")
 
 

@@ -1,4 +1,4 @@
-"""Long texts: how a load has DuckDB compress them.
+"""Compression of long texts: a load chooses DuckDB's method.
 
 For texts DuckDB chooses DICT_FSST where it expects that to be the smallest.  Of texts of ten thousand bytes that packs
 20 to 50 MB a second, zstd four times as many, into as few bytes.

@@ -1,4 +1,4 @@
-"""The tables of a new file as SQL, so that making one need not import SQLAlchemy: what :mod:`.schema` says.
+"""The tables of a new file as SQL, the same as :mod:`.schema`, so that creating one need not import SQLAlchemy.
 
 A test holds the two together.
 """

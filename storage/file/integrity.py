@@ -1,6 +1,6 @@
-"""Whether a database is whole: asked when something failed that cannot fail on one that is, to tell why.
+"""Integrity checks of a whole database, run when something failed that cannot fail on an intact one.
 
-It goes through all tables, as :mod:`.verify` does not: that only looks at what is read anyway.
+It scans all tables, as :mod:`.verify` does not: that only looks at what is read anyway.
 """
 
 from __future__ import annotations

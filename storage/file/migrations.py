@@ -1,4 +1,4 @@
-"""Migrations: what brings a file that an older version wrote to the tables of this one.
+"""Migrations: an older version's file gets the tables of this version.
 
 Each is a few statements, frozen as they were when the version came out; :func:`migrate` runs those that a file lacks,
 in one transaction with the new version's number, so that a file is of one version or of the other.

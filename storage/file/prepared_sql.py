@@ -1,4 +1,4 @@
-"""Statements of our own that are parsed once: for small ones, that is a good part of what they take."""
+"""A cache of parsed statements: parsing is a good part of what small ones take."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     import duckdb
 
 _MOST = 500
-"""Statements that are kept; there are as many as texts, which differ in their number of parameters."""
+"""Statements that are cached; there are as many as texts, which differ in their number of parameters."""
 
 _PARSED: dict[str, duckdb.Statement] = {}
 

@@ -108,7 +108,7 @@ edge = Table(
     Column("object", BigInteger, nullable=False),
     Column("ordinal", BigInteger, nullable=False),
 )
-"""Edges that their triple does not tell apart: one row for each, where a triple stands for several parallel edges or
+"""Edges that their triple does not identify: one row for each, where a triple stands for several parallel edges or
 its edge has properties.  A triple without rows is one edge, of ordinal 0, without properties."""
 
 edge_property = Table(

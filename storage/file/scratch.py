@@ -1,4 +1,4 @@
-"""Directories for what is under way: ours alone, gone afterwards; what killed processes left is swept up.
+"""Scratch directories: private, removed at the end; those of killed processes are removed later.
 
 Whoever works in one holds a lock on it (``flock``), which the system takes back when the process dies, whatever kills
 it, in whatever container; so one that nobody holds is left over.

@@ -1,4 +1,4 @@
-"""A file is not trusted: whoever made it, its tables are ours when it is opened, and its ids stand for terms.
+"""Verification of untrusted files: when a file is opened, its tables must be ours, and its ids must stand for terms.
 
 What has one of our names, but is something else (a view over another file, a table with a computed column, a trigger
 that writes to our tables), is refused when the file is opened; so is a macro or type of the file's by the name of
@@ -207,7 +207,7 @@ class Macros:
         )
         try:
             names = self._cursor.execute(sql, {"database": self._database}).fetchall()
-        except Exception as error:  # told by whoever waits
+        except Exception as error:  # raised by the thread that waits
             self._error = error
             return
         self._found = sorted(name for (name,) in names if is_called(name))
@@ -250,7 +250,7 @@ CALLED = frozenset(
 class Ids:
     """Which ids a file may have: those of its resources, from 0, and of its literals, from :data:`LITERAL_BASE`.
 
-    Each check goes through a column once or twice, at the speed of memory, and raises `StorageError`.
+    Each check scans a column once or twice, at the speed of memory, and raises `StorageError`.
     """
 
     __slots__ = ("literals", "resources")

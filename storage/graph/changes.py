@@ -1,5 +1,5 @@
-"""What changed in the graph, and derived structures that follow: so that the first query after a small load or update
-does not derive everything anew.
+"""Changes of the graph, and derived structures brought up to date with them, so that the first query after a small load
+or update does not derive everything anew.
 
 Vertex ids are dense, resources before literals, so new resources move all literals.  A structure of edge labels that
 did not change is moved (:func:`moved`); a partition of one that did is merged with what came and went (:func:`merged`).
@@ -179,34 +179,34 @@ def grown(universe: Ints, type_label: int | None, changes: Iterable[Changes]) ->
 
 
 class StaleStructures:
-    """Structures of a graph as it was, until they are asked for, or let go.
+    """Derived structures of an earlier graph, until they are asked for or dropped.
 
-    Each is kept with the sizes that the graph had and what changed since.
+    Each is stored with the sizes that the graph had and the changes since.
     """
 
     def __init__(self) -> None:
-        self._held: dict[tuple[Any, ...], tuple[Any, Sizes, tuple[Changes, ...]]] = {}
+        self._entries: dict[tuple[Any, ...], tuple[Any, Sizes, tuple[Changes, ...]]] = {}
 
     def __contains__(self, key: tuple[Any, ...]) -> bool:
-        return key in self._held
+        return key in self._entries
 
-    def keep(self, key: tuple[Any, ...], value: Any, sizes: Sizes) -> None:
-        """Keep a structure of the graph as it is."""
-        self._held[key] = (value, sizes, ())
+    def add(self, key: tuple[Any, ...], value: Any, sizes: Sizes) -> None:
+        """Add a structure of the graph as it is."""
+        self._entries[key] = (value, sizes, ())
 
-    def changed(self, changes: Changes) -> None:
-        """Note what changed for all of them."""
-        self._held = {
+    def note(self, changes: Changes) -> None:
+        """Note a change for all of them."""
+        self._entries = {
             key: (value, sizes, (*since, changes))
-            for key, (value, sizes, since) in self._held.items()
+            for key, (value, sizes, since) in self._entries.items()
             if sum(len(change.added) + len(change.removed) for change in since) <= MOST
         }
 
-    def take(self, key: tuple[Any, ...], now: Sizes, type_label: int | None) -> Any:
+    def updated(self, key: tuple[Any, ...], now: Sizes, type_label: int | None) -> Any:
         """The structure ``key`` as it is now; None where it is to be derived anew."""
-        if key not in self._held:
+        if key not in self._entries:
             return None
-        value, before, since = self._held.pop(key)
+        value, before, since = self._entries.pop(key)
         touched = frozenset[int]().union(*(change.labels for change in since))
         match key:
             case ("partition", labels, _) if labels is not None and not touched.intersection(labels):

@@ -229,28 +229,28 @@ class DataGraph:
         self._statistics: dict[tuple[int, ...] | None, LabelStatistics] = {}
         self._sketches: dict[tuple[tuple[int, ...] | None, int | None], DegreeSketch] = {}
         self._check: Callable[[], None] = lambda: None
-        self._former = StaleStructures()
+        self._stale = StaleStructures()
 
     @property
     def sizes(self) -> Sizes:
         """How many terms there are."""
         return Sizes(self.resources, self.source.literals)
 
-    def follow(self, former: DataGraph, changes: Iterable[Changes]) -> None:
-        """Take over what was derived from the graph as it was, to be brought up to date when it is asked for.
+    def follow(self, previous: DataGraph, changes: Iterable[Changes]) -> None:
+        """Take over what was derived from an earlier graph; each structure is brought up to date when it is asked for.
 
-        ``former`` is not to be used any more.
+        ``previous`` is not to be used any more.
         """
-        if former.dtype != self.dtype or former.type_label != self.type_label:
+        if previous.dtype != self.dtype or previous.type_label != self.type_label:
             return
-        with former._lock:
-            self._former, held = former._former, 0
-            for key, (value, size) in reversed(former._cache.items()):
+        with previous._lock:
+            self._stale, held = previous._stale, 0
+            for key, (value, size) in reversed(previous._cache.items()):
                 held += size
                 if held <= self.memory_budget_bytes // 2:  # both may be there for a while
-                    self._former.keep(key, value, former.sizes)
+                    self._stale.add(key, value, previous.sizes)
             for change in changes:
-                self._former.changed(change)
+                self._stale.note(change)
 
     @contextmanager
     def watched(self, check: Callable[[], None]) -> Iterator[None]:
@@ -286,7 +286,7 @@ class DataGraph:
 
     def has_partition(self, labels: tuple[int, ...] | None, direction: Direction) -> bool:
         """Whether that partition is in memory already."""
-        return any(("partition", labels, direction) in held for held in (self._cache, self._former))
+        return any(("partition", labels, direction) in held for held in (self._cache, self._stale))
 
     def signature(self, label: int, direction: Direction) -> NDArray[np.uint32]:
         """The signature column uint32 [vertices] of one edge label and direction."""
@@ -309,7 +309,7 @@ class DataGraph:
 
     def has_signature(self, label: int, direction: Direction) -> bool:
         """Whether that column is in memory already."""
-        return any(("signature", label, direction) in held for held in (self._cache, self._former))
+        return any(("signature", label, direction) in held for held in (self._cache, self._stale))
 
     def members(self, class_id: int) -> Ints:
         """The vertices with vertex label ``class_id``: sorted int64."""
@@ -328,7 +328,7 @@ class DataGraph:
         return self._cached(("universe",), self._build_universe)
 
     def derived(self, key: tuple[Any, ...], build: Callable[[], NDArray[Any]]) -> NDArray[Any]:
-        """An array that a planner derives from the graph, kept like everything else; ``key`` begins with a word."""
+        """An array that a planner derives from the graph, cached like everything else; ``key`` begins with a word."""
         return self._cached(("derived", *key), build)
 
     def statistics(self, labels: tuple[int, ...] | None) -> LabelStatistics:
@@ -405,14 +405,14 @@ class DataGraph:
         return np.flatnonzero(seen)
 
     def _cached(self, key: tuple[Any, ...], build: Callable[[], T]) -> T:
-        """The structure ``key``, built once; older ones are let go beyond the budget."""
+        """The structure ``key``, built once; older ones are evicted beyond the budget."""
         with self._lock:
             held = self._cache.get(key)
             if held is not None:
                 self._cache.move_to_end(key)
                 return held[0]  # type: ignore[no-any-return]
-            former: T | None = self._former.take(key, self.sizes, self.type_label)
-            value = build() if former is None else former
+            previous: T | None = self._stale.updated(key, self.sizes, self.type_label)
+            value = build() if previous is None else previous
             size: int = value.nbytes  # type: ignore[attr-defined]
             self._cache[key] = (value, size)
             self._cached_bytes += size

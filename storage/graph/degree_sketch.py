@@ -25,7 +25,7 @@ class DegreeSketch:
 
     buckets: tuple[tuple[float, float, float], ...] = ()
     _grown: dict[tuple[int, bool], float] = field(default_factory=dict, compare=False, repr=False)
-    """What :meth:`growth` has told."""
+    """Cached results of :meth:`growth`."""
 
     @classmethod
     def of(cls, degrees: Ints) -> DegreeSketch:

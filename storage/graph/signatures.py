@@ -1,4 +1,4 @@
-"""Signatures: what a vertex's neighbourhood must at least hold, tested with one AND (SGSI §3.1).
+"""Signatures: lower bounds on a vertex's neighbourhood, tested with one AND (SGSI §3.1).
 
 One column per (edge label, direction), over all vertices, made when a plan first asks for it: uint32, sixteen two-bit
 counters that saturate (00 none, 01 one, 11 more).  Counter 0 counts all neighbours, counters 1 … 15 those whose vertex

@@ -1,4 +1,4 @@
-"""Bytes as they are packed: gzip, zstd, bzip2 and xz, read piece by piece, and text that is no UTF-8."""
+"""Decompression of gzip, zstd, bzip2 and xz, piece by piece, and the refusal of text that is not UTF-8."""
 
 from __future__ import annotations
 

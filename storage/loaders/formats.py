@@ -1,4 +1,4 @@
-"""Formats that are read: by a file's name, by what is stated, or by the first bytes where neither tells."""
+"""Formats that are read: by a file's name, by what is stated, or by the first bytes."""
 
 from __future__ import annotations
 

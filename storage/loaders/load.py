@@ -65,7 +65,7 @@ _LONGEST = 20 << 10
 """Bytes that texts may have in the mean, where :data:`LOADS` are enough: DuckDB holds 2,048 in a row, and more."""
 
 _WIDEST = 10_000
-"""Characters of a bad line that are kept."""
+"""Characters of a bad line that are stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class LoadReport:
 
 
 @dataclass(frozen=True, slots=True)
-class _Lane:
+class _ParserThread:
     """A parser and its thread."""
 
     parser: Parser
@@ -95,7 +95,7 @@ def load(
     data: Any,
     options: Options | None = None,
     progress: Progress | None = None,
-    held: KnownStatistics | None = None,
+    known: KnownStatistics | None = None,
     changed: Callable[[Sequence[Changes | None]], None] | None = None,
 ) -> LoadReport:
     """Load files and tables into the database, in one transaction.
@@ -107,7 +107,7 @@ def load(
         collection of all of these.
     progress
         Called from this thread, at least five times a second.
-    held
+        known
         What is known of the database already, and need not be asked.
     changed
         Called with what the load has changed, within its transaction, just before that is committed.
@@ -115,15 +115,15 @@ def load(
     Raises
     ------
     LoadError
-        Where a file cannot be found, read or parsed, or a transaction is open.  Nothing is kept.
+        Where a file cannot be found, read or parsed, or a transaction is open.  Nothing is stored.
     NotSupportedError
         For a format that cannot be read.
     StorageError
-        Where the disk is full.  Nothing is kept.
+        Where the disk is full.  Nothing is stored.
     QueryTimeout
-        Past the statement's deadline (:mod:`graphdb.common.stopping`).  Nothing is kept.
+        Past the statement's deadline (:mod:`graphdb.common.stopping`).  Nothing is stored.
     KeyboardInterrupt
-        After Ctrl-C.  Nothing is kept.
+        After Ctrl-C.  Nothing is stored.
     """
     import duckdb
 
@@ -141,7 +141,7 @@ def load(
         try:
             catalog.begin_work(_described(sources))
             with transactions.atomic():
-                loading = _Load(connection, catalog, sources, options, folder, long, progress, held)
+                loading = _Load(connection, catalog, sources, options, folder, long, progress, known)
                 transactions.workers.append(loading.close)
                 new = loading.run()
                 options.mapping.check()
@@ -201,8 +201,8 @@ def _without_garbage() -> Iterator[None]:
 class _Load:
     """One load under way.
 
-    Blocks are dealt out to lanes, each a thread with a parser of its own; this thread deals, collects what they make of
-    them in the order of the file, reports, and stops them.  One more thread works with DuckDB.
+    Blocks are scheduled round robin on parsers, each with a thread of its own; this thread schedules, collects the
+    results in the order of the file, reports progress, and stops the parsers.  One more thread works with DuckDB.
     """
 
     def __init__(
@@ -214,7 +214,7 @@ class _Load:
         folder: str,
         long: Callable[[], None],
         progress: Progress | None,
-        held: KnownStatistics | None,
+        known: KnownStatistics | None,
     ) -> None:
         with _without_garbage():
             from graphdb.storage.loaders.ntriples.reader import Parser
@@ -232,7 +232,7 @@ class _Load:
         [(threads,)] = connection.execute("SELECT current_setting('threads')").fetchall()
         lanes = min(int(threads) + 1, _LANES)  # one waits for its block to be collected
         self._key = secret()
-        self._lanes = [_Lane(Parser(self._key, stop=not self._skip), Worker()) for _ in range(lanes)]
+        self._lanes = [_ParserThread(Parser(self._key, stop=not self._skip), Worker()) for _ in range(lanes)]
         self._store = Worker()
         self._memory = options.batch or BATCH
         self._folder = Path(folder)
@@ -240,7 +240,7 @@ class _Load:
         self._batches: list[Batch] = []
         self._reclaimed = bool(is_worth(connection) and vacuum(connection, long))
         self._first = bulk.is_empty(connection)
-        known = None if self._reclaimed else held
+        known = None if self._reclaimed else known
         self._appender = Appender(connection, self._folder, max(self._memory // 2, 1), known)
         self.triples = 0
         self.errors = 0
@@ -329,19 +329,19 @@ class _Load:
 
     def _read(self, source: Source, before: int) -> None:
         """Deal the blocks of a source out to the lanes."""
-        dealt: deque[tuple[Block, Task[Parsed]]] = deque()
+        scheduled: deque[tuple[Block, Task[Parsed]]] = deque()
         lines, first = 0, True
         for block, lane in zip(blocks(source.produce, partial(self._report, "reading")), cycle(self._lanes)):
-            if len(dealt) == len(self._lanes):
-                lines += self._parsed(*dealt.popleft(), source, before, lines)
+            if len(scheduled) == len(self._lanes):
+                lines += self._parsed(*scheduled.popleft(), source, before, lines)
             if block.bad:
                 self._note(block.bad)
             if block.prefixes:
                 self._catalog.add_prefixes(dict(block.prefixes))
-            dealt.append((block, lane.thread.submit(partial(lane.parser.parse, block.text, first=first))))
+            scheduled.append((block, lane.thread.submit(partial(lane.parser.parse, block.text, first=first))))
             first = False
-        while dealt:
-            lines += self._parsed(*dealt.popleft(), source, before, lines)
+        while scheduled:
+            lines += self._parsed(*scheduled.popleft(), source, before, lines)
 
     def _parsed(self, block: Block, task: Task[Parsed], source: Source, before: int, lines: int) -> int:
         """Collect what a lane has made of a block, which comes after ``lines`` lines; return how many it has."""

@@ -1,1 +1,1 @@
-"""Statistics that plans are made from, counted by loads and kept up to date by changes."""
+"""Statistics that plans are made from, counted by loads and updated by changes."""

@@ -1,9 +1,9 @@
-"""Degrees held in memory between changes, so that an append costs by what is new, not by what is there.
+"""A cache of degrees between changes, so that the cost of an append depends on what is new, not on what is there.
 
 What a change adds to the statistics depends on how many triples its vertices had before (:mod:`.incremental`).  The
 triples are sorted by subject, so asking the file how many an object has passes over all triples of the edge label.  A
 process that asks again counts all vertices of the label once and keeps the counts, sorted by vertex.  What changes
-since is kept in a table of its own beside the large one, and merged with it when it has grown to a share of it:
+since is stored in a table of its own beside the large one, and merged with it when it has grown to a share of it:
 following a change costs by what changed (a log-structured merge; O'Neil et al., 1996).
 
 The counts are those after the last change that was followed: a statement's own changes are followed when it is done,
@@ -54,11 +54,11 @@ _NONE = (np.empty(0, np.int64), np.empty((0, 2), np.int64))
 class Degrees:
     """How many triples of some edge labels vertices have in a direction, and how many of them with a literal.
 
-    ``room`` is how many bytes the counts may take.
+    ``memory`` is how many bytes the counts may take.
     """
 
-    def __init__(self, room: int) -> None:
-        self._room = room
+    def __init__(self, memory: int) -> None:
+        self._memory = memory
         self._tables: dict[tuple[int, int], Table] = {}
         self._asked: Counter[tuple[int, int]] = Counter()
 
@@ -68,20 +68,20 @@ class Degrees:
         return sum(table.nbytes for table in self._tables.values())
 
     def table(self, direction: int, label: int) -> Table | None:
-        """Return the counts of a label's vertices, where they are held."""
+        """Return the counts of a label's vertices, where they are cached."""
         return self._tables.get((direction, label))
 
     def wanted(self, direction: int, label: int, asked: int, vertices: int, triples: int) -> bool:
         """Whether to count all vertices of a label sooner than to look for some that are ``asked`` for.
 
-        So it is when looking has cost about as much as counting does, if there is room.  The label had so many vertices
-        in this direction, and so many triples.
+        That is so when lookups have cost about as much as counting does, if there is memory (ski rental).  The label
+        had so many vertices in this direction, and so many triples.
         """
         if direction == OUT and asked < _SEVERAL:
             return False
         self._asked[direction, label] += 1
-        room = self._room - self.nbytes
-        return self._asked[direction, label] > LOOKS and max(_BYTES * vertices, _READ * triples) <= room
+        memory = self._memory - self.nbytes
+        return self._asked[direction, label] > LOOKS and max(_BYTES * vertices, _READ * triples) <= memory
 
     def count(
         self, connection: duckdb.DuckDBPyConnection, direction: int, label: int, vertices: Ints, counts: Ints

@@ -1,9 +1,9 @@
-"""The statistics of labels after a few changes: what :func:`.labels.change` computes in SQL, by NumPy.
+"""Incremental statistics of labels after small changes: what :func:`.labels.change` computes in SQL, by NumPy.
 
 A statement that writes one vertex changes a handful of triples, and DuckDB takes far longer to plan the SQL of the
 differences than to run it.  Here SQL only looks up what the touched vertices have, where that is not known already:
 a vertex that is new has what it was given, and how many vertices have a label is counted anyway.  Loads are counted so,
-too: what is left to look up is what was there before of the objects, label by label, where that is not held
+too: what is left to look up is what was there before of the objects, label by label, where that is not cached
 (:mod:`.degrees`).
 """
 
@@ -38,7 +38,7 @@ def listed(relation: str | pa.Table | None) -> Ints | None:
     """Return the triples of a relation as int64 [triples, 3]; None where only DuckDB has them, or they are many."""
     if relation is None:
         return np.empty((0, 3), np.int64)
-    if isinstance(relation, str) or len(relation) > small_joins.FEW // 2:
+    if isinstance(relation, str) or len(relation) > small_joins.SMALL // 2:
         return None
     return np.column_stack([plain(relation.column(name).combine_chunks()) for name in _TRIPLE])
 
@@ -82,7 +82,7 @@ def change(
     ----------
     fresh, fresh_literals
         Resources, and literals, from these ids on were in no triple before.
-    held
+        known
         What is known of the file as it was before.
     kinds_of
         Tells the kinds of literals that it knows: see :meth:`.Numbering.kinds_of`.
@@ -311,5 +311,5 @@ def _append_degrees(connection: duckdb.DuckDBPyConnection, keys: Ints, values: I
 
 
 def _bucket(degrees: Ints) -> Ints:
-    """Return the powers of two that degrees are told by."""
+    """Return the histogram buckets of degrees: powers of two."""
     return np.floor(np.log2(degrees)).astype(np.int64)

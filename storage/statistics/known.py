@@ -1,4 +1,4 @@
-"""What was there before a change: what is held of it in memory, and SQL that looks up the rest."""
+"""Statistics before a change: those known in memory, and SQL that looks up the rest."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KindsOf: TypeAlias = Callable[[Ints], tuple[NDArray[np.bool_], Ints]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownStatistics:
-    """What is known of the file in memory; what is not, is asked."""
+    """What is known of the file in memory; the rest is looked up."""
 
     sizes: tuple[int, int] | None = None
     """Resources and literals."""
@@ -78,7 +78,7 @@ class KindBits:
 
 
 class StatisticsLookup:
-    """What the file says, or need not be asked."""
+    """Looks up what is not known already."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class StatisticsLookup:
     ) -> None:
         self._connection = connection
         self.typed = typed
-        self._held, self._kinds_of = held, kinds_of
+        self._known, self._kinds_of = held, kinds_of
         self._fresh, self._fresh_literals = fresh, fresh_literals
         self.counted: set[int] = set()
         """Edge labels that had a triple."""
@@ -104,7 +104,7 @@ class StatisticsLookup:
         return new
 
     def _rows_of(self, table: str, columns: str, ids: Ints) -> Ints:
-        """Return the rows of some ids; very few are looked for one by one, else DuckDB unpacks those between them."""
+        """Return the rows of some ids; a handful are looked up one by one, else DuckDB unpacks those between them."""
         rows = f"SELECT {columns} FROM _graphdb.{table} WHERE id"
         if len(ids) > _APART:
             places, given = in_list(ids)
@@ -134,7 +134,7 @@ class StatisticsLookup:
         there
             How many vertices each of their labels had, and how many triples.
         """
-        now, held = sums.copy(), self._held.degrees
+        now, held = sums.copy(), self._known.degrees
         labels = list(zip(_stretches(keys[:, 0]), there.tolist(), strict=True))
         if held is not None:
             asked = asked.copy()
@@ -154,10 +154,10 @@ class StatisticsLookup:
     def _found(self, direction: int, pairs: Ints, all: AbstractSet[int]) -> Ints:
         """Return (label, vertex, triples, triples with a literal as object) of pairs that have any.
 
-        Of some labels ``all`` pairs may be told.
+        Of some labels ``all`` pairs may be returned.
         """
         labels, vertices = pairs.T
-        if len(pairs) > small_joins.FEW:
+        if len(pairs) > small_joins.SMALL:
             each = [self._degrees_of(direction, label, vertices[begin:end], direction == IN and label in all)
                     for label, begin, end in _stretches(labels)]  # fmt: skip
             return np.concatenate(each)
@@ -172,7 +172,7 @@ class StatisticsLookup:
         return rows_of(found)
 
     def _degrees_of(self, direction: int, label: int, vertices: Ints, all: bool) -> Ints:
-        """Do so for one label: DuckDB looks for one number sooner than for two; ``all`` vertices may be told."""
+        """Do so for one label: DuckDB looks for one number sooner than for two; ``all`` vertices may be returned."""
         end = "subject" if direction == OUT else "object"
         literals = f"count(*) FILTER (object >= {LITERAL_BASE})" if direction == OUT else "0"
         wanted = "" if all else f"JOIN (SELECT unnest(?::BIGINT[]) AS {end}) USING ({end})"
@@ -212,8 +212,8 @@ class StatisticsLookup:
 
     def edge_labels(self, labels: Ints) -> Ints:
         """Return the rows of some edge labels, without their ids: int64 [labels, 8], zeros where there is none."""
-        if self._held.edge_labels is not None:
-            rows = {id: self._held.edge_labels[id] for id in labels.tolist() if id in self._held.edge_labels}
+        if self._known.edge_labels is not None:
+            rows = {id: self._known.edge_labels[id] for id in labels.tolist() if id in self._known.edge_labels}
             self.counted.update(rows)
             return np.array([rows.get(id, (0,) * 8) for id in labels.tolist()], np.int64).reshape(-1, 8)
         places, given = in_list(labels)
@@ -223,8 +223,8 @@ class StatisticsLookup:
 
     def vertices_of(self, classes: Ints) -> Ints:
         """Return (class, vertices) as counted before."""
-        if self._held.vertex_labels is not None:
-            counts = [self._held.vertex_labels.get(id, 0) for id in classes.tolist()]
+        if self._known.vertex_labels is not None:
+            counts = [self._known.vertex_labels.get(id, 0) for id in classes.tolist()]
             return np.column_stack([classes, np.array(counts, np.int64)])
         return self._rows_of("vertex_label", "id, vertices", classes) if len(classes) else np.empty((0, 2), np.int64)
 

@@ -1,4 +1,4 @@
-"""Statistics that plans are made from, kept by loads in proportion to what is new.
+"""Statistics of labels for the planner, updated by loads at a cost in proportion to what is new.
 
 Per edge label (``edge_label``): ``triples``; ``resource_triples`` (whose object is a resource); ``subjects`` and
 ``objects``, distinct; ``max_out_degree`` and ``max_in_degree``, over all objects; ``kinds``, a bit mask with bit
@@ -9,7 +9,7 @@ Per edge label and direction (``degree``): a histogram of degrees by powers of t
 degrees of each bucket, whence the moments that skewed joins ask for.
 
 Per edge label, direction and vertex label (``label_pair``): how many edges start (or end) at vertices so labelled, and
-at how many.  There can be as many pairs as products of labels, so only the :data:`PAIRS` with most edges are kept.
+at how many.  There can be as many pairs as products of labels, so only the :data:`PAIRS` with most edges are stored.
 
 In these two, rows with the same keys are added up when they are read, so that a point write appends to them
 (:func:`.tables.settle` makes one of them, before they are merged with others).
@@ -257,7 +257,7 @@ def change(
 def append_pairs(
     connection: duckdb.DuckDBPyConnection, typed: int, pairs: str, parameters: dict[str, list[int]]
 ) -> None:
-    """Add to the pairs what a few triples change: by rows of their own while all pairs are known and more can come.
+    """Add to the pairs what a small change brings: by rows of their own while all pairs are known and more can come.
 
     The tables of labels are up to date by now.
     """
@@ -289,7 +289,7 @@ def _change_pairs(connection: duckdb.DuckDBPyConnection, typed: int, pairs: str,
         _add_pairs(connection, pairs, parameters, known)
     elif _much_new(connection):
         _refresh_pairs(connection, typed)
-    else:  # what was let go cannot be added to
+    else:  # pairs that were dropped cannot be added to
         tables.merge(connection, "label_pair", pairs, parameters, only_known=True)
 
 
@@ -298,7 +298,7 @@ _UNSETTLED = 5000
 
 
 def known_pairs(connection: duckdb.DuckDBPyConnection) -> int:
-    """Return how many pairs are kept."""
+    """Return how many pairs are stored."""
     [(rows,)] = execute(connection, "SELECT count(*) FROM _graphdb.label_pair").fetchall()
     return int(rows)
 
@@ -344,7 +344,7 @@ def _add_pairs(
 ) -> None:
     """Add to the pairs, ``known`` or fewer by now, and keep those with most edges.
 
-    Where others are let go, note how many triples there were then.
+    Where others are dropped, note how many triples there were then.
     """
     changed = tables.merge(connection, "label_pair", pairs, parameters)
     if known + changed > PAIRS and known_pairs(connection) > PAIRS:
@@ -357,7 +357,7 @@ def _add_pairs(
 
 
 def note_pairs(connection: duckdb.DuckDBPyConnection) -> None:
-    """Note how many triples there are where not all pairs are kept."""
+    """Note how many triples there are where not all pairs are stored."""
     connection.execute(f"INSERT OR REPLACE INTO _graphdb.meta VALUES ('{_COUNTED}', ({_TRIPLES})::VARCHAR)")
 
 
@@ -371,7 +371,7 @@ def triples(connection: duckdb.DuckDBPyConnection) -> int:
 
 
 def _much_new(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether a tenth of the triples came or went since all pairs were counted: those that were let go are missed."""
+    """Whether a tenth of the triples came or went since all pairs were counted: dropped pairs are missed."""
     [(now, then)] = connection.execute(
         f"SELECT ({_TRIPLES}), (SELECT value::BIGINT FROM _graphdb.meta WHERE key = '{_COUNTED}')"
     ).fetchall()

@@ -1,7 +1,7 @@
-"""The statistics of labels (:mod:`.labels`), counted as all triples pass, sorted: by first loads and large appends.
+"""Streaming statistics of labels (:mod:`.labels`), in one pass over sorted triples: by first loads and large appends.
 
-What a difference costs, SQL computes; but where a good part of all triples is new, it is quicker to count all of them,
-and takes no more memory than one wishes (:mod:`graphdb.storage.arrays.external_sort`).
+SQL computes the statistics of a difference.  Where a good part of all triples is new, counting all of them is faster,
+and its memory is bounded (:mod:`graphdb.storage.arrays.external_sort`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE
-from graphdb.storage.arrays.arrow import Windows, numbers, values
+from graphdb.storage.arrays.arrow import ArrowViews, numbers, values
 from graphdb.storage.arrays.batch import LITERAL
 from graphdb.storage.arrays.external_sort import Group, Keys, Labels, Piece, by_label, groups, in_chunks
 from graphdb.storage.arrays.spill import SpillArray, SpillFile, merge_runs, unmap, zeros_on_disk
@@ -64,15 +64,15 @@ class StreamingStatistics:
             unmap(self._kinds)
         found = connection.execute("SELECT id FROM _graphdb.resource WHERE iri = ?", [RDF_TYPE]).fetchall()
         self._typed = found[0][0] if found else -1
-        self._kept = SpillFile(folder / "statistics", memory // 16)
+        self._spill = SpillFile(folder / "statistics", memory // 16)
         self._labels: list[SpillArray] = []
         self._degrees: list[SpillArray] = []
         self._pairs: list[Ints] = []
         self._pending = 0
-        self._least = 0  # edges that a pair must have to be kept
+        self._least = 0  # edges that a pair must have to be stored
         self._all_pairs = True
 
-    def passing(self, labels: Labels) -> Iterator[tuple[Ints | int, Keys]]:
+    def observe(self, labels: Labels) -> Iterator[tuple[Ints | int, Keys]]:
         """Pass on the keys of all labels, with the label of each or of all, some at a time, and count them."""
         self._classify(labels)
         for some in groups(labels):
@@ -86,13 +86,13 @@ class StreamingStatistics:
 
     def write(self) -> None:
         """Write what was found, in place of what was there."""
-        windows = Windows(self._connection)
+        views = ArrowViews(self._connection)
         for table, rows in self._tables().items():
             self._connection.execute(f"DELETE FROM _graphdb.{table}")
-            with windows.show(f"_graphdb_{table}s", rows):
+            with views.view(f"_graphdb_{table}s", rows):
                 self._connection.execute(f"INSERT INTO _graphdb.{table} BY NAME SELECT * FROM _graphdb_{table}s")
-        windows.close()
-        self._kept.close()
+        views.close()
+        self._spill.close()
         if not self._all_pairs:
             note_pairs(self._connection)
 
@@ -158,7 +158,7 @@ class StreamingStatistics:
             kernels.measure_objects(np.empty(0, np.uint32), held, *vertices, self._kinds, *sums)
         self._add_labels(np.array([[label, count, *totals[: kernels.CLASSES].tolist()]], np.int64))
         direction, bucket = np.nonzero(degrees[:, :, 0])
-        self._degrees.append(self._kept.add(_rows(label, direction, bucket, *degrees[direction, bucket].T)))
+        self._degrees.append(self._spill.add(_rows(label, direction, bucket, *degrees[direction, bucket].T)))
         for begin in range(0, int(totals[kernels.CLASSES]), _PAIRS):
             touched = self._touched[begin : min(begin + _PAIRS, totals[kernels.CLASSES])]
             pairs = self._at[touched]
@@ -188,7 +188,7 @@ class StreamingStatistics:
             rows, pairs = degree_rows[:used].copy(), pair_rows[:paired]
             rows[:, 0], pairs[:, 0] = group.labels[rows[:, 0]], group.labels[pairs[:, 0]]
             pairs[:, 1] = self._ids[pairs[:, 1]]
-            self._degrees.append(self._kept.add(rows))
+            self._degrees.append(self._spill.add(rows))
             self._add_pairs(pairs)
             first = last
         unmap(self._starts, self._classes, self._kinds, self._at, self._touched)
@@ -202,15 +202,15 @@ class StreamingStatistics:
         vertices = np.column_stack([self._ids, self._vertices])
         names = "id triples resource_triples subjects objects max_out_degree max_in_degree kinds max_values"
         tables = {
-            "edge_label": (names, (kept.get() for kept in self._labels)),
-            "degree": ("label direction bucket vertices edges squares", (kept.get() for kept in self._degrees)),
+            "edge_label": (names, (array.get() for array in self._labels)),
+            "degree": ("label direction bucket vertices edges squares", (array.get() for array in self._degrees)),
             "label_pair": ("label class direction edges vertices", iter([pairs])),
             "vertex_label": ("id vertices", iter([vertices])),
         }
         return {table: _reader(columns.split(), pieces) for table, (columns, pieces) in tables.items()}
 
     def _add_labels(self, rows: Ints) -> None:
-        self._labels.append(self._kept.add(rows))
+        self._labels.append(self._spill.add(rows))
 
     def _add_pairs(self, pairs: Ints) -> None:
         """Add pairs, and keep those with most edges."""
@@ -242,12 +242,12 @@ def recount(connection: duckdb.DuckDBPyConnection, folder: Path, memory: int) ->
     folder, memory
         Where that goes which does not fit into so many bytes.
     """
-    tally = StreamingStatistics(connection, folder, memory)
+    statistics = StreamingStatistics(connection, folder, memory)
     with SpillFile(folder / "runs", 0) as spill:
         labels = by_label(in_chunks(stored(connection), memory // STORED), spill, memory)
-        for _ in tally.passing(labels):
+        for _ in statistics.observe(labels):
             pass
-    tally.write()
+    statistics.write()
 
 
 def stored(connection: duckdb.DuckDBPyConnection) -> Iterator[Piece]:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.storage.arrays.arrow import Windows, numbers
+from graphdb.storage.arrays.arrow import ArrowViews, numbers
 from graphdb.storage.arrays.batch import LITERAL, Batch, Ids, Terms, Texts, ids
 from graphdb.storage.dictionary.terms import Numbering, term_counts
 from graphdb.storage.file.prepared_sql import has_rows
@@ -116,7 +116,7 @@ class Appender:
     folder, memory
         Where the count of statistics keeps what does not fit into so many bytes, when there is much that is new;
         without a folder, all is left to DuckDB.
-    held
+        known
         What is known of the file already.
     """
 
@@ -125,14 +125,14 @@ class Appender:
         connection: duckdb.DuckDBPyConnection,
         folder: Path | None = None,
         memory: int = 0,
-        held: KnownStatistics | None = None,
+        known: KnownStatistics | None = None,
     ) -> None:
         self._connection = connection
-        self._held = held
+        self._known = known
         self._folder = folder
         self._memory = memory
-        self._windows = Windows(connection)
-        self.terms = Numbering(connection, self._windows)
+        self._views = ArrowViews(connection)
+        self.terms = Numbering(connection, self._views)
         """Gives terms the ids that :meth:`add_ids` and its kin take."""
         self._labels = np.empty(0, np.int64)
         self._staged: set[str] = set()
@@ -202,7 +202,7 @@ class Appender:
             )
             self._append("quad", _QUAD)
         new = self._append_triples()
-        self._windows.close()
+        self._views.close()
         return new
 
     def append_others(self) -> None:
@@ -216,7 +216,7 @@ class Appender:
         for table in self._staged:
             self._connection.execute(f"DROP TABLE temp._graphdb_{table}")
         self._staged.clear()
-        self._windows.close()
+        self._views.close()
 
     def count(self) -> None:
         """Bring the statistics up to date with what :meth:`append` has appended."""
@@ -227,7 +227,7 @@ class Appender:
         elif self.changes is not None:
             fresh, literals = self.terms.first_new, self.terms.first_new_literal
             if self._new:
-                incremental.change(self._connection, self.changes, fresh, literals, self._held, self.terms.kinds_of)
+                incremental.change(self._connection, self.changes, fresh, literals, self._known, self.terms.kinds_of)
         elif self._new is not None:
             literals = self.changes is None or self.changes.literals
             statistics.change(self._connection, "temp._graphdb_new", fresh=self.terms.first_new, literals=literals)
@@ -258,7 +258,7 @@ class Appender:
             )
         if not columns or not len(columns[0]):
             return
-        with self._windows.show("_graphdb_batch", pa.table([*map(numbers, columns)], names)):
+        with self._views.view("_graphdb_batch", pa.table([*map(numbers, columns)], names)):
             self._connection.execute(f"INSERT INTO temp._graphdb_{table} SELECT * FROM _graphdb_batch")
 
     def _name_default(self) -> None:

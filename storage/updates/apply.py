@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.storage.arrays.arrow import Windows, strings
+from graphdb.storage.arrays.arrow import ArrowViews, strings
 from graphdb.storage.arrays.small_joins import Ints, among, distinct
 from graphdb.storage.dictionary.terms import Numbering
 from graphdb.storage.file.prepared_sql import execute
@@ -77,7 +77,7 @@ def properties_of(triples: str) -> str:
 def numbered(wanted: str) -> str:
     """Return SQL for edges to come (``row``, a triple and whatever else) with an ``ordinal`` each.
 
-    It goes on from those of the edges that are there; new ones between the same vertices are told apart in order of
+    It goes on from those of the edges that are there; new ones between the same vertices are distinguished in order of
     ``row``.
     """
     last = f"SELECT {_TRIPLE}, max(ordinal) AS last FROM {edges_of(wanted)} GROUP BY {_TRIPLE}"
@@ -90,26 +90,26 @@ def numbered(wanted: str) -> str:
 class Update:
     """Writes to the database behind ``connection``; nothing else does within the transaction.
 
-    ``held`` is what is known of the file already, and need not be asked; ``touch`` is called before it writes.
+    ``known`` is what is known of the file already, and need not be asked; ``touch`` is called before it writes.
     """
 
     def __init__(
         self,
         connection: duckdb.DuckDBPyConnection,
-        held: KnownStatistics | None = None,
+        known: KnownStatistics | None = None,
         touch: Callable[[], None] = lambda: None,
     ) -> None:
         self._connection = connection
         self._touch = touch
-        self._held = held or KnownStatistics()
-        self._windows = Windows(connection)
-        self._terms = Numbering(connection, self._windows, sizes=self._held.sizes, ahead=self._held.ahead)
+        self._known = known or KnownStatistics()
+        self._views = ArrowViews(connection)
+        self._terms = Numbering(connection, self._views, sizes=self._known.sizes, ahead=self._known.ahead)
         # Vertices, and literals, from here on were in no triple when the last change was written.
         self._fresh, self._fresh_literals = LITERAL_BASE, sys.maxsize
         self.changes: list[Changes | None] = []
-        """What :meth:`apply` did since it was last told; None for what is too much to follow."""
+        """What :meth:`apply` did since :meth:`take_changes`; None for what is too much to follow."""
 
-    def told(self) -> list[Changes | None]:
+    def take_changes(self) -> list[Changes | None]:
         """Return what :meth:`apply` did since the last call, and how many terms there are by now."""
         found, self.changes = self.changes, []
         sizes = self._terms.sizes
@@ -146,7 +146,7 @@ class Update:
 
     def rows(self, what: Callable[[str], str], table: pa.Table) -> list[Any]:
         """Return the rows of a relation that is made of a table's; for small results."""
-        with self._windows.shown("_graphdb_asked", table) as (asked, given):
+        with self._views.view_or_list("_graphdb_asked", table) as (asked, given):
             return execute(self._connection, f"FROM {what(asked)}", given).fetchall()
 
     def apply(
@@ -173,7 +173,7 @@ class Update:
             def seen(name: str, relation: Relation | None) -> str | None:
                 if relation is None or isinstance(relation, str):
                     return relation
-                windows.enter_context(self._windows.show(f"_graphdb_given_{name}", relation))
+                windows.enter_context(self._views.view(f"_graphdb_given_{name}", relation))
                 return f"_graphdb_given_{name}"
 
             self._apply_triples(seen("lost", removed), seen("come", added))
@@ -205,14 +205,14 @@ class Update:
                 fresh=self._fresh,
                 literals=changes is None or changes.literals,
             )
-            self._held = KnownStatistics()
+            self._known = KnownStatistics()
             self._changed(changes)
         for table, relation in (("gone", removed), ("new", added)):
             if relation is not None:
                 self._run(f"DROP TABLE temp._graphdb_{table}")
 
     def _apply_few(self, removed: Ints, added: Ints) -> None:
-        """Do the same with a few triples that Python has, without tables of them."""
+        """Do the same for small changes that Python has as arrays, without temporary tables."""
         asked = distinct(np.concatenate([removed, added]))
         there = incremental.there(self._connection, asked[asked[:, 1] < self._fresh])  # a new vertex has none
         lost = distinct(removed[among(removed, there)])
@@ -228,9 +228,9 @@ class Update:
         if len(lost) or len(new):
             changes = Changes(lost, new)
             counted = incremental.change(
-                self._connection, changes, self._fresh, self._fresh_literals, self._held, self._terms.kinds_of
+                self._connection, changes, self._fresh, self._fresh_literals, self._known, self._terms.kinds_of
             )
-            self._held = self._held.after(counted)
+            self._known = self._known.after(counted)
             self._changed(replace(changes, counted=counted))
 
     def _changed(self, changes: Changes | None) -> None:

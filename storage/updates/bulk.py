@@ -1,4 +1,4 @@
-"""The first load of an empty graph, written at once: what a load is when it is all there is, or much beside the rest.
+"""Bulk loading: an empty graph is written at once, and so is one to which a large part is added.
 
 What :class:`graphdb.storage.updates.append.Appender` asks DuckDB for, because it must find what is there already, is
 here done on arrays: terms have their ids as they were numbered, triples are sorted label by label while DuckDB writes
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.arrays.arrow import Windows, numbers
+from graphdb.storage.arrays.arrow import ArrowViews, numbers
 from graphdb.storage.arrays.batch import LITERAL, Terms, ids
 from graphdb.storage.arrays.external_sort import Group, Labels, Others, Piece, Whole, by_label, fresh, in_chunks, whole
 from graphdb.storage.arrays.spill import SpillArray, SpillFile, unmap, zeros_on_disk
@@ -72,7 +72,7 @@ class BulkWriter:
         self, connection: duckdb.DuckDBPyConnection, batch: Terms, folder: Path, memory: int, *, empty: bool = True
     ) -> None:
         self._connection = connection
-        self._windows = Windows(connection)
+        self._views = ArrowViews(connection)
         self._batch = batch
         self._memory = memory
         self._folder = folder
@@ -90,7 +90,7 @@ class BulkWriter:
 
     def write_terms(self) -> None:
         """Write the dictionary."""
-        Numbering(self._connection, self._windows, empty=self._empty).append(self._batch.iris(), self._batch.values())
+        Numbering(self._connection, self._views, empty=self._empty).append(self._batch.iris(), self._batch.values())
         self._batch.forget_terms()
 
     def write_others(self) -> None:
@@ -98,13 +98,13 @@ class BulkWriter:
         self._reifiers = zeros_on_disk(self._folder / "reifiers", self._resources, np.uint8, self._memory // 4)
         appender = Appender(self._connection)
         named = False
-        for kept in self._batch.others:
-            others = kept.get()
+        for array in self._batch.others:
+            others = array.get()
             self._reifiers[others[others[:, 4] >= 0, 4]] = 1
             named = named or bool((others[:, 4] < 0).any())
             appender.add_others(others, ids)
-        for kept in self._batch.triples:
-            triples = kept.get()
+        for array in self._batch.triples:
+            triples = array.get()
             rows = triples if named else triples[self._describes(triples)]
             appender.add_ids(*map(ids, rows.T))
             unmap(self._reifiers)
@@ -115,7 +115,7 @@ class BulkWriter:
         import pyarrow as pa
 
         # While DuckDB reads, it can be asked nothing.
-        self._tally = StreamingStatistics(self._connection, self._folder, self._memory)
+        self._statistics = StreamingStatistics(self._connection, self._folder, self._memory)
         schema = pa.schema({name: pa.int64() for name in ("label", "subject", "object")})
         with SpillFile(self._folder / "runs", 0) as spill, SpillFile(self._folder / "known", 0) as held:
             pieces, memory = self._pieces(), self._memory
@@ -129,16 +129,16 @@ class BulkWriter:
                 labels = by_label(in_chunks(pieces, memory), spill, memory)
             self._batch.forget_triples()
             rows = pa.RecordBatchReader.from_batches(schema, self._rows(schema, labels, known))
-            with self._windows.show("_graphdb_sorted", rows):
+            with self._views.view("_graphdb_sorted", rows):
                 [(count,)] = self._connection.execute(
                     "INSERT INTO _graphdb.triple SELECT label, subject, object FROM _graphdb_sorted"
                 ).fetchall()
         return int(count)
 
     def write_statistics(self) -> None:
-        """Write what was found on the way."""
-        self._tally.write()
-        self._windows.close()
+        """Write the statistics counted while the triples were written."""
+        self._statistics.write()
+        self._views.close()
 
     def _rows(self, schema: pa.Schema, labels: Labels, known: Labels) -> Iterator[pa.RecordBatch]:
         """Yield the sorted triples that are not known, a row group at a time; add up the statistics of all."""
@@ -146,7 +146,7 @@ class BulkWriter:
 
         columns = np.empty((3, ROWS), np.int64)
         filled = 0
-        for label, keys in _others(self._tally.passing(labels), known):
+        for label, keys in _others(self._statistics.observe(labels), known):
             done = 0
             while done < len(keys):
                 some = min(ROWS - filled, len(keys) - done)
@@ -161,10 +161,10 @@ class BulkWriter:
 
     def _pieces(self) -> Iterator[Piece]:
         """Yield what becomes triples: all but the literals of reifiers, which are properties of edges."""
-        for kept in self._batch.triples:
-            yield _Some(kept, lambda rows: rows[~self._describes(rows)]) if len(self._reifiers) else kept
-        for kept in self._batch.others:
-            yield _Some(kept, lambda rows: np.ascontiguousarray(rows[rows[:, 4] < 0, :3], np.uint32))
+        for array in self._batch.triples:
+            yield _Selected(array, lambda rows: rows[~self._describes(rows)]) if len(self._reifiers) else array
+        for array in self._batch.others:
+            yield _Selected(array, lambda rows: np.ascontiguousarray(rows[rows[:, 4] < 0, :3], np.uint32))
 
     def _describes(self, triples: Codes) -> NDArray[np.bool_]:
         """Which triples give a literal to a reifier."""
@@ -172,17 +172,17 @@ class BulkWriter:
 
 
 @dataclass(frozen=True, slots=True)
-class _Some:
-    """Some rows of what is kept, as triples."""
+class _Selected:
+    """Selected rows of a stored array, as triples."""
 
-    kept: SpillArray
+    array: SpillArray
     choose: Callable[[NDArray[Any]], Codes]
 
     def __len__(self) -> int:
-        return len(self.kept)
+        return len(self.array)
 
     def get(self) -> Codes:
-        return self.choose(self.kept.get())
+        return self.choose(self.array.get())
 
 
 def _others(passing: Iterable[tuple[Ints | int, Keys]], known: Labels) -> Iterator[tuple[Ints | int, Keys]]:

@@ -2,8 +2,8 @@
 
 Ids stay dense (resources from 0, literals from :data:`LITERAL_BASE`) and in their order, so whatever is sorted by ids
 stays sorted.  All tables that hold ids are written anew in one transaction, :data:`REFERENCES` says which; what is in
-memory, and the pages of hashes, are of the former ids and are dropped.  Names of blank nodes, which :meth:`.Numbering.
-blanks` makes of ids, never come again: how far they are ahead is noted in the file
+memory, and the pages of hashes, are of the previous ids and are dropped.  Names of blank nodes, which
+:meth:`.Numbering. blanks` makes of ids, never come again: how far they are ahead is noted in the file
 (:data:`~graphdb.storage.dictionary.terms.AHEAD`).
 """
 

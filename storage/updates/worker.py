@@ -1,4 +1,4 @@
-"""A thread that does one piece of work after the other, for a caller who may be interrupted at any moment.
+"""A worker thread with a queue, for a caller who may be interrupted at any moment.
 
 ``concurrent.futures`` takes locks in Python: Ctrl-C between two lines of it leaves one locked, and the thread waits for
 it for ever.  Here the caller waits in C alone (`queue.SimpleQueue`, a lock), which an interrupt leaves as it was.

@@ -1,4 +1,4 @@
-"""Exporting the graph: which format, and how it is written; where to is the matter of :mod:`.targets`."""
+"""Exporting the graph: which format, and how it is written; :mod:`.targets` opens the file or folder."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ def export(
     target = Path(path)
     wanted = _format(target, format)
     refuse_databases(connection, target)
-    with chosen(connection, graphs, prefixes, one=_ONE.get(wanted)), _roomy(connection, memory):
+    with chosen(connection, graphs, prefixes, one=_ONE.get(wanted)), _memory_for_export(connection, memory):
         pace = ExportProgress(connection, f"writing {target.name}", progress)
         try:
             return _written(connection, target, wanted, prefixes, pace, spill, memory)
         except OSError as error:
-            raise _told(error, target) from error
+            raise _io_error(error, target) from error
 
 
 def _written(
@@ -103,7 +103,7 @@ def _written(
 
 
 @contextmanager
-def _roomy(connection: duckdb.DuckDBPyConnection, memory: int) -> Iterator[None]:
+def _memory_for_export(connection: duckdb.DuckDBPyConnection, memory: int) -> Iterator[None]:
     """Let DuckDB have as much more memory, which no match needs meanwhile."""
     [(limit,)] = connection.execute("SELECT current_setting('memory_limit')").fetchall()
     connection.execute(f"SET memory_limit = '{memory_bytes(limit) + memory}B'")
@@ -113,7 +113,7 @@ def _roomy(connection: duckdb.DuckDBPyConnection, memory: int) -> Iterator[None]
         connection.execute(f"SET memory_limit = '{limit}'")
 
 
-def _told(error: OSError, target: Path) -> Exception:
+def _io_error(error: OSError, target: Path) -> Exception:
     """Return what to raise for an error of writing, or one of DuckDB's that came through Arrow as one."""
     import duckdb
 

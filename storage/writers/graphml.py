@@ -86,7 +86,7 @@ WHERE reifier IS NOT NULL OR object >= {LITERAL_BASE} OR label = {{type}}
 UNION SELECT label, subject, object FROM {EDGES} ANTI JOIN {TRIPLES} USING (label, subject, object)
 UNION SELECT label, subject, object FROM {_EDGE_PROPERTIES} JOIN _graphdb_edge_keys USING (key) WHERE rdf
 """
-"""The triples of which some edge has to be told in RDF; then all of them are."""
+"""The triples of which some edge needs the RDF part; then all their edges are stated there."""
 
 _TERMS = f"""
 WITH resource AS (SELECT id, {RESOURCE} AS text FROM _graphdb.resource),
@@ -121,10 +121,10 @@ FROM named JOIN _graphdb.edge_property AS property USING (label, subject, object
 JOIN resource AS key ON key.id = property.key JOIN term AS value ON value.id = property.value
 """,
 )
-"""What RDF tells: literals of vertices and the triples of edges, and these edges with their properties."""
+"""What the RDF part states: literals of vertices and the triples of edges, and these edges with their properties."""
 
 
-def write(connection: duckdb.DuckDBPyConnection, file: IO[bytes], pace: ExportProgress, memory: int) -> int:
+def write(connection: duckdb.DuckDBPyConnection, file: IO[bytes], progress: ExportProgress, memory: int) -> int:
     """Write the graph; return the number of vertices and edges.
 
     Parameters
@@ -141,14 +141,14 @@ def write(connection: duckdb.DuckDBPyConnection, file: IO[bytes], pace: ExportPr
     found = connection.execute("SELECT id FROM _graphdb.resource WHERE iri = ?", [RDF_TYPE]).fetchall()
     type_label = found[0][0] if found else -1
     try:
-        return _write(connection, file, type_label, pace, memory)
+        return _write(connection, file, type_label, progress, memory)
     finally:
         for table in ("parts", "keys", "edge_keys", "told"):
             connection.execute(f"DROP TABLE IF EXISTS temp._graphdb_{table}")
 
 
 def _write(
-    connection: duckdb.DuckDBPyConnection, file: IO[bytes], type_label: int, pace: ExportProgress, memory: int
+    connection: duckdb.DuckDBPyConnection, file: IO[bytes], type_label: int, progress: ExportProgress, memory: int
 ) -> int:
     parts = list(ranges(connection, memory // _BYTES))
     edge = "{'l': label, 's': subject, 'o': object, 'n': ordinal}"
@@ -176,13 +176,13 @@ def _write(
             sql = _nodes(type_label, first, end) if nodes else _edges(type_label, first, end)
             count += _stream(connection, sql, file)
             triples += share
-            pace.tell(triples // 2)
+            progress.report(triples // 2)
     for rdf in _RDF:
         sql = rdf.replace("{type}", str(type_label))
         lines = f"SELECT '<data key=\"rdf\">' || {_escaped('line')} || ' .</data>' || chr(10) FROM ({sql})"
         _stream(connection, lines, file)
     file.write(b"</graph>\n</graphml>\n")
-    pace.end(count)
+    progress.end(count)
     return count
 
 

@@ -1,4 +1,4 @@
-"""Which graphs are written: all of them, apart or as one, or some; to be said where a format cannot tell them apart.
+"""Which graphs are written: all of them, apart or as one, or some; required where a format cannot distinguish them.
 
 Writers read :data:`TRIPLES`, :data:`QUADS`, :data:`EDGES` and :data:`PLACES`: the tables ``triple``, ``quad``, ``edge``
 and ``edge_graph``, or what of them is in the graphs that were chosen.

@@ -1,4 +1,4 @@
-"""The graph as an object of NetworkX's: the property graph's view."""
+"""The graph as a NetworkX graph: the property-graph view."""
 
 from __future__ import annotations
 

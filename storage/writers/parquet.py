@@ -73,7 +73,7 @@ _ROWS = 100_000
 """Rows of a group of rows in a file."""
 
 
-def write(connection: duckdb.DuckDBPyConnection, folder: Path, pace: ExportProgress, memory: int) -> int:
+def write(connection: duckdb.DuckDBPyConnection, folder: Path, progress: ExportProgress, memory: int) -> int:
     """Write the three tables; return the number of rows.
 
     Parameters
@@ -82,13 +82,13 @@ def write(connection: duckdb.DuckDBPyConnection, folder: Path, pace: ExportProgr
         Bytes for rows on their way.
     """
     try:
-        return _write(connection, folder, pace, memory // _BYTES)
+        return _write(connection, folder, progress, memory // _BYTES)
     finally:
         for view in ("values", "edge_values", "edges", "placed"):
             connection.execute(f"DROP VIEW IF EXISTS temp._graphdb_{view}")
 
 
-def _write(connection: duckdb.DuckDBPyConnection, folder: Path, pace: ExportProgress, most: int) -> int:
+def _write(connection: duckdb.DuckDBPyConnection, folder: Path, progress: ExportProgress, most: int) -> int:
     """Write them, of at most about so many triples at a time."""
     from pyarrow import parquet
 
@@ -184,8 +184,8 @@ def _write(connection: duckdb.DuckDBPyConnection, folder: Path, pace: ExportProg
                         writer.write_batch(batch)
                         rows += batch.num_rows
                 triples += share
-                pace.tell(triples // 3)
-    pace.end(rows)
+                progress.report(triples // 3)
+    progress.end(rows)
     return rows
 
 

@@ -1,4 +1,4 @@
-"""How far an export is, and parts of a graph that fit into memory."""
+"""Progress of an export, and parts of a graph that fit into memory."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ _STROKE = 0.1
 
 
 class ExportProgress:
-    """Tells how far an export is: the share of the triples that are written, and how many these are.
+    """Reports the progress of an export: the share of the triples that are written, and how many these are.
 
-    ``progress`` is whom to tell; with None nothing is counted.
+    ``progress`` receives the reports; with None nothing is counted.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, phase: str, progress: Progress | None) -> None:
         self._phase = phase
         self._progress = progress
         self._all = 0
-        self._told = 0.0
+        self._reported_at = 0.0
         if progress is not None:
             [(self._all,)] = connection.execute(f"SELECT count(*) FROM {TRIPLES}").fetchall()
             progress(0.0, 1.0, 0, phase)
 
-    def tell(self, written: int) -> None:
-        """Say how many triples are written; raise if the export must stop
+    def report(self, written: int) -> None:
+        """Report how many triples are written; raise if the export must stop
         (:func:`~graphdb.common.stopping.check_stop`).
         """
         check_stop()
-        if self._progress is not None and time.monotonic() - self._told >= _STROKE:
-            self._told = time.monotonic()
+        if self._progress is not None and time.monotonic() - self._reported_at >= _STROKE:
+            self._reported_at = time.monotonic()
             self._progress(min(written / max(self._all, 1), 1.0), 1.0, written, self._phase)
 
     def end(self, written: int) -> None:
-        """Say that all is written."""
+        """Report that all is written."""
         if self._progress is not None:
             self._progress(1.0, 1.0, written, self._phase)
 

@@ -1,4 +1,4 @@
-"""Where an export goes: a file or folder that is there as a whole or not at all, a pipe, or standard output."""
+"""Where an export goes: a file or folder written atomically, a pipe, or standard output."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""All terms of a graph as N-Triples writes them, in files that are read as memory: a line is made of what lies there.
+"""All terms of a graph as N-Triples writes them, in memory-mapped files, from which lines are assembled.
 
 A hash join would have the texts pass DuckDB once for each triple; here they do once for each term, and the system keeps
-as many of them in memory as there is room for.
+as many of them in memory as there is memory for.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Terms:
     Parameters
     ----------
     folder
-        Where the files are kept.
+        Where the files are.
     memory
         Bytes of them that may stay in memory after a call of :meth:`of`.
     """
@@ -116,7 +116,7 @@ class _Texts:
         return found
 
     def let_go(self, memory: int) -> None:
-        """Let go of what was read, where it may be more bytes than ``memory``."""
+        """Release what was read, where it may be more bytes than ``memory``."""
         if self._read > memory and len(self._bytes) > memory:
             unmap(self._bytes)
             self._read = 0

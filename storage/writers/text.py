@@ -91,7 +91,7 @@ def write(
     file: IO[bytes],
     format: str,
     prefixes: dict[str, str],
-    pace: ExportProgress,
+    progress: ExportProgress,
     folder: Path,
     memory: int,
 ) -> int:
@@ -100,7 +100,7 @@ def write(
     Parameters
     ----------
     folder
-        Where the texts of terms are kept meanwhile.
+        Where the texts of terms are stored meanwhile.
     memory
         How many bytes of them may be read into memory.
     """
@@ -108,13 +108,13 @@ def write(
     plain = format in ("ntriples", "nquads")
     terms = Terms(connection, folder, memory)
     with closing(lines(connection, terms, quads, ordered=not plain)) as arrays:
-        source = _Lines(arrays, pace)
+        source = _Lines(arrays, progress)
         if plain:
             for text in source.pieces():
                 file.write(text)
         else:
             _write_grouped(source, file, quads, prefixes)
-    pace.end(source.count)
+    progress.end(source.count)
     return source.count
 
 
@@ -139,9 +139,9 @@ def _write_grouped(source: _Lines, file: IO[bytes], quads: bool, prefixes: dict[
 class _Lines(io.RawIOBase):
     """Arrow arrays of lines as a file that is read."""
 
-    def __init__(self, arrays: Iterator[Any], pace: ExportProgress) -> None:
+    def __init__(self, arrays: Iterator[Any], progress: ExportProgress) -> None:
         self._arrays = arrays
-        self._pace = pace
+        self._progress = progress
         self._rest = memoryview(b"")
         self._recent: deque[tuple[int, Any]] = deque()
         """How many lines came before each of the arrays read last, and these."""
@@ -152,7 +152,7 @@ class _Lines(io.RawIOBase):
         for array in self._arrays:
             self.count += len(array)
             yield string_bytes(array)
-            self._pace.tell(self.count)
+            self._progress.report(self.count)
 
     def readable(self) -> bool:
         return True
@@ -167,7 +167,7 @@ class _Lines(io.RawIOBase):
                 self._recent.popleft()
             self.count += len(array)
             self._rest = string_bytes(array)
-            self._pace.tell(self.count)
+            self._progress.report(self.count)
         size = min(len(buffer), len(self._rest))
         buffer[:size] = self._rest[:size]
         self._rest = self._rest[size:]

@@ -163,7 +163,7 @@ def main() -> None:
                 what = "kept" if keep else "dropped"
                 print(f"{name:16} triangle rows {rows:,} {what}: {ms:.2f} ms, {size / ms / 1e6:.2f} GB/s", flush=True)
     used = executor.device.memory
-    print(f"used {used.used_bytes:,} bytes, of which kept {used.kept_bytes:,}")
+    print(f"used {used.used_bytes:,} bytes, of which kept {used.cached_bytes:,}")
 
 
 if __name__ == "__main__":

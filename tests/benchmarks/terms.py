@@ -22,7 +22,7 @@ import pyarrow as pa
 
 import graphdb
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.storage.arrays.arrow import Windows
+from graphdb.storage.arrays.arrow import ArrowViews
 from graphdb.storage.dictionary.terms import Numbering
 from tests.benchmarks.bulk import generate
 
@@ -51,7 +51,7 @@ def numbered(connection: duckdb.DuckDBPyConnection, count: int, number: int) -> 
     resources = pa.array(iris, pa.string())
     start = time.process_time()
     connection.begin()
-    windows = Windows(connection)
+    windows = ArrowViews(connection)
     numbering = Numbering(connection, windows)
     numbering.resources(resources)
     numbering.literals(*columns)

@@ -90,7 +90,7 @@ def test_sums_are_compiled_while_the_host_counts(device: None) -> None:
             assert executor.count(plan) == want
             assert len(on_host) == runs
         assert there._counter.preparing(plan, True)
-        assert there.expected(plan, True).first > 0.1
+        assert there.expected(plan, True).setup > 0.1
         compiler.set()
         there._counter.settle()
         assert executor.describe(plan).startswith("cuda:0 by sums")
@@ -139,7 +139,7 @@ def test_counts_beyond_64_bits_are_the_hosts(device: None) -> None:
 def test_searches_without_a_bound_are_left_to_a_host_that_counts(device: None) -> None:
     plan = make_plan(pattern(3, TRIANGLE, REPEATABLE, count_only=True), complete(8), counting="always")
     assert plan.counting is not None
-    plan = replace(plan, cost=1e9, counting=replace(plan.counting, cost=1e8, doubtful=True))
+    plan = replace(plan, cost=1e9, counting=replace(plan.counting, cost=1e8, uncertain=True))
     executor = ChoosingExecutor(HostExecutor(2), lambda: open_device(0, beside_host=True))
     with mock.patch(
         "graphdb.gpu.counting.counter.Counter.expected", return_value=None
@@ -177,9 +177,9 @@ def test_what_runs_took_counts_more_than_what_was_expected(device: None) -> None
     for _ in range(3):
         assert executor.describe(plan).startswith("cuda:0")
         assert sum(block.count for block in executor.run(plan)) == 336
-    trials = executor._known(plan, False).trials
-    assert trials.runs == {"cuda:0": 3}
-    trials.least["cuda:0"] = 200.0
+    timings = executor._known(plan, False).timings
+    assert timings.runs == {"cuda:0": 3}
+    timings.fastest["cuda:0"] = 200.0
     assert executor.describe(plan) == "cpu; expected: cpu 80,003.0 ms, cuda:0 200,000.0 ms (measured)"
 
 
@@ -192,10 +192,10 @@ def test_what_was_thought_small_is_watched_once_it_took_long() -> None:
         assert sum(block.count for block in executor.run(plan, control)) == 336
     known = executor._known(plan, False)
     assert known.last is control
-    assert not known.trials.runs
+    assert not known.timings.runs
     control.seconds = 5.0
     assert sum(block.count for block in executor.run(plan)) == 336
-    assert known.trials.runs == {"cpu": 2}
+    assert known.timings.runs == {"cpu": 2}
 
 
 @EMULATED

@@ -42,9 +42,9 @@ def left_after(plan: PhysicalPlan, executor: HostExecutor, blocks: int) -> None:
 def test_a_second_run_needs_no_new_search_and_finds_the_same() -> None:
     plan, executor = walk(), HostExecutor(1)
     first = rows(plan, executor)
-    (kept,) = plan.spare.values()
+    (kept,) = plan.cache.values()
     assert rows(plan, executor) == first
-    assert list(plan.spare.values()) == [kept]
+    assert list(plan.cache.values()) == [kept]
 
 
 @pytest.mark.parametrize("blocks", [0, 1, 5])
@@ -88,7 +88,7 @@ def test_a_count_that_is_asked_again_counts_again(yield_work: int) -> None:
     controls = [Control() for _ in range(4)]
     assert [executor.count(plan, control) for control in controls] == [expected] * 4
     assert len({tuple(control.rows) for control in controls}) == 1
-    (kept,) = plan.spare.values()
+    (kept,) = plan.cache.values()
     assert kept.short == (yield_work > 2)
     assert executor.count(plan, Control(limit=3)) == 3
     assert executor.count(plan) == expected
@@ -113,12 +113,12 @@ def test_blocks_stay_what_they_were_when_the_search_goes_on() -> None:
 def test_large_buffers_are_not_cached() -> None:
     plan = make_plan(pattern(3, [(0, 1, (1,), True), (1, 2, (1,), True)]), complete(100))
     assert sum(block.count for block in HostExecutor(1, block_rows=1 << 10).run(plan)) == 100 * 99 * 99
-    assert plan.spare
-    plan.spare.clear()
+    assert plan.cache
+    plan.cache.clear()
     assert sum(block.count for block in HostExecutor(1, block_rows=1 << 18).run(plan)) == 100 * 99 * 99
-    assert not plan.spare
+    assert not plan.cache
     sum(block.count for block in HostExecutor(1, memory_limit=4 << 20, block_rows=1 << 14).run(plan))
-    assert not plan.spare
+    assert not plan.cache
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

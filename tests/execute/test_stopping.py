@@ -93,7 +93,7 @@ def test_the_plans_go_the_ways_they_are_named_for(plans: dict[str, PhysicalPlan]
         assert plans[way].counting is not None
         assert any(part.levels for term in plans[way].counting.terms for part in term.parts) == (way != "along edges")
     assert len(plans["quotients"].counting.terms) > 1  # type: ignore[union-attr]
-    assert plans["grouped"].kept < len(plans["grouped"].steps)
+    assert plans["grouped"].row_steps < len(plans["grouped"].steps)
 
 
 def soon(stop: Callable[[], float]) -> None:

@@ -69,7 +69,7 @@ def opened(name: str) -> Iterator[Any]:
         yield found
         memory = found.device.memory  # type: ignore[attr-defined]
         assert not memory.pool.faults
-        assert memory.used_bytes == memory.kept_bytes, "a run left something behind"
+        assert memory.used_bytes == memory.cached_bytes, "a run left something behind"
 
 
 def device_executor(strategy: str, sizes: dict[str, int], memory_limit: int = 1 << 30) -> Executor:

@@ -62,10 +62,10 @@ def test_equal_rows_leave_the_device_once(device: Any, slots: int, few: int, onc
     from graphdb.gpu.join import distinct
 
     plan = make_plan(pattern(3, PATH, REPEATABLE, outputs=("a", "c"), duplicates="count"), random_graph(40, 300))
-    assert plan.kept == len(plan.steps)
+    assert plan.row_steps == len(plan.steps)
     want, found, rows = Counter[tuple[int, int]](), Counter[tuple[int, int]](), 0
     for executor, counts in ((HostExecutor(1), want), (device, found)):
-        with mock.patch.object(distinct, "SLOTS", slots), mock.patch.object(distinct, "FEW", few):
+        with mock.patch.object(distinct, "SLOTS", slots), mock.patch.object(distinct, "MIN_SAMPLE", few):
             for block in executor.run(plan):
                 rows = 0 if counts is want else rows + block.count
                 for *row, number in zip(
@@ -153,10 +153,10 @@ def test_copies_make_room_for_a_run(device: Any) -> None:
     memory = device.device.memory
     plan = make_plan(pattern(3, TRIANGLE), random_graph(30, 200))
     device.count(plan)
-    assert memory.kept_bytes > 0
+    assert memory.cached_bytes > 0
     with device.device.active():
         large = memory.empty(memory.budget - 64, np.uint8)
-        assert memory.kept_bytes == 0
+        assert memory.cached_bytes == 0
         with pytest.raises(MemoryLimitError, match="on the device"):
             memory.empty(memory.budget, np.uint8)
         del large

@@ -161,7 +161,7 @@ def test_what_is_small_stays_with_the_planner(large: Case) -> None:
         with tasks(large) as asked:
             (task,) = asked
         assert executor.refine(task) is None
-        assert executor.device.memory.kept_bytes == 0
+        assert executor.device.memory.cached_bytes == 0
         assert executor.refiner.pays(replace(task, work=1e8))
         assert not executor.refiner.pays(replace(task, work=1e8, vertices=1 << 24)), "there is no room"
 

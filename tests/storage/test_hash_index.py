@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import graphdb
 from graphdb.common.values.terms import LITERAL_BASE, XSD, Kind
-from graphdb.storage.arrays.arrow import Windows
+from graphdb.storage.arrays.arrow import ArrowViews
 from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
 from graphdb.storage.dictionary import hash_index, literal_kinds
 from graphdb.storage.dictionary.terms import Numbering
@@ -56,7 +56,7 @@ SOME = st.sets(st.integers(0, 99), max_size=40).map(sorted)
 STEPS = st.lists(st.tuples(SOME, SOME, st.sampled_from(("commit", "commit", "rollback", "reopen"))), max_size=8)
 LIMITS = st.fixed_dictionaries(
     {
-        "FEW": st.sampled_from((0, 32)),
+        "SMALL_LOOKUP": st.sampled_from((0, 32)),
         "SHARE": st.sampled_from((0, 3)),
         "SMALL": st.sampled_from((1, 10)),
         "RUN": st.sampled_from((1, 4, 10)),
@@ -83,7 +83,7 @@ def test_terms_are_numbered_as_by_a_dict(steps: list[Any], limits: dict[str, Any
         for iris, values, then in steps:
             before = dict(resources), dict(literals)
             connection.begin()
-            numbering = Numbering(connection, Windows(connection))
+            numbering = Numbering(connection, ArrowViews(connection))
             for part in (iris[::2], iris):  # those of the first part are staged when the others come
                 names = [f"ex:{i}" for i in part]
                 assert numbering.resources(pa.array(names, pa.string())).tolist() == numbered(resources, names, 0)
@@ -115,7 +115,7 @@ def numbering_of(size: int) -> tuple[duckdb.DuckDBPyConnection, Numbering]:
     Catalog(connection).create()
     connection.execute("INSERT INTO _graphdb.resource SELECT range, 'ex:' || range FROM range(?)", [size])
     connection.begin()
-    return connection, Numbering(connection, Windows(connection))
+    return connection, Numbering(connection, ArrowViews(connection))
 
 
 def test_runs_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,7 +157,7 @@ def test_another_version_of_duckdb_makes_its_own_runs(monkeypatch: pytest.Monkey
 
 def test_a_file_with_pages_is_opened_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What a file is compared with when it is opened has these tables as DuckDB writes them."""
-    for name in ("RUN", "SMALL", "FEW"):
+    for name in ("RUN", "SMALL", "SMALL_LOOKUP"):
         monkeypatch.setattr(hash_index, name, 1)
     monkeypatch.setattr(hash_index, "SHARE", 0)
     path = tmp_path / "db.duckdb"
@@ -182,7 +182,7 @@ def test_hashes_of_version_4_go() -> None:
     Catalog(connection).migrate()
     assert Catalog(connection).schema_version == SCHEMA_VERSION
     connection.begin()
-    assert Numbering(connection, Windows(connection)).resources(pa.array(["ex:7"])).tolist() == [7]
+    assert Numbering(connection, ArrowViews(connection)).resources(pa.array(["ex:7"])).tolist() == [7]
     assert in_pages(connection, "resource", 0) == hash_index.SMALL
 
 

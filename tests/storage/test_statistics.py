@@ -110,7 +110,7 @@ def counted(data: Triples) -> tuple[list[Any], list[Any]]:
 
 @settings(max_examples=15, deadline=None)
 @given(
-    st.lists(st.tuples(triples, triples, st.sampled_from([None, small_joins.FEW, 1])), min_size=1, max_size=4),
+    st.lists(st.tuples(triples, triples, st.sampled_from([None, small_joins.SMALL, 1])), min_size=1, max_size=4),
     st.booleans(),
 )
 def test_changes_equal_a_recount(changes: list[tuple[Triples, Triples, int | None]], hold: bool) -> None:
@@ -123,7 +123,7 @@ def test_changes_equal_a_recount(changes: list[tuple[Triples, Triples, int | Non
     for wanted, unwanted, apart in changes:
         removed = known & unwanted
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(small_joins, "FEW", apart or small_joins.FEW)
+            patch.setattr(small_joins, "SMALL", apart or small_joins.SMALL)
             patch.setattr(held_of_file, "_GROUPS", 2)
             patch.setattr("graphdb.storage.statistics.degrees.LOOKS", 1)
             patch.setattr("graphdb.storage.statistics.degrees._SEVERAL", 1)

@@ -16,7 +16,7 @@ import pytest
 
 import graphdb
 from graphdb.relational.session import versions
-from graphdb.storage.dictionary.hash_index import FEW
+from graphdb.storage.dictionary.hash_index import SMALL_LOOKUP
 from graphdb.storage.file import schema
 from graphdb.storage.statistics import tables as label_tables
 from graphdb.storage.updates import vacuum
@@ -294,7 +294,9 @@ def test_terms_are_found_by_their_hashes_afterwards(db: graphdb.Database) -> Non
     """Pages of hashes are made for large dictionaries, of the ids as they are then."""
     lines = "\n".join(f"<http://x/{i}> <http://x/p> <http://x/{i + 1}> ." for i in range(130_000))
     db.load(io.BytesIO(lines.encode()), format="ntriples")
-    few = b"".join(b"<http://x/%d> <http://x/q> <http://x/0> .\n" % i for i in range(125_000, 125_000 + FEW // 2))
+    few = b"".join(
+        b"<http://x/%d> <http://x/q> <http://x/0> .\n" % i for i in range(125_000, 125_000 + SMALL_LOOKUP // 2)
+    )
     db.load(io.BytesIO(few), format="ntriples")  # makes them
     assert db.sql("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'resource_key'").scalar() == 1
     db.query("MATCH (a)-[e:p]->(b) WHERE iri(a) < 'http://x/101' DELETE e")
@@ -302,7 +304,7 @@ def test_terms_are_found_by_their_hashes_afterwards(db: graphdb.Database) -> Non
     resources = terms(db)[0]
     db.load(io.BytesIO(few.replace(b"/q", b"/r")), format="ntriples")
     assert terms(db)[0] == resources + 1
-    assert db.query("MATCH (a)-[:<http://x/r>]->(b) RETURN count(*)").scalar() == FEW // 2
+    assert db.query("MATCH (a)-[:<http://x/r>]->(b) RETURN count(*)").scalar() == SMALL_LOOKUP // 2
 
 
 STATEMENTS = (

@@ -1,7 +1,7 @@
 """The one connection to DuckDB: a lock around it, its errors as ours, and ways in and out for arrays.
 
 Everything that talks to DuckDB goes through here, so that one statement runs at a time, Ctrl-C and timeouts reach
-it, and no error of DuckDB's leaves the house as it came.
+it, and every error of DuckDB's becomes one of ours.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-_PATIENCE = 10.0
+_CLOSE_TIMEOUT = 10.0
 """Seconds that closing waits for a statement to stop."""
 
 
@@ -155,7 +155,7 @@ class Connection:
         self._temporary += 1
         return f"{OURS}{self._temporary}"
 
-    def former(self) -> Connection:
+    def frozen(self) -> Connection:
         """Return a connection that goes on seeing the database as it is now, in a transaction that reads only."""
         other = copy(self)
         with self.guard() as raw:
@@ -178,7 +178,7 @@ class Connection:
             raise StorageError("the database is closed")
 
     def unsettled(self) -> bool:
-        """Whether an earlier statement left something to :meth:`settle`; asked where no statement is under way."""
+        """Whether an earlier statement left something for :meth:`settle` to undo; asked between statements."""
         transactions = self.transactions
         return (
             self._depth != 0
@@ -227,7 +227,7 @@ class Connection:
         self.raw.interrupt()
 
     def calm(self) -> None:
-        """Let the statement under way end: it has heard that it must."""
+        """Stop interrupting the statement that runs: it is ending already."""
         self._ending = True
         WATCHDOG.calm(self)
 
@@ -240,7 +240,7 @@ class Connection:
             What runs does not stop.
         """
         self.closed = True
-        end = time.monotonic() + _PATIENCE
+        end = time.monotonic() + _CLOSE_TIMEOUT
         while not self.lock.acquire(timeout=0.05):
             self.interrupt()
             if time.monotonic() > end:
@@ -261,7 +261,7 @@ class Guard:
     A class of its own, not a generator: nothing is suspended in it that an interrupt could leave behind.
     """
 
-    __slots__ = ("_acquired", "_connection", "_deadline", "_former", "_limits", "_ours", "_outermost")
+    __slots__ = ("_acquired", "_connection", "_deadline", "_limits", "_ours", "_outermost", "_previous")
 
     def __init__(self, connection: Connection, timeout: float | None, ours: bool) -> None:
         self._connection = connection
@@ -269,7 +269,7 @@ class Guard:
         self._deadline: float | None = None
         self._ours = ours
         self._acquired = self._outermost = False
-        self._former: int | None = None
+        self._previous: int | None = None
 
     def __enter__(self) -> duckdb.DuckDBPyConnection:
         connection = self._connection
@@ -285,7 +285,7 @@ class Guard:
         try:
             if self._outermost:
                 main = threading.get_ident() == threading.main_thread().ident
-                self._former = WATCHDOG.watch(connection, main=main)
+                self._previous = WATCHDOG.watch(connection, main=main)
             check_stop()
         except BaseException:
             self._leave()
@@ -305,7 +305,7 @@ class Guard:
         connection._deadline = self._deadline
         self._limits.__exit__()
         if self._outermost:
-            WATCHDOG.release(connection, self._former)
+            WATCHDOG.release(connection, self._previous)
         if self._acquired:
             connection.lock.release()
 

@@ -1,4 +1,4 @@
-"""DuckDB's errors as ours: what a file that does not open is, and what a statement failed of."""
+"""DuckDB's errors as ours: those of opening a file, and those of running a statement."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def refuse_others(path: str) -> None:
         with open(path, "rb") as file:
             head = file.read(16)
     except OSError:
-        return  # not there, a directory, not to be read: told when it is opened
+        return  # not there, a directory, not to be read: reported when it is opened
     if not head:
         raise StorageError(f"'{path}' is an empty file, not a database", hint="remove it, and one is made there")
     if head[8:12] != b"DUCK":

@@ -1,4 +1,5 @@
-"""What the connections of one process to the same file share: they take turns, and know of each other's changes.
+"""What the connections of one process to the same file share: one lock around their statements, and a version that
+counts changes.
 
 Each connection has its own transaction and its own memory of names and data.  Ids are numbered by whoever writes, so
 only one may: statements of all connections to a file run one at a time, a transaction of the user's that has changed

@@ -1,4 +1,4 @@
-"""Decimals as they are: Python's own operations on them round to the 28 digits of its context, where DuckDB has 38."""
+"""Exact decimals: Python's operations round to the 28 digits of its context, where DuckDB has 38."""
 
 from __future__ import annotations
 

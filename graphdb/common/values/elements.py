@@ -71,7 +71,7 @@ class Relationship:
 
 
 class Parts(Protocol):
-    """Many paths whose vertices and edges are not spelled out yet."""
+    """Many paths whose vertices and edges are not materialized yet."""
 
     def materialize(self) -> None:
         """Give the paths that are still there their vertices and edges, all of them at once."""
@@ -88,8 +88,8 @@ class _LazyParts:
 class Path(_LazyParts):
     """A path: its vertices, and the edges between them in the order of the path, which may pass one backwards.
 
-    The paths of a result are spelled out together, when the first of them is asked for its parts: a vertex that several
-    of them pass is one :class:`Node`, an edge one :class:`Relationship`.
+    The paths of a result are materialized together, when the first of them is asked for its parts: a vertex that
+    several of them pass is one :class:`Node`, an edge one :class:`Relationship`.
     """
 
     nodes: tuple[Node, ...]

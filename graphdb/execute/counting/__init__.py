@@ -1,1 +1,1 @@
-"""Counts on the CPU that do not go through the matches: weights, loops, trees, twins and cliques."""
+"""Counts on the CPU that do not enumerate the matches: weights, loops, trees, twins and cliques."""

@@ -1,4 +1,4 @@
-"""Runs a :class:`graphdb.plan.physical.CliqueCount`: ranges of vertices, dealt out to threads."""
+"""Runs a :class:`graphdb.plan.physical.CliqueCount`: ranges of vertices, scheduled on threads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from graphdb.plan.executor import Control
 from graphdb.plan.physical import CliqueCount
 
 _BUDGET = 1 << 22
-"""What a kernel call goes through at most, roughly: some milliseconds."""
+"""What a kernel call scans at most, roughly: some milliseconds."""
 _INLINE_WORK = 2_000_000
 _CHUNKS_PER_THREAD = 16
 
@@ -73,7 +73,7 @@ class _Counter:
     def start(self, begin: int, end: int) -> None:
         """Go on with vertices ``begin … end-1``."""
         self._found, done = self.found, self.work
-        # In this order, whoever asks for the work meanwhile is never told too much: chunks come from the end.
+        # In this order, a concurrent progress report never shows too much: chunks come from the end.
         self._begin = int(self._state[0])
         self._work = done
         self._state[:] = (begin, end, 0, 0, 0)

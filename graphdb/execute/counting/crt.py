@@ -1,4 +1,4 @@
-"""Whole numbers of any size: the Chinese remainder theorem where kernels count in int64, arrays of Python's integers.
+"""Exact counts of any size: by the Chinese remainder theorem (CRT) where kernels count in int64.
 
 Numbers of matches are int64 arrays while they fit, arrays of Python's integers (dtype object) where they do not, and
 never wrap.
@@ -28,7 +28,7 @@ class Overflow(Exception):
 
 
 def by_remainders(total: Callable[[int], T], greatest: int) -> T:
-    """Return ``total(0)``, or where that overflows, the same from remainders.
+    """Return ``total(0)``, or where that overflows, the same by the Chinese remainder theorem.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def by_remainders(total: Callable[[int], T], greatest: int) -> T:
         Counts modulo its argument, and for 0 in int64, which may raise :class:`Overflow`: a number, or an array of
         dtype object.
     greatest
-        More than can be counted.
+        An upper bound of the result.
     """
     try:
         return total(0)

@@ -97,7 +97,7 @@ class Loops:
                 cells = (closed.back.order, marks[worker], starts, ids, self._run.flags, self._run.like)  # noqa: B023
                 self._kernels.closed_lists(*fixed, begin, end, *cells)
 
-            bounds = self._run.even(len(entries.keys), len(starts))
+            bounds = self._run.even_bounds(len(entries.keys), len(starts))
             self._run.schedule(fill, bounds, len(starts))
             np.cumsum(starts, out=starts)
             if 0 < starts[-1] <= min(_CLOSED, self._run.room):

@@ -1,6 +1,6 @@
 """Runs a counting plan on the CPU: weights along edges, loops over cores, sums; exact whatever the size.
 
-Work is dealt out to threads in pieces, the heaviest first; the caller's thread watches the clock meanwhile.  Numbers
+Work is scheduled on threads in pieces, the heaviest first; the caller's thread watches the clock meanwhile.  Numbers
 are int64 while they fit.  A part whose numbers do not is counted again modulo as many primes as its greatest
 conceivable count needs, and the Chinese remainder theorem gives that count.
 """
@@ -79,16 +79,16 @@ def count_by_vertex(
 
 
 def _started(plan: CountingPlan, control: Control, threads: int, memory_limit: int | None) -> _Parts | None:
-    spare = 1 << 62
+    cache_bytes = 1 << 62
     if memory_limit is not None:
         left = memory_limit - plan.shared_bytes
         threads = min(threads, left // plan.worker_bytes) if plan.worker_bytes else threads
         if left < 0 or threads < 1:
             return None
-        # What the vectors leave is for lists that are kept because it is quicker, never because it must be.
-        spare = left - threads * plan.worker_bytes
+        # What the vectors leave is a cache of lists, which makes counting faster and is never required.
+        cache_bytes = left - threads * plan.worker_bytes
     control.threads = threads
-    return _Parts(CountRun(plan, control, threads, spare))
+    return _Parts(CountRun(plan, control, threads, cache_bytes))
 
 
 def _greatest(plan: CountingPlan, term: Term, part: Part) -> int:
@@ -115,7 +115,7 @@ class _Parts:
         self._done = 0.0
 
     def begin(self, part: Part) -> None:
-        """A part that was not counted yet is next: its share of the work is told as it goes."""
+        """A part that was not counted yet is next: progress is reported within its share of the work."""
         begin, self._done = self._done, min(self._done + part.cost / self._whole, 1.0)
         self._run.expect(part, begin, self._done)
 
@@ -123,7 +123,8 @@ class _Parts:
         """The count of one part (modulo a prime)."""
         if part.clique:
             graph = self._run.plan.oriented[part.root_bundles[0].members[0].relation]
-            return count_cliques(CliqueCount(part.clique, graph), self._run.threads, self._run.told()) * part.multiple
+            cliques = count_cliques(CliqueCount(part.clique, graph), self._run.threads, self._run.as_control())
+            return cliques * part.multiple
         self._run.flags[:] = 0
         roots = self._weights.roots(part)
         if part.levels:

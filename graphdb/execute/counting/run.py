@@ -1,4 +1,6 @@
-"""One run of a counting plan: what its weights and its loops share, and how their work is dealt out and told of."""
+"""One run of a counting plan: what its weights and its loops share, how their work is scheduled, and how progress is
+reported.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ PIECES, _FEWEST = 64, 8
 _PIECE = 20_000.0
 """Pieces are not made smaller than this, in elements: to begin one takes as long."""
 _SMALL = 100_000
-"""Work expected to be less than this is not dealt out."""
+"""Work expected to be less than this is not scheduled."""
 
 
 class CountRun:
@@ -32,11 +34,11 @@ class CountRun:
 
     Parameters
     ----------
-    spare
-        Bytes for lists that are kept because it is quicker, never because it must be.
+        cache_bytes
+        Bytes for a cache of lists: it makes counting faster and is never required.
     """
 
-    def __init__(self, plan: CountingPlan, control: Control, threads: int, spare: int) -> None:
+    def __init__(self, plan: CountingPlan, control: Control, threads: int, cache_bytes: int) -> None:
         self.plan, self.threads = plan, threads
         self.flags = np.zeros(2, np.int64)
         """(stop, a number did not fit)."""
@@ -44,8 +46,8 @@ class CountRun:
         self.relations = {relation: row for row, relation in enumerate(plan.partitions)}
         rows = [partition.row for partition in plan.partitions.values()]
         self.partitions = np.array(rows, np.int64).reshape(len(rows), 6)
-        self.room = spare // (2 * np.dtype(plan.dtype).itemsize)
-        """Ids that closed lists, and that all local lists together may hold: half of the spare bytes each."""
+        self.room = cache_bytes // (2 * np.dtype(plan.dtype).itemsize)
+        """Ids that closed lists, and that all local lists together may hold: half of the cache each."""
         self._control = control
         self._share, self._to, self._expected = 0.0, 1.0, 1.0
 
@@ -68,27 +70,29 @@ class CountRun:
         return np.array(rows, np.int64).reshape(-1, 5), np.array(members, np.int64).reshape(-1, 2)
 
     def pieces(self, expected: float) -> int:
-        """How many pieces to cut work into that is dealt out."""
+        """How many pieces to cut work into that is scheduled."""
         return int(min(max(expected / _PIECE, self.threads * _FEWEST), self.threads * PIECES))
 
-    def even(self, size: int, expected: float) -> list[int]:
+    def even_bounds(self, size: int, expected: float) -> list[int]:
         """Where to cut so many things into pieces of one size."""
         pieces = self.pieces(expected)
         return [size * i // pieces for i in range(pieces + 1)]
 
-    def told(self) -> Control:
-        """A control for what is counted in another way: it tells its share as one of the part's."""
+    def as_control(self) -> Control:
+        """A control for another counting algorithm: the share that it reports is a share of the current part."""
         control, begin, end = self._control, self._share, self._to
         return replace(control, progress=lambda share: control.report(begin + (end - begin) * share), _share=0.0)
 
     def expect(self, part: Part, begin: float, end: float) -> None:
-        """The share of the whole that counting a part leads from and to: what it does from now on is told so."""
+        """The share of the whole that counting a part leads from and to: from now on progress is reported within
+        them.
+        """
         self._share, self._to, self._expected = begin, end, max(part.cost, 1.0)
 
     def schedule(
         self, work: Callable[[int, int, int], None], bounds: list[int], expected: float, done: Ints | None = None
     ) -> None:
-        """Deal pieces out to the threads; raises what a worker raised, and stops them when time is over.
+        """Schedule pieces on the threads; raises what a worker raised, and stops them at the deadline.
 
         In ``done`` (int64 [threads]) the kernels write down how much of its piece each worker has done.
         """

@@ -1,7 +1,7 @@
-"""Counts along an AND/OR tree on the CPU (:mod:`graphdb.plan.counting.tree`): pieces of the root's candidates, dealt
-to threads.
+"""Counts along an AND/OR tree on the CPU (:mod:`graphdb.plan.counting.tree`): pieces of the root's candidates,
+scheduled on threads.
 
-Every worker keeps results for itself.  The kernel returns every few milliseconds; small counts stay on the calling
+Every worker has a cache of its own.  The kernel returns every few milliseconds; small counts stay on the calling
 thread.  Where numbers pass int64 the count is made again modulo primes.
 """
 
@@ -37,7 +37,7 @@ def count_along_tree(
     Parameters
     ----------
     yield_work
-        Elements that a kernel call goes through at most, roughly.
+        Elements that a kernel call scans at most, roughly.
     inline_cost
         Trees expected to cost less than this are walked on the calling thread.
 
@@ -85,7 +85,7 @@ class _Tables:
             depends += node.depends
             ends = len(lists), len(conflicts), len(depends)
             spans = [place for pair in zip(begins, ends, strict=True) for place in pair]
-            rows.append([node.vertex, node.parent, -1, -1, *spans, node.kept])
+            rows.append([node.vertex, node.parent, -1, -1, *spans, node.cache_slots])
             if node.parent >= 0:
                 children[node.parent].append(i)
         for i, found in enumerate(children):
@@ -112,10 +112,10 @@ class _Walk:
         capacity = max(len(found) for found in tree.space.candidates)
         several = [len(node.lists) > 1 for node in tree.nodes]
         self._buffers = np.empty((sum(several), capacity), scan.dtype)
-        self._kept = [np.zeros(node.kept * (len(node.depends) + 1), np.int64) for node in tree.nodes]
+        self._caches = [np.zeros(node.cache_slots * (len(node.depends) + 1), np.int64) for node in tree.nodes]
         self._stack = np.zeros((len(tree.nodes), kernels.STACK_COLUMNS), np.int64)
         self._stack[several, kernels.BUFFER] = self._buffers.ctypes.data + np.arange(sum(several)) * capacity * width
-        self._stack[:, kernels.KEPT] = [kept.ctypes.data for kept in self._kept]
+        self._stack[:, kernels.KEPT] = [kept.ctypes.data for kept in self._caches]
         self._stack[root, kernels.LIST] = scan.ctypes.data
         self._root, self._scan, self._kernels = root, scan, kernels
         self.rows = np.zeros(len(tree.nodes), np.int64)
@@ -126,7 +126,7 @@ class _Walk:
         self._like = (width, scan.dtype.type(0))
 
     def start(self, begin: int, end: int, piece: int, pieces: int) -> None:
-        """Begin with some of the root's candidates, and a piece of what its only child goes through."""
+        """Begin with some of the root's candidates, and a piece of what its only child scans."""
         kernels = self._kernels
         self._stack[self._root, kernels.AT : kernels.PRODUCT] = begin, end, 0
         self._state[:] = self._root, kernels.NEXT, 0, piece, pieces

@@ -105,7 +105,7 @@ class Weights:
                 shared = (small, out, self._run.flags, self._run.like)
                 self._kernels.send_narrow(row, self._run.partitions, over, begin, end, *shared)
 
-        self._run.schedule(send, self._run.even(len(over), expected), expected)
+        self._run.schedule(send, self._run.even_bounds(len(over), expected), expected)
         if child.fall > 1:
             self._kernels.fall(over, out, child.fall, modulus, self._run.flags)
         self._messages[key] = (out, support)

@@ -1,7 +1,7 @@
-"""Breadth-first search from some vertices, and what is read back from it: lengths, paths, their number.
+"""Breadth-first search (BFS) from some vertices, and its results: lengths, paths, and numbers of paths.
 
-What is not the shortest (the second shortest, or the shortest of two edges or more) is found by deepening: all paths of
-one length after the other, none entered that is too far from its end.
+Paths that are not the shortest (the second shortest, or the shortest of two edges or more) are found by iterative
+deepening: all paths of one length after the other, pruned by their distance to the end.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from graphdb.storage.graph.pcsr import Partition
 Ints = NDArray[np.int64]
 
 _ROOM = 1 << 12
-"""Paths that are spelled at a time."""
+"""Paths that are materialized at a time."""
 _EXACT = 2.0**53
 
 
@@ -112,7 +112,7 @@ class BreadthFirstSearch:
         return ways.astype(np.int64)
 
     def _spelled(self, start: int, ends: Ints, backwards: bool) -> Iterator[PathRows]:
-        """Yield all shortest paths, spelled out from each end back to the start."""
+        """Yield all shortest paths, materialized from each end back to the start."""
         partition = self._traversal.away if backwards else self._traversal.back
         for end in ends.tolist():
             for walks, edges in self._spell(partition, end, int(self.depths[end]), None):

@@ -1,4 +1,6 @@
-"""Shortest paths between pairs of vertices: for each a search from both ends, until they meet."""
+"""Shortest paths between pairs of vertices by bidirectional BFS: from both ends of each pair, until the searches
+meet.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What searches for paths find: rows as arrays, small blocks of them handed on together."""
+"""The rows that path searches find, as arrays; small blocks are concatenated before they are handed on."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _NONE = np.empty(0, np.int64)
 class PathRows:
     """Some rows of a step: for each the ends (vertex ids), the length, and how many paths it stands for.
 
-    Where paths are spelled, row ``i`` has the vertices ``walks[starts[i]:starts[i + 1]]``, and the codes of its edges
-    are ``codes[starts[i] - i : starts[i + 1] - i - 1]``, each seen from the vertex before it; ``cuts`` says, for each
-    place between two parts of its pattern, how many of its edges are before it.
+    Where paths are materialized, row ``i`` has the vertices ``walks[starts[i]:starts[i + 1]]``, and the codes of its
+    edges are ``codes[starts[i] - i : starts[i + 1] - i - 1]``, each seen from the vertex before it; ``cuts`` says, for
+    each place between two parts of its pattern, how many of its edges are before it.
     """
 
     sources: Ints

@@ -1,4 +1,4 @@
-"""The shortest way round through a vertex: breadth first, level by level, until two branches meet."""
+"""The shortest cycle through a vertex, by BFS, level by level, until two branches meet."""
 
 from __future__ import annotations
 

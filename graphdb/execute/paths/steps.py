@@ -66,7 +66,9 @@ class Paths:
         return PathRows(found, found, np.zeros(len(found), np.int64))
 
     def every(self, sources: Ints | None, targets: Ints | None) -> Iterator[PathRows]:
-        """Yield all paths from some vertices (None: any that has one) to others (None: wherever they lead), spelled."""
+        """Yield all paths from some vertices (None: any that has one) to others (None: wherever they lead),
+        materialized.
+        """
         sources, targets = self._ends(sources, targets)
         search = BreadthFirstSearch(self._traversal, self._traversal.back)
         if targets is None:

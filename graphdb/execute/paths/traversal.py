@@ -1,4 +1,4 @@
-"""What the searches of one step share: where they go, how far, and the edges that they take on the way."""
+"""The traversal of one path step, which its searches share: directions, lengths, and the edges on the way."""
 
 from __future__ import annotations
 

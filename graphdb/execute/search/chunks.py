@@ -1,8 +1,8 @@
-"""A run of the CPU's search: on the calling thread alone, or in chunks dealt out to threads.
+"""A run of the CPU's search: on the calling thread alone, or in chunks scheduled on threads.
 
-Chunks are dealt out as workers become free; matches are handed over in the order of the chunks, so the rows and their
-order do not depend on the number of threads.  What is found ahead of the caller waits in memory up to a budget; beyond
-it, workers wait.
+Chunks are scheduled dynamically, as workers become free; matches are handed over in the order of the chunks, so the
+rows and their order do not depend on the number of threads.  What is found ahead of the caller waits in memory up to a
+budget; beyond it, workers wait.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.execute.scheduler import WAIT
-from graphdb.execute.search.worker import Found, Search, Sizes, borrowed, give_back
+from graphdb.execute.search.worker import Found, Search, Sizes, acquire, release
 from graphdb.plan.executor import Control
 from graphdb.plan.physical import PhysicalPlan, VertexStep
 
 _CHUNKS_PER_THREAD = 128
 _FEWEST_PER_THREAD = 4
 _CHUNK_COST = 100_000.0
-"""Chunks are not made smaller than this, in elements that the search is expected to go through: many threads that each
+"""Chunks are not made smaller than this, in elements that the search is expected to scan: many threads that each
 ask for the next chunk after some microseconds wait for one another."""
 
 
@@ -35,8 +35,8 @@ class SingleThreadRun:
         self.total = 0
         self._plan, self._control = plan, control
         self._counting, self._limit = counting, limit
-        self._search = borrowed(plan, sizes, counting)
-        control.rows, control.work = self._search.tallies
+        self._search = acquire(plan, sizes, counting)
+        control.rows, control.work = self._search.totals
 
     def blocks(self) -> Iterator[Found]:
         """The matches; counting gives none and leaves ``total``."""
@@ -62,9 +62,9 @@ class SingleThreadRun:
         self._control.report(1.0)
 
     def close(self) -> None:
-        """Keep the search for the next run."""
-        self._control.rows, self._control.work = self._search.tallies.copy()
-        give_back(self._plan, self._search)
+        """Cache the search for the next run."""
+        self._control.rows, self._control.work = self._search.totals.copy()
+        release(self._plan, self._search)
 
 
 @dataclass(slots=True)
@@ -82,7 +82,7 @@ class _Chunk:
 
 
 class ParallelRun:
-    """One run of several workers: its chunks, the workers they are dealt to, the matches that wait for the caller."""
+    """One run of several workers: its chunks, the workers that run them, the matches that wait for the caller."""
 
     def __init__(self, plan: PhysicalPlan, sizes: Sizes, control: Control, counting: bool, limit: int | None) -> None:
         self.total = 0
@@ -201,10 +201,10 @@ class ParallelRun:
 
 
 def _pieces(plan: PhysicalPlan, workers: int) -> list[_Chunk]:
-    """Deal a run into chunks of about the same work.
+    """Split a run into chunks of about the same work.
 
-    Roots count by their degrees in the second step; one that is too much for a chunk (a hub) is dealt out in pieces of
-    the list that the second step goes through.
+    Roots count by their degrees in the second step; one that is too much for a chunk (a hub) is split into pieces of
+    the list that the second step scans.
     """
     from graphdb.execute.search.set_kernels import degrees
 
@@ -219,7 +219,7 @@ def _pieces(plan: PhysicalPlan, workers: int) -> list[_Chunk]:
     share = max(int(ends[-1]) // chunks, 1)
     number = (ends - weights) // share
     # Where the first step alone makes the row, every piece would give it again.
-    split = plan.program.second >= 0 and (plan.kept > 1 or plan.duplicates != "drop")
+    split = plan.program.second >= 0 and (plan.row_steps > 1 or plan.duplicates != "drop")
     hub = (weights > 2 * share) if split else np.zeros(len(scan), bool)
     fresh = np.append(True, (number[1:] != number[:-1]) | hub[1:] | hub[:-1])
     bounds = [*np.flatnonzero(fresh).tolist(), len(scan)]
@@ -232,7 +232,7 @@ def _pieces(plan: PhysicalPlan, workers: int) -> list[_Chunk]:
 
 
 def scan_of(plan: PhysicalPlan) -> NDArray[np.int64]:
-    """The values that the first step goes through."""
+    """The values that the first step scans."""
     first = plan.steps[0]
     assert isinstance(first, VertexStep)
     assert first.scan is not None

@@ -1,4 +1,4 @@
-"""The frame through which the CPU's search reaches everything: an array of int64, whose cells are numbered here.
+"""The frame of the CPU's search, one array of int64 that points to all others; its cells are numbered here.
 
 So is what stands in the rows of the tables that it points to; the program's are written by :mod:`graphdb.plan.lower`.
 """
@@ -23,13 +23,13 @@ CHECK_BYTES, SHARE_BYTES = physical.CHECK_COLUMNS * 8, physical.SHARE_COLUMNS * 
 """Rows of the program's tables (:mod:`graphdb.plan.physical`)."""
 STACK_CELLS = 9
 """Per step: the window's address, position and end; its buffer; the list's address, position and end; for a scan its
-length, for a join which of its lists it goes through; where in the list it began."""
+length, for a join which of its lists it scans; where in the list it began."""
 STACK_BYTES = STACK_CELLS * 8
 SPAN_CELLS = 2
 """Per list: the address and length of what it is now."""
 SPAN_BYTES = SPAN_CELLS * 8
 BITS_CELLS = 4
-"""Per list kept as bits: their address, the vertex whose neighbours they are, the vertex asked for, and how much."""
+"""Per list stored as bits: their address, the vertex whose neighbours they are, the vertex asked for, and how much."""
 BITS_BYTES = BITS_CELLS * 8
 SHARED_CELLS = 6
 """Per shared intersection: address, length, the value of its last slot, its version, its parent's, its buffer."""

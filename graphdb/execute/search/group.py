@@ -1,4 +1,4 @@
-"""Rows of two vertices that stand for several matches, each given once: what GROUP BY would do, without hashing."""
+"""GROUP BY over rows of two vertices without hashing: equal rows are merged, with their numbers of matches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Ints = NDArray[np.int64]
 _FITS = float(1 << 62)
 
 _BUDGET = 1 << 20
-"""Rows that a kernel call goes through, about: some milliseconds."""
+"""Rows that a kernel call scans, about: some milliseconds."""
 
 
 def grouped(

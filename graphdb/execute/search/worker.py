@@ -1,6 +1,6 @@
 """One worker's search: the kernel's frame, and the buffers and the output block that it points to.
 
-Repeated small queries keep theirs with the plan, for the next run.
+Small ones are cached with the plan, for its next run.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _FIRST_ROWS = 1 << 12
 _YIELD = 2
 """What the kernel says when it has worked for a while."""
 _TELLING = 3
-"""So many of the first steps say how far a search is."""
+"""Steps whose positions make up the reported progress of a search."""
 
 
 class Sizes(NamedTuple):
-    """Rows of the largest output block, elements that a kernel call goes through, bytes of a search that is kept."""
+    """Rows of the largest output block, elements that a kernel call scans, bytes of a search that is cached."""
 
     block_rows: int
     yield_work: int
-    spare_bytes: int
+    cache_bytes: int
 
 
 class Search:
@@ -47,13 +47,13 @@ class Search:
         self.fits = counting, sizes
         """What two searches of one plan must have in common to stand in for each other."""
         self._counting = counting
-        counted = plan.duplicates == "count" and plan.kept < steps and not counting
+        counted = plan.duplicates == "count" and plan.row_steps < steps and not counting
         self._modes = (counting, plan.count_last and (counting or counted), sizes.yield_work)
         self._like = (plan.dtype(0), width)
         self._values = program.constants.copy()
         self._stack = np.zeros((steps, frame.STACK_CELLS), np.int64)
-        self.tallies = np.zeros((2, steps), np.int64)
-        self.rows, self.work = self.tallies
+        self.totals = np.zeros((2, steps), np.int64)
+        self.rows, self.work = self.totals
         self._block: NDArray[Any] = np.empty((len(program.outputs), self.capacity), plan.dtype)
         self._numbers = np.empty(self.capacity, np.int64) if counted else None
         self._buffers = np.empty(plan.worker_bytes, np.uint8)
@@ -79,9 +79,9 @@ class Search:
         self._frame[: frame.RESOURCES] = [table.ctypes.data for table in tables]
         numbers = (p.resources, p.type_label, steps - 1, len(p.outputs))
         self._frame[frame.RESOURCES : frame.VALUES] = numbers
-        self._own = (self._values, self._stack, self.tallies, spans, bits, shared)
+        self._own = (self._values, self._stack, self.totals, spans, bits, shared)
         self._frame[frame.VALUES : frame.LEVEL] = [array.ctypes.data for array in self._own]
-        self._frame[frame.KEPT] = steps - 1 if counting else plan.kept - 1
+        self._frame[frame.KEPT] = steps - 1 if counting else plan.row_steps - 1
         self._state = self._frame[frame.LEVEL : frame.KEPT]
         self._rows = self._frame[frame.NUMBERS :]
         self._addresses = self._frame.ctypes.data, self._block.ctypes.data
@@ -97,7 +97,7 @@ class Search:
         return self._buffers.nbytes + self._block.nbytes
 
     def start(self, begin: int, end: int, piece: int = 0, pieces: int = 1) -> None:
-        """Begin with values ``begin … end-1`` of the first step's scan, and a piece of what the second goes through."""
+        """Begin with values ``begin … end-1`` of the first step's scan, and a piece of what the second scans."""
         self._stack[0, 1] = self._stack[0, 2] = 0
         self._stack[0, 5], self._stack[0, 6], self._stack[0, 8] = begin, end, begin
         self._state[:] = (0, 0, 0, piece, pieces)
@@ -148,18 +148,18 @@ class Search:
         return count, (full, numbers)
 
 
-def borrowed(plan: PhysicalPlan, sizes: Sizes, counting: bool) -> Search:
-    """A search that nobody else uses now: the one kept with the plan, or a new one."""
-    kept: Search | None = plan.spare.pop((counting, sizes), None)  # one thread alone gets it
-    if kept is None:
+def acquire(plan: PhysicalPlan, sizes: Sizes, counting: bool) -> Search:
+    """A search for this thread alone: the one cached with the plan, or a new one."""
+    cached: Search | None = plan.cache.pop((counting, sizes), None)  # one thread alone gets it
+    if cached is None:
         return Search(plan, sizes, counting)
-    kept.tallies[:] = 0
-    return kept
+    cached.totals[:] = 0
+    return cached
 
 
 def recount(plan: PhysicalPlan, sizes: Sizes, control: Control) -> int | None:
-    """Count by the search that the plan's last count kept; None where there is none, or where it takes more calls."""
-    search: Search | None = plan.spare.pop((True, sizes), None)
+    """Count by the cached search of the plan's last count; None where there is none, or where it takes more calls."""
+    search: Search | None = plan.cache.pop((True, sizes), None)
     if search is None:
         return None
     found = None
@@ -167,16 +167,16 @@ def recount(plan: PhysicalPlan, sizes: Sizes, control: Control) -> int | None:
         control.check()
         found = search.count_all()
         control.threads = 1
-        control.rows, control.work = search.tallies.copy()
-    plan.spare[search.fits] = search
+        control.rows, control.work = search.totals.copy()
+    plan.cache[search.fits] = search
     return found
 
 
-def give_back(plan: PhysicalPlan, search: Search) -> None:
-    """Keep a search with its plan for the next run, where it is small.
+def release(plan: PhysicalPlan, search: Search) -> None:
+    """Cache a search with its plan for the next run, where it is small.
 
-    Whatever state the last run left: a start begins anew, and the lists that are kept as bits or shared are told by the
-    values that they belong to, over data that stays as it is for as long as the plan.
+    The state that the last run left does no harm: a start resets it, and lists stored as bits or shared are tagged
+    with the values that they belong to, over data that stays as it is for as long as the plan.
     """
-    if search.bytes <= search.fits[1].spare_bytes:
-        plan.spare[search.fits] = search
+    if search.bytes <= search.fits[1].cache_bytes:
+        plan.cache[search.fits] = search

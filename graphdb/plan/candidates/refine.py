@@ -1,4 +1,4 @@
-"""Candidate sets made smaller along the edges of a pattern, on the host or by an executor that offers to."""
+"""Arc consistency: candidates without a partner along some pattern edge are dropped, on the host or by an executor."""
 
 from __future__ import annotations
 

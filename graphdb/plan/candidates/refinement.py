@@ -1,4 +1,4 @@
-"""Candidate sets made smaller along the edges of a pattern: what is asked, and who answers.
+"""The task of refining candidate sets along the edges of a pattern (arc consistency), for planner or executor.
 
 A :class:`Refinement` says which neighbours a candidate needs to stay one.  Executors may refine where their graph is
 (:data:`Refine`): a device does when that is quicker, and leaves to the planner what is not.  Whoever does, the passes
@@ -26,7 +26,7 @@ groups among which more is asked, and how many neighbours there are at least."""
 GROUP = ("fits", "least")
 """A row of ``groups``: so many different neighbours must each fit one of these pattern vertices (bits)."""
 
-FEW = 64
+LAST_PASS = 64
 """A pass that drops less than one of so many candidates is the last."""
 
 

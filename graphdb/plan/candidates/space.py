@@ -1,4 +1,4 @@
-"""The candidate space of a large pattern: what each vertex may still be bound to, joined along the pattern's edges.
+"""The candidate space of a large pattern: candidates of each vertex, made arc-consistent and joined along its edges.
 
 Candidate sets are refined along all pattern edges until nothing changes (arc consistency; the "dynamic programming" of
 Han et al., *Efficient Subgraph Matching*, SIGMOD 2019, §4), where vertices that differ also need that many different
@@ -118,7 +118,7 @@ def candidate_space(
     Parameters
     ----------
     expected
-        A function that says how many elements a search without it is expected to go through: asked only where
+        A function that says how many elements a search without it is expected to scan: asked only where
         refining is not cheap.
     refine
         Refines candidates elsewhere, if it takes them.
@@ -133,7 +133,7 @@ def candidate_space(
     joined = {(min(link.source, link.target), max(link.source, link.target)) for link in links}
     sets = [vertex.candidates for vertex in pattern.vertices if vertex.candidates is not None]
     if not all(found[0] >= 0 and found[-1] < graph.vertices for found in sets if len(found)):
-        return None  # which is an error, told when the steps are written down
+        return None  # which is an error, raised when the steps are lowered
     if 2 * len(joined) * (graph.vertices + 1) > MOST_CELLS:
         return None
     work = _work(pattern, graph, links)

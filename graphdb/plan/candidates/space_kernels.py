@@ -1,7 +1,7 @@
 """The loops behind :mod:`graphdb.plan.candidates.space` (Numba): candidate sets made smaller, and joined along pattern
 edges.
 
-What fits where is kept the other way round, as one int64 per data vertex: bit ``u`` of ``fits[x]`` says that ``x`` is a
+Membership is stored as one int64 per data vertex: bit ``u`` of ``fits[x]`` says that ``x`` is a
 candidate of pattern vertex ``u``.  So one pass over the neighbours of a candidate tests all pattern edges of one
 relation at once.
 """
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.plan.candidates.refinement import FEW
+from graphdb.plan.candidates.refinement import LAST_PASS
 from graphdb.storage.compile.jit import kernel, load
 from graphdb.storage.graph.pcsr_kernels import LONG, PARTITION_BYTES, neighbours_of
 
@@ -144,7 +144,7 @@ def refine(
                 if kept == 0:
                     return True
             i, at, kept = i + 1, 0, 0
-        if FEW * dropped < sizes.sum():
+        if LAST_PASS * dropped < sizes.sum():
             break
         number, i, dropped = number + 1, 0, 0
     return True

@@ -22,7 +22,7 @@ MOST_LARGE_CORE = 64
 """… or of more than these, where the search is expected to take so long that looking for loops is nothing: a cycle
 takes one loop, a grid about one for every third vertex."""
 _CLIQUE = 2.0
-"""What a neighbour's neighbour costs in a search for cliques, per vertex after the second, in elements gone through."""
+"""What a neighbour's neighbour costs in a search for cliques, per vertex after the second, in elements scanned."""
 
 
 def parts_of(quotient: Quotient, costs: CountingCosts, most: int = MOST_CORE) -> tuple[Part, ...] | None:
@@ -103,7 +103,7 @@ def _clique(quotient: Quotient, near: dict[int, dict[int, Bundle]], costs: Count
 
 
 def _tree_cost(weight: Weight, costs: CountingCosts) -> float:
-    """Elements gone through to compute a weight everywhere (or just where a small root leads to)."""
+    """Elements scanned to compute a weight everywhere (or just where a small root leads to)."""
     start = float(costs.vertices)
     for number in weight.filters:
         start = min(start, float(len(costs.filters[number])))

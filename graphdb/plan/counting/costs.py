@@ -1,4 +1,4 @@
-"""What counting is expected to cost: degrees as a search meets them, and how often wedges close.
+"""What counting is expected to cost: degrees as a search meets them, and the closure of wedges (clustering).
 
 The neighbour of a random vertex has more neighbours than a random vertex: lists met along an edge are as long as the
 mean of the squared degrees over the mean degree.  And friends of friends are friends: how often two neighbours of a
@@ -22,7 +22,7 @@ _GUESS = 0.05
 
 
 class CountingCosts:
-    """Figures about the relations of one data graph; each is found once and kept with the graph.
+    """Figures about the relations of one data graph; each is computed once and cached with the graph.
 
     Parameters
     ----------

@@ -405,7 +405,7 @@ def _merge(
 def canonical(quotient: Quotient) -> Quotient:
     """A form that isomorphic quotients share, where the search for it is short; else the quotient itself.
 
-    Vertices are told apart by colours that are refined to a fixed point; the least of the relabellings that keep the
+    Vertices are distinguished by colours that are refined to a fixed point; the least of the relabellings that keep the
     order of the colours is the form.
     """
     count = len(quotient.filters)

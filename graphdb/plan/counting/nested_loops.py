@@ -34,7 +34,7 @@ from graphdb.plan.counting.programs import (
 MOST_ORDERS = 400
 """Bindings that are tried in looking for the cheapest order of loops, beyond those that lead to a first one."""
 _PROBE = 8.0
-"""What finding one value in a list by search costs, in elements gone through."""
+"""What finding one value in a list by search costs, in elements scanned."""
 _TRY = 30_000.0
 """What trying one more vertex in an order of loops costs, in elements that sixteen cores go through meanwhile."""
 _PUSH = 1.2
@@ -94,7 +94,7 @@ class _Search:
     """Finds the cheapest order of loops over one core, by going on with the cheapest program that was begun.
 
     What is added to a program never makes it cheaper, so the first that comes out whole is the cheapest (Dijkstra).  A
-    root is bound first.  Dozens of programs are begun for the one that is kept, so instructions are made for that one
+    root is bound first.  Dozens of programs are begun for the one that is chosen, so instructions are made for that one
     alone, and weights and bundles are known by numbers that equal ones share.
     """
 

@@ -44,7 +44,7 @@ class CountingPlan:
     vertices, dtype
         How many vertices the data graph has, and their type.
     cost, instead_of
-        Elements that counting, and that the search, is expected to go through.
+        Elements that counting, and that the search, is expected to scan.
     """
 
     terms: tuple[Term, ...]
@@ -57,7 +57,7 @@ class CountingPlan:
     instead_of: float
     root: int = -1
     """The pattern vertex by which matches are counted; -1: all together."""
-    doubtful: bool = False
+    uncertain: bool = False
     """Whether going through the matches may take for ever, whatever is expected: see
     :func:`graphdb.plan.passes.counting.explosive`."""
 

@@ -1,4 +1,4 @@
-"""What a count without enumeration consists of: weights of vertices, and loops whose instructions fill sparse vectors.
+"""Counting programs: weights of vertices, and loops whose instructions fill sparse vectors.
 
 A *weight* is a number per data vertex: how often what hangs off a pattern vertex is matched there.  The weight of a
 leaf is 0 or 1, and a leaf's parent multiplies its own by the sum over its neighbours.  A *level* is a loop that binds
@@ -17,8 +17,8 @@ from graphdb.plan.counting.inclusion_exclusion import Member
 class Bundle(NamedTuple):
     """All that joins two vertices, seen from the first.
 
-    With ``order`` 1 only greater neighbours count, with -1 only smaller ones.  The first member's lists are gone
-    through, the others are looked up.
+    With ``order`` 1 only greater neighbours count, with -1 only smaller ones.  The first member's lists are
+    scanned, the others are looked up.
     """
 
     members: tuple[Member, ...]
@@ -140,7 +140,7 @@ class Accumulate:
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """The bundle's lists of all vertices in ``source``, cut down to what is in ``target``, are kept as ``number``."""
+    """The bundle's lists of all vertices in ``source``, cut down to what is in ``target``, are stored as ``number``."""
 
     number: int
     source: int

@@ -1,4 +1,5 @@
-"""Leaves of a star that are alike and must differ from each other alone: one vertex stands for them all.
+"""Interchangeable leaves of a star that must differ from each other only: one vertex and a falling factorial count
+them.
 
 Of n neighbours, k leaves are chosen in n (n - 1) … (n - k + 1) ways.  Inclusion–exclusion would say the same with a
 term for each partition of the leaves; of a dozen of them these are millions.

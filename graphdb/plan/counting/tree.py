@@ -1,12 +1,12 @@
-"""Counting along a tree: parts of a pattern that nothing joins once some vertices are bound are counted apart.
+"""AND/OR search: parts of a pattern that nothing joins once some vertices are bound are counted separately.
 
 A matching order binds all vertices one after the other, so what two parts have found is multiplied by going through
 it.  An AND/OR search tree (Dechter and Mateescu, *AND/OR search spaces for graphical models*, 2007) branches instead
 where the vertices bound so far separate what is left: the count of a vertex is the sum, over its candidates, of the
 product of its branches' counts.  A branch without a match ends its product at once, and what a branch has counted is
-kept for when the vertices that it depends on are bound alike again.  Vertices that must differ and share a candidate
-count as joined; that is what makes counts exact under DIFFERENT NODES.  Leaves are counted, not gone through, and so
-are forests: the core-forest-leaf decomposition of CFL-Match is such a tree.
+cached for when the vertices that it depends on are bound to the same values again.  Vertices that must differ and share
+a candidate count as joined; that is what makes counts exact under DIFFERENT NODES.  Leaves are counted, not scanned,
+and so are forests: the core-forest-leaf decomposition of CFL-Match is such a tree.
 
 Trees are grown over a candidate space (:mod:`graphdb.plan.candidates.space`), whose sizes tell what they cost.  What
 the one that is chosen costs, and where it is worth keeping counts, random walks down the tree tell better.
@@ -23,16 +23,16 @@ from numpy.typing import NDArray
 from graphdb.plan.bits import members
 from graphdb.plan.candidates.space import CandidateSpace
 from graphdb.plan.counting.plan import CountingPlan
-from graphdb.plan.ordering.sample import FEW, walked_tree
+from graphdb.plan.ordering.sample import MIN_ARRIVALS, walked_tree
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Pair = tuple[int, int]
 
 LOOK = 5_000.0
-"""Trees that are expected to go through fewer elements are not looked at with random walks (some 0.2 ms)."""
+"""Trees that are expected to scan fewer elements are not looked at with random walks (some 0.2 ms)."""
 KEPT = 1.5
-"""Results are kept where they are expected to be asked for so many times as often as they are worked out."""
+"""Results are cached where they are expected to be looked up so many times as often as they are computed."""
 MOST_KEPT = 1 << 16
 """Results that a node keeps at most; beyond, new ones take the places of old ones."""
 _ATTEMPT = 60.0
@@ -50,14 +50,14 @@ class TreeNode:
     parent: int
     """The node above (nodes stand behind their parents), or -1."""
     lists: tuple[int, ...]
-    """The vertices above that it is joined with; without any, all its candidates are gone through."""
+    """The vertices above that it is joined with; without any, all its candidates are scanned."""
     conflicts: tuple[int, ...]
     """The vertices above that it must differ from, and might not."""
     depends: tuple[tuple[int, int], ...]
     """The vertices above that its count depends on, and the vertices from it on down that must differ from them, as
     bits: only where a binding is a candidate of one of these does it matter.  -1: it always matters."""
-    kept: int
-    """How many counts are kept, by what they depend on: a power of two, or 0."""
+    cache_slots: int
+    """Slots of the cache of counts, by what they depend on: a power of two, or 0."""
     leaf: bool
     estimate: float
     """How often its count is expected to be worked out."""
@@ -72,15 +72,15 @@ class TreeCount:
     nodes: tuple[TreeNode, ...]
     space: CandidateSpace
     cost: float
-    """Elements that it is expected to go through."""
+    """Elements that it is expected to scan."""
     otherwise: Callable[[], CountingPlan | None] = field(default=lambda: None, repr=False)
-    """Plans, when first asked, how whoever walks along no trees counts without going through the matches."""
+    """Plans, when first asked, how whoever walks along no trees counts without enumerating the matches."""
 
     @property
     def worker_bytes(self) -> int:
         """Bytes that a worker needs for lists and for the counts it keeps."""
         longest = max((len(found) for found in self.space.candidates), default=0)
-        kept = sum(node.kept * (len(node.depends) + 1) * 8 for node in self.nodes)
+        kept = sum(node.cache_slots * (len(node.depends) + 1) * 8 for node in self.nodes)
         return kept + longest * self.space.neighbours.itemsize * len(self.nodes)
 
 
@@ -128,7 +128,7 @@ def tree_count(space: CandidateSpace, unequal: set[Pair], check: Callable[[], No
                 lists=lists,
                 conflicts=conflicts,
                 depends=tuple(depends),
-                kept=min(1 << max(int(2 * worked), 15).bit_length(), MOST_KEPT) if keeps else 0,
+                cache_slots=min(1 << max(int(2 * worked), 15).bit_length(), MOST_KEPT) if keeps else 0,
                 leaf=part == 1 << vertex,
                 estimate=worked,
             )
@@ -156,11 +156,11 @@ def _looked(space: CandidateSpace, found: Ints, figures: Floats, sizes: Floats, 
         asked, entered, known = 1.0, 1.0, True
         if parent >= 0:
             asked, entered = looked[parent, 1] * growth[parent], float(rows[parent])
-            known = arrived[parent] >= FEW
+            known = arrived[parent] >= MIN_ARRIVALS
         worked = min(asked, float(np.prod(sizes[list(members(needs))])))
         each = 2.0 + growth[i]
         if part == 1 << vertex and (paths[i] & needs).bit_count() < 2:
-            each = 2.0  # a list that is counted, not gone through
+            each = 2.0  # a list that is counted, not scanned
         elif known:
             each = 1.0 + float(work[i]) / entered
         if known and arrived[i]:
@@ -171,7 +171,7 @@ def _looked(space: CandidateSpace, found: Ints, figures: Floats, sizes: Floats, 
 
 
 def _best_tree(
-    kept: bool, sizes: Floats, shares: Floats, links: Ints, near: Ints, check: Callable[[], None]
+    caching: bool, sizes: Floats, shares: Floats, links: Ints, near: Ints, check: Callable[[], None]
 ) -> tuple[float, Ints, Floats]:
     """The cheapest of some trees, those tried first that promise most: (work, ``found``, ``figures``) of
     :func:`graphdb.plan.counting.tree_kernels.grow`.
@@ -184,7 +184,7 @@ def _best_tree(
     for at in range(0, count, some):
         check()
         if try_roots(
-            roots[at : at + some], kept, _ATTEMPT * count**2, sizes, shares, links, near, state, found, figures
+            roots[at : at + some], caching, _ATTEMPT * count**2, sizes, shares, links, near, state, found, figures
         ):
             break
     return float(state[0]), found, figures

@@ -1,4 +1,4 @@
-"""The loops behind :mod:`graphdb.plan.counting.tree` (Numba): trees to search a pattern along, tried out and compared.
+"""The loops behind :mod:`graphdb.plan.counting.tree` (Numba): AND/OR trees of a pattern, built and compared by cost.
 
 Sets of pattern vertices are bits of an int64.
 """
@@ -112,7 +112,7 @@ def grow(
     root, rule
         The first vertex (of its part), and how the others are chosen.
     kept
-        Whether parts that nothing joins are searched apart, and results kept for what they depend on: a tree; if not,
+        Whether parts that nothing joins are searched apart, and results cached by what they depend on: a tree; if not,
         it is a plain matching order.
     sizes, shares, links
         Candidates per vertex; the share of pairs of them that are joined [vertices, vertices]; the joined vertices.

@@ -1,9 +1,9 @@
-"""Twins: pattern vertices that ask for the same edges to the same others, and are all that joins those.
+"""Twins: pattern vertices with the same edges to the same other vertices, which nothing else joins.
 
 "Two people with the same prize, birthplace and job" has two twins and three others.  Each choice of the others has
 n·n matches, n the number of data vertices that reach all of it (n (n - 1), where twins must differ).  So it suffices to
 go through the choices of each data vertex by itself and to count how often each comes: linear in the choices, where a
-search goes through pairs of data vertices.
+search scans pairs of data vertices.
 """
 
 from __future__ import annotations

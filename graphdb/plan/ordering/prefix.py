@@ -1,4 +1,4 @@
-"""Which vertices to bind first where equal rows may be given once: the returned ones, if that is cheap.
+"""Matching orders that bind the returned vertices first, where equal rows may be given once and that is cheap.
 
 The steps up to the last returned vertex make the rows.  What follows them need not be enumerated: where duplicates may
 be dropped, the search goes back to the row's last step as soon as there is one match (a semi-join); where they are
@@ -15,7 +15,7 @@ from graphdb.pattern.graph import Duplicates, PatternGraph
 from graphdb.plan.cost import Estimates, extend
 
 ROW = 20.0
-"""What a row costs once it leaves the search, in elements gone through: it is written, read, and grouped by SQL."""
+"""What a row costs once it leaves the search, in elements scanned: it is written, read, and grouped by SQL."""
 _WINDOW = 64.0
 """Values that a test for existence looks at before it knows, at least."""
 
@@ -38,7 +38,7 @@ def rows_first(estimates: Estimates, order: tuple[int, ...], pattern: PatternGra
 
 
 def search_cost(estimates: Estimates, order: tuple[int, ...], outputs: frozenset[int], duplicates: Duplicates) -> float:
-    """Elements that a search in this order is expected to go through, and what its rows cost after it."""
+    """Elements that a search in this order is expected to scan, and what its rows cost after it."""
     kept = max((order.index(v) + 1 for v in outputs), default=len(order))
     bound, rows, cost = 0, 1.0, 0.0
     suffix = made = 0.0
@@ -50,7 +50,7 @@ def search_cost(estimates: Estimates, order: tuple[int, ...], outputs: frozenset
         else:
             suffix += work + rows
     if duplicates == "drop" and kept < len(order):
-        # The share of the suffix that is gone through before the first match, but never nothing.
+        # The share of the suffix that is scanned before the first match, but never nothing.
         matches = max(rows / max(made, 1e-9), 1.0)
         suffix = min(suffix, suffix / matches + made * (len(order) - kept) * _WINDOW)
     return cost + suffix + min(made, rows) * ROW
@@ -78,7 +78,7 @@ def _distances(estimates: Estimates, sources: Collection[int], bound: int) -> di
     """How many edges each unbound vertex is from the nearest source."""
     found = dict.fromkeys(sources, 0)
     frontier = list(sources)
-    for v in frontier:  # which grows while it is gone through
+    for v in frontier:  # which grows while it is scanned
         for u, _, _ in estimates.links[v]:
             if u not in found and not bound >> u & 1:
                 found[u] = found[v] + 1

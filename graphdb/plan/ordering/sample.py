@@ -1,9 +1,9 @@
-"""Estimates corrected by looking: random walks along a matching order, and the order planned anew.
+"""Estimates corrected by sampling: random walks along a matching order, after which the order is planned again.
 
 A walk binds one vertex after the other, each to a random element of the shortest neighbour list, and stands for as many
 partial matches as there were choices (Wander Join: Li, Wu, Yi, Zhao, SIGMOD 2016, §3): the mean over all walks is an
 unbiased estimate of the rows after every step.  Where they are far from what the model says, the links bound there are
-corrected and the order is chosen again, a few times; the order that is sampled to be cheapest wins.
+corrected and the order is chosen again, some times; the order that is sampled to be cheapest wins.
 
 The walks are the same every time.  They take some hundred microseconds, so they are asked only for plans that are
 expected to take several times as long; how many they are depends on that.
@@ -34,13 +34,13 @@ Order = tuple[int, ...]
 _Kind = tuple[tuple[int, ...] | None, Direction]
 
 WORTH = 50_000.0
-"""Plans that are expected to go through fewer elements are not sampled."""
+"""Plans that are expected to scan fewer elements are not sampled."""
 WALKS = (256, 4096)
 """The fewest and the most walks (some 40 and 200 microseconds): one for each 400 elements that the plan is expected to
-go through."""
+scan."""
 SPACE_WALKS = (192, 1280)
 """Walks over a candidate space; and where few of them arrive somewhere, so many."""
-FEW = 4
+MIN_ARRIVALS = 4
 """They arrive nowhere by chance, so fewer say something than of walks that take any way (:data:`ENOUGH`)."""
 THROUGH = 64
 """The longest lists that they go through to find where they can go on."""
@@ -213,7 +213,7 @@ def walked_order(space: CandidateSpace, forecast: Forecast, unequal: Collection[
     rows, work, arrived = walked_tree(space, order, range(-1, len(order) - 1), conflicts)
     found_rows, found_work = [1.0], []
     for i in range(len(order)):
-        known = not i or arrived[i - 1] >= FEW
+        known = not i or arrived[i - 1] >= MIN_ARRIVALS
         growth = forecast.rows[i] / max(forecast.rows[i - 1], 1e-9) if i else forecast.rows[0]
         found_work.append(float(work[i]) if known else found_rows[-1] * (1.0 + growth))
         found_rows.append(float(rows[i]) if known and arrived[i] else found_rows[-1] * growth)
@@ -223,7 +223,7 @@ def walked_order(space: CandidateSpace, forecast: Forecast, unequal: Collection[
 def walked_tree(
     space: CandidateSpace, vertices: Sequence[int], parents: Sequence[int], conflicts: Sequence[Iterable[int]]
 ) -> tuple[Floats, Floats, Ints]:
-    """Walk down a tree over a candidate space: per node (rows, elements gone through and compared, walks that arrived).
+    """Walk down a tree over a candidate space: per node (rows, elements scanned and compared, walks that arrived).
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Code motion: which intersections are made before the step that uses them, and kept while the steps between go on.
+"""Code motion: intersections are computed before the step that uses them, and reused while the steps between proceed.
 
 A step's neighbour lists are put in the order in which their vertices are bound.  The lists that are all bound before
-the step's predecessor form a prefix which stays the same while the predecessor goes through its values: it is
+the step's predecessor form a prefix which stays the same while the predecessor scans its values: it is
 intersected once (STMatch §VII).  Prefixes are made of each other, so what one step has intersected the next goes on
 with, and two steps with the same lists intersect them once.
 """

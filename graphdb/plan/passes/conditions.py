@@ -1,4 +1,4 @@
-"""The passes that say what a match must fulfil beyond its edges, as checks, and put each where it can be made."""
+"""The passes that turn conditions on a match into checks, each placed at the first step that can test it."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 The number of matches is written as a sum over quotients (:mod:`graphdb.plan.counting.inclusion_exclusion`), each the
 product of its components, each counted along its edges or by loops over few vertices
-(:mod:`graphdb.plan.counting.components`).  That is exact; it is chosen where it is expected to cost less than going
-through the matches.
+(:mod:`graphdb.plan.counting.components`).  That is exact; it is chosen where it is expected to cost less than
+enumerating the matches.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from graphdb.storage.graph.data_graph import DataGraph
 Ints = NDArray[np.int64]
 
 WORTH = 50_000.0
-"""Searches expected to go through fewer elements are not worth a second plan."""
+"""Searches expected to scan fewer elements are not worth a second plan."""
 OVERHEAD = 20_000.0
 """What planning to count, and starting to, costs beside the counting: less than a millisecond, in elements."""
 SURELY = 4.0
 """A search that the model alone expects to cost so many times more than counting will not be run."""
 LONG = 1e7
-"""Searches expected to go through so many elements take a tenth of a second: then large cores are worth planning."""
+"""Searches expected to scan so many elements take a tenth of a second: then large cores are worth planning."""
 CACHED = 1 << 18
 """Bytes of a vector that are read as fast as lists are; each doubling of it costs loops ``FARTHER`` more: most of what
 they touch misses the caches."""
@@ -53,12 +53,12 @@ MOST_TRUSTED = 8
 """Estimates of searches for patterns of more edges are doubted (:func:`explosive`): counting them is preferred, …"""
 QUICK = 1e6
 """… where it is certain to take no more elements than this, a few milliseconds, …"""
-MOST_DOUBTFUL = 12
+MOST_UNCERTAIN = 12
 """… and where no more conditions than this have to be multiplied out."""
 MOST_CHECKS = 1000
 """So many checks are looked at for them: 40 leaves have 780."""
 TERM = 15_000.0
-"""What planning one term, and starting to count it, takes: in elements that a search goes through meanwhile."""
+"""What planning one term, and starting to count it, takes: in elements that a search scans meanwhile."""
 
 
 def counting_plan(
@@ -81,7 +81,7 @@ def counting_plan(
     search
         The plan that enumerates.
     beside
-        Elements that counting along a tree is expected to go through, where that is the other way, not the search.
+        Elements that counting along a tree is expected to scan, where that is the other way, not the search.
     sampled
         Whether random walks corrected what the search is expected to cost: what the model alone says of a skewed graph
         may be far too much, and counts for less (:data:`SURELY`).
@@ -94,14 +94,14 @@ def counting_plan(
     root = -1 if pattern.count_only else _only_output(pattern)
     if not (pattern.count_only or root >= 0) or pattern.limit is not None or not pattern.vertices:
         return None
-    doubtful = beside is None and explosive(pattern, graph, search)
-    if search.cost < WORTH and not (always or doubtful):
+    uncertain = beside is None and explosive(pattern, graph, search)
+    if search.cost < WORTH and not (always or uncertain):
         return None
     checks = tuple(checks)
     if search.cost < WORTH and not always and len(checks) > MOST_CHECKS:
         return None
     expansion = Expansion(pattern, graph, checks, root)
-    if search.cost < WORTH and not always and len(expansion) > MOST_DOUBTFUL:
+    if search.cost < WORTH and not always and len(expansion) > MOST_UNCERTAIN:
         return None
     costs = CountingCosts(graph, expansion.filters)
     instead_of = search.cost
@@ -109,7 +109,7 @@ def counting_plan(
         instead_of = beside
     elif pattern.duplicates != "drop":  # else the search looks for first matches only
         instead_of = max(instead_of if sampled else instead_of / SURELY, _search_cost(pattern, search, costs))
-    if doubtful:
+    if uncertain:
         instead_of = max(instead_of, QUICK)
     most = MOST_STATES if always else MOST_QUOTIENTS if beside is None else MOST_BESIDE
     most = most if sampled else MOST_UNSAMPLED
@@ -147,7 +147,7 @@ def counting_plan(
         cost=cost,
         instead_of=instead_of,
         root=root,
-        doubtful=doubtful,
+        uncertain=uncertain,
     )
     cost += VECTOR * plan.shared_bytes / 8
     return replace(plan, cost=cost) if always or cost <= instead_of else None
@@ -184,7 +184,7 @@ def weighing_plan(
 ) -> CountingPlan | None:
     """Plan to count a pattern of which some edges may be parallel, each of them; None as :func:`counting_plan`.
 
-    ``search`` is the plan that enumerates: it binds triples, whose edges would be told apart after it.
+    ``search`` is the plan that enumerates: it binds triples, whose edges would be distinguished after it.
     """
     if pattern.edge_tests or any(clause.mode is MatchMode.INDUCED for clause in pattern.clauses):
         return None
@@ -219,7 +219,7 @@ def _only_output(pattern: PatternGraph) -> int:
 
 
 def _search_cost(pattern: PatternGraph, search: PhysicalPlan, costs: CountingCosts) -> float:
-    """What the search is expected to go through, by the same figures that counting is judged by."""
+    """What the search is expected to scan, by the same figures that counting is judged by."""
     cost, rows, depth = 0.0, 1.0, 0
     for i, step in enumerate(search.steps):
         if not isinstance(step, VertexStep):

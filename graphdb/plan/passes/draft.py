@@ -1,4 +1,4 @@
-"""A plan in the making: what each pass reads, and adds to."""
+"""The draft of a plan: what each pass reads and adds to."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from graphdb.storage.graph.data_graph import DataGraph
 from graphdb.storage.graph.pcsr import Partition
 
 LATER = 5e5
-"""Searches that are expected to go through so many elements are not looked at before it is known whether they give way
+"""Searches that are expected to scan so many elements are not looked at before it is known whether they give way
 to sums; cheaper ones seldom do so whatever is seen."""
 
 
@@ -48,7 +48,7 @@ class Draft:
     rows: list[float] = field(default_factory=list)
     """Expected rows after each vertex step."""
     visits: list[float] = field(default_factory=list)
-    """Expected values that each vertex step goes through."""
+    """Expected values that each vertex step scans."""
     differ: tuple[Check, ...] = ()
     """What must differ, before symmetry says some of it in another way."""
     checks: list[Check] = field(default_factory=list)
@@ -84,7 +84,7 @@ class Draft:
 
     @property
     def unsure(self) -> bool:
-        """Whether random walks would have told more of the search."""
+        """Whether random walks would have corrected the estimates of the search."""
         return not (self.sampled or self.space or self.linear) and self.modelled.cost > LATER
 
     @lazy
@@ -94,7 +94,7 @@ class Draft:
 
     @property
     def along_edges(self) -> float:
-        """What counting along the edges goes through at most."""
+        """What counting along the edges scans at most."""
         triples = sum((2 - edge.directed) * self.graph.statistics(edge.labels).triples for edge in self.pattern.edges)
         return OVERHEAD + 2.0 * triples + sum(self.plain.sizes)
 

@@ -1,4 +1,4 @@
-"""Patterns that ask for more different things than there are: these have no match, and nobody need search for one.
+"""The pigeonhole principle: a pattern that asks for more different vertices or edges than there are has no match.
 
 Forty edges that differ do not fit a graph of thirty, nor twelve at one vertex where no vertex has more than eleven; a
 search would find that out only after all that does fit.  Large patterns alone are looked at.

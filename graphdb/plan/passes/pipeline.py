@@ -36,7 +36,8 @@ TRUSTED = 4.0
 """A search that symmetry helps must promise to cost so many times less than a tree: estimates err more about it."""
 
 DEAR = 1e7
-"""Trees that are expected to go through so many elements (a tenth of a second) are compared with counting by sums."""
+"""Trees that are expected to scan so many elements (a tenth of a second) are compared with counting as a sum of
+products."""
 
 
 def make_plan(
@@ -48,8 +49,8 @@ def make_plan(
 ) -> PhysicalPlan:
     """Plan a pattern over a data graph.  Builds the partitions that the plan reads, where they are missing.
 
-    ``counting`` says whether matches that are only counted may be (or, wherever possible, are) counted without going
-    through them; ``refine``, an executor's, refines candidates where that is quicker than here.
+    ``counting`` says whether matches that are only counted may be (or, wherever possible, are) counted without
+    enumerating them; ``refine``, an executor's, refines candidates where that is quicker than here.
     """
     if overfull(pattern, graph):
         pattern = _unmatched(pattern, 0)
@@ -215,7 +216,7 @@ def _tree(draft: Draft, cost: float) -> TreeCount | None:
         return None
     checks = (check for step in draft.steps for check in step.checks)
     known = all(isinstance(check, Unequal | Above) for check in checks)
-    # A tree never goes through more than a search, unless symmetry leaves that just one of many matches.
+    # A tree never scans more than a search, unless symmetry leaves that just one of many matches.
     cheaper = draft.symmetry.size > 1 and draft.tree.cost > TRUSTED * cost
     return draft.tree if known and not cheaper else None
 

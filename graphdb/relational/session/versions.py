@@ -97,7 +97,7 @@ class Version:
 
         snapshot, connection = self._owner.snapshot(), self._owner.connection
         ((self._zone,),) = connection.rows("SELECT system.main.current_setting('TimeZone')")
-        self._former = Source.of(snapshot).through(connection.former(), snapshot)
+        self._former = Source.of(snapshot).through(connection.frozen(), snapshot)
 
     def fetch(self, most: int | None = None) -> None:
         """Have all results (of at most so many rows) look up everything now.

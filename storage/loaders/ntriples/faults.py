@@ -1,4 +1,4 @@
-"""What can be wrong with a line of N-Triples or N-Quads, by number, and the words for it."""
+"""The faults of a line of N-Triples or N-Quads, by number, with their messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of an RDF file as the parser library reads it, and where in it an error is."""
+"""The text of an RDF file as the parser library reads it, and the positions of errors in it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from graphdb.storage.loaders.rdf.depth import Depth, Unparsed
 from graphdb.storage.loaders.streams import BadLine, chunks
 
 _REMEMBERED = 1 << 20
-"""Bytes of the file that are kept, to show the line of an error."""
+"""Bytes of the file that are buffered, to show the line of an error."""
 
 _PLACE = re.compile(r"^Parser error at line \d+(?: between columns \d+ and \d+| between .*?| column \d+)?: ")
 

@@ -1,4 +1,4 @@
-"""Tables that are text: how a file separates its columns, how long its lines are, what its values are.
+"""Delimited text: a file's delimiter, the lengths of its lines, and the types of its values.
 
 Separators are read off the header; quotes are those of RFC 4180.  Nothing is guessed from the first rows: what comes
 first in row 100,000 (a quote, a text among numbers) is read as if it came first in row 1.
@@ -150,7 +150,9 @@ def in_header(error: LoadError, path: str, name: str) -> LoadError:
 
 
 def sizes() -> str:
-    """What DuckDB is told of the lengths of rows: at a last one that is longer than its buffer the file just ends."""
+    """Parameters of DuckDB's reader for the lengths of rows: at a last one that is longer than its buffer the file just
+    ends.
+    """
     return f", max_line_size = {streams.LONGEST_ROW}, buffer_size = {2 * streams.LONGEST_ROW}"
 
 

@@ -224,10 +224,10 @@ class _Reader:
                 self._declare(attributes)
             case "node":
                 made = {":LABEL": [VERTEX]} if attributes.get(f"{OURS} vertex") == "true" else {}
-                self._rows.append({":ID": self._needed(attributes, "id"), RDF: _told(attributes), **made})
+                self._rows.append({":ID": self._needed(attributes, "id"), RDF: _says_rdf(attributes), **made})
             case "edge":
                 ends = (self._needed(attributes, end) for end in ("source", "target"))
-                self._rows.append(dict(zip((":START_ID", ":END_ID"), ends, strict=True)) | {RDF: _told(attributes)})
+                self._rows.append(dict(zip((":START_ID", ":END_ID"), ends, strict=True)) | {RDF: _says_rdf(attributes)})
             case "data":
                 self._key, self._text, self._length = attributes.get("key", ""), [], 0
             case "default":
@@ -248,7 +248,7 @@ class _Reader:
         if type not in _TYPES:
             self._bad(f"there is no type '{type}'", f"the types are {', '.join(_TYPES)}")
         word = "string[]" if attributes.get(f"{OURS} list") == "true" else _TYPES.get(type, "string")
-        wanted = RDF if _told(attributes) else attributes.get("for", "all")
+        wanted = RDF if _says_rdf(attributes) else attributes.get("for", "all")
         self._keys[self._key] = (name, word, wanted)
         for element, table in (("node", self.nodes), ("edge", self.edges)):
             if wanted in (element, "all") and not role(element, name):
@@ -279,7 +279,9 @@ class _Reader:
             self._text = None
 
     def _add(self, table: _Table, row: dict[str, Any]) -> None:
-        """Take the row of an element that ends; one without its identifiers was told, one that RDF tells is."""
+        """Take the row of an element that ends; one without identifiers is reported already, one that the RDF part
+        states is skipped.
+        """
         row |= self._rows.pop()
         if not row.pop(RDF) and None not in (row.get(":ID", ""), row.get(":START_ID", ""), row.get(":END_ID", "")):
             table.add(row)
@@ -300,7 +302,7 @@ class _Reader:
             self._bad(f"'{text[:100]}' is no {word.removesuffix('[]')}, as the key of '{name}' says")
 
 
-def _told(attributes: dict[str, str]) -> bool:
+def _says_rdf(attributes: dict[str, str]) -> bool:
     """Whether RDF tells what has these attributes."""
     return attributes.get(f"{OURS} rdf") == "true"
 

@@ -1,4 +1,4 @@
-"""What the columns of tables are: headers in the convention of property-graph imports, and names as IRIs.
+"""Roles and types of a table's columns: headers in the convention of property-graph imports, and names as IRIs.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Where the rows of a CSV file are in it: their lines, and the columns of what is wrong with them.
+"""Positions in a CSV file: the lines of rows, and the columns of faulty values.
 
 DuckDB counts rows; a row may have several lines, and lines may be empty.  So a file with a bad row is read again up to
 there, by a pattern of what a row is (RFC 4180, as :mod:`.delimited` has DuckDB read it).

@@ -35,7 +35,7 @@ ROWS = 20_000
 """Rows whose triples become one block."""
 
 _BAD = 4096
-"""Bad rows that are told at a time."""
+"""Bad rows that are reported at a time."""
 
 # Columns of ours beside those of the table.
 _ID, _BODY, _LINE, _NUMBER = "_graphdb_id", "_graphdb_body", "_graphdb_line", "_graphdb_number"
@@ -189,7 +189,7 @@ class _Table:
         return [(column, type) for column, (_, type, *_) in zip(columns, rows, strict=True)]
 
     def _read_csv(self, path: str) -> list[tuple[Column, str]]:
-        """Make a CSV file the view ``frame``; bad rows stop it, or are told."""
+        """Make a CSV file the view ``frame``; bad rows stop it, or are reported."""
         import duckdb
 
         known = "\t" if self._file and ".tsv" in self._file.path.suffixes else None

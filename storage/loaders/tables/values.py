@@ -1,7 +1,7 @@
 """SQL for values of tables as literals of N-Triples: what DuckDB's types are in XML Schema, and what texts say.
 
 A column's type may be stated (``age:int``): its values then have to be of that type as they are.  DuckDB's casts would
-round 4.7 to an integer, drop the zone of a time and the clock of a date; such values are told instead.
+round 4.7 to an integer, drop the zone of a time and the clock of a date; such values are reported instead.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def stated_literal(value: str, type: str, stated: str | None) -> str:
         case "INTERVAL":
             is_one = f"regexp_full_match({text}, {_text(_DURATION)}) AND NOT regexp_matches({text}, '[PT]$')"
             return f"CASE WHEN {is_one} THEN {_as(text, 'duration')} ELSE {literal(value, 'VARCHAR')} END"
-        case "TIMESTAMP" | "TIMESTAMPTZ":  # beyond microseconds the digits are kept as they are written
+        case "TIMESTAMP" | "TIMESTAMPTZ":  # digits beyond microseconds stay as they are written
             fine = f"regexp_matches({text}, '\\.\\d{{7}}')"
             written = _with_zone(f"regexp_replace({text}, ' *([+-]..:?.*|[Zz])?$', '\\1')")
             as_written = _as(f"regexp_replace({written}, '^(\\S+) ', '\\1T')", "dateTime")

@@ -1,4 +1,4 @@
-"""The terms that are there already, as large appends look for them: by their fingerprints, all in one pass.
+"""The stored terms, for large appends: looked up by their fingerprints, all in one pass.
 
 A few terms are looked for in the dictionary by DuckDB (:mod:`graphdb.storage.dictionary.terms`).  Where an append has
 several batches of them, joining each with the whole dictionary costs the more the more there are.  So the dictionary

@@ -130,7 +130,7 @@ def test_random_graphs(tmp_path_factory: pytest.TempPathFactory, triples: list[t
     with pytest.MonkeyPatch.context() as patch:
         for module, name, value in (
             (streams, "BLOCK", 100), (collect, "_SLOTS", 8), (unify, "PARTS", 2), (spill, "WINDOW", 2),
-            (external_sort, "_LABELS", 2), (external_sort, "FEW", memory % 9), (external_sort, "_TOGETHER", 5), (streaming, "_PAIRS", 1),
+            (external_sort, "_LABELS", 2), (external_sort, "SMALL_LABEL", memory % 9), (external_sort, "_TOGETHER", 5), (streaming, "_PAIRS", 1),
             (bulk, "ROWS", 3), (streaming, "ROWS", 3), (Budget, "of", lambda _: Budget(1 << 30, memory, memory)),
         ):  # fmt: skip
             patch.setattr(module, name, value)
@@ -156,7 +156,7 @@ def test_what_is_appended_is_as_if_it_had_been_there(
     with pytest.MonkeyPatch.context() as patch, graphdb.connect() as db:
         for module, name, value in (
             (streams, "BLOCK", 100), (collect, "_SLOTS", 8), (unify, "PARTS", 2), (stored, "_ROWS", 3), (append, "_SHARE", 1_000),
-            (spill, "WINDOW", 2), (external_sort, "FEW", memory % 9), (external_sort, "_TOGETHER", 5), (streaming, "ROWS", 3),
+            (spill, "WINDOW", 2), (external_sort, "SMALL_LABEL", memory % 9), (external_sort, "_TOGETHER", 5), (streaming, "ROWS", 3),
             (Budget, "of", lambda _: Budget(1 << 30, room, memory)),
         ):  # fmt: skip
             patch.setattr(module, name, value)
