@@ -1,14 +1,14 @@
-"""The database: one DuckDB file that holds a graph, and the way of a query through the house.
+"""The database: one DuckDB file that holds a graph, and the path of a query through the layers.
 
-The story of one query::
+The path of one query::
 
-    text ─ grammar.parser.parse_script ─▶ a statement of frozen syntax
+    text ─ grammar.parser.parse_script ─▶ a statement of frozen syntax, which dispatch.statements gives to what runs it
          ─ pattern.bind.bind ─▶ names become ids; each condition finds its place
-         ─ candidates.Candidates ─▶ labels, constants and property predicates become arrays of vertices
-         ─ plan.passes.make_plan ─▶ a physical plan: matching order, set operations, checks, as arrays
-         ─ execute (host) ─▶ bindings: columns of ids, streamed in blocks
-         ─ shape.Shaper ─▶ RETURN, ORDER BY and aggregates as one SQL query over the bindings, run by DuckDB
-         ─▶ Result
+         ─ relational.candidates.Candidates ─▶ labels, constants and property predicates become arrays of vertices
+         ─ plan.passes.pipeline.make_plan ─▶ a physical plan: matching order, set operations, checks, as arrays
+         ─ execute.host or gpu.executor ─▶ bindings: columns of ids, streamed in blocks
+         ─ relational.projection.compile.Shaper ─▶ RETURN, ORDER BY and aggregates as one SQL query over the bindings
+         ─▶ results.result.Result
 
 A query of several clauses goes the same way more than once: :mod:`graphdb.relational` lowers it to matches, each of
 which may start from the rows before it, and to SQL that joins their bindings.  What SQL cannot type is interpreted

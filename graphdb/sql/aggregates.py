@@ -1,6 +1,6 @@
-"""Aggregates: which calls are some, and what they are in SQL, where a row may stand for several equal matches.
+"""Compiles aggregates, also over rows that stand for several equal matches; says which calls are aggregates.
 
-:data:`AGGREGATES` holds them by their names in lower case.
+:data:`AGGREGATES` has them by their names in lower case.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Comparisons in SQL: which values are equal, and which come first.
+"""Compiles comparisons: which values are equal, and in which order values are sorted.
 
-A comparison between types that cannot be compared is decided here, once: ``=`` is false, ``<`` is null.  Lists and maps
-are equal if all that is in them is; an unknown item leaves that unknown unless another one differs.
+Values of types that cannot be compared are not equal, and ``<`` of them is null.  Lists and maps are equal if all their
+items are; where an item is null the comparison is null, unless another item differs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def compare(c: Compiler, operator: str, left: SqlValue, right: SqlValue) -> str:
     if Base.NULL in (a, b):
         return "CAST(NULL AS BOOLEAN)"
     if Base.ANY in (a, b):
-        raise NotSupportedError("values that SQL does not hold are compared in Python")
+        raise NotSupportedError("values that SQL does not represent are compared in Python")
     if Base.TERM in (a, b):
         if a in (Base.NODE, Base.TERM) and b in (Base.NODE, Base.TERM) and operator == "=":
             return _compare_terms(c, left, right)

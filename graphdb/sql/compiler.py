@@ -1,7 +1,7 @@
-"""What every part of the compiler to SQL knows of it: a :class:`Compiler`, its scope, conditions and errors.
+"""The interface of the compiler to SQL: its scope, the effects of what it compiles, conditions and errors.
 
-The parts compile the operators and functions of one kind of values each; :mod:`graphdb.sql.expressions` puts them
-together. They see this class only, so that none imports what imports it.
+Each of the other modules compiles the operators and functions of one kind of values and imports this class only;
+:mod:`graphdb.sql.expressions` implements it with them.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Compiler(ABC):
         computing: Callable[[], Computing] | None = None,
     ) -> None:
         self.computing = computing
-        """Who computes what SQL cannot express; None where nobody does."""
+        """Has Python compute what SQL cannot express; None where that is not possible."""
         self.text = text
         self.names = names
         self.arguments = arguments
@@ -125,14 +125,14 @@ class Compiler(ABC):
         return self._with_effects(lambda: self._computed(node, type))
 
     def compile(self, node: ast.Expression) -> SqlValue:
-        """Return the SQL of an expression whose value SQL holds, if need be as Python computes it."""
+        """Return the SQL of an expression whose value SQL represents, computed by Python if need be."""
         found = self.anything(node)
         if found.type.base is Base.ANY:
-            raise NotSupportedError("SQL does not hold this value", text=self.text, position=node.span.start)
+            raise NotSupportedError("SQL does not represent this value", text=self.text, position=node.span.start)
         return found
 
     def anything(self, node: ast.Expression) -> SqlValue:
-        """Return the SQL of any expression; a value that SQL does not hold as its key."""
+        """Return the SQL of any expression; a value that SQL does not represent as its key."""
         try:
             return self.native(node)
         except NotSupportedError:
@@ -168,8 +168,8 @@ class Compiler(ABC):
             raise self.mismatch(f"expected a condition, found {value.type}", node)
         return value.sql
 
-    def kept(self, node: ast.Expression) -> str:
-        """Return the SQL of a condition for WHERE, which asks it of whole rows only.
+    def row_condition(self, node: ast.Expression) -> str:
+        """Return the SQL of a condition for WHERE, which DuckDB evaluates on whole rows only.
 
         DuckDB would test a condition on one joined table before the join, where one that can fail fails for nothing.
         What is volatile stays where it stands.
@@ -182,7 +182,7 @@ class Compiler(ABC):
         return self.single(self.compile(node), node)
 
     def one_of_any(self, node: ast.Expression) -> SqlValue:
-        """Compile to a single value, one that SQL does not hold as its key."""
+        """Compile to a single value, one that SQL does not represent as its key."""
         return self.single(self.anything(node), node)
 
     def single(self, value: SqlValue, node: ast.Expression) -> SqlValue:

@@ -1,4 +1,4 @@
-"""Who computes what SQL cannot express: what the compiler to SQL asks of the evaluator, without knowing it."""
+"""The interface through which the compiler has Python compute the expressions that SQL cannot express."""
 
 from __future__ import annotations
 
@@ -65,5 +65,5 @@ class Computing(Protocol):
         Raises
         ------
         NotSupportedError
-            An expression failed, or its values are not all told apart by their keys: the query has to be interpreted.
+            An expression failed, or its keys do not distinguish all of its values: the query has to be interpreted.
         """

@@ -1,4 +1,4 @@
-"""Python values and lists to SQL: what a query's literals and parameters become."""
+"""Compiles literals and parameters: Python values, and lists of them, to SQL."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _plain_column(value: Any) -> tuple[pa.Array, Type] | None:
         return None
     try:
         array = pa.array(value)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):  # told as any value is
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):  # the error is that of any value
         return None
     plain = {
         pa.bool_(): BOOLEAN,

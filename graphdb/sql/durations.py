@@ -1,6 +1,6 @@
-"""Durations in SQL: structs of months, days, seconds and nanoseconds, which do not convert into each other.
+"""Compiles durations: structs of months, days, seconds and nanoseconds, which do not convert into each other.
 
-DuckDB's INTERVAL holds no nanoseconds and takes thirty days for a month.  The nanoseconds are 0 to 999,999,999.  What
+DuckDB's INTERVAL has no nanoseconds and takes thirty days for a month.  The nanoseconds are 0 to 999,999,999.  What
 is asked of a value several times is bound to a name first, so that expressions do not grow with every operation.
 """
 

@@ -1,4 +1,4 @@
-"""Which values are one to DISTINCT, grouping and UNION: those that are equal, whatever their types.
+"""Compiles equivalence: DISTINCT, grouping and UNION take values that are equal for one, whatever their types.
 
 DuckDB takes 1 and 1.0 of a property of several types for two values, as members of a union, and so it does within lists
 and maps.  Such values are grouped by keys instead.  A key is what the numbers that are equal have in common: the float
@@ -37,7 +37,7 @@ def key(c: Compiler, value: SqlValue) -> str:
     Raises
     ------
     NotSupportedError
-        What tells them apart would have to be looked up for each item of a list.
+        What distinguishes them would have to be looked up for each item of a list.
     """
     if not has_key(value.type, value.bases):
         return value.sql
@@ -52,7 +52,7 @@ def key(c: Compiler, value: SqlValue) -> str:
             assert value.type.element is not None
             item = c.fresh()
             if has_terms(value.type.element):
-                raise NotSupportedError("lists of vertices and values are not told apart in SQL")
+                raise NotSupportedError("lists of vertices and values are not distinguished in SQL")
             return f"list_transform({value.sql}, lambda {item}: {key(c, item_of(value, item))})"
         case Base.MAP | Base.TUPLE:
             fields = [value.part(f"f{i}", type) for i, (_, type) in enumerate(value.type.fields)]

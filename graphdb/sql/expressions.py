@@ -1,9 +1,9 @@
-"""Expressions to SQL: openCypher's operators, null semantics and types over DuckDB's.
+"""Compiles expressions to SQL: openCypher's operators, null semantics and types over DuckDB's.
 
-The compiler gives each expression a :class:`~graphdb.common.values.types.Type` and writes SQL that yields it: names,
-conditions and calls here, what a kind of value has of its own in its room (:mod:`~graphdb.sql.comparisons`,
-:mod:`~graphdb.sql.numbers`, :mod:`~graphdb.sql.text`, :mod:`~graphdb.sql.lists` …).  A multi-valued property in a
-condition holds if any of its values does; where one value is needed it must have just one.
+The compiler returns a :class:`~graphdb.sql.value.SqlValue` for each expression.  This module compiles names, conditions
+and calls; each kind of values has a module for its operators and functions (:mod:`~graphdb.sql.comparisons`,
+:mod:`~graphdb.sql.numbers`, :mod:`~graphdb.sql.text`, :mod:`~graphdb.sql.lists` …).  A condition on a multi-valued
+property is true if it is true for any of its values; where one value is needed, the property must have just one.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from dataclasses import replace
 
 from graphdb.common.errors import BindError, NotSupportedError, nearest
 from graphdb.common.values.types import BOOLEAN, NULL, Base, Type
-from graphdb.functions.table import SIGNATURE_OF, VOLATILE, did_you_mean
+from graphdb.functions.table import SIGNATURE_OF, did_you_mean
 from graphdb.grammar import syntax as ast
-from graphdb.grammar.walk import walk
 from graphdb.sql import aggregates, comparisons, durations, functions, lists, maps, numbers, temporal, text
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.udf import compute
@@ -195,9 +194,12 @@ class ExpressionCompiler(Compiler):
         if (wrong := signature.wrong_number(node.name, len(node.arguments))) is not None:
             raise BindError(wrong, text=self.text, position=node.span.start)
         if signature.aggregate:
-            if any(isinstance(part, ast.FunctionCall) and part.name.lower() in VOLATILE for part in walk(node)):
+            inner = self.within(replace(self.scope, aggregates=False))
+            value, effects = self.collected(lambda: aggregates.AGGREGATES[name](inner, node))
+            if effects.volatile:
                 raise NotSupportedError("what is aggregated cannot be random", text=self.text, position=node.span.start)
-            return aggregates.AGGREGATES[name](self.within(replace(self.scope, aggregates=False)), node)
+            self.rows.note(effects)
+            return value
         form = functions.FORMS.get(signature.key)
         if form is None:
             message = f"SQL does not compute {node.name}"
@@ -215,4 +217,4 @@ class ExpressionCompiler(Compiler):
 
 
 _COMPILED = {**comparisons.COMPILED, **text.COMPILED, **lists.COMPILED, **maps.COMPILED}
-"""How the kinds of expressions compile that have a room of their own."""
+"""How the kinds of expressions compile that other modules compile."""

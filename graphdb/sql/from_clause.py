@@ -1,7 +1,7 @@
-"""The FROM side of the SQL that shapes bindings: the joins that fetch values for ids, and the parameters.
+"""Compiles look-ups of the graph: the joins of the FROM clause that fetch values for ids; and the parameters.
 
-An expression asks for what it needs (the value of a property, the IRI of a vertex) and gets SQL that names it; the
-same need is joined once.  Values of the statement's literals and parameters travel as DuckDB parameters.
+An expression asks for what it needs (the value of a property, the IRI of a vertex) and gets a column; what several
+expressions need is joined once.  Values of the statement's literals and parameters are DuckDB parameters.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _WRITTEN = f"lexical := l.lexical, datatype := l.datatype, kind := l.kind, value
 
 
 class Parameters:
-    """Values on their way into one SQL statement."""
+    """The parameters of one SQL statement."""
 
     def __init__(self) -> None:
         self.values: dict[str, object] = {}

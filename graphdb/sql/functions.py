@@ -1,7 +1,7 @@
-"""The scalar functions of the language: each compiles to SQL, with the type of what it yields.
+"""Compiles the scalar functions of the language.
 
-Here are those of vertices, edges, paths and terms, and those of values of any type; the functions of strings, numbers,
-lists, maps and times are in the rooms of these.  :data:`FUNCTIONS` holds them all by their names in lower case.
+This module compiles the functions of vertices, edges, paths and terms, and those of values of any type; the modules of
+strings, numbers, lists, maps and times compile theirs.  :data:`FORMS` has all of them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What is asked of the vertices and edges of a list: SQL over its items as rows.
+"""Compiles list comprehensions and quantifiers over vertices and edges to subqueries whose rows are the list's items.
 
-The lambdas of DuckDB look nothing up, so the items of such a list are rows of a subquery, beside which what is asked
-of them is joined: ``[x IN nodes(p) | x.name]`` is one join for all items of all rows.
+DuckDB's lambdas take no joins, so the items of such a list become rows, with which their properties are joined:
+``[x IN nodes(p) | x.name]`` is one join for all items of all rows.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class ItemRows(Rows):
 
 def listed(source: str, item: str, rows: ItemRows, value: str, where: str | None, empty: str) -> str:
     """Return SQL for the list of a value of each item (``item.v``) that a condition holds for."""
-    kept = f" WHERE {where}" if where else ""
-    items = f"(SELECT unnest({source}) AS v, generate_subscripts({source}, 1) AS at) {item} {rows.joins}{kept}"
+    chosen = f" WHERE {where}" if where else ""
+    items = f"(SELECT unnest({source}) AS v, generate_subscripts({source}, 1) AS at) {item} {rows.joins}{chosen}"
     found = f"(SELECT list({value} ORDER BY {item}.at ASC) FROM {items})"
     return f"CASE WHEN {source} IS NOT NULL THEN coalesce({found}, {empty}) END"
 

@@ -1,6 +1,6 @@
-"""Lists and CASE in SQL: values that are made of other values, and chosen between them.
+"""Compiles lists and CASE: values that are made of other values, and chosen between them.
 
-:data:`COMPILED` holds how each kind of expression compiles, :data:`FORMS` the functions of lists.  What happens to
+:data:`COMPILED` says how each kind of expression compiles, :data:`FORMS` the functions of lists.  What happens to
 each item is a lambda of DuckDB's, in which nothing can be looked up; where items are vertices or edges, it is a
 subquery over them as rows (:mod:`graphdb.sql.list_items`).
 """
@@ -345,7 +345,7 @@ def _reduce(c: Compiler, node: ast.Reduce) -> SqlValue:
 def _folded(c: Compiler, node: ast.Reduce, source: SqlValue, start: SqlValue) -> SqlValue:
     """Fold vertices or edges: what is asked of each alone is looked up first, and a lambda goes over what was found.
 
-    DuckDB folds into the type of the items, so each of them has room for the accumulated value beside what was found.
+    DuckDB folds into the type of the items, so each item is a struct of the accumulated value and of what was found.
     """
     asked: dict[ast.Expression, str] = {}
 
@@ -375,7 +375,7 @@ def _folded(c: Compiler, node: ast.Reduce, source: SqlValue, start: SqlValue) ->
         raise NotSupportedError("a value that changes its type is not folded in SQL", position=node.span.start)
     c.rows.note(SUBQUERY)
     sql = sql_type(start.type)
-    kept = "".join(f", f{i} := {each}.f{i}" for i in range(len(found)))
+    others = "".join(f", f{i} := {each}.f{i}" for i in range(len(found)))
     values = "".join(f", f{i} := {value.sql}" for i, value in enumerate(found))
     types = "".join(f", f{i} {sql_type(value.type)}" for i, value in enumerate(found))
     whole = f"STRUCT(total {sql}{types})"
@@ -384,7 +384,7 @@ def _folded(c: Compiler, node: ast.Reduce, source: SqlValue, start: SqlValue) ->
     )
     nothing = "".join(f", f{i} := NULL" for i in range(len(found)))
     first = f"CAST(struct_pack(total := CAST({start.sql} AS {sql}){nothing}) AS {whole})"
-    next_one = f"struct_pack(total := CAST({_body(result)} AS {sql}){kept})"
+    next_one = f"struct_pack(total := CAST({_body(result)} AS {sql}){others})"
     return SqlValue(f"(list_reduce({items}, lambda {total}, {each}: {next_one}, {first})).total", start.type)
 
 

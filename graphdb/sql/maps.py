@@ -1,8 +1,9 @@
-"""Maps in SQL: structs, where the text of a query says what their keys are.
+"""Compiles maps to structs, where the text of a query says what their keys are.
 
 A map that is written out, or made of a vertex by naming its properties, has a field per key (``f0 …``: keys differ by
-case, DuckDB's fields do not) whose type is known.  So has the map of all of a vertex's properties, where these are few
-and plain; a key that is null is not in it.  Maps whose keys only the data knows are computed (:mod:`graphdb.sql.udf`).
+case, DuckDB's fields do not) whose type is known.  So has the map of all of a vertex's properties, where they are plain
+and not many; a key that is null is not in it.  Python computes maps whose keys only the data knows
+(:mod:`graphdb.sql.udf`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Numbers in SQL: arithmetic, and the functions of numbers.
+"""Compiles arithmetic and the functions of numbers.
 
 Integers have 64 bits and are divided without a rest; with a float everything is a float, and with a decimal an exact
 one while its scale is small.  Of values whose types only the rows tell, integers make integers.
@@ -71,8 +71,8 @@ def _mixed(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Binary) -> Sq
     real = [SqlValue(number(v) if v.type.base is Base.VALUE else f"CAST({v.sql} AS DOUBLE)", FLOAT) for v in both]
     cases = [f"WHEN {value.sql} IS NULL THEN NULL" for value in both]
     for a, b in (whole, real):
-        told = f"{a.sql} IS NOT NULL AND {b.sql} IS NOT NULL"
-        cases.append(f"WHEN {told} THEN {as_union(_computed(c, a, b, node)).sql}")
+        both_known = f"{a.sql} IS NOT NULL AND {b.sql} IS NOT NULL"
+        cases.append(f"WHEN {both_known} THEN {as_union(_computed(c, a, b, node)).sql}")
     if node.operator == "+":
         texts = [f"{value.sql} IS NOT NULL" for value in (SqlValue(member(v, Base.STRING), STRING) for v in both)]
         cases.append(f"WHEN {' OR '.join(texts)} THEN {as_union(text.joined(c, both[0], both[1], node)).sql}")

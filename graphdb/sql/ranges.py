@@ -1,4 +1,4 @@
-"""Ranges in SQL: lists where there is room for them, rows in blocks, and sizes without either."""
+"""Compiles ranges: to lists where they fit in memory, to rows in blocks, and to their sizes without either."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def series(c: Compiler, node: ast.FunctionCall, *, every_row: bool = False) -> S
         return SqlValue(_series(c, node, (first, last, step), fails), list_of(INTEGER))
     if c.computing is None or c.of_items:
         raise NotSupportedError("a range that may be long is not supported here in SQL", position=node.span.start)
-    told = _told(c, node, fails)
+    failures = _failures(c, node, fails)
     items = f"CASE WHEN {' OR '.join(when for when, _, _ in fails)} THEN 0 ELSE {_items(first, last, step)} END"
     fit = c.computing().fits(f"CAST({items} AS BIGINT)", volatile=distance is not None)
-    sql = f"CASE {told} WHEN {fit} THEN generate_series({first}, {last}, {step}) END"
+    sql = f"CASE {failures} WHEN {fit} THEN generate_series({first}, {last}, {step}) END"
     return SqlValue(sql, list_of(INTEGER))
 
 
@@ -70,17 +70,16 @@ def size(c: Compiler, node: ast.Expression) -> SqlValue | None:
     if not is_range(node, c):
         return None
     first, last, step, fails = _bounds(c, node)
-    return SqlValue(f"CASE {_told(c, node, fails)} ELSE CAST({_items(first, last, step)} AS BIGINT) END", INTEGER)
+    return SqlValue(f"CASE {_failures(c, node, fails)} ELSE CAST({_items(first, last, step)} AS BIGINT) END", INTEGER)
 
 
 def _series(c: Compiler, node: ast.FunctionCall, bounds: tuple[str, str, str], fails: _Fails) -> str:
     """Return the SQL of a list of numbers, or of its failure."""
     first, last, step = bounds
-    told = _told(c, node, fails)
+    failures = _failures(c, node, fails)
     # A branch that is not taken may be computed: then it is short.
-    return (
-        f"CASE {told} ELSE generate_series({first}, CASE WHEN {fails[2][0]} THEN {first} ELSE {last} END, {step}) END"
-    )
+    end = f"CASE WHEN {fails[2][0]} THEN {first} ELSE {last} END"
+    return f"CASE {failures} ELSE generate_series({first}, {end}, {step}) END"
 
 
 _BLOCK = 1024
@@ -114,7 +113,7 @@ def _distance(c: Compiler, arguments: Sequence[ast.Expression]) -> int | None:
     return abs(values[1] - values[0]) if all(isinstance(value, int) for value in values) else None  # type: ignore[operator]
 
 
-def _told(c: Compiler, node: ast.FunctionCall, fails: _Fails) -> str:
+def _failures(c: Compiler, node: ast.FunctionCall, fails: _Fails) -> str:
     """Return the branches of a CASE that fail."""
     errors = [(when, c.rows.error(with_place(message, node.span.start, kind))) for when, message, kind in fails]
     return " ".join(f"WHEN {when} THEN {error}" for when, error in errors)

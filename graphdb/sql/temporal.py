@@ -1,4 +1,4 @@
-"""Dates, times and durations in SQL: what DuckDB's types hold exactly.
+"""Compiles dates and times, as far as DuckDB's types represent them exactly.
 
 A date is a DATE, a local time a TIME, a local date and time a TIMESTAMP, to the microsecond.
 """

@@ -1,4 +1,4 @@
-"""Strings in SQL: the text of a value, string predicates, and the functions of strings."""
+"""Compiles strings: the text of a value, string predicates, and the functions of strings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expressions that SQL cannot express, or not exactly: Python computes them, once for each distinct input.
+"""Compiles expressions that SQL cannot express, or not exactly, to calls of Python, once for each distinct input.
 
 Matching, joins, grouping and ordering stay in SQL.  Where an expression is of a kind that SQL lacks (a duration, a map
 whose keys only the data knows, a list of several types), the smallest piece around it whose value SQL can hold again is
@@ -55,8 +55,8 @@ def compute(c: Compiler, node: ast.Expression, wanted: Type | None = None) -> Sq
 _OF_ELEMENTS = frozenset("id elementid iri labels type predicate lang datatype length".split())
 """Functions of vertices, edges and paths with values that SQL finds."""
 
-_HELD = {Base.BOOLEAN, Base.INTEGER, Base.DECIMAL, Base.FLOAT, Base.STRING, Base.DATE, Base.DATETIME, Base.TIME}
-_HELD |= {Base.DURATION, Base.VALUE, Base.ANY, Base.NULL}
+_REPRESENTED = {Base.BOOLEAN, Base.INTEGER, Base.DECIMAL, Base.FLOAT, Base.STRING, Base.DATE, Base.DATETIME, Base.TIME}
+_REPRESENTED |= {Base.DURATION, Base.VALUE, Base.ANY, Base.NULL}
 """Types whose values are handed over as they are."""
 
 
@@ -151,9 +151,9 @@ class _Inputs:
     def _input(self, value: SqlValue, node: object) -> ast.Variable:
         if value.many:
             assert value.type.element is not None
-            if _is_held(value.type.element):
+            if _is_represented(value.type.element):
                 return self._take(Input(value.sql, value.type, "several"))
-        elif _is_held(value.type):
+        elif _is_represented(value.type):
             return self._take(Input(value.sql, value.type))
         raise _refused(self._c, node)
 
@@ -163,12 +163,12 @@ class _Inputs:
         return ast.Variable(f"#{self.found.index(input)}")
 
 
-def _is_held(type: Type) -> bool:
+def _is_represented(type: Type) -> bool:
     if type.base is Base.LIST:
-        return type.element is None or _is_held(type.element)
+        return type.element is None or _is_represented(type.element)
     if type.base is Base.MAP:
-        return all(_is_held(field) for _, field in type.fields)
-    return type.base in _HELD
+        return all(_is_represented(field) for _, field in type.fields)
+    return type.base in _REPRESENTED
 
 
 def _asks_all(node: ast.Subscript | ast.MapProjection) -> bool:

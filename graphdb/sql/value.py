@@ -1,7 +1,7 @@
 """What an expression compiles to: SQL with its type and its effects; and the union behind a property of mixed types.
 
-Whoever decides something by an expression asks the fields of its value.  Nobody reads its SQL, in which a name or a
-text may look like anything.
+What depends on an expression is decided by the fields of its value.  Its SQL is never searched: names in it may look
+like anything.
 """
 
 from __future__ import annotations

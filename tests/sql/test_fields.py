@@ -18,7 +18,6 @@ from graphdb.relational.projection.presentation import presented
 from graphdb.relational.query import QueryRun
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.equivalence import key
-from graphdb.sql.from_clause import Rows as FromClause
 from graphdb.sql.list_items import ItemRows
 from graphdb.sql.value import NO_EFFECTS, Effects, SqlValue, column, named
 
@@ -203,7 +202,6 @@ def test_the_effects_of_several_operands_are_united() -> None:
     assert NO_EFFECTS | two is two
     assert named("x", INTEGER, effects=one).made("-x").effects is one
     assert one.joined == Effects(reads=frozenset("a"))
-    assert FromClause.error.__doc__  # what writes an error notes it
 
 
 # --- nobody reads SQL that the compiler wrote

@@ -79,10 +79,16 @@ def renamed(text: str) -> Twin | None:
             if alias is None or node.expression.span.end > alias.start():
                 return None
             places.add((alias.start(), node.span.end))
+    columns = {  # of procedures: these keep their names, and what they are called is another
+        item.variable.span.start
+        for item in nodes
+        if isinstance(item, s.YieldItem) and item.variable.span.start == item.span.start
+    }
     edits = []
     for start, end in places:
         name = text[start:end]
-        edits.append((start, end, f"`zz {name[1:]}" if name.startswith("`") else f"zz_{name}"))
+        new = f"`zz {name[1:]}" if name.startswith("`") else f"zz_{name}"
+        edits.append((start, end, f"{name} AS {new}" if start in columns else new))
     return _edited(text, edits), {}
 
 
@@ -105,6 +111,8 @@ def after_one(text: str) -> Twin | None:
     tree = _tree(text)
     if tree is None or any(_takes_all(part) for part in _parts(tree)):
         return None
+    if isinstance(tree, s.Composite) and tree.called is not None and tree.called.yields is None:
+        return None  # a call that is the whole query brings in all columns
     starts = [part[0].span.start for part in _parts(tree)]
     return _edited(text, [(start, start, "WITH 1 AS `#one` ") for start in starts]), {}
 

@@ -112,7 +112,7 @@ class Shaper:
         """Return SQL for the rows that fulfil the conditions; ``chosen`` names columns over them."""
         rows = self._rows()
         compiler = self._compiler(rows, Scope(self._variables, self._relation.known, exists=self._exists))
-        where = [compiler.kept(condition) for condition in self._relation.where]
+        where = [compiler.row_condition(condition) for condition in self._relation.where]
         columns = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in chosen(self._variables).items())
         return f"SELECT {columns} FROM {self._relation.source} b {rows.joins}{_where(where)}"
 
@@ -160,7 +160,7 @@ class Shaper:
         )
         compiler = self._compiler(rows, scope)
         conditions = self._compiler(rows, Scope(self._variables, relation.known, exists=self._exists))
-        where = [conditions.kept(condition) for condition in relation.where]
+        where = [conditions.row_condition(condition) for condition in relation.where]
         aggregated = any(contains_aggregate(item.expression) for item in items)
         if aggregated:
             check_grouping(items, returns.order_by, relation.known, self._text)
@@ -170,7 +170,7 @@ class Shaper:
         told = [(item, self._as_written(compiler, item, value) if written else value) for item, value in compiled]
         known = {item.alias: value for item, value in compiled if item.alias}
         seen = Scope({**self._variables, **known}, unshadowed(relation.known, _named(items)))
-        where += [self._compiler(rows, seen).kept(condition) for condition in also]
+        where += [self._compiler(rows, seen).row_condition(condition) for condition in also]
         order = self._order(returns, seen, rows, items)
         if not order and ordered is not None:
             order = f" ORDER BY {ordered.sql} ASC"
@@ -310,7 +310,7 @@ class Shaper:
         """
         rows, relation = self._rows(), self._relation
         compiler = self._compiler(rows, Scope(self._variables, relation.known, exists=self._exists))
-        where = [compiler.kept(condition) for condition in relation.where]
+        where = [compiler.row_condition(condition) for condition in relation.where]
         values = {name: relation.variables[name] for name in names}
         if value is not None:
             values[VALUE] = compiler.one_of_any(value)

@@ -1,10 +1,14 @@
-"""Files in which things stand within each other too deeply are refused, with the place, and soon."""
+"""Files in which things stand within each other too deeply are refused, with the place, and soon.
+
+``GRAPHDB_FUZZ`` multiplies the number of random texts.
+"""
 
 from __future__ import annotations
 
 import gzip
 import io
 import json
+import os
 import random
 import subprocess
 import sys
@@ -28,6 +32,7 @@ from graphdb.storage.loaders.rdf.depth import DEEPEST, DEEPEST_JSON, DEEPEST_TER
 pyoxigraph = pytest.importorskip("pyoxigraph")
 
 DEEP = 100_000
+MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 
 GRAPHML = '<graphml xmlns="http://graphml.graphdrawing.org/xmlns" xmlns:g="urn:x-graphdb:list">\n'
 
@@ -207,7 +212,7 @@ VALUES = st.recursive(
 CHANCE = st.randoms(use_true_random=False)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100 * MORE, deadline=None)
 @given(VALUES, st.booleans(), st.none() | st.integers(0, 2), CHANCE)
 def test_json_is_followed(value: object, ascii: bool, indent: int | None, chance: random.Random) -> None:
     text = json.dumps([value], ensure_ascii=ascii, indent=indent).encode()
@@ -248,7 +253,7 @@ TREES = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100 * MORE, deadline=None)
 @given(TREES, CHANCE)
 def test_xml_is_followed(tree: str, chance: random.Random) -> None:
     text = f"<?xml version='1.0'?><!DOCTYPE r [<!ENTITY e 'x'>]><r>{tree}</r>".encode()
@@ -289,7 +294,7 @@ TERMS = st.recursive(
 STATEMENTS = st.lists(TERMS.map("<e:a> <e:b> {} .\n".format), max_size=4).map("".join)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100 * MORE, deadline=None)
 @given(STATEMENTS, CHANCE)
 def test_turtle_is_followed(statements: str, chance: random.Random) -> None:
     text = b"@prefix p: <e:> .\n" + statements.encode()
