@@ -105,7 +105,7 @@ def test_a_kernel_that_is_there_makes_a_count_cheaper(executor: Any) -> None:
     want = executor.count(plan)
     assert replace(executor._counter.expected(plan, True), setup=before.setup) == before
     assert executor.count(slow) == want
-    assert executor._counter.expected(plan, True) == replace(before, first=0.0, beside=False)
+    assert executor._counter.expected(plan, True) == replace(before, setup=0.0, in_background=False)
     assert executor.expected(plan, True) == executor._counter.expected(plan, True)
     assert executor.describe(plan) == "cuda:0 by sums"
     assert executor.describe(make_plan(pattern_of(((0, 1), (0, 2), (1, 2)), label), graph)) == "cuda:0 by cliques"
