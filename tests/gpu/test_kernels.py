@@ -42,7 +42,8 @@ def test_kernels_compile_for_every_architecture(name: str) -> None:
     for macros in VARIANTS[name]:
         plan = PLANS[name](macros) if name in PLANS else ""
         for architecture in nvrtc.architectures():
-            code = nvrtc.machine_code(source(name, plan), (*OPTIONS, *defines(macros)), architecture)
+            options = (*OPTIONS, *defines({**macros, "CHECK_OFFSETS": 1}))
+            code = nvrtc.machine_code(source(name, plan), options, architecture)
             assert code.startswith(b"\x7fELF")
 
 
@@ -92,7 +93,7 @@ def test_a_structure_that_differs_from_its_table_does_not_compile(name: str, mon
         macros = VARIANTS[name][0]
         written = source.__wrapped__(name, PLANS[name](macros) if name in PLANS else "")
         with pytest.raises(pytest.fail.Exception, match=r"is not as gpu/layout\.py says"):
-            nvrtc.machine_code(written, (*OPTIONS, *defines(macros)), 90)
+            nvrtc.machine_code(written, (*OPTIONS, *defines({**macros, "CHECK_OFFSETS": 1})), 90)
 
 
 def test_rows_of_partitions_are_as_long_on_the_host() -> None:
