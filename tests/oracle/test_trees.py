@@ -179,7 +179,7 @@ def test_numbers_too_large_for_int64(case: Case) -> None:
 
         return crt.by_remainders(overflows, greatest)
 
-    with spaces(), mock.patch("graphdb.execute.counting.trees.exactly", without_int64):
+    with spaces(), mock.patch("graphdb.execute.counting.trees.by_remainders", without_int64):
         check(case, DataGraph(case.source))
 
 
