@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from graphdb.common.errors import (
     ParameterError,
@@ -13,9 +12,6 @@ from graphdb.common.errors import (
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse_script
 from graphdb.grammar.walk import walk
-
-if TYPE_CHECKING:
-    pass
 
 
 def check_arguments(text: str, arguments: Mapping[str, object], implied: Callable[[], Collection[str]]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from graphdb.common.errors import (
     BindError,
@@ -12,16 +11,12 @@ from graphdb.common.errors import (
     ParseError,
     TypeMismatchError,
 )
+from graphdb.dispatch.queries import Queries
 from graphdb.grammar import syntax as ast
 from graphdb.relational.explain import Explanation
 from graphdb.relational.program import Program
 from graphdb.relational.session.state import State
 from graphdb.sql.udf import running
-
-if TYPE_CHECKING:
-    pass
-
-from graphdb.dispatch.queries import Queries
 
 
 class Explainer:

@@ -21,6 +21,11 @@ from graphdb.common.errors import (
 )
 from graphdb.common.progress import watching
 from graphdb.common.stopping import stopping, time_left
+from graphdb.dispatch.arguments import check_arguments
+from graphdb.dispatch.explain import Explainer
+from graphdb.dispatch.queries import Queries
+from graphdb.dispatch.sql import SqlStatements
+from graphdb.dispatch.tables import Tables
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse_script
 from graphdb.procedures.implied import expand_call, parameters_of
@@ -30,12 +35,6 @@ from graphdb.results.result import Result
 
 if TYPE_CHECKING:
     from graphdb.storage.loaders.load import LoadReport
-
-from graphdb.dispatch.arguments import check_arguments
-from graphdb.dispatch.explain import Explainer
-from graphdb.dispatch.queries import Queries
-from graphdb.dispatch.sql import SqlStatements
-from graphdb.dispatch.tables import Tables
 
 
 class Statements:

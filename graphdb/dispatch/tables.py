@@ -11,6 +11,7 @@ from graphdb.common.errors import (
     NotSupportedError,
     TypeMismatchError,
 )
+from graphdb.dispatch.queries import SPENT, Queries
 from graphdb.grammar import syntax as ast
 from graphdb.relational.projection.presentation import presented
 from graphdb.relational.session.authorizer import authorize_name
@@ -20,9 +21,6 @@ from graphdb.sql.udf import running
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-from graphdb.dispatch.queries import SPENT, Queries
 
 
 class Tables:

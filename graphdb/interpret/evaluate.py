@@ -7,7 +7,7 @@ and the results of subqueries, which are run for all rows at once before the exp
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphdb.common import regex
 from graphdb.common.errors import BindError, ExecutionError, ParameterError
@@ -34,9 +34,6 @@ from graphdb.interpret.values import (
 )
 from graphdb.sql import temporal
 from graphdb.sql.aggregates import is_aggregate
-
-if TYPE_CHECKING:
-    pass
 
 
 class Compiler(Evaluator):
