@@ -63,12 +63,12 @@ def composed(
                 raise blame.error("RETURN ends a query", after.span.start, hint)
     if len(parts) == 1:
         returns, matches = parts[0][-1], [clause for clause in parts[0][:-1] if isinstance(clause, s.MatchClause)]
-        if isinstance(returns, s.ReturnClause) and len(matches) == len(parts[0]) - 1 and _is_plain(matches, returns):
+        if isinstance(returns, s.ReturnClause) and len(matches) == len(parts[0]) - 1 and is_plain(matches, returns):
             return s.Query(tuple(matches), returns, span)
     return s.Composite(tuple(parts), bool(unions) and unions[0][0], span)
 
 
-def _is_plain(matches: Sequence[s.MatchClause], returns: s.ReturnClause) -> bool:
+def is_plain(matches: Sequence[s.MatchClause], returns: s.ReturnClause) -> bool:
     """Whether a query may be one plan and one SQL statement; what it asks of SQL is found out when it is bound."""
     if any(match.optional for match in matches):
         return False

@@ -47,10 +47,7 @@ class Explainer:
         timeout: float | None,
     ) -> Explanation:
         if isinstance(query, ast.Composite) and query.writes:
-            try:
-                return Explanation(tuple(self._queries.writing(query, text, arguments, timeout).explain(profile)))
-            except (NotSupportedError, TypeMismatchError, BindError, ParseError) as refused:
-                return self._explained(query, profile, text, arguments, timeout, refused.message)
+            return Explanation(tuple(self._queries.writing(query, text, arguments, timeout).explain(profile)))
         with self._queries.new_run(text, arguments, timeout) as run:
             started = time.perf_counter()
             try:

@@ -17,7 +17,6 @@ from graphdb.common.errors import (
     QueryTimeout,
     StorageError,
     TypeMismatchError,
-    placed,
 )
 from graphdb.common.progress import Progress
 from graphdb.execute.choose import choose_executor
@@ -43,11 +42,6 @@ if TYPE_CHECKING:
     from graphdb.relational.projection.relation import Relation
     from graphdb.writing.run import Writing
 
-_REMEMBERED = 1000
-"""Statements of which it is remembered that they write few rows."""
-_FEW = 1000
-"""Rows that these may have: for more, whether they are written by sets is asked again."""
-
 SPENT = (QueryTimeout, MemoryLimitError, StorageError)
 """Errors of what there is no more of, time, memory or room on the disk: no other strategy is tried."""
 
@@ -65,9 +59,6 @@ class Queries:
         """Controls repeated counts, one after the other: nobody asks what it learns."""
         self._home = Version(state)
         """What repeated counts are given, which look nothing up."""
-        self._write_few: dict[str, int] = {}
-        """Texts of statements that were expected to write few rows, and how many resources there were then: what that
-        is known by takes longer than the rest, and is not asked again before the graph has doubled."""
         self.progress: Progress | None = None
         """Whom to report to how far the statement is."""
 
@@ -90,49 +81,29 @@ class Queries:
                     except NotSupportedError:  # only its values showed it
                         pass
             return self.interpreted(query, text, arguments, timeout)
-        from graphdb.interpret.write import WritesMany
-        from graphdb.writing.run import WritesFew
-
-        size = self._state.snapshot().graph.resources
-        if size <= 2 * self._write_few.get(text, -1):
-            try:
-                return self.interpreted(query, text, arguments, timeout, most=_FEW)
-            except WritesMany:
-                del self._write_few[text]
-        try:
-            return self.writing(query, text, arguments, timeout).run()
-        except SPENT:
-            raise
-        except WritesFew:
-            if len(self._write_few) > _REMEMBERED:
-                self._write_few.clear()
-            self._write_few[text] = size
-        except GraphDBError as error:  # nothing is written yet: the interpreter knows more, and what is wrong
-            if placed(error, text).line is not None and isinstance(error, ExecutionError):
-                raise
-        return self.interpreted(query, text, arguments, timeout)
+        return self.writing(query, text, arguments, timeout).run()
 
     def writing(
         self, query: ast.Composite, text: str, arguments: Mapping[str, object], timeout: float | None
     ) -> Writing:
-        """Return a statement that writes by sets; see :mod:`graphdb.writing`.
+        """Return a statement that writes, ready to run; see :mod:`graphdb.writing`.
 
         Raises
         ------
         GraphDBError
-            It is for the interpreter, or wrong, which that tells.
+            Something is wrong with it.
         """
         from graphdb.writing.run import Writing
-        from graphdb.writing.stages import writes_one_row
-
-        if writes_one_row(query):
-            raise NotSupportedError("it writes one row, which is as quick")
 
         def new_run(given: Mapping[str, object], left: float | None) -> PathRun:
             return self.new_run(text, given, left)
 
-        def prepare(run: PathRun, query: ast.Composite, start: Relation | None) -> Prepared | Program:
-            prepared = run.prepare(query) if start is None else run.prepare_from(query, start)
+        def prepare(run: PathRun, query: ast.Query | ast.Composite, start: Relation | None) -> Prepared | Program:
+            if start is None:
+                prepared = run.prepare(query)
+            else:
+                clauses = query.clauses if isinstance(query, ast.Query) else None
+                prepared = run.prepare_from(query if clauses is None else ast.Composite((clauses,)), start)
             return prepared if self._later.found is None else replace(prepared, computing=self._later.found)
 
         return Writing(self._state, query, text, arguments, timeout, new_run, prepare)
@@ -156,13 +127,12 @@ class Queries:
         text: str,
         arguments: Mapping[str, object],
         timeout: float | None,
-        most: int | None = None,
     ) -> ValuesResult:
         """Run a query by the interpreter; see :mod:`graphdb.interpret`."""
         from graphdb.interpret.statement import interpreted
 
         run = self.new_run(text, arguments, timeout)
-        return interpreted(self._state, run.executor, query, text, arguments, run.new_control, most)
+        return interpreted(self._state, run.executor, query, text, arguments, run.new_control)
 
     def new_run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> PathRun:
         """Return what prepares and runs a query over the present snapshot, with an executor chosen once."""

@@ -118,10 +118,7 @@ class Computation:
 
     def _call(self, piece: int, wanted: str, columns: Sequence[str], volatile: bool = False) -> str:
         with self._connection.guard() as raw:
-            # A ROLLBACK would take a new function away.
-            if not self._calls.has(wanted, volatile) and self._connection.transactions.inside:
-                raise NotSupportedError("a first value that SQL does not hold, within a transaction")
-            name = self._calls.function(raw, wanted, volatile)
+            name = self._calls.function(raw, wanted, volatile, within=self._connection.transactions.inside)
         return f"{name}({', '.join([str(self._number), str(piece), *columns])})"
 
     def sources(self) -> list[str]:
@@ -132,10 +129,10 @@ class Computation:
     # --- while it runs
 
     @contextmanager
-    def run(self) -> Iterator[Callable[[bytes], Any]]:
+    def run(self, known: dict[bytes, Any] | None = None) -> Iterator[Callable[[bytes], Any]]:
         """See :meth:`graphdb.sql.udf.Computing.run`."""
         self._results = [{} for _ in self._pieces]
-        self._failed, self._values = None, {}
+        self._failed, self._values = None, {} if known is None else known
         self._context.started = time.time_ns()
         values = self._values
         try:

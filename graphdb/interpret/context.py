@@ -81,8 +81,6 @@ class Context(StatementNames):
         self.new_control = new_control
         self._memory = memory
         self._steps = 0
-        self.most: int | None = None
-        """Rows that the first clause that writes may have."""
         # All clocks of one statement show when it began, in nanoseconds since 1970.
         self.started = time.time_ns()
         self.view = View(self)

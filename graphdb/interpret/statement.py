@@ -1,4 +1,4 @@
-"""The door of the interpreter: one statement over an open database, in one transaction where it writes."""
+"""The door of the interpreter: one reading query over an open database."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.check import check
 from graphdb.interpret.context import Context
+from graphdb.interpret.export import Exporter
 from graphdb.interpret.memory import MemoryWatch
 from graphdb.interpret.result import ValuesResult
-from graphdb.interpret.run import Exporter, Interpreter
+from graphdb.interpret.run import Interpreter
 from graphdb.plan.executor import Control, Executor
 from graphdb.relational.session.state import State
 
@@ -22,26 +23,12 @@ def interpreted(
     text: str,
     arguments: Mapping[str, object],
     new_control: Callable[[], Control],
-    most: int | None = None,
 ) -> ValuesResult:
-    """Run a query; what it writes is kept as a whole or not at all.
-
-    Raises
-    ------
-    WritesMany
-        It would write more than ``most`` rows; nothing is written.
-    """
+    """Run a query."""
     started = time.perf_counter()
     memory = MemoryWatch(state.budget)
     context = Context(state.snapshot, state.forget, executor, text, arguments, new_control, memory)
-    if not (isinstance(query, ast.Composite) and query.writes):
-        return _result(state, Interpreter(context, query), context, started)
-    context.most = most
-    interpreter = Interpreter(context, query)
-    with state.connection.guard(), state.writing():
-        result = _result(state, interpreter, context, started)
-        state.changed(())
-    return result
+    return _result(state, Interpreter(context, query), context, started)
 
 
 def check_query(
@@ -58,12 +45,10 @@ def check_query(
 
 def _result(state: State, interpreter: Interpreter, context: Context, started: float) -> ValuesResult:
     rows = interpreter.run()
-    changes = interpreter.finish()
     columns = interpreter.columns()
     values = Exporter(context).rows(rows, columns)
-    message = None if changes is None else str(changes)
     elapsed = time.perf_counter() - started
-    return ValuesResult(state.version(), columns, values, len(rows), elapsed=elapsed, message=message)
+    return ValuesResult(state.version(), columns, values, len(rows), elapsed=elapsed, message=None)
 
 
 def explained(

@@ -176,12 +176,12 @@ class View:
     def property(self, vertex: Vertex, key: ast.KeyName | int, node: ast.Expression | None = None) -> Any:
         """Return the value of a property: null where there is none, :class:`Several` where there are several."""
         label = key if isinstance(key, int) else self._context.property_id(key)
-        return _value(self.facts(vertex, node).get(label))
+        return value_of_facts(self.facts(vertex, node).get(label))
 
     def properties(self, value: Vertex | Edge, node: ast.Expression | None = None) -> dict[str, Any]:
         """Return all properties by their written names."""
         facts = self.facts(value, node) if isinstance(value, Vertex) else self.edge_facts(value, node)
-        named = {self._context.label_name(label): _value(found) for label, found in facts.items()}
+        named = {self._context.label_name(label): value_of_facts(found) for label, found in facts.items()}
         return dict(sorted(named.items()))
 
     def named(self, value: Vertex | Edge, name: str, node: ast.Expression) -> Any:
@@ -277,7 +277,7 @@ class View:
 
     def edge_property(self, edge: Edge, key: ast.KeyName, node: ast.Expression | None = None) -> Any:
         """Return the value of an edge's property; null where there is none."""
-        return _value(self.edge_facts(edge, node).get(self._context.edge_key(key)))
+        return value_of_facts(self.edge_facts(edge, node).get(self._context.edge_key(key)))
 
     def edge_id(self, edge: Edge) -> int:
         """Return a number that is this edge's alone while the data stays as it is."""
@@ -288,6 +288,12 @@ class View:
     def stored(self, vertices: Iterable[int]) -> dict[int, set[tuple[int, int, int]]]:
         """Return the labels and properties of vertices as the file has them, of those that were read from it."""
         return {vertex: self._stored[vertex] for vertex in vertices if vertex in self._stored}
+
+    def forget(self) -> None:
+        """Forget what was read: SQL has changed it."""
+        for known in (self._labels, self._facts, self._stored, self._waiting, self._described, self._asked):
+            known.clear()
+        self._created.clear()
 
     def flushed(self) -> None:
         """Note that the file has other labels and properties now."""
@@ -317,7 +323,8 @@ def _facet(fact: Fact, which: str) -> str:
     return RDF + "langString" if fact.language else fact.datatype or XSD + "string"
 
 
-def _value(facts: tuple[Fact, ...] | None) -> Any:
+def value_of_facts(facts: tuple[Fact, ...] | None) -> Any:
+    """Return the value of a property: null where there is none, :class:`Several` where there are several."""
     if not facts:
         return None
     return facts[0].value if len(facts) == 1 else Several(fact.value for fact in facts)

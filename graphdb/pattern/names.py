@@ -57,7 +57,6 @@ class Names:
         """The class that every created vertex has, and no one sees, where there is one."""
         self._edges = _Index((label.iri, label.id) for label in self.edge_labels.values())
         self._hierarchy = hierarchy
-        self._written: dict[int, str] = {}
         classes = {**(hierarchy.classes if hierarchy else {}), **self.vertex_labels}
         self._vertices = _Index((label.iri, label.id) for label in classes.values())
         self._classes = classes
@@ -85,7 +84,9 @@ class Names:
         classes = {id: label for id, label in every.items() if id not in hidden}
         properties = all(bool(label.kinds) == (id in self._properties.iris) for id, label in known.items())
         if not properties or known.keys() != self.edge_labels.keys() or classes.keys() != self.vertex_labels.keys():
-            return Names(self.prefixes, (known[id] for id in sorted(known)), (every[id] for id in sorted(every)))
+            names = Names(self.prefixes, (known[id] for id in sorted(known)), (every[id] for id in sorted(every)))
+            names.spellings = self.spellings | names.spellings  # rows may still have what the graph has no more
+            return names
         names = copy(self)
         names.edge_labels, names.vertex_labels, names._classes, names.hidden = known, classes, classes, hidden
         return names
@@ -106,10 +107,7 @@ class Names:
 
     def edge_name(self, label: int) -> str:
         """Return the written name of an edge label."""
-        found = self._written.get(label)
-        if found is None:
-            found = self._written[label] = self.written(self.edge_labels[label].iri)
-        return found
+        return self.spellings[label]
 
     def edge_label(self, words: Sequence[Word], text: str) -> EdgeLabel:
         """Return the edge label that ``words`` name."""

@@ -191,9 +191,7 @@ class Lowering(Searches):
         if returns.star:
             names = sorted(relation.names)
             items = tuple(ast.ReturnItem(ast.Variable(n), n, n, returns.span) for n in names) + items
-        if not items:
-            raise NotSupportedError("rows without columns are not supported in SQL")
-        return items
+        return items or (ast.ReturnItem(ast.Literal(1), "#", "#"),)  # rows without columns are rows nevertheless
 
     def _union(self, parts: Sequence[Shaped], keeps_all: bool) -> Shaped:
         """Put the rows of several parts together."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from graphdb.common.values.types import Type
 from graphdb.grammar import syntax as ast
@@ -59,8 +59,10 @@ class Computing(Protocol):
     def sources(self) -> list[str]:
         """Return the expressions as they were written."""
 
-    def run(self) -> AbstractContextManager[Callable[[bytes], object]]:
+    def run(self, known: dict[bytes, Any] | None = None) -> AbstractContextManager[Callable[[bytes], object]]:
         """Begin a run; yield what returns the value behind a key, as a user sees it, during the run and after it.
+
+        ``known`` has the values behind the keys of the rows that the query starts from, and gets those it computes.
 
         Raises
         ------

@@ -30,9 +30,11 @@ from graphdb.sql.computing import Computing, Input
 from graphdb.sql.value import SqlValue
 
 
-def running(computing: Computing | None) -> AbstractContextManager[Callable[[bytes], object] | None]:
-    """Begin a run of what a query has computed in Python, if it has anything."""
-    return nullcontext() if computing is None else computing.run()
+def running(
+    computing: Computing | None, known: dict[bytes, Any] | None = None
+) -> AbstractContextManager[Callable[[bytes], object] | None]:
+    """Begin a run of what a query has computed in Python, if it has anything; see :meth:`Computing.run`."""
+    return nullcontext() if computing is None else computing.run(known)
 
 
 def compute(c: Compiler, node: ast.Expression, wanted: Type | None = None) -> SqlValue:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.common.values.types import NULL, Base
 from graphdb.grammar import syntax as ast
-from graphdb.interpret.naming import key_named
 from graphdb.sql import maps
 from graphdb.sql.value import SqlValue
 from graphdb.storage.updates.apply import edges_of, properties_of
-from graphdb.writing.items import assigned, reads_of, refused, target_of
+from graphdb.writing.items import RowByRow, assigned, reads_of, target_of
 from graphdb.writing.kept import Kept
 from graphdb.writing.literals import written
+from graphdb.writing.naming import key_named
 from graphdb.writing.stages import Stage
 from graphdb.writing.work import LITERAL, NO_TEXT, Work, union_all
 
@@ -51,61 +50,60 @@ class Change:
         self._kept = kept
 
     @staticmethod
-    def check(stage: Stage, values: Mapping[str, SqlValue], text: str) -> None:
-        """Refuse what is not written by sets, by the types of what is known of each row."""
+    def check(stage: Stage, values: Mapping[str, SqlValue]) -> None:
+        """Raise :class:`RowByRow` where the types of what is known of each row say so."""
         for item in _items(stage):
-            target = target_of(item, text)
+            target = target_of(item)
             if values[target.name].type.base not in (Base.NODE, Base.EDGE, Base.NULL):
-                raise refused(f"changing {values[target.name].type} is not for SQL", text, target)
-        assignments = list(_assignments(stage, values, text))
+                raise RowByRow(f"what is changed is {values[target.name].type}")
+        assignments = list(_assignments(stage, values))
         for assignment in assignments:
             if assignment.key is not None:
                 written(assignment.value)
         if any(map(_clears, _items(stage))) and len(_items(stage)) > 1:
-            raise NotSupportedError("setting all properties beside others is not for SQL")
+            raise RowByRow("all properties are set beside others")
 
     def run(self) -> Kept:
         """Change everything; return the rows."""
         work, kept = self._work, self._kept
         if kept.count:
-            text = work.context.text
-            assignments = list(_assignments(self._stage, kept.values, text))
-            self._refuse_rows(assignments, text)
+            assignments = list(_assignments(self._stage, kept.values))
             assert self._stage.write is not None
             work.naming.read(self._stage.write)
-            self._labels(text)
+            self._labels()
             for base in (Base.NODE, Base.EDGE):
                 mine = [each for each in assignments if each.target.type.base is base]
-                cleared = [kept.values[target_of(i, text).name] for i in _items(self._stage) if _clears(i)]
+                cleared = [kept.values[target_of(i).name] for i in _items(self._stage) if _clears(i)]
                 cleared = [target for target in cleared if target.type.base is base]
                 if mine or cleared:
                     (self._vertices if base is Base.NODE else self._edges)(mine, cleared)
             work.flushed()
         return kept.without([name for name in kept.values if name.startswith("#")])
 
-    def _refuse_rows(self, assignments: list[_Assignment], text: str) -> None:
-        """Refuse rows with values that are not written here, or that read what a row before them writes."""
+    def refuse(self) -> None:
+        """Raise :class:`RowByRow` for rows with values that SQL does not write, or that read what one before writes."""
         source, values = self._kept.source, self._kept.values
+        assignments = list(_assignments(self._stage, values))
         self._work.refuse_unwritten(
             source, [(each.value, written(each.value)) for each in assignments if each.key is not None]
         )
         maps_of = [
-            (values[target_of(item, text).name], values[self._stage.name_of(item.value)])
+            (values[target_of(item).name], values[self._stage.name_of(item.value)])
             for item in _items(self._stage)
             if isinstance(item, ast.SetItem)
             and not isinstance(item.target, ast.Property)
             and not isinstance(item.value, ast.MapLiteral)
         ]
         tests = [f"({target.sql} IS NOT NULL AND {value.sql} IS NULL)" for target, value in maps_of]
-        self._work.refuse_rows(source, tests, "a map of properties that is null is not for SQL")
+        self._work.refuse_rows(source, tests, "a map of properties is null")
         if not isinstance(self._stage.write, ast.SetClause):
             return
         if any(each.sparse for each in assignments) and any(map(_clears, _items(self._stage))):
             (own,) = {each.target.sql for each in assignments}
             twice = f"SELECT 1 FROM {source} b WHERE {own} IS NOT NULL GROUP BY {own} HAVING count(*) > 1 LIMIT 1"
             if self._work.context.connection.rows(twice):
-                raise NotSupportedError("some rows take away what rows before them have set")
-        for read in set(reads_of(self._stage.write, text)):
+                raise RowByRow("some rows take away what rows before them have set")
+        for read in set(reads_of(self._stage.write)):
             reader, target = values.get(read.variable), values[read.target]
             if reader is None or reader.type.base is not target.type.base:
                 continue
@@ -114,15 +112,15 @@ class Change:
             if self._work.context.connection.rows(
                 f"SELECT 1 FROM {source} b JOIN {first} g ON g.id = {reader.sql} WHERE {before} LIMIT 1"
             ):
-                raise NotSupportedError("some rows read what rows before them have set")
+                raise RowByRow("some rows read what rows before them have set")
 
     # --- labels
 
-    def _labels(self, text: str) -> None:
+    def _labels(self) -> None:
         work, changed = self._work, []
         nodes = []
         for item in _items(self._stage):
-            target = self._kept.values[target_of(item, text).name]
+            target = self._kept.values[target_of(item).name]
             if isinstance(item, ast.LabelItem) and target.type.base is Base.NODE:
                 nodes.append(target)
                 changed += [
@@ -264,15 +262,15 @@ def _clears(item: Item) -> bool:
     return isinstance(item, ast.SetItem) and not item.add and not isinstance(item.target, ast.Property)
 
 
-def _assignments(stage: Stage, values: Mapping[str, SqlValue], text: str) -> Iterator[_Assignment]:
+def _assignments(stage: Stage, values: Mapping[str, SqlValue]) -> Iterator[_Assignment]:
     """Yield what the items of a clause set, one property after the other."""
     for item in _items(stage):
         if isinstance(item, ast.LabelItem):
             continue
-        target = values[target_of(item, text).name]
+        target = values[target_of(item).name]
         if not isinstance(item, ast.SetItem):
             if not isinstance(item, ast.Property):
-                raise refused("removing what an expression yields is not for SQL", text, item)
+                raise RowByRow("an expression yields the key of what is removed")
             yield _Assignment(target, item.key, SqlValue("NULL", NULL))
             continue
         for key, node in assigned(item):
@@ -281,6 +279,6 @@ def _assignments(stage: Stage, values: Mapping[str, SqlValue], text: str) -> Ite
                 yield _Assignment(target, key, value, sparse=key is None)
                 continue
             if value.type.base is not Base.MAP:
-                raise refused(f"setting all properties by {value.type} is not for SQL", text, node)
+                raise RowByRow(f"all properties are set by {value.type}")
             for name, _ in value.type.fields:
                 yield _Assignment(target, key_named(name, node), maps.entry(value, name), value.type.sparse)

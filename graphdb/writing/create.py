@@ -9,7 +9,7 @@ from graphdb.common.values.types import EDGE, NODE, NULL
 from graphdb.grammar import syntax as ast
 from graphdb.sql.value import SqlValue, column
 from graphdb.storage.updates.apply import edges_of, numbered, properties_of
-from graphdb.writing.items import refused
+from graphdb.writing.items import RowByRow
 from graphdb.writing.kept import Kept
 from graphdb.writing.literals import written
 from graphdb.writing.stages import Stage, elements_of
@@ -44,25 +44,28 @@ class Create:
         self._edges: list[_Edge] = []
 
     @staticmethod
-    def check(stage: Stage, values: Mapping[str, SqlValue], text: str) -> None:
-        """Refuse what is not written by sets, by the types of what is known of each row."""
+    def check(stage: Stage, values: Mapping[str, SqlValue]) -> None:
+        """Raise :class:`RowByRow` where the types of what is known of each row say so."""
         assert isinstance(stage.write, ast.CreateClause)
         for number in range(len(stage.computed)):
             written(values[f"#{number}"])
         for element in elements_of(stage.write):
             variable = element.variable
             if variable is not None and variable.name in values and values[variable.name].type != NODE:
-                raise refused("an edge needs a vertex", text, variable)
+                raise RowByRow("an edge needs a vertex")
+
+    def refuse(self) -> None:
+        """Raise :class:`RowByRow` where the rows say so."""
+        values = [(v, written(v)) for name, v in self._values.items() if name.startswith("#")]
+        self._work.refuse_unwritten(self._kept.source, values)
+        ends = [self._values[name].sql for name in self._ends()]
+        self._work.refuse_rows(self._kept.source, [f"{sql} IS NULL" for sql in ends], "an edge needs a vertex")
 
     def run(self) -> Kept:
         """Create everything; return the rows with what they made."""
         work, source, rows = self._work, self._kept.source, self._kept.count
         if not rows:
             return Kept(source, 0, named(self._clause, self._values))
-        values = [(v, written(v)) for name, v in self._values.items() if name.startswith("#")]
-        work.refuse_unwritten(source, values)
-        ends = [self._values[name].sql for name in self._ends()]
-        work.refuse_rows(source, [f"{sql} IS NULL" for sql in ends], "an edge needs a vertex")
         work.naming.read(self._clause)
         self._number()
         type, hidden = work.hidden

@@ -8,7 +8,7 @@ from graphdb.common.values.types import Base
 from graphdb.grammar import syntax as ast
 from graphdb.sql.value import SqlValue
 from graphdb.storage.updates.apply import edges_of, facts, incident, properties_of
-from graphdb.writing.items import refused
+from graphdb.writing.items import RowByRow
 from graphdb.writing.kept import Kept, of_elements
 from graphdb.writing.stages import Stage, used_after
 from graphdb.writing.work import Work, union_all
@@ -27,18 +27,21 @@ class Delete:
         self._kept = kept
 
     @staticmethod
-    def check(stage: Stage, values: Mapping[str, SqlValue], text: str) -> None:
-        """Refuse what is not deleted by sets, and later clauses that look at what is no more."""
+    def check(stage: Stage, values: Mapping[str, SqlValue]) -> None:
+        """Raise :class:`RowByRow` where the types say so, and where later clauses look at what is no more."""
         assert isinstance(stage.write, ast.DeleteClause)
         for node in stage.write.values:
             assert isinstance(node, ast.Variable)
             if values[node.name].type.base not in (Base.NODE, Base.EDGE, Base.NULL):
-                raise refused(f"deleting {values[node.name].type} is not for SQL", text, node)
+                raise RowByRow(f"what is deleted is {values[node.name].type}")
         stars = any(isinstance(part, ast.ReturnClause) and part.star for part in stage.later)
         used = set(values) if stars else used_after(stage.later)
         for name in used & values.keys():
             if of_elements(values[name].type):
-                raise refused("naming vertices and edges after DELETE is not for SQL", text, stage.write.values[0])
+                raise RowByRow("later clauses name what is deleted")
+
+    def refuse(self) -> None:
+        """No rows say that they go one by one."""
 
     def run(self) -> Kept:
         """Delete everything; return the rows."""

@@ -11,28 +11,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from graphdb.common.errors import NotSupportedError
 from graphdb.functions.table import VOLATILE
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import is_larger, walk
 from graphdb.interpret.functions import FACETS
-from graphdb.interpret.naming import key_named
 from graphdb.pattern.free import LOCAL, SUBQUERIES, free_variables
 from graphdb.pattern.names import local_name
 from graphdb.pattern.rename import rewritten
+from graphdb.writing.naming import key_named
 
 
-def refused(message: str, text: str, node: ast.Expression | ast.ForeachClause) -> NotSupportedError:
-    """Return the error that sends a statement to the interpreter."""
-    return NotSupportedError(message, text=text, position=node.span.start)
+class RowByRow(Exception):
+    """A clause cannot be applied by sets; the message says why.  Nothing of the clause is written."""
 
 
-def target_of(item: ast.SetItem | ast.LabelItem | ast.Expression, text: str) -> ast.Variable:
+def target_of(item: ast.SetItem | ast.LabelItem | ast.Expression) -> ast.Variable:
     """Return the variable of the vertex or edge that an item of SET or REMOVE changes."""
     target = item.target if isinstance(item, (ast.SetItem, ast.LabelItem)) else item
     base = target.base if isinstance(target, ast.Property) else target
     if not isinstance(base, ast.Variable):
-        raise refused("changing what an expression yields is not for SQL", text, base)
+        raise RowByRow("an expression yields what is changed")
     return base
 
 
@@ -53,7 +51,7 @@ _LARGEST = 500
 """Pieces of syntax that an expression may have once others are in it: each may double what is there."""
 
 
-def in_order(clause: ast.SetClause, text: str) -> Iterator[ast.Expression]:
+def in_order(clause: ast.SetClause) -> Iterator[ast.Expression]:
     """Yield the values that the items assign, one for each property, by the rows before the clause.
 
     What an item reads of a property that an earlier one assigns is the earlier one's value there, or null if there is
@@ -63,8 +61,8 @@ def in_order(clause: ast.SetClause, text: str) -> Iterator[ast.Expression]:
     for item in clause.items:
         if not isinstance(item, ast.SetItem):
             continue
-        found = [(key, _with_values(value, known, text)) for key, value in assigned(item)]
-        target = target_of(item, text)
+        found = [(key, _with_values(value, known)) for key, value in assigned(item)]
+        target = target_of(item)
         for key, value in found:
             yield value
             if key is not None:
@@ -72,7 +70,7 @@ def in_order(clause: ast.SetClause, text: str) -> Iterator[ast.Expression]:
                 known[ast.Property(target, key)] = ast.Case(None, (((there,), value),), None, value.span)
 
 
-def _with_values(node: ast.Expression, known: Mapping[ast.Property, ast.Expression], text: str) -> ast.Expression:
+def _with_values(node: ast.Expression, known: Mapping[ast.Property, ast.Expression]) -> ast.Expression:
     """Return an expression with the values of properties that are known in the place of those."""
     if not known:
         return node
@@ -86,7 +84,7 @@ def _with_values(node: ast.Expression, known: Mapping[ast.Property, ast.Expressi
     random = any(isinstance(part, ast.FunctionCall) and part.name.lower() in VOLATILE for part in walk(values))
     local = {name.name for part in pieces if isinstance(part, LOCAL) for name in _brought_in(part)}
     if shown or random or local & free_variables((*read, *values)):
-        raise refused("reading what an earlier item has set is not for SQL", text, node)
+        raise RowByRow("an item reads what an earlier one has set")
 
     def value_in(part: object) -> object:
         if isinstance(part, ast.Property) and part in read:
@@ -95,7 +93,7 @@ def _with_values(node: ast.Expression, known: Mapping[ast.Property, ast.Expressi
 
     found = rewritten(node, value_in)
     if is_larger(found, _LARGEST):
-        raise refused("reading so much that earlier items have set is not for SQL", text, node)
+        raise RowByRow("an item reads so much that earlier ones have set")
     return found
 
 
@@ -121,7 +119,7 @@ class Read:
 _ALL_PROPERTIES = {"properties", "keys"}
 
 
-def reads_of(clause: ast.SetClause, text: str) -> list[Read]:
+def reads_of(clause: ast.SetClause) -> list[Read]:
     """Return what the items of a clause read that others write, or they themselves for another row.
 
     Subqueries are not among it: they run before anything is written.  Nor is what :func:`in_order` replaces: the same
@@ -129,13 +127,13 @@ def reads_of(clause: ast.SetClause, text: str) -> list[Read]:
 
     Raises
     ------
-    NotSupportedError
+    RowByRow
         What they read is not known, or it is among more that an earlier item has written for the same row.
     """
     found = []
     labelled = any(isinstance(item, ast.LabelItem) for item in clause.items)
     written = [
-        (number, target_of(item, text).name, key)
+        (number, target_of(item).name, key)
         for number, item in enumerate(clause.items)
         if isinstance(item, ast.SetItem)
         for key in _keys_of(item)
@@ -146,9 +144,9 @@ def reads_of(clause: ast.SetClause, text: str) -> list[Read]:
         for part in walk(item.value, SUBQUERIES):
             name = part.name.lower() if isinstance(part, ast.FunctionCall) else ""
             if labelled and (name == "labels" or isinstance(part, ast.LabelPredicate)):
-                raise refused("labels that the clause itself sets are not for SQL", text, item.value)
+                raise RowByRow("an item reads labels, which the clause itself sets")
             if isinstance(part, (ast.Subscript, ast.MapProjection)):
-                raise refused("reading any properties while they are set is not for SQL", text, item.value)
+                raise RowByRow("an item reads any properties, which the clause itself sets")
             if isinstance(part, ast.FunctionCall) and name in _ALL_PROPERTIES and len(part.arguments) == 1:
                 base, key = part.arguments[0], None
             elif part is item.value and not isinstance(item.target, ast.Property):  # all that an element has
@@ -164,7 +162,7 @@ def reads_of(clause: ast.SetClause, text: str) -> list[Read]:
                     continue
                 own = isinstance(base, ast.Variable) and base.name == target and writer < reader
                 if not isinstance(base, ast.Variable) or (own and (key is None or changed != key)):
-                    raise refused("reading what an earlier item has set is not for SQL", text, item.value)
+                    raise RowByRow("an item reads what an earlier one has set")
                 if not own:
                     found.append(Read(base.name, reader, target, writer))
     return found

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.values.types import INTEGER, Base, Type
 from graphdb.relational.projection.relation import ORDER, Relation, Source
 from graphdb.sql.value import SqlValue, column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,18 @@ class Tables:
             raw.execute(f"CREATE TEMP TABLE {name} AS {sql}", dict(parameters or {}))
         return Source.of_table(name)
 
+    def of_arrow(self, arrays: Mapping[str, pa.Array | pa.ChunkedArray]) -> Source:
+        """Make a table of columns; return its rows."""
+        import pyarrow as pa
+
+        view = self._connection.temporary()
+        with self._connection.view(view, pa.table(dict(arrays))):
+            return self.rows(f"FROM {view}")
+
+    def arrow(self, sql: str) -> pa.Table:
+        """Return the rows of some SQL."""
+        return self._connection.arrow(sql)
+
     def number(self, sql: str) -> int:
         """Return the one number that some SQL yields."""
         ((found,),) = self._connection.rows(sql)
@@ -91,12 +107,3 @@ def of_elements(type: Type) -> bool:
     if type.base is Base.MAP:
         return any(of_elements(each) for _, each in type.fields)
     return type.base in (Base.NODE, Base.EDGE, Base.TERM, Base.PATH)
-
-
-def unheld(type: Type) -> bool:
-    """Whether values of a type are known to SQL by a key, which is of one run."""
-    if type.base is Base.LIST:
-        return type.element is not None and unheld(type.element)
-    if type.base is Base.MAP:
-        return any(unheld(each) for _, each in type.fields)
-    return type.base is Base.ANY

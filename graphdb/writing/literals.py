@@ -7,18 +7,18 @@ that there is (:func:`of_keys`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.decimals import shortest_sql
 from graphdb.common.values.literals import literal_of
 from graphdb.common.values.temporal import from_python
 from graphdb.common.values.terms import LIST_DATATYPE, XSD
 from graphdb.common.values.types import MEMBERS, Base, Type
-from graphdb.sql import durations, maps
+from graphdb.sql import durations
 from graphdb.sql.value import SqlValue, member
+from graphdb.writing.items import RowByRow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,7 +43,7 @@ class Written:
     lexical: str
     datatype: str
     total: bool = True
-    """Whether each value has a lexical form: those without one are for the interpreter."""
+    """Whether each value has a lexical form: those without one go row by row."""
 
 
 def written(value: SqlValue) -> Written:
@@ -51,7 +51,7 @@ def written(value: SqlValue) -> Written:
 
     Raises
     ------
-    NotSupportedError
+    RowByRow
         Its values are no property, or SQL does not write them.
     """
     base = value.type.base
@@ -59,7 +59,7 @@ def written(value: SqlValue) -> Written:
         return Written(f"({value.sql}).lexical", f"({value.sql}).datatype")
     if value.many or base not in {*_DATATYPES, Base.STRING, Base.NULL, Base.VALUE, Base.LIST}:
         what = "several values" if value.many else str(value.type)
-        raise NotSupportedError(f"writing {what} is not for SQL")
+        raise RowByRow(f"SQL does not write {what}")
     if base is Base.NULL:
         return Written("CAST(NULL AS VARCHAR)", "CAST(NULL AS VARCHAR)")
     if base is Base.LIST:
@@ -71,16 +71,6 @@ def written(value: SqlValue) -> Written:
         tag = f"union_tag({value.sql})"
         return Written(f"CASE {tag} {texts} END", f"CASE {tag} {types} END", total=False)
     return Written(_text(value.sql, base), _datatype(base), total=base not in (Base.DATE, Base.DATETIME))
-
-
-def always_written(value: SqlValue) -> bool:
-    """Whether every value of a column has a literal: those of a map, too."""
-    if value.type.base is Base.MAP:
-        return all(always_written(maps.entry(value, name)) for name, _ in value.type.fields)
-    return not value.many and value.type.base in _DATATYPES.keys() - {Base.DATE, Base.DATETIME} | {
-        Base.STRING,
-        Base.NULL,
-    }
 
 
 def _datatype(base: Base) -> str:
@@ -120,7 +110,7 @@ def _list(value: SqlValue) -> str:
     elif element.base is Base.NULL or element.base is Base.STRING or element.base in _DATATYPES:
         item = f"CASE WHEN x IS NULL THEN 'null' ELSE {_item('x', element.base)} END"
     else:
-        raise NotSupportedError(f"writing lists of {element} is not for SQL")
+        raise RowByRow(f"SQL does not write lists of {element}")
     items = f"list_transform({value.sql}, lambda x: {item})"
     whole = f"list_aggregate({items}, 'count') = len({items})"
     return f"CASE WHEN len({items}) = 0 THEN '[]' WHEN {whole} THEN '[' || array_to_string({items}, ', ') || ']' END"
@@ -136,26 +126,28 @@ def _item(sql: str, base: Base) -> str:
     return "'null'" if base is Base.NULL else f"""'"' || {_text(sql, base)} || '"^^<' || {_datatype(base)} || '>'"""
 
 
-def of_keys(keys: Sequence[Any], value_of: Callable[[Any], object]) -> pa.Table:
+def of_keys(keys: Sequence[bytes], values: Mapping[bytes, Any]) -> pa.Table:
     """Return the literals of values that SQL knows by a key: columns ``key``, ``lexical`` and ``datatype``.
 
     Raises
     ------
-    NotSupportedError
+    RowByRow
         Some value is no property.
     """
     import pyarrow as pa
 
-    found = [literal_of(_internal(value_of(key))) for key in keys]
+    found = [literal_of(values[key]) for key in keys]
     if None in found:
-        raise NotSupportedError("such a value is not written by SQL")
+        raise RowByRow("such a value is no property")
     texts = [pa.array([each[i] for each in found if each is not None], pa.string()) for i in range(2)]
     return pa.table([pa.array(keys, pa.binary()), *texts], ["key", "lexical", "datatype"])
 
 
-def _internal(value: object) -> object:
-    """Return a value as the interpreter knows it."""
+def internal(value: object) -> object:
+    """Return a value of a user's as the evaluator knows it."""
     if isinstance(value, list):
-        return [_internal(item) for item in value]
+        return [internal(item) for item in value]
+    if isinstance(value, dict):
+        return {key: internal(item) for key, item in value.items()}
     temporal = from_python(value)
     return value if temporal is None else temporal

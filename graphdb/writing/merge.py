@@ -12,21 +12,19 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from graphdb.common.errors import ExecutionError, NotSupportedError
+from graphdb.common.errors import ExecutionError
 from graphdb.common.values.types import BOOLEAN, EDGE, INTEGER, NODE, Base, Type
 from graphdb.grammar import syntax as ast
-from graphdb.interpret.merging import apart, either_way
 from graphdb.pattern.free import free_variables
 from graphdb.relational.projection.relation import Relation, Source
 from graphdb.sql.value import SqlValue, column
 from graphdb.writing.create import Create
-from graphdb.writing.items import refused, target_of
+from graphdb.writing.items import RowByRow, target_of
 from graphdb.writing.kept import Kept, of_elements
+from graphdb.writing.merging import apart, either_way
+from graphdb.writing.row_writer import MADE
 from graphdb.writing.stages import Stage, creation, elements_of
 from graphdb.writing.work import Work, union_all
-
-MADE = "#made"
-"""Whether a row made what it asked for, or found it."""
 
 _AT = " #at"
 """The number of the row that a match started from: not quite one of the engine's own names, which matches keep back."""
@@ -51,31 +49,37 @@ class Merge:
         self._bound = [name for name in dict.fromkeys(names) if name in kept.values]
 
     @staticmethod
-    def check(stage: Stage, values: Mapping[str, SqlValue], text: str) -> None:
-        """Refuse what is not merged by sets, by the types of what is known of each row."""
+    def check(stage: Stage, values: Mapping[str, SqlValue]) -> None:
+        """Raise :class:`RowByRow` where the types of what is known of each row say so."""
         clause = stage.write
         assert isinstance(clause, ast.MergeClause)
-        Create.check(replace(stage, write=creation(clause)), values, text)
-        for number, node in enumerate(stage.computed):
+        Create.check(replace(stage, write=creation(clause)), values)
+        for number in range(len(stage.computed)):
             value = values[f"#{number}"]
             if value.type.base not in _KEYS:
-                raise refused(f"MERGE by {value.type} is not for SQL", text, node)
+                raise RowByRow(f"what is merged is asked for by {value.type}")
         known = {name for name, value in values.items() if of_elements(value.type)}
         if not apart(clause, values, known, partial(_keys, values)):
-            raise NotSupportedError("rows that may find what others have made are merged one by one")
+            raise RowByRow("a row may find what another has made")
         for item in clause.on_create if clause.on_match else ():
-            if target_of(item, text).name in values:
-                raise refused("ON CREATE of what ON MATCH may set is not for SQL", text, target_of(item, text))
+            if target_of(item).name in values:
+                raise RowByRow("ON CREATE sets what ON MATCH may set")
         sets = (*clause.on_create, *clause.on_match)
         if sets and free_variables(stage.computed) & known:
-            raise NotSupportedError("MERGE by properties that it may set is not for SQL")
+            raise RowByRow("MERGE may set the properties that it asks for")
         if clause.on_create and clause.on_match and free_variables(clause.on_create) & known:
-            raise NotSupportedError("ON CREATE with what ON MATCH may set is not for SQL")
+            raise RowByRow("ON CREATE reads what ON MATCH may set")
+
+    def refuse(self) -> None:
+        """Raise :class:`RowByRow` where the rows, or what they match, say so."""
+        self._refuse_nulls()
+        create = Create(self._work, replace(self._stage, write=self._create), self._kept)
+        create.refuse()
+        self._found = self._matches()
 
     def run(self) -> Kept:
-        """Match, and make what is not there; return the rows."""
-        self._refuse_nulls()
-        found = self._matches()
+        """Make what was not found; return the rows."""
+        found = self._found
         work, make, source = self._work, self._work.tables.make, self._kept.source
         asked = [self._kept.values[name].sql for name in self._bound]
         if either_way(self._clause, self._kept.values) is not None:
@@ -128,7 +132,7 @@ class Merge:
         found = self._work.read(query, Relation(self._kept.source, {**start, _AT: column("at", INTEGER)}))
         for name in self._new:
             if found.values[name].type not in (NODE, EDGE):
-                raise NotSupportedError(f"MERGE of {found.values[name].type} is not for SQL")
+                raise RowByRow(f"what is merged is {found.values[name].type}")
         return found
 
     def _rows(self, found: Kept, missing: str, firsts: Source, made: Kept) -> Kept:

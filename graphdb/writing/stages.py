@@ -1,7 +1,6 @@
 """A statement that writes, cut into stages: clauses that read, and the one that writes what they found.
 
-Everything here follows from the text (and the keys of maps among the parameters): what cannot be written by sets is
-refused before anything runs.
+Everything here follows from the text (and the keys of maps among the parameters).
 """
 
 from __future__ import annotations
@@ -10,18 +9,27 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from graphdb.common.errors import NotSupportedError
-from graphdb.common.values.types import Base
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.compose import is_plain
 from graphdb.grammar.walk import parts_of, walk
 from graphdb.interpret.check import names_of
-from graphdb.pattern.free import SUBQUERIES, free_variables
-from graphdb.sql.value import SqlValue
-from graphdb.writing.items import assigned, in_order, reads_of, refused, target_of
+from graphdb.pattern.free import LOCAL, SUBQUERIES, free_variables
+from graphdb.pattern.rename import rewritten
+from graphdb.sql.aggregates import contains_aggregate
+from graphdb.writing.items import RowByRow, assigned, in_order, reads_of, target_of
 
-WriteClause: TypeAlias = ast.CreateClause | ast.MergeClause | ast.SetClause | ast.RemoveClause | ast.DeleteClause
+WriteClause: TypeAlias = (
+    ast.CreateClause | ast.MergeClause | ast.SetClause | ast.RemoveClause | ast.DeleteClause | ast.ForeachClause
+)
 
-_WRITES = (ast.CreateClause, ast.MergeClause, ast.SetClause, ast.RemoveClause, ast.DeleteClause)
+_WRITES = (
+    ast.CreateClause,
+    ast.MergeClause,
+    ast.SetClause,
+    ast.RemoveClause,
+    ast.DeleteClause,
+    ast.ForeachClause,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,81 +39,196 @@ class Stage:
     reads: tuple[ast.ClauseNode, ...]
     write: WriteClause | None
     """None at the end of a statement that returns rows: its RETURN is the last of ``reads`` then."""
-    names: tuple[str, ...] = ()
-    """The variables that the writing clause, or a later one, needs of the rows."""
-    values: tuple[ast.Expression, ...] = ()
-    """What the writing clause needs to know of each row, in the order in which it stands there."""
-    computed: tuple[ast.Expression, ...] = ()
-    """The same by the rows before the clause: values take the place of properties that earlier items of a SET set."""
+    scope: tuple[str, ...] = ()
+    """The variables of each row before the writing clause."""
     later: tuple[ast.ClauseNode, ...] = ()
     """The clauses after it."""
+    row_names: tuple[str, ...] = ()
+    """The variables that the writing clause, or a later one, names."""
+    by_row: WriteClause | None = None
+    """The clause as it is applied row by row: variables take the place of the subqueries in its expressions."""
+    asked: tuple[tuple[str, ast.Expression], ...] = ()
+    """These variables, and the subqueries: they are computed for all rows before the clause writes."""
+    why_rows: str | None = None
+    """Why the text is such that the clause cannot be applied by sets; None where it can."""
+    names: tuple[str, ...] = ()
+    """The variables that the clause, applied by sets, or a later one needs of the rows."""
+    values: tuple[ast.Expression, ...] = ()
+    """What the clause needs to know of each row, in the order in which it stands there."""
+    computed: tuple[ast.Expression, ...] = ()
+    """The same by the rows before the clause: values take the place of properties that earlier items of a SET set."""
     made: bool | None = None
-    """It is ON CREATE (or ON MATCH) of the MERGE before it: only for rows that made (or found) what they asked for."""
+    """It is ON CREATE (or ON MATCH) of a MERGE: only for rows that made (or found) what they asked for."""
+    inner: tuple[Stage, ...] = ()
+    """The stages of FOREACH; of MERGE, what it sets."""
 
     def name_of(self, node: ast.Expression) -> str:
         """Return the name that an expression's value goes by: the very one, for 1 equals 1.0 and true."""
         return next(f"#{i}" for i, each in enumerate(self.values) if each is node)
 
-    @property
-    def query(self) -> ast.Composite:
-        """The query whose rows are kept."""
+    def query(self, *, by_sets: bool) -> ast.Query | ast.Composite:
+        """Return the query for the rows that the clause is applied to, by sets or row by row."""
         if self.write is None:
             return ast.Composite((self.reads,))
-        items = [ast.ReturnItem(ast.Variable(name), name, name) for name in self.names]
-        items += [ast.ReturnItem(node, f"#{i}", f"#{i}") for i, node in enumerate(self.computed)]
+        items = [ast.ReturnItem(ast.Variable(name), name, name) for name in (self.names if by_sets else self.row_names)]
+        if by_sets:
+            items += [ast.ReturnItem(node, f"#{i}", f"#{i}") for i, node in enumerate(self.computed)]
+        else:
+            items += [ast.ReturnItem(node, name, name) for name, node in self.asked]
         items = items or [ast.ReturnItem(ast.Literal(1), "#", "#")]
-        return ast.Composite(((*self.reads, ast.ReturnClause(tuple(items), span=self.write.span)),))
+        returns = ast.ReturnClause(tuple(items), span=self.write.span)
+        matches = [clause for clause in self.reads if isinstance(clause, ast.MatchClause)]
+        if matches and len(matches) == len(self.reads) and is_plain(matches, returns):
+            return ast.Query(tuple(matches), returns)
+        return ast.Composite(((*self.reads, returns),))
+
+    @property
+    def returned(self) -> ast.ReturnClause | None:
+        """The RETURN that it is, if that makes one row of each, each by itself."""
+        if self.write is not None or len(self.reads) != 1:
+            return None
+        (clause,) = self.reads
+        if not isinstance(clause, ast.ReturnClause) or clause.distinct or clause.order_by:
+            return None
+        if clause.skip is not None or clause.limit is not None:
+            return None
+        general = any(isinstance(part, SUBQUERIES) for part in walk(clause))
+        return None if general or any(contains_aggregate(item.expression) for item in clause.items) else clause
+
+    @property
+    def unwound(self) -> ast.UnwindClause | None:
+        """The UNWIND that is all its reading, if that looks for nothing in the graph."""
+        if len(self.reads) != 1 or not isinstance(self.reads[0], ast.UnwindClause):
+            return None
+        return None if any(isinstance(part, SUBQUERIES) for part in walk(self.reads[0])) else self.reads[0]
 
 
-_MANY = (ast.MatchClause, ast.UnwindClause, ast.CallClause, ast.ProcedureClause, ast.MergeClause)
-"""Clauses that can make many rows of one."""
-
-
-def writes_one_row(query: ast.Composite) -> bool:
-    """Whether a statement has one row from the first clause to the last: for that the interpreter is as quick."""
-    return not any(isinstance(clause, _MANY) for part in query.parts for clause in part)
-
-
-def stages_of(query: ast.Composite, text: str) -> list[Stage]:
-    """Cut a statement into stages.
-
-    Raises
-    ------
-    NotSupportedError
-        It cannot be written by sets.
-    """
-    if len(query.parts) != 1:
-        raise NotSupportedError("a UNION of what writes is not for SQL")
-    (clauses,) = query.parts
-    stages: list[Stage] = []
-    reads: list[ast.ClauseNode] = []
-    scope: list[str] = []
-    for number, clause in enumerate(clauses):
-        if isinstance(clause, ast.ForeachClause):
-            raise refused("FOREACH before other clauses is not for SQL", text, clause)
+def stages_of(clauses: Sequence[ast.ClauseNode], scope: Sequence[str] = ()) -> tuple[Stage, ...]:
+    """Cut the clauses of a statement into stages; they start from rows with the variables of ``scope``."""
+    waiting, stages, reads = list(clauses), list[Stage](), list[ast.ClauseNode]()
+    names = list(scope)
+    while waiting:
+        clause = waiting.pop(0)
         if not isinstance(clause, _WRITES):
             reads.append(clause)
-            scope = list(dict.fromkeys(_scope_after(clause, scope)))
+            names = list(dict.fromkeys(_scope_after(clause, names)))
             continue
-        sets = _sets_of(clause, text)
-        later = (*(each for each, _ in sets), *clauses[number + 1 :])
-        stars = any(isinstance(part, ast.ReturnClause) and part.star for part in walk(later))
-        needed = set(scope) if stars else free_variables(later)
-        for pattern in _patterns_of(clause):
-            if pattern.variable is not None and (stars or pattern.variable.name in needed):
-                raise refused("a path that is made is not for SQL", text, pattern.variable)
-        needed |= _targets_of(clause, scope, text)
-        names = tuple(name for name in scope if name in needed)
-        stages.append(Stage(tuple(reads), clause, names, *_values_of(clause, text), later))
-        reads = []
-        scope = list(dict.fromkeys(_scope_after(clause, scope)))
-        for each, made in sets:
-            needed = _targets_of(each, scope, text)
-            names = tuple(name for name in scope if name in needed)
-            stages.append(Stage((), each, names, *_values_of(each, text), made=made))
+        if isinstance(clause, ast.CreateClause):
+            clause, then = _asking_later(clause, names)
+            waiting[:0] = then
+        stages.append(_stage(tuple(reads), clause, tuple(names), tuple(waiting)))
+        reads, names = [], list(dict.fromkeys(_scope_after(clause, names)))
     if reads:
         stages.append(Stage(tuple(reads), None))
-    return stages
+    return tuple(stages)
+
+
+def _stage(
+    reads: tuple[ast.ClauseNode, ...], clause: WriteClause, scope: tuple[str, ...], later: tuple[ast.ClauseNode, ...]
+) -> Stage:
+    inner = _inner(clause, scope)
+    by_row, asked = clause, ()
+    if isinstance(clause, ast.MergeClause) and any(isinstance(part, SUBQUERIES) for part in walk(_sets(clause))):
+        by_row = replace(clause, on_create=(), on_match=())  # what they ask, they ask of what was merged
+    if not isinstance(clause, ast.ForeachClause):
+        by_row, asked = _asked(by_row)
+    after = (*(stage.write for stage in inner if stage.made is not None and stage.write is not None), *later)
+    stars = any(isinstance(part, ast.ReturnClause) and part.star for part in walk(later))
+    used = set(scope) if stars else free_variables((clause, *after))
+    stage = Stage(
+        reads, clause, scope, after, tuple(name for name in scope if name in used), by_row, asked, inner=inner
+    )
+    if isinstance(clause, ast.ForeachClause):
+        return stage
+    try:
+        needed = set(scope) if stars else free_variables(after)
+        for pattern in _patterns_of(clause):
+            if pattern.variable is not None and (stars or pattern.variable.name in needed):
+                raise RowByRow("a path that is made has a name")
+        needed |= _targets_of(clause, scope)
+        values, computed = _values_of(clause)
+    except RowByRow as why:
+        return replace(stage, why_rows=str(why))
+    names = tuple(name for name in scope if name in needed)
+    return replace(stage, names=names, values=values, computed=computed)
+
+
+def _inner(clause: WriteClause, scope: Sequence[str]) -> tuple[Stage, ...]:
+    """Return the stages inside a clause: of FOREACH, and what a MERGE sets for rows that made something, or did not.
+
+    Nobody else sees what a row makes before it is set, so one goes after the other, as long as they only set what the
+    pattern brings in.
+    """
+    match clause:
+        case ast.ForeachClause():
+            return stages_of((ast.UnwindClause(clause.source, clause.variable), *clause.updates), scope)
+        case ast.MergeClause():
+            names = tuple(dict.fromkeys(_scope_after(clause, scope)))
+            sets = ((items, made) for items, made in ((clause.on_create, True), (clause.on_match, False)) if items)
+            return tuple(
+                replace(_stage((), ast.SetClause(items, span=clause.span), names, ()), made=made)
+                for items, made in sets
+            )
+    return ()
+
+
+def _sets(clause: ast.MergeClause) -> tuple[ast.SetItem | ast.LabelItem, ...]:
+    return (*clause.on_create, *clause.on_match)
+
+
+def _asked(clause: Any) -> tuple[Any, tuple[tuple[str, ast.Expression], ...]]:
+    """Return a clause with variables in the place of its subqueries, and these.
+
+    One that sees the items of a list goes with the whole expression over the list.
+    """
+    if not any(isinstance(part, SUBQUERIES) for part in walk(clause)):
+        return clause, ()
+    found: list[tuple[str, ast.Expression]] = []
+
+    def variable(part: object) -> object:
+        if isinstance(part, SUBQUERIES) or (isinstance(part, LOCAL) and _asks_of_items(part)):
+            found.append((f"#asked{len(found)}", part))
+            return ast.Variable(found[-1][0], part.span)
+        return part if isinstance(part, ast.Literal) else None
+
+    changed = rewritten(clause, variable)
+    return changed, tuple(found)
+
+
+def _asks_of_items(node: Any) -> bool:
+    """Whether a subquery inside an expression over a list names the items."""
+    names = {node.variable.name, *([node.accumulator.name] if isinstance(node, ast.Reduce) else [])}
+    return any(isinstance(part, SUBQUERIES) and free_variables(part) & names for part in walk(node))
+
+
+def _asking_later(
+    clause: ast.CreateClause, scope: Collection[str]
+) -> tuple[ast.CreateClause, tuple[ast.SetClause, ...]]:
+    """Return a CREATE without the properties whose subqueries name what it makes, and what sets them after it."""
+    if not any(isinstance(part, SUBQUERIES) for part in walk(clause)):
+        return clause, ()
+    new = {name for pattern in clause.patterns for name in names_of(pattern)} - set(scope)
+    items: list[ast.SetItem] = []
+
+    def asks(node: ast.Expression) -> bool:
+        return any(isinstance(part, SUBQUERIES) and free_variables(part) & new for part in walk(node))
+
+    def without(element: Any) -> Any:
+        found = [] if element.properties is None else [(k, v) for k, v in element.properties.items if asks(v)]
+        if not found:
+            return element
+        name = element.variable or ast.Variable(f" element{len(items)}", element.span)
+        items.extend(ast.SetItem(ast.Property(name, key), value, span=value.span) for key, value in found)
+        left = tuple(item for item in element.properties.items if item not in found)
+        return replace(element, variable=name, properties=replace(element.properties, items=left))
+
+    patterns = tuple(
+        replace(each, nodes=tuple(map(without, each.nodes)), edges=tuple(map(without, each.edges)))
+        for each in clause.patterns
+    )
+    if not items:
+        return clause, ()
+    return replace(clause, patterns=patterns), (ast.SetClause(tuple(items), span=clause.span),)
 
 
 def with_maps(query: ast.Composite, arguments: Mapping[str, object]) -> tuple[ast.Composite, dict[str, object]]:
@@ -200,75 +323,45 @@ def creation(clause: ast.MergeClause) -> ast.CreateClause:
     return ast.CreateClause((clause.pattern,), span=clause.span)
 
 
-def _sets_of(clause: ast.ClauseNode, text: str) -> list[tuple[ast.SetClause, bool]]:
-    """Return what a MERGE sets, for rows that made something and for the others.
-
-    Nobody else sees what a row makes before it is set, so one goes after the other, as long as they only set what the
-    pattern brings in.
-    """
-    if not isinstance(clause, ast.MergeClause):
-        return []
-    sets = [(items, made) for items, made in ((clause.on_create, True), (clause.on_match, False)) if items]
-    for items, _ in sets:
-        if any(isinstance(part, SUBQUERIES) for part in walk(items)):
-            raise NotSupportedError("a subquery in what MERGE sets is not for SQL")
-    return [(ast.SetClause(items, span=clause.span), made) for items, made in sets]
-
-
-def _values_of(clause: WriteClause, text: str) -> tuple[tuple[ast.Expression, ...], tuple[ast.Expression, ...]]:
+def _values_of(clause: WriteClause) -> tuple[tuple[ast.Expression, ...], tuple[ast.Expression, ...]]:
     """Return the expressions that a clause needs the values of: as they stand there, and by the rows before it."""
-    values = tuple(_written_in(clause, text))
-    return values, tuple(in_order(clause, text)) if isinstance(clause, ast.SetClause) else values
+    values = tuple(_written_in(clause))
+    return values, tuple(in_order(clause)) if isinstance(clause, ast.SetClause) else values
 
 
-def _written_in(clause: WriteClause, text: str) -> Iterator[ast.Expression]:
+def _written_in(clause: WriteClause) -> Iterator[ast.Expression]:
     """Yield the expressions of the values that a clause writes."""
     match clause:
         case ast.MergeClause():
-            yield from _written_in(creation(clause), text)
+            yield from _written_in(creation(clause))
         case ast.CreateClause():
             for element in elements_of(clause):
                 if element.given is not None:
-                    raise refused("such a map of properties is not for SQL", text, element.given)
-                for _, value in element.properties.items if element.properties is not None else ():
-                    if any(isinstance(part, SUBQUERIES) for part in walk(value)):
-                        raise refused(
-                            "a subquery among the properties of what CREATE makes is not for SQL", text, value
-                        )
-                    yield value
+                    raise RowByRow("an expression yields all properties of what is made")
+                yield from (value for _, value in (() if element.properties is None else element.properties.items))
         case ast.SetClause():
             for item in clause.items:
                 if isinstance(item, ast.SetItem):
                     yield from (value for _, value in assigned(item))
 
 
-_CLOSED = (ast.Literal, ast.Parameter, ast.Variable, ast.MapLiteral, ast.KeyName, ast.Word, ast.Property)
-
-
-def is_closed(node: ast.Expression, known: Mapping[str, SqlValue]) -> bool:
-    """Whether a value follows from the row alone, of which so much is ``known``, and nothing can go wrong."""
-    read = [part.base for part in walk(node) if isinstance(part, ast.Property)]
-    maps = all(isinstance(base, ast.Variable) and known[base.name].type.base is Base.MAP for base in read)
-    return maps and all(isinstance(part, _CLOSED) for part in walk(node))
-
-
-def _targets_of(clause: WriteClause, scope: Collection[str], text: str) -> set[str]:
+def _targets_of(clause: WriteClause, scope: Collection[str]) -> set[str]:
     """Return the variables of a clause's vertices and edges that are there before it."""
     match clause:
         case ast.MergeClause():
-            return _targets_of(creation(clause), scope, text)
+            return _targets_of(creation(clause), scope)
         case ast.CreateClause():
             names = [element.variable for element in elements_of(clause)]
             return {variable.name for variable in names if variable is not None and variable.name in scope}
         case ast.SetClause() | ast.RemoveClause():
-            found = {target_of(item, text).name for item in clause.items}
+            found = {target_of(item).name for item in clause.items}
             if isinstance(clause, ast.SetClause):  # whether rows see each other's changes is asked of them
-                found |= {read.variable for read in reads_of(clause, text) if read.variable is not None}
+                found |= {read.variable for read in reads_of(clause) if read.variable is not None}
             return found
         case ast.DeleteClause():
             for value in clause.values:
                 if not isinstance(value, ast.Variable):
-                    raise refused("deleting what an expression yields is not for SQL", text, value)
+                    raise RowByRow("an expression yields what is deleted")
     return free_variables(clause.values)
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.terms import RDF_TYPE, VERTEX
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.context import Context
-from graphdb.interpret.naming import Naming
-from graphdb.interpret.write import Changes
 from graphdb.relational.projection.relation import Relation, Source
 from graphdb.sql.value import SqlValue
 from graphdb.storage.updates.apply import Update
+from graphdb.writing.changes import Changes
+from graphdb.writing.items import RowByRow
 from graphdb.writing.kept import Kept, Tables
 from graphdb.writing.literals import Written
+from graphdb.writing.naming import Naming
 
 NO_TEXT = "CAST(NULL AS VARCHAR)"
 
@@ -44,6 +44,7 @@ class Work:
         """What follows reads the graph as it is now."""
         self.context.changed(self.update.take_changes())
         self.context.forget_names()
+        self.context.view.forget()
 
     def literals(self, source: str) -> str:
         """Return the table of the literals (``value``) of a relation with ``lexical`` and ``datatype``."""
@@ -55,12 +56,12 @@ class Work:
     def refuse_unwritten(self, source: Source, values: Sequence[tuple[SqlValue, Written]]) -> None:
         """Refuse rows of which some value has no literal here; nothing of the clause is written yet."""
         tests = [f"({v.sql} IS NOT NULL AND {w.lexical} IS NULL)" for v, w in values if not w.total]
-        self.refuse_rows(source, tests, "such a value is not written by SQL")
+        self.refuse_rows(source, tests, "SQL does not write such a value")
 
     def refuse_rows(self, source: Source, tests: Sequence[str], why: str) -> None:
         """Refuse rows that fulfil one of some tests."""
         if tests and self.context.connection.rows(f"SELECT 1 FROM {source} b WHERE {' OR '.join(tests)} LIMIT 1"):
-            raise NotSupportedError(why)
+            raise RowByRow(why)
 
 
 def union_all(selects: Sequence[str]) -> str:

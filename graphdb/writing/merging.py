@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
-from graphdb.interpret.naming import key_named
 from graphdb.pattern.free import free_variables
+from graphdb.writing.naming import key_named
 
 Keys = Callable[[ast.Expression], Collection[str] | None]
 """The keys of the maps that an expression yields for all rows; None where they cannot be told."""

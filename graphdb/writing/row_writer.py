@@ -1,83 +1,67 @@
-"""The writing clauses over rows: CREATE, MERGE, SET, REMOVE and DELETE.
+"""Writing clauses row by row: what is few, and what one row may see of what another has written.
 
-What is written shows in the view at once, and goes to the file together: before the next pattern is matched, and at
-the end of the statement.
+What is written shows in the view at once, and goes to the file together: before the next pattern is matched, before a
+clause is applied by sets, and at the end of the statement.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from graphdb.common.errors import ExecutionError, NotSupportedError, TypeMismatchError
+from graphdb.common.errors import ExecutionError, TypeMismatchError
 from graphdb.common.values.literals import literal_of
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
-from graphdb.interpret.clauses import run_match
-from graphdb.interpret.context import Context, Row
+from graphdb.interpret.context import Row
 from graphdb.interpret.evaluate import Compiler
-from graphdb.interpret.match import Rows
-from graphdb.interpret.merging import apart, either_way
-from graphdb.interpret.naming import Naming, key_named
-from graphdb.interpret.pending import Pending, Triple
+from graphdb.interpret.evaluator import Evaluate
 from graphdb.interpret.values import Edge, Path, Several, Vertex, equals, group_key, is_number, type_name
-from graphdb.interpret.view import Fact
+from graphdb.interpret.view import Fact, value_of_facts
 from graphdb.pattern.free import SUBQUERIES, free_variables
-from graphdb.storage.updates.apply import Update
+from graphdb.writing.merging import apart, either_way
+from graphdb.writing.naming import key_named
+from graphdb.writing.pending import Pending, Triple
+from graphdb.writing.work import Work
+
+Matches = Callable[[ast.PathPattern, Sequence[Row]], list[list[Row]]]
+"""Returns what a pattern matches for each of some rows: what it names first."""
+
+MADE = "#made"
+"""Whether a row of a MERGE made what it asked for, or found it."""
 
 
-@dataclass(slots=True)
-class Changes:
-    """What a statement changed."""
+class RowWriter:
+    """Writes for one statement; ``matches`` reads for MERGE."""
 
-    vertices_created: int = 0
-    vertices_deleted: int = 0
-    edges_created: int = 0
-    edges_deleted: int = 0
-    properties_set: int = 0
-    labels_added: int = 0
-    labels_removed: int = 0
-
-    def __str__(self) -> str:
-        parts = []
-        for name in self.__slots__:
-            what, verb = name.split("_")
-            count = getattr(self, name)
-            if count:
-                parts.append(f"{count:,} {_ONE[what] if count == 1 else what} {verb}")
-        return ", ".join(parts) if parts else "no changes"
-
-
-_ONE = {"vertices": "vertex", "edges": "edge", "properties": "property", "labels": "label"}
-
-
-class WritesMany(NotSupportedError):
-    """A statement writes more rows than were expected; nothing is written yet."""
-
-
-class Writer:
-    """Writes for one statement."""
-
-    def __init__(self, context: Context) -> None:
-        self.context = context
-        self.view = context.view
-        self.changes = Changes()
+    def __init__(self, work: Work, matches: Matches) -> None:
+        self.context = work.context
+        self.view = work.context.view
+        self.changes = work.changes
+        self._matches = matches
         self._deleting: ast.DeleteClause | None = None
         """The last DELETE, for errors."""
         self._loose = False
         """Whether deleted vertices may have edges still."""
-        self._update = update = Update(context.connection.raw, context.held(), context.connection.transactions.touch)
-        self._naming = Naming(context, update)
-        self._pending = Pending(context, update, self._naming)
-        self._compiler = Compiler(context)
+        self._naming = work.naming
+        self._pending = Pending(work.context, work.update, work.naming)
+        self._compiler = Compiler(work.context)
+        self._compiled: dict[int, tuple[object, Evaluate]] = {}
 
-    def run(self, clause: ast.ClauseNode, rows: Rows) -> Rows:
+    def value(self, node: ast.Expression) -> Evaluate:
+        """Return the function from a row to an expression's value."""
+        found = self._compiled.get(id(node))
+        if found is None:
+            found = self._compiled[id(node)] = node, self._compiler.compile(node)
+        return found[1]
+
+    def flush(self) -> None:
+        """Write what is waiting to the file."""
+        self._pending.flush()
+
+    def run(self, clause: ast.ClauseNode, rows: list[Row]) -> list[Row]:
         """Run one clause; return its rows."""
-        most, self.context.most = self.context.most, None
-        if most is not None and len(rows) > most:
-            raise WritesMany("it writes many rows, which is for sets")
         for row in rows:
             self.view.expect(row.values())
         self._naming.read(clause)
@@ -98,7 +82,7 @@ class Writer:
 
     # --- CREATE
 
-    def _look_ahead(self, patterns: tuple[ast.PathPattern, ...], rows: Rows) -> None:
+    def _look_ahead(self, patterns: tuple[ast.PathPattern, ...], rows: list[Row]) -> None:
         """Ask at once which of the edges between vertices of the rows are there already."""
         wanted: set[Triple] = set()
         for pattern in patterns:
@@ -177,7 +161,7 @@ class Writer:
     def _put_all(self, target: Vertex | Edge, pattern: ast.NodePattern | ast.EdgePattern, row: Row) -> None:
         """Set the properties of a new vertex or edge."""
         if pattern.given is not None:
-            given = self._compiler.compile(pattern.given)(row)
+            given = self.value(pattern.given)(row)
             if not isinstance(given, dict):
                 raise TypeMismatchError(
                     f"expected a map of properties, found {type_name(given)}",
@@ -187,7 +171,7 @@ class Writer:
             for name, value in given.items():
                 self._put(target, self._naming.key(key_named(name, pattern.given)), value, pattern.given)
         for key, node in pattern.properties.items if pattern.properties is not None else ():
-            self._put(target, self._naming.key(key), self._compiler.compile(node)(row), node)
+            self._put(target, self._naming.key(key), self.value(node)(row), node)
 
     # --- labels and properties
 
@@ -241,9 +225,7 @@ class Writer:
             described[target.ordinal].pop(key, None)
         self._pending.edges.add((target.label, target.start, target.end))
 
-    def _set(self, items: tuple[ast.SetItem | ast.LabelItem, ...], rows: Rows) -> None:
-        expressions = [item.value if isinstance(item, ast.SetItem) else item.target for item in items]
-        self.context.subqueries.run_ahead(expressions, rows)
+    def _set(self, items: tuple[ast.SetItem | ast.LabelItem, ...], rows: list[Row]) -> None:
         for row in rows:
             for item in items:
                 self._set_item(item, row)
@@ -254,7 +236,7 @@ class Writer:
             if isinstance(target, Vertex):
                 self._put_labels(target, self._naming.labels(item.labels))
             return
-        value = self._compiler.compile(item.value)(row)
+        value = self.value(item.value)(row)
         if isinstance(item.target, (ast.Property, ast.Subscript)):
             target = self._target(item.target.base, row)
             if target is not None:
@@ -287,7 +269,7 @@ class Writer:
     def _key_of(self, node: ast.Property | ast.Subscript, row: Row) -> int:
         if isinstance(node, ast.Property):
             return self._naming.key(node.key)
-        name = self._compiler.compile(node.index)(row)
+        name = self.value(node.index)(row)
         if not isinstance(name, str):
             raise TypeMismatchError(
                 f"a key is a string, found {type_name(name)}", text=self.context.text, position=node.index.span.start
@@ -305,7 +287,7 @@ class Writer:
             f"expected a vertex or an edge, found {type_name(value)}", text=self.context.text, position=node.span.start
         )
 
-    def _remove(self, items: tuple[ast.Expression | ast.LabelItem, ...], rows: Rows) -> None:
+    def _remove(self, items: tuple[ast.Expression | ast.LabelItem, ...], rows: list[Row]) -> None:
         for row in rows:
             for item in items:
                 if isinstance(item, ast.LabelItem):
@@ -319,13 +301,12 @@ class Writer:
 
     # --- DELETE
 
-    def _delete(self, clause: ast.DeleteClause, rows: Rows) -> None:
+    def _delete(self, clause: ast.DeleteClause, rows: list[Row]) -> None:
         vertices: dict[Vertex, None] = {}
         edges: dict[Edge, None] = {}
         self._deleting = clause
         for node in clause.values:
             value_of = self._compiler.reference(node)
-            self.context.subqueries.run_ahead([node], rows)
             for row in rows:
                 value = value_of(row)
                 match value:
@@ -374,17 +355,12 @@ class Writer:
 
     # --- MERGE
 
-    def _merge(self, clause: ast.MergeClause, rows: Rows) -> Rows:
+    def _merge(self, clause: ast.MergeClause, rows: list[Row]) -> list[Row]:
         asked = self._asked(clause.pattern, rows)
         alone = len(rows) < 2 or apart(clause, rows[0], _holding(rows), partial(self._keys, rows))
         if not alone or any(map(_of_several_kinds, zip(*asked, strict=True))):
             return [new for row in rows for new in self._merge(clause, [row])]
-        number = self.context.fresh("row")
-        tagged = [{**row, number: i} for i, row in enumerate(rows)]
-        found: list[Rows] = [[] for _ in rows]
-        match = ast.MatchClause((clause.pattern,), span=clause.span)
-        for row in run_match(self.context, match, tagged):
-            found[row.pop(number)].append(row)
+        found = self._found(clause.pattern, rows)
         made: dict[Any, Row] = {}
         result = []
         for row, matches, values in zip(rows, found, asked, strict=True):
@@ -395,6 +371,7 @@ class Writer:
                     new = made[key]
                     matches = [{**row, **{name: value for name, value in new.items() if name not in row}}]
             for match_row in matches:
+                match_row[MADE] = False
                 for item in clause.on_match:
                     self._set_item(item, match_row)
             if not matches:
@@ -402,15 +379,63 @@ class Writer:
                 made[key] = created
                 for item in clause.on_create:
                     self._set_item(item, created)
-                matches = [created]
+                matches = [{**created, MADE: True}]
             result += matches
         return result
 
-    def _keys(self, rows: Rows, node: ast.Expression) -> set[str] | None:
+    def _found(self, pattern: ast.PathPattern, rows: list[Row]) -> list[list[Row]]:
+        """Return the rows that each row's matches make of it."""
+        edge = self._one_edge(pattern, rows[0])
+        if edge is not None:
+            return [self._edges_between(pattern, edge, row) for row in rows]
+        self.flush()
+        found = self._matches(pattern, rows)
+        return [[{**row, **new} for new in matches] for row, matches in zip(rows, found, strict=True)]
+
+    def _one_edge(self, pattern: ast.PathPattern, row: Row) -> ast.EdgePattern | None:
+        """Return the one edge that a pattern looks for, between vertices that are known: that needs no match."""
+        ends = [node.variable for node in pattern.nodes]
+        if len(pattern.edges) != 1 or any(end is None or end.name not in row for end in ends):
+            return None
+        if any(node.labels is not None or node.properties is not None for node in pattern.nodes):
+            return None
+        (edge,) = pattern.edges
+        known = not isinstance(edge, ast.EdgePattern) or (edge.variable is not None and edge.variable.name in row)
+        return None if known or not isinstance(edge, ast.EdgePattern) else edge
+
+    def _edges_between(self, pattern: ast.PathPattern, edge: ast.EdgePattern, row: Row) -> list[Row]:
+        """Return a row for each edge between two known vertices that is as a pattern says."""
+        left, right = (row[node.variable.name] for node in pattern.nodes if node.variable is not None)
+        if not isinstance(left, Vertex) or not isinstance(right, Vertex):
+            return []
+        pairs = {
+            ast.Direction.OUT: [(left, right)],
+            ast.Direction.IN: [(right, left)],
+            ast.Direction.BOTH: list(dict.fromkeys([(left, right), (right, left)])),
+        }[edge.direction]
+        label = self._naming.edge_label(edge.labels)
+        items = edge.properties.items if edge.properties is not None else ()
+        asked = [(self._naming.key(key), self.value(node)(row)) for key, node in items]
+        found = []
+        for start, end in pairs:
+            if not self._pending.there((label, start.id, end.id)):
+                continue
+            for each in self.view.parallel(label, start.id, end.id):
+                facts = self.view.edge_facts(each)
+                if all(equals(value_of_facts(facts.get(key)), value) is True for key, value in asked):
+                    new = dict(row)
+                    if edge.variable is not None:
+                        new[edge.variable.name] = each
+                    if pattern.variable is not None:
+                        new[pattern.variable.name] = Path((left, right), (each,))
+                    found.append(new)
+        return found
+
+    def _keys(self, rows: list[Row], node: ast.Expression) -> set[str] | None:
         """Return the keys of the maps that an expression yields for some rows; None where it yields something else."""
         if not free_variables(node) <= rows[0].keys() or any(isinstance(part, SUBQUERIES) for part in walk(node)):
             return None
-        value_of, names = self._compiler.compile(node), set[str]()
+        value_of, names = self.value(node), set[str]()
         for row in rows:
             value = value_of(row)
             if not isinstance(value, dict):
@@ -421,12 +446,12 @@ class Writer:
     def _elements(self, pattern: ast.PathPattern) -> list[ast.NodePattern | ast.EdgePattern]:
         return [*pattern.nodes, *(edge for edge in pattern.edges if isinstance(edge, ast.EdgePattern))]
 
-    def _asked(self, pattern: ast.PathPattern, rows: Rows) -> list[list[Any]]:
+    def _asked(self, pattern: ast.PathPattern, rows: list[Row]) -> list[list[Any]]:
         """Return the values of properties that each row asks for; refuse to look for null."""
         asked: list[list[Any]] = [[] for _ in rows]
         for element in self._elements(pattern):
             for key, node in element.properties.items if element.properties is not None else ():
-                value_of = self._compiler.compile(node)
+                value_of = self.value(node)
                 for row, values in zip(rows, asked, strict=True):
                     values.append(value_of(row))
                     if values[-1] is None:
@@ -450,8 +475,8 @@ class Writer:
             known = [row[name] for name in names if name in row]
         return (*known, *(group_key(value) if equals(value, value) else object() for value in asked))
 
-    def finish(self) -> Changes:
-        """Write what is left; return what changed.
+    def finish(self) -> None:
+        """Write what is left.
 
         Raises
         ------
@@ -459,18 +484,21 @@ class Writer:
             A deleted vertex still has edges.
         """
         self._pending.flush()
-        self.context.changed(self._update.take_changes())
         deleted = [vertex for vertex in self.view.deleted if isinstance(vertex, Vertex)]
-        if deleted and self._loose:
-            left = self._pending.incident(deleted)
-            if left:
-                raise ExecutionError(
-                    f"a deleted vertex still has {len(left)} edge{'s' if len(left) > 1 else ''}",
-                    text=self.context.text,
-                    position=self._deleting.span.start if self._deleting is not None else None,
-                    hint="delete them too, or write DETACH DELETE",
-                )
-        return self.changes
+        if deleted and self._loose and (left := self._pending.incident(deleted)):
+            raise edges_left(
+                len(left), self.context.text, None if self._deleting is None else self._deleting.span.start
+            )
+
+
+def edges_left(count: int, text: str, position: int | None) -> ExecutionError:
+    """Return the error of a statement that deletes vertices and not all of their edges."""
+    return ExecutionError(
+        f"a deleted vertex still has {count} edge{'s' if count > 1 else ''}",
+        text=text,
+        position=position,
+        hint="delete them too, or write DETACH DELETE",
+    )
 
 
 def _of_several_kinds(values: Iterable[Any]) -> bool:
@@ -478,7 +506,7 @@ def _of_several_kinds(values: Iterable[Any]) -> bool:
     return len({type(value) for value in values if is_number(value)}) > 1
 
 
-def _holding(rows: Rows) -> set[str]:
+def _holding(rows: list[Row]) -> set[str]:
     """Return the names of what may hold vertices or edges."""
     return {name for row in rows for name, value in row.items() if _holds(value)}
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE, VERTEX
 from graphdb.interpret.context import Context
-from graphdb.interpret.naming import Naming
 from graphdb.interpret.values import Vertex
 from graphdb.storage.arrays.arrow import table_of
 from graphdb.storage.updates.apply import Update, facts, incident, there
+from graphdb.writing.naming import Naming
 
 if TYPE_CHECKING:
     import pyarrow as pa
