@@ -11,23 +11,19 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from graphdb.common.values.entities import Edge, Path, Vertex
 from graphdb.common.values.temporal import DateTime, Duration, Temporal
 from graphdb.interpret.values import is_nan
 
 _END = b"\x00"
-_MAP, _LIST, _TEMPORAL, _STRING, _BOOLEAN, _NUMBER, _NAN, _NULL = b"\x10\x18\x20\x28\x30\x38\x40\x48"
+_MAP, _VERTEX, _EDGE, _LIST, _PATH, _TEMPORAL = b"\x10\x12\x14\x18\x1c\x20"
+_STRING, _BOOLEAN, _NUMBER, _NAN, _NULL = b"\x28\x30\x38\x40\x48"
 _SCALE = 10**18
 """Decimals have at most 18 digits after the point."""
 
 
 def order_key(value: Any) -> bytes:
-    """Return the key of a value.
-
-    Raises
-    ------
-    TypeError
-        It is a vertex, an edge or a path.
-    """
+    """Return the key of a value, of which literals are no vertices."""
     found = bytearray()
     _append(found, value)
     return bytes(found)
@@ -67,8 +63,19 @@ def _append(key: bytearray, value: Any) -> None:
             parts += (value.months, value.days)
         for part in parts:
             key += (part + (1 << 127)).to_bytes(16, "big")
+    elif isinstance(value, Vertex):
+        key.append(_VERTEX)
+        key += value.id.to_bytes(8, "big")
+    elif isinstance(value, Edge):
+        key.append(_EDGE)
+        for part in (value.label, value.start, value.end, value.ordinal):
+            key += part.to_bytes(8, "big")
     else:
-        raise TypeError(type(value).__name__)
+        assert isinstance(value, Path), type(value)
+        key.append(_PATH)
+        for element in (*value.vertices, *value.edges):
+            _append(key, element)
+        key += _END
 
 
 def _text(key: bytearray, text: str) -> None:

@@ -195,11 +195,10 @@ class ExpressionCompiler(Compiler):
             raise BindError(wrong, text=self.text, position=node.span.start)
         if signature.aggregate:
             inner = self.within(replace(self.scope, aggregates=False))
-            value, effects = self.collected(lambda: aggregates.AGGREGATES[name](inner, node))
-            if effects.volatile:
-                raise NotSupportedError("what is aggregated cannot be random", text=self.text, position=node.span.start)
-            self.rows.note(effects)
-            return value
+            try:
+                return inner._with_effects(lambda: aggregates.AGGREGATES[name](inner, node))
+            except NotSupportedError:
+                return inner._with_effects(lambda: aggregates.gathered(inner, node))
         form = functions.FORMS.get(signature.key)
         if form is None:
             message = f"SQL does not compute {node.name}"

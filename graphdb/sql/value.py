@@ -205,7 +205,7 @@ def unified(values: Sequence[SqlValue]) -> tuple[list[str], Type]:
         if not all(type.base in MEMBERS or type.base is Base.VALUE for type in types):
             raise NotSupportedError("lists of items this different are not supported yet")
         return [as_union(value).sql for value in values], VALUE
-    found = max(types, key=lambda type: type.scale) if types else NULL
+    found = max(types, key=lambda type: (type.scale, type.element is not None)) if types else NULL
     same = [value.sql if value.type == found else f"CAST({value.sql} AS {sql_type(found)})" for value in values]
     return same, found
 
