@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphdb.common.errors import ExecutionError, MemoryLimitError, NotSupportedError
+from graphdb.common.errors import ExecutionError, GraphDBError, MemoryLimitError, NotSupportedError
 from graphdb.common.stopping import checked
 from graphdb.common.values.literals import exported, value_of
 from graphdb.common.values.temporal import Date, Duration, from_python
@@ -53,6 +53,9 @@ _FITS = -1
 """In the place of an expression's number: whether lists fit in memory."""
 
 _PYTHON: dict[Base, type] = {Base.BOOLEAN: bool, Base.INTEGER: int, Base.FLOAT: float, Base.STRING: str}
+
+_LAST_DAY = (1 << 31) - 2
+"""The last day that DuckDB's type of dates holds, in days since 1970; it holds as many before."""
 
 _PARTS = ("months", "days", "seconds", "nanoseconds")
 
@@ -110,8 +113,10 @@ class Computation:
         types = StaticTypes(self._context, _Checker(self._context, ()))  # type: ignore[arg-type]
         if wanted is None:
             static = types.of(node, scope)
-            type = _of_clock(node) or _type_of(static)
             evaluate = self._compiler.compile(node)
+            type = _of_clock(node) or _type_of(static)
+            if type is DATE and not inputs and not _is_sql_date(evaluate):
+                type = ANY
         elif wanted == DURATION:
             types.of(node, scope)
             type, evaluate = wanted, self._compiler.compile(node)
@@ -240,6 +245,8 @@ class Computation:
         if type.base is Base.DATE:
             if not isinstance(value, Date):
                 raise NotSupportedError("a date was expected")
+            if abs(value.days) > _LAST_DAY:
+                raise ExecutionError(f"the date {value} is out of range: columns hold years -5877641 to 5881580")
             return value.days
         if type.base is Base.DURATION:
             if not isinstance(value, Duration):
@@ -364,6 +371,15 @@ def _of_clock(node: ast.Expression) -> Type | None:
     """Return the type of what makes a date or duration, which SQL's types hold whatever it is."""
     name = node.name.lower().partition(".")[0] if isinstance(node, ast.FunctionCall) else ""
     return {"date": DATE, "duration": DURATION}.get(name)
+
+
+def _is_sql_date(evaluate: Evaluate) -> bool:
+    """Whether SQL holds the date that an expression of constants yields; of one that fails, it holds all."""
+    try:
+        value = evaluate({})
+    except GraphDBError:
+        return True
+    return not isinstance(value, Date) or abs(value.days) <= _LAST_DAY
 
 
 def _static_of(type: Type) -> Static:

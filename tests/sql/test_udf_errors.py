@@ -137,6 +137,19 @@ def test_errors_are_raised_where_the_value_is_needed(db: graphdb.Database, seed:
     assert found(query) == expected(lambda: [(row["i"], result(row)) for row in [r for r in rows if holds(r)]]), query
 
 
+def test_dates_that_columns_do_not_hold(db: graphdb.Database) -> None:
+    """Of constants they are values of Python's; of rows an error."""
+    last, later, apart = db.query(
+        "RETURN date('+5881580-07-11') AS d, date('2020-01-01') < date('+5881580-07-11') AS l, "
+        "duration.inDays(date('-999999999-01-01'), date($last)).days AS n",
+        last="+999999999-12-31",
+    ).fetchall()[0]
+    assert (last.days, later) == (2**31 - 1, True)
+    assert apart == 2_000_000_000 // 400 * 146_097 - 366 - 1  # all years but the leap year 10^9, and no last day
+    with pytest.raises(ExecutionError, match="out of range"):
+        db.query("UNWIND ['2020-01-01', '+5881580-07-11'] AS t RETURN date(t) AS d").fetchall()
+
+
 def test_conditions_that_fail_wait_for_the_pattern(db: graphdb.Database) -> None:
     """They are not tested on vertices that the pattern never comes to."""
     db.query("CREATE (:T {t: 'worse', k: 0})-[:e]->(:S {t: '2022-02-02', k: 5}), (:S {t: 'bad', k: 0})")
