@@ -34,6 +34,7 @@ from graphdb.relational.query import Prepared, QueryRun
 from graphdb.relational.session.state import State
 from graphdb.relational.session.versions import Version
 from graphdb.results.result import Counted, Result
+from graphdb.sql.computing import items_within
 from graphdb.sql.udf import running
 
 if TYPE_CHECKING:
@@ -252,10 +253,8 @@ class Queries:
             check_query(self._state, run.executor, query, text, arguments, run.new_control)
         try:
             prepared = run.prepare(query)
-        except ExecutionError:
-            if self._later.found is not None:
-                self._later.found.refuse()
-            raise
+        except ExecutionError as error:
+            raise error if self._later.found is None else self._later.found.own(error) from None
         return prepared if self._later.found is None else replace(prepared, computing=self._later.found)
 
     @contextmanager
@@ -281,7 +280,8 @@ class _Later:
             from graphdb.interpret.context import Context
 
             state, executor, text, arguments = self._of
-            self.found = Computation(Context(state.snapshot, state.forget, executor, text, arguments, Control))
+            context = Context(state.snapshot, state.forget, executor, text, arguments, Control)
+            self.found = Computation(context, items_within(state.budget.duckdb))
         return self.found
 
 

@@ -5,6 +5,7 @@ See :mod:`graphdb.sql.udf` for what is handed over, and why.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -14,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphdb.common.duckdb.connection import Connection
-from graphdb.common.errors import ExecutionError, GraphDBError, NotSupportedError
+from graphdb.common.errors import ExecutionError, GraphDBError, MemoryLimitError, NotSupportedError, QueryTimeout
 from graphdb.common.stopping import checked
 from graphdb.common.values.entities import Edge, Path, Vertex
 from graphdb.common.values.literals import value_of
-from graphdb.common.values.temporal import Date, Duration, Temporal, from_python
+from graphdb.common.values.temporal import Date, Duration, from_python
 from graphdb.common.values.types import (
     ANY,
     BOOLEAN,
@@ -46,12 +47,12 @@ from graphdb.interpret.check import _Checker
 from graphdb.interpret.context import Context
 from graphdb.interpret.evaluate import Compiler
 from graphdb.interpret.evaluator import Evaluate
-from graphdb.interpret.order_key import order_key
+from graphdb.interpret.order_key import value_key
 from graphdb.interpret.types import Scope, Static, StaticTypes
 from graphdb.interpret.values import Several
 from graphdb.interpret.view import Fact, View
 from graphdb.sql.aggregates import is_aggregate
-from graphdb.sql.computing import ITEMS, Input
+from graphdb.sql.computing import Input
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,7 +63,13 @@ _REMEMBERED = 1_000_000
 _FITS = -1
 """In the place of an expression's number: whether lists fit in memory."""
 
+_FAILS = -2
+"""In the same place: with which error the run ends."""
+
 _PYTHON: dict[Base, type] = {Base.BOOLEAN: bool, Base.INTEGER: int, Base.FLOAT: float, Base.STRING: str}
+
+_LAST_DAY = (1 << 31) - 2
+"""The last day that DuckDB's type of dates holds, in days since 1970; it holds as many before."""
 
 _PARTS = ("months", "days", "seconds", "nanoseconds")
 
@@ -70,6 +77,13 @@ _ELEMENTS = {Base.NODE: "vertex", Base.EDGE: "edge", Base.PATH: "path"}
 _OF_STATIC = {"boolean": BOOLEAN, "integer": INTEGER, "float": FLOAT, "string": STRING}
 _OF_STATIC |= {"vertex": NODE, "edge": EDGE, "path": PATH}
 _EDGE = ("label", "start", "end", "ordinal")
+
+
+class _Failed(Exception):
+    """An expression failed, with the error of a number: DuckDB reports errors as text."""
+
+
+_NUMBERED = re.compile(r"_Failed: number (\d+) of this run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +98,19 @@ class _Piece:
 
 
 class Computation:
-    """The computed expressions of one statement, and the values that they have yielded in its present run."""
+    """The computed expressions of one statement, and the values that they have yielded in its present run.
 
-    def __init__(self, context: Context) -> None:
+    Parameters
+    ----------
+    context
+        The statement, and the graph that its names are of.
+    items
+        How many items the lists of a chunk's rows may have together.
+    """
+
+    def __init__(self, context: Context, items: int) -> None:
         self._context = context
+        self._items = items
         context.view = self._view = _View(context)
         connection = context.connection
         self._connection = connection
@@ -96,7 +119,7 @@ class Computation:
         self._compiler = Compiler(context)
         self._pieces: list[_Piece] = []
         self._results: list[dict[Any, Any]] = []
-        self._failed: Exception | None = None
+        self._errors: list[Exception] = []
         self._values: dict[bytes, Any] = {}
         """The values that SQL knows by their keys."""
 
@@ -120,8 +143,10 @@ class Computation:
             type, evaluate = ANY, self._aggregate(node)
         elif wanted is None:
             static = types.of(node, scope)
-            type = _of_clock(node) or _type_of(static)
             evaluate = self._compiler.compile(node)
+            type = _of_clock(node) or _type_of(static)
+            if type is DATE and not inputs and not _is_sql_date(evaluate):
+                type = ANY
         elif wanted in (ANY, DURATION):
             types.of(node, scope)
             type, evaluate = wanted, self._compiler.compile(node)
@@ -155,17 +180,23 @@ class Computation:
         """See :meth:`graphdb.sql.computing.Computing.call`."""
         return self._call(len(self._pieces) - 1, sql_type(type), columns, volatile)
 
-    def over_rows(self) -> Callable[[pa.Table], pa.Array]:
+    def over_rows(self) -> Callable[[pa.Table], pa.Table]:
         """See :meth:`graphdb.sql.computing.Computing.over_rows`."""
+        import pyarrow as pa
+
         number = len(self._pieces) - 1
         inputs = self._pieces[number].inputs
 
-        def compute(rows: pa.Table) -> pa.Array:
+        def compute(rows: pa.Table) -> pa.Table:
             columns = [rows.column(f"c{i}") for i in range(len(inputs))]
-            with self._failing():
-                return self._answer(number, columns, rows.num_rows, ahead=True)
+            values, failed = self._answer(number, columns, rows.num_rows, between=True)
+            return pa.table({"value": values, "failed": failed})
 
         return compute
+
+    def fails(self, type: Type, failed: str) -> str:
+        """See :meth:`graphdb.sql.computing.Computing.fails`."""
+        return self._call(_FAILS, sql_type(type), [failed])
 
     def fits(self, items: str, *, volatile: bool) -> str:
         """See :meth:`graphdb.sql.computing.Computing.fits`."""
@@ -190,80 +221,118 @@ class Computation:
     def run(self) -> Iterator[Callable[[bytes], Any]]:
         """See :meth:`graphdb.sql.computing.Computing.run`."""
         self._results = [{} for _ in self._pieces]
-        self._failed, self._values = None, {}
+        self._errors, self._values = [], {}
         self._context.started = time.time_ns()
         values = self._values
         try:
             yield values.__getitem__
-        except ExecutionError:
-            self.refuse()
-            raise
+        except ExecutionError as error:
+            raise self.own(error) from None
         finally:
             self._results, self._values = [{} for _ in self._pieces], {}
             self._view.forget()
 
-    def refuse(self) -> None:
-        """Refuse the query, if an expression failed."""
-        if self._failed is not None:
-            raise NotSupportedError(f"a value that is computed in Python: {self._failed}") from None
+    def own(self, error: ExecutionError) -> Exception:
+        """Return the error of Python's that DuckDB reports, as it was raised here; any other as it is.
+
+        DuckDB may compute an expression ahead, and drop the error if no row turns out to need the value: which error it
+        reports is known by a number.
+        """
+        found = _NUMBERED.search(error.message)
+        return error if found is None else self._errors[int(found[1])]
 
     def answer(self, columns: list[pa.ChunkedArray], rows: int) -> pa.Array:
         """Return an expression's value for each row of a chunk; the first column says which it is."""
         with self._failing(), self._view.closed():
             number = columns[0][0].as_py()
-            return _all_fit(columns[1]) if number == _FITS else self._answer(number, columns[1:], rows)
+            if number == _FITS:
+                return self._all_fit(columns[1])
+            if number == _FAILS:
+                raise self._errors[next(filter(_is_known, columns[1].to_pylist()))]
+            return self._answer(number, columns[1:], rows)[0]
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
-        """Note the first expression that fails."""
+        """Number the error of an expression that fails."""
         try:
             yield
         except Exception as error:
-            self._failed = self._failed or error
-            raise
+            self._errors.append(error)
+            raise _Failed(f"number {len(self._errors) - 1} of this run") from None
 
-    def _answer(self, number: int, columns: list[pa.ChunkedArray], rows: int, *, ahead: bool = False) -> pa.Array:
-        """Return an expression's values; ``ahead`` says that all vertices among its inputs are looked up at once."""
+    def _answer(
+        self, number: int, columns: list[pa.ChunkedArray], rows: int, *, between: bool = False
+    ) -> tuple[pa.Array, pa.Array]:
+        """Return an expression's values, and the numbers of the errors of those that there are not.
+
+        ``between`` says that no SQL runs: then all vertices among its inputs are looked up at once, and it goes on
+        after an error.
+        """
         import pyarrow as pa
 
         piece, known = self._pieces[number], self._results[number]
         inputs, of_row = _each(columns) if piece.volatile else _distinct(columns, rows)
         readers = [self._reader(input) for input in piece.inputs]
-        if ahead:
+        if between:
             for read, values in zip(readers, inputs, strict=True):
                 self._view.expect(map(read, values))
         results: list[Any] = []
+        failed: list[int | None] = []
         listed = 0
         for given in zip(*inputs, strict=True) if inputs else [()] * (rows if piece.volatile else 1):
             key = tuple(map(_exactly, given))
+            failed.append(None)
             try:
                 results.append(known[key])
                 continue
             except (KeyError, TypeError):  # a list is no key
                 pass
             row = {f"#{i}": read(value) for i, (read, value) in enumerate(zip(readers, given, strict=True))}
-            found = self._held(piece.evaluate(row), piece.type)
+            try:
+                found = self._held(piece.evaluate(row), piece.type)
+            except GraphDBError as error:
+                if not between or isinstance(error, QueryTimeout | MemoryLimitError):
+                    raise
+                results.append(None)
+                failed[-1] = len(self._errors)
+                self._errors.append(error)
+                continue
             results.append(found)
             if isinstance(found, list):
                 listed += len(found)
-                _check_items(listed)
+                self._check_items(listed)
             if len(known) < _REMEMBERED and not piece.volatile and not any(isinstance(value, list) for value in given):
                 with suppress(TypeError):  # a list inside
                     known[key] = found
         array = pa.array(results, _arrow_type(piece.type))
         if piece.type is DATE:
             array = array.cast(pa.date32())
-        return array if of_row is None else array.take(pa.array(of_row))
+        arrays = array, pa.array(failed, pa.int64())
+        return arrays if of_row is None else (arrays[0].take(pa.array(of_row)), arrays[1].take(pa.array(of_row)))
+
+    def _all_fit(self, items: pa.ChunkedArray) -> pa.Array:
+        """Return true for each row of a chunk, unless their lists have too many items together."""
+        import pyarrow as pa
+
+        counts = items.to_numpy()
+        self._check_items(int(counts.sum()))
+        return pa.array(np.ones(len(counts), bool))
+
+    def _check_items(self, together: int) -> None:
+        """Refuse lists that take too much memory; those of all rows of a chunk are there at once."""
+        if together > self._items:
+            raise MemoryLimitError(
+                f"lists of {together:,} items together do not fit in memory",
+                hint="raise memory_limit, or UNWIND the lists: their items then come one after the other",
+            )
 
     def _held(self, value: Any, type: Type) -> Any:
         """Return a value as SQL holds it."""
         if value is None:
             return None
         if type.base is Base.ANY:
-            key = order_key(self._context.valued(value) if type == MIXED else value)
-            known = self._values.setdefault(key, value)
-            if known is not value and not _same(known, value):
-                raise NotSupportedError(f"{known!r} and {value!r} are equivalent, and not the same")
+            key = value_key(self._context.valued(value) if type == MIXED else value)
+            self._values.setdefault(key, value)
             return key
         if type.base is Base.LIST:
             if not isinstance(value, list) or isinstance(value, Several):
@@ -284,6 +353,8 @@ class Computation:
         if type.base is Base.DATE:
             if not isinstance(value, Date):
                 raise NotSupportedError("a date was expected")
+            if abs(value.days) > _LAST_DAY:
+                raise ExecutionError(f"the date {value} is out of range: columns hold years -5877641 to 5881580")
             return value.days
         if type.base is Base.DURATION:
             if not isinstance(value, Duration):
@@ -345,19 +416,8 @@ class Computation:
         return value
 
 
-def _all_fit(items: pa.ChunkedArray) -> pa.Array:
-    """Return true for each row of a chunk, unless their lists have too many items together."""
-    import pyarrow as pa
-
-    counts = items.to_numpy()
-    _check_items(int(counts.sum()))
-    return pa.array(np.ones(len(counts), bool))
-
-
-def _check_items(together: int) -> None:
-    """Refuse the lists of a chunk's rows, if they have too many items together."""
-    if together > ITEMS:
-        raise NotSupportedError(f"lists of more than {ITEMS:,} items together are made one by one")
+def _is_known(value: object) -> bool:
+    return value is not None
 
 
 class _View(View):
@@ -483,6 +543,15 @@ def _of_clock(node: ast.Expression) -> Type | None:
     return {"date": DATE, "duration": DURATION}.get(name)
 
 
+def _is_sql_date(evaluate: Evaluate) -> bool:
+    """Whether SQL holds the date that an expression of constants yields; of one that fails, it holds all."""
+    try:
+        value = evaluate({})
+    except GraphDBError:
+        return True
+    return not isinstance(value, Date) or abs(value.days) <= _LAST_DAY
+
+
 def _static_of(type: Type) -> Static:
     if type.base is Base.LIST:
         return Static("list", _static_of(type.element or ANY))
@@ -520,16 +589,3 @@ def _arrow_type(type: Type) -> pa.DataType:
         Base.PATH: pa.struct([(name, pa.list_(pa.int64())) for name in ("vertices", "codes")]),
         Base.DURATION: pa.struct([(name, pa.int64()) for name in _PARTS]),
     }[type.base]
-
-
-def _same(left: Any, right: Any) -> bool:
-    """Whether two equivalent values are of the same types throughout."""
-    if type(left) is not type(right) or (isinstance(left, Vertex) and left != right):  # literals
-        return False
-    if isinstance(left, list):
-        return len(left) == len(right) and all(map(_same, left, right))
-    if isinstance(left, dict):
-        return list(left) == list(right) and all(_same(item, right[key]) for key, item in left.items())
-    if isinstance(left, Temporal):  # one moment in two zones
-        return bool(left == right)
-    return not isinstance(left, float) or left.hex() == right.hex()

@@ -177,7 +177,7 @@ class Called:
 class Computed:
     """An expression that Python computes for the rows of a table, for SQL that names its values ``view``.
 
-    Its columns: the number of the row, ``row``, and ``value``.
+    Its columns: the number of the row, ``row``, ``value``, and ``failed``, the number of an error in its place.
     """
 
     view: str
@@ -186,14 +186,12 @@ class Computed:
     parameters: Mapping[str, object]
     reads: frozenset[str]
     """The names of the tables and views that this SQL reads, of those that the program makes."""
-    compute: Callable[[pa.Table], pa.Array] = field(compare=False)
+    compute: Callable[[pa.Table], pa.Table] = field(compare=False)
     sql_type: str
 
     def table(self, rows: pa.Table) -> pa.Table:
         """Return the values for some rows as a table."""
-        import pyarrow as pa
-
-        return pa.table({"row": rows.column("row"), "value": self.compute(rows)})
+        return self.compute(rows).append_column("row", rows.column("row"))
 
 
 AnyStep: TypeAlias = "Step | Searched | Called | Computed | Rows"

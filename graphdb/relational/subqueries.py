@@ -65,12 +65,13 @@ class Subqueries(Joins):
     def _with_computed(self, relation: Relation, node: ast.Expression, keep: Collection[str]) -> Relation:
         """Return the rows with the values of an expression that Python computes for all of them, between two SQLs."""
         left = self._table(relation, {*keep, *free_variables(node)})
-        sql, type, compute = self._shaper(left).computed(node)
-        view, parameters = self._name("computed"), self._parameters.used(sql)
-        self._steps.append(Computed(view, sql, parameters, left.source.reads, compute, sql_type(type)))
-        joined = f"(SELECT l.*, r.value AS s FROM {left.source} l LEFT JOIN {view} r ON r.row = l.rowid)"
+        sql, found = self._shaper(left).computed(node)
+        view, type = self._name("computed"), sql_type(found.value.type)
+        step = Computed(view, sql, self._parameters.used(sql), left.source.reads, found.compute, type)
+        self._steps.append(step)
+        joined = f"(SELECT l.*, r.value, r.failed FROM {left.source} l LEFT JOIN {view} r ON r.row = l.rowid)"
         source = Source.made(joined, left.source, Source.of(view))
-        return replace(left, source=source, known={**left.known, node: column("s", type)})
+        return replace(left, source=source, known={**left.known, node: found.value})
 
     def _filtered(self, relation: Relation, keep: Collection[str]) -> Relation:
         """Return the rows with all that their conditions need."""

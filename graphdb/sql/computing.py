@@ -15,11 +15,22 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ITEMS = 1 << 21
-"""Items that the lists of a chunk's rows may have together.
+"""Items that the lists of a chunk's rows may have together, whatever the memory limit is.
 
 DuckDB makes a list for each of 2,048 rows before it goes on; it neither counts the bytes nor stops meanwhile.  With
 what a lambda makes of them, so many take some 200 MB, and half a second.
 """
+_MOST = 1 << 25
+"""Items that they may have at most: DuckDB makes them in ten seconds."""
+
+
+def items_within(limit: int) -> int:
+    """Return how many items the lists of a chunk's rows may have together, where DuckDB has a limit of memory."""
+    return min(max(ITEMS, limit // 200), _MOST)
+
+
+VARIANT = 16
+"""Bytes at the end of a value's key that say which of the equivalent values it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +91,15 @@ class Computing(Protocol):
     def call(self, type: Type, columns: list[str], *, volatile: bool = False) -> str:
         """Return SQL that computes what was added last, of some columns."""
 
-    def over_rows(self) -> Callable[[pa.Table], pa.Array]:
+    def over_rows(self) -> Callable[[pa.Table], pa.Table]:
         """Return the function that computes what was added last for the rows of a table: it may look into the graph.
 
-        It must not be called while SQL runs: nothing else can be asked of DuckDB then.
+        It must not be called while SQL runs: nothing else can be asked of DuckDB then.  It returns the columns
+        ``value`` and ``failed``, the number of an error where there is no value because of one.
         """
+
+    def fails(self, type: Type, failed: str) -> str:
+        """Return SQL, of a type, that ends the run with the error whose number a column has."""
 
     def fits(self, items: str, *, volatile: bool) -> str:
         """Return SQL that is true, and ends the run where the rows of a chunk have more items than fit in memory.

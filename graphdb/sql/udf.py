@@ -7,20 +7,21 @@ made distinct as Arrow arrays; only distinct inputs are ever evaluated.  So ever
 left to Python grows with the different values in the rows, not with the rows.  ``EXPLAIN`` names the pieces.
 
 A value that SQL has no type for (:data:`~graphdb.common.values.types.ANY`) is a key in SQL: a BLOB whose order is
-openCypher's order of all values, and of which two are equal if the values are equivalent.  SQL groups, orders, counts
-and joins by it; the values themselves wait in a dictionary by their keys.  Vertices, edges and paths are handed over by
-their ids.  An expression that asks one of them for what SQL cannot look up, because only the data says which value is
-one, is computed for whole tables of rows instead, between two statements of SQL
-(:class:`~graphdb.sql.computing.Beforehand`).  Whatever goes wrong (an error of the query
-itself, too, or two values that are equivalent and not the same, as ``[1]`` and ``[1.0]``) ends the run, and the query
-is interpreted as a whole: that is slower, and never wrong.
+openCypher's order of all values, which ends in the bytes that distinguish equivalent values, as ``[1]`` and ``[1.0]``
+(:mod:`graphdb.interpret.order_key`).  SQL orders, groups and counts by what is before these bytes; the values wait in a
+dictionary by their keys.  Vertices, edges and paths are handed over by their ids.  An expression that asks one of them
+for what SQL cannot look up, because only the data says which value is one, is computed for whole tables of rows
+instead, between two statements of SQL (:class:`~graphdb.sql.computing.Beforehand`).
+
+An expression that fails does so as one that SQL computes: only where its value is needed (an effect, of which
+:class:`~graphdb.sql.compiler.Compiler` takes care), and with the error that Python raised.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from graphdb.common.errors import NotSupportedError
@@ -43,7 +44,7 @@ from graphdb.grammar.walk import is_node, mapped, walk
 from graphdb.pattern.free import SUBQUERIES, free_variables
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.computing import Beforehand, Computing, Input
-from graphdb.sql.value import NO_EFFECTS, SqlValue
+from graphdb.sql.value import CAN_FAIL, NO_EFFECTS, SqlValue, column
 from graphdb.sql.value import VOLATILE as VOLATILE_EFFECT
 
 if TYPE_CHECKING:
@@ -87,21 +88,44 @@ def _call(
     volatile = found.volatile
     type = computing.add(rewritten, found.inputs, node, wanted, volatile=volatile, mixed=found.mixed)
     sql = computing.call(type, [each.sql for each in found.inputs], volatile=volatile)
-    return SqlValue(sql, type, effects=VOLATILE_EFFECT if volatile else NO_EFFECTS)
+    effects = VOLATILE_EFFECT if volatile else NO_EFFECTS
+    return SqlValue(sql, type, effects=effects | CAN_FAIL if _can_fail(rewritten) else effects)
 
 
-def computed_over_rows(c: Compiler, node: ast.Expression) -> tuple[list[Input], Type, Callable[[pa.Table], pa.Array]]:
-    """Have Python compute an expression for tables of rows; see :meth:`graphdb.sql.computing.Computing.over_rows`.
+@dataclass(frozen=True, slots=True)
+class OverRows:
+    """An expression that Python computes for the rows of a table."""
 
-    Returns the columns that it takes, the type of what it yields, and the function to that.
+    inputs: list[Input]
+    """The columns that it takes."""
+    compute: Callable[[pa.Table], pa.Table]
+    """Returns its values for rows with these columns, ``c0 …``: see :meth:`graphdb.sql.computing.Computing.over_rows`.
     """
+    value: SqlValue
+    """What it is where its columns are ``b.value`` and ``b.failed``."""
+
+
+def computed_over_rows(c: Compiler, node: ast.Expression) -> OverRows:
+    """Have Python compute an expression for tables of rows."""
     if c.computing is None:
         raise _refused(c, node)
     found = _Inputs(c)
     rewritten = found.rewritten(node, frozenset())
     computing = c.computing()
     type = computing.add(rewritten, found.inputs, node, None, volatile=found.volatile, mixed=found.mixed)
-    return found.inputs, type, computing.over_rows()
+    value = column("value", type)
+    if _can_fail(rewritten):
+        failed = computing.fails(type, "b.failed")
+        value = SqlValue(f"CASE WHEN b.failed IS NULL THEN b.value ELSE {failed} END", type, effects=CAN_FAIL)
+    return OverRows(found.inputs, computing.over_rows(), value)
+
+
+_NEVER_FAIL = (ast.Literal, ast.Parameter, ast.Variable, ast.ListLiteral, ast.MapLiteral, ast.Comparison, ast.IsNull)
+"""Expressions that have a value whatever their operands are."""
+
+
+def _can_fail(rewritten: ast.Expression) -> bool:
+    return not all(isinstance(part, _NEVER_FAIL) for part in walk(rewritten) if is_node(part))
 
 
 _OF_ELEMENTS = frozenset("id elementid iri labels type predicate lang datatype length".split())
@@ -170,7 +194,7 @@ class _Inputs:
             case ast.Subscript(ast.Variable() as base) | ast.MapProjection(ast.Variable() as base):
                 if (element := self._element(base, local)) is not None:
                     rest = mapped(node, lambda part: part if part is base else self.rewritten(part, local))
-                    there = self._properties(element, node) if _asks_all(node) else self._there(element)
+                    there = self._properties(element, node) if _asks_all(node) else self._there(element, base)
                     return mapped(rest, lambda part: there if part is base else part)
             case ast.FunctionCall() if node.name.lower() in c.aggregate_names:
                 return self.taken(c.native(node), node)
@@ -220,38 +244,38 @@ class _Inputs:
             label = c.names.property(node.key.words, c.text)
             if label.kinds & AS_WRITTEN:
                 read = "literals" if label.max_values > 1 else "literal"
-                return self._take(Input(c.rows.as_written(element, label), ANY, read))
+                return self._take(Input(c.rows.as_written(element, label), ANY, read), node)
         return self.taken(c.native(node), node)
 
-    def _properties(self, element: SqlValue, node: object) -> ast.Variable:
+    def _properties(self, element: SqlValue, node: ast.Expression) -> ast.Variable:
         rows = self._c.rows
         if element.type == NODE:
-            return self._take(Input(rows.properties(element), ANY, "properties"))
+            return self._take(Input(rows.properties(element), ANY, "properties"), node)
         if element.type == EDGE:
-            return self._take(Input(rows.edge_properties(element, self._c.names), ANY, "properties"))
+            return self._take(Input(rows.edge_properties(element, self._c.names), ANY, "properties"), node)
         raise _refused(self._c, node)
 
-    def _there(self, element: SqlValue) -> ast.Variable:
+    def _there(self, element: SqlValue, node: ast.Expression) -> ast.Variable:
         """Whether there is an element, of which nothing else is asked: true or null."""
-        return self._take(Input(f"CASE WHEN {element.sql} IS NOT NULL THEN TRUE END", BOOLEAN))
+        return self._take(Input(f"CASE WHEN {element.sql} IS NOT NULL THEN TRUE END", BOOLEAN), node)
 
-    def taken(self, value: SqlValue, node: object) -> ast.Variable:
+    def taken(self, value: SqlValue, node: ast.Expression) -> ast.Variable:
         """Take a value as an input; return the variable in its place."""
         if value.many:
             assert value.type.element is not None
             if _is_represented(value.type.element):
-                return self._take(Input(value.sql, value.type, "several"))
+                return self._take(Input(value.sql, value.type, "several"), node)
         elif value.type.base is Base.TERM:
-            return self._take(Input(self._c.rows.term(value), value.type, "term"))
+            return self._take(Input(self._c.rows.term(value), value.type, "term"), node)
         elif _is_represented(value.type):
-            return self._take(Input(value.sql, value.type))
+            return self._take(Input(value.sql, value.type), node)
         raise _refused(self._c, node)
 
-    def _take(self, input: Input) -> ast.Variable:
+    def _take(self, input: Input, node: ast.Expression) -> ast.Variable:
         if input not in self.inputs:
             self.inputs.append(input)
             self.mixed = self.mixed or has_ids(input.type)
-        return ast.Variable(f"#{self.inputs.index(input)}")
+        return ast.Variable(f"#{self.inputs.index(input)}", node.span)
 
 
 def _is_represented(type: Type) -> bool:

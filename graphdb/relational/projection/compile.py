@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from graphdb.common.duckdb.connection import quoted
 from graphdb.common.errors import NotSupportedError
-from graphdb.common.values.types import ANY, INTEGER, MOMENT, ZONED, Base, Column, Type, single_kind
+from graphdb.common.values.types import ANY, INTEGER, MOMENT, ZONED, Base, Column, single_kind
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern
@@ -29,11 +29,11 @@ from graphdb.sql.compiler import Compiler, Scope
 from graphdb.sql.equivalence import has_key, key, least
 from graphdb.sql.expressions import ExpressionCompiler
 from graphdb.sql.from_clause import Parameters, Rows
-from graphdb.sql.udf import computed_over_rows
+from graphdb.sql.udf import OverRows, computed_over_rows
 from graphdb.sql.value import SqlValue, column
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,16 +329,16 @@ class Shaper:
         known = {node: column(f"k{i}", value.type) for i, (node, value) in enumerate(relation.known.items())}
         return sql, Relation(Source.made(f"({sql})", relation.source), made, (), known)
 
-    def computed(self, node: ast.Expression) -> tuple[str, Type, Callable[[pa.Table], pa.Array]]:
-        """Return SQL of what an expression takes of each row, the type of its values, and the function to those.
+    def computed(self, node: ast.Expression) -> tuple[str, OverRows]:
+        """Return SQL of what an expression takes of each row, and how Python computes it.
 
         Its columns: the row's number, ``row``, and ``c0`` ….
         """
         rows = self._rows()
         compiler = self._compiler(rows, Scope(self._variables, self._relation.known, exists=self._exists))
-        inputs, type, compute = computed_over_rows(compiler, node)
-        chosen = "".join(f", {each.sql} AS c{i}" for i, each in enumerate(inputs))
-        return f"SELECT b.rowid AS row{chosen} FROM {self._relation.source} b {rows.joins}", type, compute
+        found = computed_over_rows(compiler, node)
+        chosen = "".join(f", {each.sql} AS c{i}" for i, each in enumerate(found.inputs))
+        return f"SELECT b.rowid AS row{chosen} FROM {self._relation.source} b {rows.joins}", found
 
     def as_keys(self, names: Collection[str]) -> tuple[str, Relation]:
         """Return the SQL of the rows with some of their values as those that SQL knows by a key; see :meth:`select`."""
