@@ -43,13 +43,14 @@ from graphdb.common.values.types import (
 )
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.aggregates import aggregate
+from graphdb.interpret.calls import wrong
 from graphdb.interpret.check import _Checker
 from graphdb.interpret.context import Context
 from graphdb.interpret.evaluate import Compiler
 from graphdb.interpret.evaluator import Evaluate
 from graphdb.interpret.order_key import value_key
 from graphdb.interpret.types import Scope, Static, StaticTypes
-from graphdb.interpret.values import Several
+from graphdb.interpret.values import Several, type_name
 from graphdb.interpret.view import Fact, View
 from graphdb.sql.aggregates import is_aggregate
 from graphdb.sql.computing import Input
@@ -150,6 +151,8 @@ class Computation:
         elif wanted in (ANY, DURATION):
             types.of(node, scope)
             type, evaluate = wanted, self._compiler.compile(node)
+        elif wanted in (NODE, EDGE):
+            type, evaluate = wanted, self._element(self._compiler.compile(node), source, wanted)
         elif wanted == BOOLEAN:
             types.condition(node, scope)
             type, evaluate = wanted, self._compiler.condition(node)
@@ -175,6 +178,20 @@ class Computation:
             return aggregate(node.name.lower(), values(row), key_of, share, fail)
 
         return evaluate
+
+    def _element(self, evaluate: Evaluate, source: ast.Expression, type: Type) -> Evaluate:
+        """Return the function to what must be a vertex, or an edge, because a pattern goes on from it."""
+        kind = Vertex if type == NODE else Edge
+
+        def element(row: dict[str, Any]) -> Any:
+            value = evaluate(row)
+            if value is None or isinstance(value, kind):
+                return value
+            span = source.span
+            message = f"'{self._context.text[span.start : span.end]}' is {type_name(value)}, not {type}"
+            raise wrong(self._context, source, message)
+
+        return element
 
     def call(self, type: Type, columns: Sequence[str], *, volatile: bool = False) -> str:
         """See :meth:`graphdb.sql.computing.Computing.call`."""

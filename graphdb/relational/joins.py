@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from graphdb.common.errors import NotSupportedError
-from graphdb.common.values.types import INTEGER, NODE, Base
+from graphdb.common.values.types import EDGE, INTEGER, NODE, Base, Type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern, bind, conjuncts
@@ -198,6 +198,19 @@ class Joins:
             raise NotSupportedError("a subquery among the properties of a pattern is not supported in SQL")
         sql, found = self._shaper(replace(relation, where=ready)).select(names)
         return replace(found, source=self._kept(sql, relation.source), where=waiting)
+
+    def _with_elements(self, left: Relation, patterns: object) -> Relation:
+        """Return rows that are a table, of which only the data says that they have a pattern's vertices and edges."""
+        types: dict[ast.Variable, Type] = {}
+        for part in walk(patterns):
+            if isinstance(part, ast.NodePattern | ast.EdgePattern) and part.variable is not None:
+                found = left.variables.get(part.variable.name)
+                if found is not None and found.type.base in (Base.NULL, Base.ANY):
+                    types.setdefault(part.variable, NODE if isinstance(part, ast.NodePattern) else EDGE)
+        if not types:
+            return left
+        sql, rows = self._shaper(replace(left, where=())).select(left.variables, types=types)
+        return replace(rows, source=self._kept(sql, left.source), where=left.where)
 
     def _number(self, relation: Relation, names: Sequence[str]) -> bool:
         """Have the bindings of a match be rows as they are, where all that is kept of them are columns."""

@@ -14,7 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from graphdb.common.errors import NotSupportedError
-from graphdb.common.values.types import INTEGER, Base, Column, Type, has_terms
+from graphdb.common.values.types import ANY, INTEGER, Base, Column, Type, has_terms
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import replaced, walk
 from graphdb.pattern.apart import apart
@@ -279,7 +279,8 @@ class Lowering(Searches):
                 relation = replace(relation, variables={**relation.variables, names[i]: value}, known={})
             else:
                 wanted.append(names[i])
-        sql, rows = self._shaper(relation).as_keys(wanted)
+        types = {ast.Variable(name): ANY for name in wanted}
+        sql, rows = self._shaper(relation).select(relation.variables, types=types)
         if self._groups is not None:
             sql = f"SELECT k.* RENAME (c{len(names)} AS g) FROM ({sql}) k"
         made = [rows.variables[name] for name in names]
@@ -356,6 +357,7 @@ class Lowering(Searches):
         live = self._live(relation, rest)
         relation = self._with_subqueries(relation, (), live | free_variables(tuple(matches)))
         left = self._table(relation, live | free_variables(tuple(matches)))
+        left = self._with_elements(left, tuple(matches))
         how = "LEFT JOIN" if matches[0].optional else "JOIN"
         if not all(map(is_plain, matches)):
             versions = self._unrolled(matches, live, left.variables, rest[0])

@@ -80,6 +80,8 @@ class Subqueries(Joins):
     def _with_subquery(self, relation: Relation, node: Subquery, keep: Collection[str]) -> Relation:
         left = self._table(relation, {*keep, *free_variables(node)})
         one = _one_match(node)
+        if one is not None:
+            left = self._with_elements(left, tuple(one[0]))
         if one is None or any(self._aside(one[1])):
             added = self._queried(left, _query_of(node), _exists(node), _collects(node))
         else:

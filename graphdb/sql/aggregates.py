@@ -224,6 +224,8 @@ def _extreme(function: str) -> Compile:
             keys = ", ".join(sort_keys(c, value))
             there = f" FILTER (WHERE {value.sql} IS NOT NULL)"
             return SqlValue(f"{function}_by({value.sql}, row({keys})){there}", value.type)
+        if value.type.base is Base.LIST:
+            sort_keys(c, value)  # SQL may have no order of them
         return SqlValue(f"{function}({value.sql})", value.type)
 
     return compile

@@ -203,9 +203,12 @@ class ExpressionCompiler(Compiler):
         if signature.aggregate:
             inner = self.within(replace(self.scope, aggregates=False))
             try:
-                return inner._with_effects(lambda: aggregates.AGGREGATES[name](inner, node))
+                value = inner._with_effects(lambda: aggregates.AGGREGATES[name](inner, node))
             except NotSupportedError:
-                return inner._with_effects(lambda: aggregates.gathered(inner, node))
+                value = inner._with_effects(lambda: aggregates.gathered(inner, node))
+            if value.volatile:
+                raise NotSupportedError("what is aggregated cannot be random", text=self.text, position=node.span.start)
+            return value
         form = functions.FORMS.get(signature.key)
         if form is None:
             message = f"SQL does not compute {node.name}"

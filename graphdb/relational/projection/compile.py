@@ -8,20 +8,20 @@ query yields columns ``c0 … cn`` in the engine's own terms (vertices as ids), 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from graphdb.common.duckdb.connection import quoted
 from graphdb.common.errors import NotSupportedError
-from graphdb.common.values.types import ANY, INTEGER, MOMENT, ZONED, Base, Column, single_kind
+from graphdb.common.values.types import ANY, INTEGER, MOMENT, ZONED, Base, Column, Type, single_kind, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern
 from graphdb.relational.candidates import Snapshot
 from graphdb.relational.projection.arrays import Direct
 from graphdb.relational.projection.relation import BINDINGS, ORDER, VALUE, Relation, Source
-from graphdb.relational.projection.return_clause import combines_aggregates
+from graphdb.relational.projection.return_clause import check_grouping, combines_aggregates
 from graphdb.sql import lists, ranges
 from graphdb.sql.aggregates import contains_aggregate, unshadowed
 from graphdb.sql.comparisons import sort_keys
@@ -167,6 +167,8 @@ class Shaper:
         conditions = self._compiler(rows, Scope(self._variables, relation.known, exists=self._exists))
         where = [conditions.row_condition(condition) for condition in relation.where]
         aggregated = not relation.grouped and any(contains_aggregate(item.expression) for item in items)
+        if aggregated:
+            check_grouping(items, returns.order_by, relation.known, self._text)
         if aggregated and combines_aggregates(items):
             raise NotSupportedError("what stands beside aggregates is put together in a second step")
         compiled = [(item, self._settled(compiler, compiler.column(item.expression))) for item in items]
@@ -290,6 +292,7 @@ class Shaper:
         names: Iterable[str],
         value: ast.Expression | None = None,
         unwound: ast.UnwindClause | None = None,
+        types: Mapping[ast.Variable, Type] | None = None,
     ) -> tuple[str, Relation]:
         """Return the SQL of the rows that fulfil the conditions, and what they are over the alias ``b``.
 
@@ -301,6 +304,8 @@ class Shaper:
             An expression that becomes the variable :data:`~graphdb.relational.projection.relation.VALUE`.
         unwound
             A list, each item of which makes a row.
+        types
+            Of what types variables have to be, of which only the data says what they are.
 
         Raises
         ------
@@ -311,6 +316,11 @@ class Shaper:
         compiler = self._compiler(rows, Scope(self._variables, relation.known, exists=self._exists))
         where = [compiler.row_condition(condition) for condition in relation.where]
         values = {name: relation.variables[name] for name in names}
+        for variable, type in (types or {}).items():
+            if values[variable.name].type.base is Base.NULL:
+                values[variable.name] = SqlValue(f"CAST(NULL AS {sql_type(type)})", type)
+            else:
+                values[variable.name] = compiler.computed(variable, type)
         if value is not None:
             values[VALUE] = compiler.one_of_any(value)
         blocks = None if unwound is None else ranges.blocks(compiler, unwound.source)
@@ -339,19 +349,6 @@ class Shaper:
         found = computed_over_rows(compiler, node)
         chosen = "".join(f", {each.sql} AS c{i}" for i, each in enumerate(found.inputs))
         return f"SELECT b.rowid AS row{chosen} FROM {self._relation.source} b {rows.joins}", found
-
-    def as_keys(self, names: Collection[str]) -> tuple[str, Relation]:
-        """Return the SQL of the rows with some of their values as those that SQL knows by a key; see :meth:`select`."""
-        rows = self._rows()
-        compiler = self._compiler(rows, Scope(self._variables, self._relation.known))
-        values = {
-            name: compiler.computed(ast.Variable(name), ANY) if name in names else value
-            for name, value in self._variables.items()
-        }
-        chosen = ", ".join(f"{value.sql} AS c{i}" for i, value in enumerate(values.values()))
-        sql = f"SELECT {chosen} FROM {self._relation.source} b {rows.joins}"
-        made = {name: value.at(f"c{i}") for i, (name, value) in enumerate(values.items())}
-        return sql, Relation(Source.made(f"({sql})", self._relation.source), made)
 
     def having(self, key: ast.KeyName, expression: ast.Expression) -> str | None:
         """Return SQL of the vertices (``id``) with a property that is what an expression yields for some row.
@@ -468,10 +465,15 @@ class Shaper:
                 continue  # a constant orders nothing
             if value.type.base is Base.NULL:
                 continue  # and nor does what nothing has
+            try:
+                ordered = sort_keys(compiler, value)
+            except NotSupportedError:
+                value = compiler.computed(order.expression, ANY)
+                ordered = sort_keys(compiler, value)
             direction = "DESC NULLS FIRST" if order.descending else "ASC NULLS LAST"
             if order.nulls_first is not order.descending:
                 keys.append(f"({value.sql} IS NULL) {'DESC' if order.nulls_first else 'ASC'}")
-            keys += [f"{key} {direction}" for key in sort_keys(compiler, value)]
+            keys += [f"{key} {direction}" for key in ordered]
         return f" ORDER BY {', '.join(keys)}" if keys else ""
 
     def _ordered(self, order: str, window: tuple[int, int | None], group: str | None) -> str:
