@@ -33,13 +33,13 @@ from graphdb.common.values.types import (
     tidied,
 )
 from graphdb.grammar import syntax as ast
-from graphdb.interpret.check import _Checker
 from graphdb.interpret.context import Context
 from graphdb.interpret.evaluate import Compiler
 from graphdb.interpret.evaluator import Evaluate
 from graphdb.interpret.order_key import order_key
-from graphdb.interpret.types import Scope, Static, StaticTypes
 from graphdb.interpret.values import Several
+from graphdb.semantics.check import Queries
+from graphdb.semantics.types import Scope, Static
 from graphdb.sql.computing import ITEMS, Input
 
 if TYPE_CHECKING:
@@ -90,19 +90,19 @@ class Computation:
     def add(self, node: ast.Expression, inputs: Sequence[Input], source: ast.Expression, wanted: Type | None) -> Type:
         """See :meth:`graphdb.sql.udf.Computing.add`."""
         scope: Scope = {f"#{i}": _static(input) for i, input in enumerate(inputs)}
-        types = StaticTypes(self._context, _Checker(self._context, ()))  # type: ignore[arg-type]
+        types = Queries(self._context.names, self._context.procedures, self._context.text)
         if wanted is None:
-            static = types.of(node, scope)
+            static = types.type_of(node, scope)
             type = _of_clock(node) or _type_of(static)
             evaluate = self._compiler.compile(node)
         elif wanted == DURATION:
-            types.of(node, scope)
+            types.type_of(node, scope)
             type, evaluate = wanted, self._compiler.compile(node)
         elif wanted == BOOLEAN:
             types.condition(node, scope)
             type, evaluate = wanted, self._compiler.condition(node)
         else:
-            types.of(node, scope)
+            types.type_of(node, scope)
             type, evaluate = wanted, _items(self._compiler.compile(node))
         self._pieces.append(_Piece(tuple(inputs), evaluate, type, source))
         self._results.append({})

@@ -15,7 +15,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import parts_of, walk
 from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.graph import Duplicates, Wanted
-from graphdb.sql.aggregates import aggregates_in, contains_aggregate, is_aggregate, is_plain_key
+from graphdb.semantics.aggregation import aggregates_in, contains_aggregate, is_aggregate, is_plain_key
 from graphdb.sql.constants import from_numpy
 
 
