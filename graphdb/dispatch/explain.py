@@ -56,7 +56,7 @@ class Explainer:
             started = time.perf_counter()
             prepared = self._queries.prepare(run, query, text, arguments)
             if isinstance(prepared, Refused):
-                return self._explained(query, profile, text, arguments, timeout, prepared.error.message)
+                return self._explained(query, profile, text, arguments, timeout, prepared.reason)
             planned = time.perf_counter() - started
             names = self._state.snapshot().names
             if isinstance(prepared, Program):

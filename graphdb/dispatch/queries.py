@@ -34,6 +34,7 @@ from graphdb.relational.session.state import State
 from graphdb.relational.session.versions import Version
 from graphdb.results.result import Counted, Result
 from graphdb.semantics.check import check
+from graphdb.sql.computing import items_within
 from graphdb.sql.udf import running
 
 if TYPE_CHECKING:
@@ -56,7 +57,12 @@ SPENT = (QueryTimeout, MemoryLimitError, StorageError)
 class Refused:
     """A query that the interpreter has to run, because SQL cannot do it."""
 
-    error: GraphDBError
+    error: Exception
+
+    @property
+    def reason(self) -> str:
+        """What SQL cannot do."""
+        return self.error.message if isinstance(self.error, GraphDBError) else str(self.error)
 
 
 class Queries:
@@ -260,11 +266,12 @@ class Queries:
             prepared = run.prepare(query)
         except SPENT:  # what was asked for is spent: no second way
             raise
-        except GraphDBError as error:
-            if isinstance(error, ExecutionError) and self._later.found is not None:
-                self._later.found.refuse()
+        except GraphDBError as failed:
+            error: Exception = failed
+            if isinstance(failed, ExecutionError) and self._later.found is not None:
+                error = self._later.found.own(failed)
             if isinstance(query, ast.Query) and not isinstance(error, (NotSupportedError, TypeMismatchError)):
-                raise
+                raise error from None
             return Refused(error)
         return prepared if self._later.found is None else replace(prepared, computing=self._later.found)
 
@@ -291,7 +298,8 @@ class _Later:
             from graphdb.interpret.context import Context
 
             state, executor, text, arguments = self._of
-            self.found = Computation(Context(state.snapshot, state.forget, executor, text, arguments, Control))
+            context = Context(state.snapshot, state.forget, executor, text, arguments, Control)
+            self.found = Computation(context, items_within(state.budget.duckdb))
         return self.found
 
 
