@@ -44,15 +44,15 @@ from graphdb.common.values.types import (
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.aggregates import aggregate
 from graphdb.interpret.calls import wrong
-from graphdb.interpret.check import _Checker
 from graphdb.interpret.context import Context
 from graphdb.interpret.evaluate import Compiler
 from graphdb.interpret.evaluator import Evaluate
 from graphdb.interpret.order_key import value_key
-from graphdb.interpret.types import Scope, Static, StaticTypes
 from graphdb.interpret.values import Several, type_name
 from graphdb.interpret.view import Fact, View
-from graphdb.sql.aggregates import is_aggregate
+from graphdb.semantics.aggregation import is_aggregate
+from graphdb.semantics.check import Queries
+from graphdb.semantics.types import Scope, Static
 from graphdb.sql.computing import Input
 
 if TYPE_CHECKING:
@@ -138,18 +138,18 @@ class Computation:
     ) -> Type:
         """See :meth:`graphdb.sql.computing.Computing.add`."""
         scope: Scope = {f"#{i}": _static(input) for i, input in enumerate(inputs)}
-        types = StaticTypes(self._context, _Checker(self._context, ()))  # type: ignore[arg-type]
+        types = Queries(self._context.names, self._context.procedures, self._context.text)
         if is_aggregate(node):
             assert isinstance(node, ast.FunctionCall)
             type, evaluate = ANY, self._aggregate(node)
         elif wanted is None:
-            static = types.of(node, scope)
+            static = types.type_of(node, scope)
             evaluate = self._compiler.compile(node)
             type = _of_clock(node) or _type_of(static)
             if type is DATE and not inputs and not _is_sql_date(evaluate):
                 type = ANY
         elif wanted in (ANY, DURATION):
-            types.of(node, scope)
+            types.type_of(node, scope)
             type, evaluate = wanted, self._compiler.compile(node)
         elif wanted in (NODE, EDGE):
             type, evaluate = wanted, self._element(self._compiler.compile(node), source, wanted)
@@ -157,7 +157,7 @@ class Computation:
             types.condition(node, scope)
             type, evaluate = wanted, self._compiler.condition(node)
         else:
-            types.of(node, scope)
+            types.type_of(node, scope)
             type, evaluate = wanted, _items(self._compiler.compile(node))
         if mixed:
             type = MIXED if type == ANY else list_of(MIXED) if type == list_of(ANY) else type

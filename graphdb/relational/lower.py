@@ -42,7 +42,7 @@ from graphdb.relational.projection.relation import (
 )
 from graphdb.relational.projection.return_clause import combines_aggregates, duplicates_of, wanted, window_of
 from graphdb.relational.subqueries import AT, leading
-from graphdb.sql.aggregates import aggregates_in, contains_aggregate
+from graphdb.semantics.aggregation import aggregates_in, contains_aggregate
 from graphdb.sql.constants import long_column, long_maps
 from graphdb.sql.equivalence import has_key
 from graphdb.sql.lists import common

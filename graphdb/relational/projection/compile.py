@@ -21,9 +21,9 @@ from graphdb.pattern.bind import BoundPattern
 from graphdb.relational.candidates import Snapshot
 from graphdb.relational.projection.arrays import Direct
 from graphdb.relational.projection.relation import BINDINGS, ORDER, VALUE, Relation, Source
-from graphdb.relational.projection.return_clause import check_grouping, combines_aggregates
+from graphdb.relational.projection.return_clause import combines_aggregates
+from graphdb.semantics.aggregation import contains_aggregate, unshadowed
 from graphdb.sql import lists, ranges
-from graphdb.sql.aggregates import contains_aggregate, unshadowed
 from graphdb.sql.comparisons import sort_keys
 from graphdb.sql.compiler import Compiler, Scope
 from graphdb.sql.equivalence import has_key, key, least
@@ -167,8 +167,6 @@ class Shaper:
         conditions = self._compiler(rows, Scope(self._variables, relation.known, exists=self._exists))
         where = [conditions.row_condition(condition) for condition in relation.where]
         aggregated = not relation.grouped and any(contains_aggregate(item.expression) for item in items)
-        if aggregated:
-            check_grouping(items, returns.order_by, relation.known, self._text)
         if aggregated and combines_aggregates(items):
             raise NotSupportedError("what stands beside aggregates is put together in a second step")
         compiled = [(item, self._settled(compiler, compiler.column(item.expression))) for item in items]
