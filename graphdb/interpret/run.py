@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from graphdb.common.stopping import check_stop
 from graphdb.grammar import syntax as ast
 from graphdb.interpret import clauses
-from graphdb.interpret.check import check
 from graphdb.interpret.context import Context
 from graphdb.interpret.export import Exporter
 from graphdb.interpret.match import Rows
@@ -21,7 +20,6 @@ class Interpreter:
     def __init__(self, context: Context, query: ast.Query | ast.Composite) -> None:
         self.context = context
         self.query = query
-        check(query, context)
         context.subqueries = Subqueries(context, self._run_query)
 
     def columns(self) -> list[str]:
@@ -92,7 +90,7 @@ class Interpreter:
 
 def _introduced(clause: ast.ClauseNode) -> Iterator[str]:
     """Yield the names that a clause's patterns bring in."""
-    from graphdb.interpret.check import names_of
+    from graphdb.semantics.patterns import names_of
 
     for pattern in clause.patterns if isinstance(clause, ast.MatchClause) else ():
         yield from names_of(pattern)

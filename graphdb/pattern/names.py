@@ -84,9 +84,7 @@ class Names:
         classes = {id: label for id, label in every.items() if id not in hidden}
         properties = all(bool(label.kinds) == (id in self._properties.iris) for id, label in known.items())
         if not properties or known.keys() != self.edge_labels.keys() or classes.keys() != self.vertex_labels.keys():
-            names = Names(self.prefixes, (known[id] for id in sorted(known)), (every[id] for id in sorted(every)))
-            names.spellings = self.spellings | names.spellings  # rows may still have what the graph has no more
-            return names
+            return Names(self.prefixes, (known[id] for id in sorted(known)), (every[id] for id in sorted(every)))
         names = copy(self)
         names.edge_labels, names.vertex_labels, names._classes, names.hidden = known, classes, classes, hidden
         return names

@@ -412,6 +412,8 @@ def take_snapshot(
             described = frozenset(label for label, _ in rows)
             parallel = frozenset(label for label, ordinal in rows if ordinal)
             scales, sizes, ahead = None, Sizes(*term_counts(raw)), names_ahead(raw)
+        if former is not None and not former[0].names.spellings.keys() <= names.spellings.keys():
+            names.spellings = former[0].names.spellings | names.spellings  # rows may have what the graph has no more
         if former is None or names.spellings is not former[0].names.spellings:
             _show(raw, names)
         decimal = frozenset(label.id for label in names.edge_labels.values() if label.kinds >> Kind.DECIMAL & 1)

@@ -109,12 +109,19 @@ class ExpressionCompiler(Compiler):
     # --- conditions
 
     def _boolean(self, node: ast.Boolean) -> SqlValue:
-        operands = [f"({self.condition(operand)})" for operand in node.operands]
-        if node.operator != "XOR":
-            return SqlValue(f"({f' {node.operator} '.join(operands)})", BOOLEAN)
-        result = operands[0]
-        for operand in operands[1:]:
-            result = f"(({result}) <> ({operand}))"
+        if node.operator == "XOR":
+            result, *others = [f"({self.condition(operand)})" for operand in node.operands]
+            for other in others:
+                result = f"(({result}) <> {other})"
+            return SqlValue(result, BOOLEAN)
+        decisive = "FALSE" if node.operator == "AND" else "TRUE"
+        result = f"({self.condition(node.operands[0])})"
+        for operand in node.operands[1:]:
+            value = self.truth(operand)
+            both = f"({result} {node.operator} ({value.sql}))"
+            if value.can_fail:  # DuckDB computes all operands of an AND for all rows, and of a CASE what is asked for
+                both = f"(CASE WHEN {result} IS {decisive} THEN {decisive} ELSE {both} END)"
+            result = both
         return SqlValue(result, BOOLEAN)
 
     def _unary(self, node: ast.Unary) -> SqlValue:
@@ -195,10 +202,12 @@ class ExpressionCompiler(Compiler):
             raise BindError(wrong, text=self.text, position=node.span.start)
         if signature.aggregate:
             inner = self.within(replace(self.scope, aggregates=False))
-            value, effects = self.collected(lambda: aggregates.AGGREGATES[name](inner, node))
-            if effects.volatile:
+            try:
+                value = inner._with_effects(lambda: aggregates.AGGREGATES[name](inner, node))
+            except NotSupportedError:
+                value = inner._with_effects(lambda: aggregates.gathered(inner, node))
+            if value.volatile:
                 raise NotSupportedError("what is aggregated cannot be random", text=self.text, position=node.span.start)
-            self.rows.note(effects)
             return value
         form = functions.FORMS.get(signature.key)
         if form is None:

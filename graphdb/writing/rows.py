@@ -8,6 +8,7 @@ it was given: their own values never leave SQL and come back.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from graphdb.common.values.temporal import Duration, from_python
 from graphdb.common.values.terms import XSD
 from graphdb.common.values.types import ANY, CODE_BITS, LABEL_OF, Base, Column, Type, tidied
 from graphdb.interpret.context import Row
-from graphdb.interpret.order_key import order_key
+from graphdb.interpret.order_key import value_key
 from graphdb.interpret.values import Edge, Path, Several, Vertex
 from graphdb.relational.projection.relation import Source
 from graphdb.results.decode import Arrays
@@ -99,7 +100,7 @@ def of_arrow(tables: Tables, found: pa.Table | Arrays, columns: Sequence[Column]
             if type.base is Base.MOMENT:
                 array, type = _as_keys(array, type, keys), ANY
             arrays[f"c{i}"] = array
-            values[name] = column_at(f"c{i}", columns[i]) if type is not ANY else column(f"c{i}", ANY)
+            values[name] = column_at(f"c{i}", replace(columns[i], type=type))
         return Kept(tables.of_arrow(arrays), table.num_rows, values)
 
     return Rows(table.num_rows, listed, kept)
@@ -209,7 +210,7 @@ def _as_keys(array: pa.ChunkedArray, type: Type, keys: Keys) -> pa.Array:
     found = []
     for value in pylist(array):
         made = _value(value, type, keys)
-        key = None if made is None else order_key(made)
+        key = None if made is None else value_key(made)
         if key is not None:
             keys.setdefault(key, made)
         found.append(key)
@@ -226,13 +227,7 @@ def _arrow_of(values: list[Any], type: Type) -> pa.Array:
             return pa.array([None if value is None else value.id for value in values], id)
         case Base.EDGE:
             fields = pa.struct([(name, id) for name in ("label", "start", "end", "ordinal")])
-            return pa.array(
-                [
-                    None if e is None else dict(label=e.label, start=e.start, end=e.end, ordinal=e.ordinal)
-                    for e in values
-                ],
-                fields,
-            )
+            return pa.array([None if e is None else (e.label, e.start, e.end, e.ordinal) for e in values], fields)
         case Base.PATH:
             fields = pa.struct([("vertices", pa.list_(id)), ("codes", pa.list_(id))])
             return pa.array([None if path is None else _parts(path) for path in values], fields)

@@ -17,15 +17,15 @@ from graphdb.common.errors import (
     MemoryLimitError,
     NotSupportedError,
     QueryTimeout,
+    StorageError,
     TypeMismatchError,
     placed,
 )
 from graphdb.common.values.literals import exported
 from graphdb.common.values.terms import RDF_TYPE
-from graphdb.common.values.types import ANY, BOOLEAN, EDGE, INTEGER, NODE, PATH, Column, Type, sql_type
+from graphdb.common.values.types import BOOLEAN, EDGE, INTEGER, NODE, PATH, Base, Column, Type, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.compose import is_plain
-from graphdb.interpret.check import check, names_of
 from graphdb.interpret.context import Context, Row
 from graphdb.interpret.evaluate import Compiler
 from graphdb.interpret.export import Exporter
@@ -41,6 +41,7 @@ from graphdb.relational.projection.relation import Relation, Source
 from graphdb.relational.query import Prepared
 from graphdb.relational.session.state import State
 from graphdb.results.result import Result
+from graphdb.semantics.patterns import names_of
 from graphdb.sql.udf import running
 from graphdb.sql.value import SqlValue, column, column_at
 from graphdb.storage.updates.apply import Update, incident
@@ -78,6 +79,9 @@ _CLAUSES: dict[type, type[Create] | type[Merge] | type[Change] | type[Delete]] =
 }
 """Who applies each writing clause by sets: ``check`` says by types whether it can, ``refuse`` by the rows."""
 
+SPENT = (QueryTimeout, MemoryLimitError, StorageError)
+"""Errors of what there is no more of: nothing else is tried."""
+
 _AT = " #at"
 """The number of a row while what it matches is gathered: not quite one of the engine's own names, which matches keep
 back."""
@@ -104,11 +108,12 @@ class Writing:
         run = new_run(arguments, timeout)
         memory = MemoryWatch(state.budget)
         self._context = Context(state.snapshot, state.forget, run.executor, text, arguments, run.new_control, memory)
-        check(query, self._context)
         self._query, self._arguments = with_maps(query, arguments)
         self._context.arguments = self._arguments
         self.parts = tuple(stages_of(part) for part in self._query.parts)
         self._tables = Tables(state.connection)
+        self._begin: Callable[[], None] | None = None
+        """Begins the transaction; None once that is done."""
         self._keys: dict[bytes, Any] = {}
         """The values that SQL knows by a key."""
         self._notes: dict[int, list[str]] | None = None
@@ -122,11 +127,14 @@ class Writing:
         state = self._state
         with ExitStack() as stack:
             stack.callback(self._tables.drop)
-            with state.connection.guard() as raw, state.writing(), state.connection.guard(self._left()):
+            with state.connection.guard() as raw, state.connection.guard(self._left()):
+                state.admit()
+                self._begin = lambda: stack.enter_context(state.writing())
                 update = Update(raw, self._context.held(), state.transactions.touch)
                 self._work = Work(self._context, self._tables, update, Naming(self._context, update), self._read_kept)
                 self._writer = RowWriter(self._work, self._matches)
                 results = [self._part(part) for part in self.parts]
+                self._write()
                 self._finish()
                 state.changed(())
                 result = results[0] if len(results) == 1 else self._union(results)
@@ -134,6 +142,12 @@ class Writing:
             result = Result(state.version(), None)
         result.message, result.elapsed = str(self._work.changes), time.perf_counter() - started
         return result
+
+    def _write(self) -> None:
+        """Begin the transaction, if this is the first to be written: what fails before need not be rolled back."""
+        if self._begin is not None:
+            self._begin()
+            self._begin = None
 
     def _part(self, stages: Sequence[Stage]) -> Result | None:
         """Run the stages of a part of a UNION; what it returns."""
@@ -177,6 +191,8 @@ class Writing:
         try:
             if stage.why_rows is not None:
                 raise RowByRow(stage.why_rows)
+            if self._context.view.deleted:
+                raise RowByRow("rows may name what is deleted")
             if rows is None and not (stage.reads and self._are_many(stage, start)):
                 most = LEAST / self._items(stage) if start.is_unit and stage.why_rows is None else inf
                 rows = self._read_rows(stage, start, most)
@@ -195,6 +211,7 @@ class Writing:
 
     def _applied(self, clause: Clause) -> Rows:
         """Apply a clause by sets; return its rows."""
+        self._write()
         self._writer.flush()
         kept = clause.run()
         self._left()
@@ -219,6 +236,7 @@ class Writing:
         clause = stage.by_row
         assert clause is not None
         self._merged = rows
+        self._write()
         made = self._writer.run(clause, rows.listed)
         if not isinstance(clause, (ast.CreateClause, ast.MergeClause)):
             return rows
@@ -393,9 +411,10 @@ class Writing:
         except (NotSupportedError, TypeMismatchError, BindError) as error:
             raise RowByRow(error.message) from None
         except ExecutionError as error:
-            if isinstance(error, (QueryTimeout, MemoryLimitError)) or placed(error, self._text).line is not None:
+            lost = self._begin is None or self._state.transactions.by_user  # DuckDB has aborted the transaction
+            if lost or isinstance(error, SPENT) or placed(error, self._text).line is not None:
                 raise
-            raise RowByRow(error.message) from None
+            raise RowByRow(error.message) from None  # its place is known where Python computes it
 
     def _read_kept(self, query: ast.Query | ast.Composite, start: Relation | None, stage: Stage | None = None) -> Kept:
         """Run a query, which may start from rows; its rows as a table, for a stage or for what that looks up."""
@@ -413,7 +432,9 @@ class Writing:
                 shaped = prepared.shaped
                 sql = f"SELECT row_number() OVER () - 1 AS at, q.* FROM ({shaped.sql}) q"
                 source = self._tables.rows(sql, shaped.parameters)
-            computed = [v.column for n, v in values.items() if n.startswith("#") and v.type == ANY and v.column]
+            computed = [
+                v.column for n, v in values.items() if n.startswith("#") and v.type.base is Base.ANY and v.column
+            ]
             if computed:
                 source = self._as_literals(source, computed)
             kept = Kept(source, self._tables.count(source), values)
@@ -451,9 +472,7 @@ class Writing:
             with running(prepared.computing, self._keys):
                 table = run.run(prepared)
             self._note_read(stage, run, prepared, None)
-        return Result(
-            self._state.version(), table, prepared.shaped.columns, value_of=lambda key: exported(self._keys[key])
-        )
+        return Result(self._state.version(), table, prepared.shaped.columns, value_of=self._keys.__getitem__)
 
     def _returned_from_rows(self, clause: ast.ReturnClause, rows: Rows) -> Result:
         """Return what RETURN makes of each of few rows."""

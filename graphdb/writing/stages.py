@@ -12,10 +12,10 @@ from typing import Any, TypeAlias
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.compose import is_plain
 from graphdb.grammar.walk import parts_of, walk
-from graphdb.interpret.check import names_of
 from graphdb.pattern.free import LOCAL, SUBQUERIES, free_variables
 from graphdb.pattern.rename import rewritten
-from graphdb.sql.aggregates import contains_aggregate
+from graphdb.semantics.aggregation import contains_aggregate
+from graphdb.semantics.patterns import names_of
 from graphdb.writing.items import RowByRow, assigned, in_order, reads_of, target_of
 
 WriteClause: TypeAlias = (
