@@ -122,8 +122,8 @@ class Queries:
             if start is None:
                 prepared = run.prepare(query)
             else:
-                clauses = query.clauses if isinstance(query, ast.Query) else None
-                prepared = run.prepare_from(query if clauses is None else ast.Composite((clauses,)), start)
+                query = ast.Composite((query.clauses,)) if isinstance(query, ast.Query) else query
+                prepared = run.prepare_from(query, start)
             return prepared if self._later.found is None else replace(prepared, computing=self._later.found)
 
         return Writing(self._state, query, text, arguments, timeout, new_run, prepare)

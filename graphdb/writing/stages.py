@@ -127,7 +127,8 @@ def _stage(
     reads: tuple[ast.ClauseNode, ...], clause: WriteClause, scope: tuple[str, ...], later: tuple[ast.ClauseNode, ...]
 ) -> Stage:
     inner = _inner(clause, scope)
-    by_row, asked = clause, ()
+    by_row: WriteClause = clause
+    asked: tuple[tuple[str, ast.Expression], ...] = ()
     if isinstance(clause, ast.MergeClause) and any(isinstance(part, SUBQUERIES) for part in walk(_sets(clause))):
         by_row = replace(clause, on_create=(), on_match=())  # what they ask, they ask of what was merged
     if not isinstance(clause, ast.ForeachClause):
@@ -359,10 +360,10 @@ def _targets_of(clause: WriteClause, scope: Collection[str]) -> set[str]:
                 found |= {read.variable for read in reads_of(clause) if read.variable is not None}
             return found
         case ast.DeleteClause():
-            for value in clause.values:
-                if not isinstance(value, ast.Variable):
-                    raise RowByRow("an expression yields what is deleted")
-    return free_variables(clause.values)
+            if not all(isinstance(value, ast.Variable) for value in clause.values):
+                raise RowByRow("an expression yields what is deleted")
+            return free_variables(clause.values)
+    return set()
 
 
 def used_after(clauses: Sequence[ast.ClauseNode]) -> set[str]:

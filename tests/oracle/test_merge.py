@@ -1,4 +1,4 @@
-"""MERGE by sets against the interpreter, which goes row by row: the same rows, changes and graph, on random graphs."""
+"""MERGE by sets against MERGE row by row: the same rows, changes and graph, on random graphs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb.common.errors import GraphDBError, NotSupportedError
-from graphdb.dispatch.queries import Queries
+from graphdb.common.errors import GraphDBError
 from graphdb.writing.run import Writing
 
 ids = st.integers(0, 5)
@@ -102,25 +101,23 @@ def ran(db: graphdb.Database, text: str, rows: list[int]) -> Any:
 
 @pytest.fixture(autouse=True)
 def _all_by_sets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphdb.writing.run.LEAST", 0)
+    monkeypatch.setattr("graphdb.writing.reading.LEAST", 0)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=12, deadline=None)
 @given(vertices, edges, given_rows, st.lists(st.sampled_from(STATEMENTS), min_size=1, max_size=2))
-def test_sets_do_what_the_interpreter_does(
-    vertices: list[Any], edges: list[Any], rows: list[int], texts: list[str]
-) -> None:
-    with filled(vertices, edges) as sets, filled(vertices, edges) as interpreted:
+def test_sets_do_what_rows_do(vertices: list[Any], edges: list[Any], rows: list[int], texts: list[str]) -> None:
+    with filled(vertices, edges) as sets, filled(vertices, edges) as by_rows:
         for text in texts:
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(Queries, "writing", refuse)
-                expected = ran(interpreted, text, rows)
+                patch.setattr("graphdb.writing.reading.LEAST", ALL)
+                expected = ran(by_rows, text, rows)
             assert ran(sets, text, rows) == expected, text
-            assert graph(sets) == graph(interpreted), text
+            assert graph(sets) == graph(by_rows), text
 
 
-def refuse(*_: object) -> Any:
-    raise NotSupportedError("not here")
+ALL = 1 << 60
+"""More rows than any statement has: all go one by one."""
 
 
 @pytest.mark.parametrize(
@@ -132,19 +129,19 @@ def refuse(*_: object) -> Any:
     ],
 )
 def test_these_go_by_sets(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    """Else the comparison would compare the interpreter with itself."""
-    done = []
+    """Else the comparison would compare rows with rows."""
+    done: list[list[str]] = []
     run = Writing.run
 
     def noted(writing: Writing) -> Any:
         result = run(writing)
-        done.append(text)
+        done.append(writing.row_by_row)
         return result
 
     with filled([(1, "P"), (2, "Q")], [(1, 2, "R")]) as db:
         monkeypatch.setattr(Writing, "run", noted)
         db.query(text, **({"rows": [1, 2, 2, 1, 3]} if "$rows" in text else {}))
-    assert done == [text]
+    assert done == [[]]
 
 
 ROW_AFTER_ROW = {
@@ -188,7 +185,7 @@ def test_rows_go_one_after_the_other(monkeypatch: pytest.MonkeyPatch, merge: str
     with by_sets, by_rows, one_by_one:
         assert ("written by sets" in by_sets.explain(text, rows=rows)) is ROW_AFTER_ROW[merge]
         by_sets.query(text, rows=rows)
-        monkeypatch.setattr(Queries, "writing", refuse)
+        monkeypatch.setattr("graphdb.writing.reading.LEAST", ALL)
         by_rows.query(text, rows=rows)
         for row in rows:
             one_by_one.query(text, rows=[row])
@@ -198,7 +195,7 @@ def test_rows_go_one_after_the_other(monkeypatch: pytest.MonkeyPatch, merge: str
 @pytest.mark.parametrize("sets", [True, False], ids=["sets", "rows"])
 def test_numbers_are_found_as_match_finds_them(monkeypatch: pytest.MonkeyPatch, sets: bool) -> None:
     if not sets:
-        monkeypatch.setattr(Queries, "writing", refuse)
+        monkeypatch.setattr("graphdb.writing.reading.LEAST", ALL)
     with graphdb.connect() as db:
         db.query("UNWIND $rows AS x MERGE (n:N {x: x})", rows=[math.nan, 1.0, math.nan, 1.0])
         db.query("UNWIND $rows AS x MERGE (n:N {y: x})", rows=[Decimal("0.1"), 0.1, 0.5, Decimal("0.5")])

@@ -47,7 +47,7 @@ def _replaced(
 @pytest.mark.parametrize("least", [None, 0], ids=["as it is", "by sets"])
 def test_deleted_and_made_again(monkeypatch: pytest.MonkeyPatch, least: int | None) -> None:
     if least is not None:
-        monkeypatch.setattr("graphdb.writing.run.LEAST", least)
+        monkeypatch.setattr("graphdb.writing.reading.LEAST", least)
     dice = random.Random(21)
     with graphdb.connect(device="cpu", threads=1) as db:
         for _ in range(6 * MORE):

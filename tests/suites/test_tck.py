@@ -40,7 +40,7 @@ def test_scenarios(runner: Runner, folder: str) -> None:
 @pytest.mark.parametrize("folder", WRITING)
 def test_writing_by_sets(runner: Runner, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Few rows are written one by one where nothing else is said: here they are written by sets, too."""
-    monkeypatch.setattr("graphdb.writing.run.LEAST", 0)
+    monkeypatch.setattr("graphdb.writing.reading.LEAST", 0)
     _check(runner, {scenario["id"] for scenario in scenarios() if scenario["folder"] == folder and writes(scenario)})
 
 

@@ -1,4 +1,4 @@
-"""Items of SET are applied in order, by sets as in the interpreter: a later one reads what an earlier one has set."""
+"""Items of SET are applied in order, by sets as row by row: a later one reads what an earlier one has set."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb.common.errors import GraphDBError, NotSupportedError
-from tests.writing.test_writing import by_rows, by_sets, graph_of, rows_of
+from graphdb.common.errors import GraphDBError
+from tests.writing.test_writing import by_rows, graph_of, rows_of, written
 
 Pair = tuple[graphdb.Database, graphdb.Database]
 
@@ -25,7 +25,7 @@ def pair() -> Iterator[Pair]:
 
 @pytest.fixture(autouse=True)
 def _all_by_sets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphdb.writing.run.LEAST", 0)
+    monkeypatch.setattr("graphdb.writing.reading.LEAST", 0)
 
 
 VALUES = ("null", "1", "7", "-0.0", "2.5", "0.0/0.0", "'t'", "true", "[1, 2]", "date('2020-01-02')", "duration('P1D')")
@@ -141,7 +141,10 @@ def test_these_go_by_sets(pair: Pair) -> None:
         by_rows(db, start(3))
     one, other = pair
     for text in BY_SETS:
-        assert by_sets(one, text).message == by_rows(other, text).message, text
+        why: list[str] = []
+        result = written(one, text, 0, why)
+        assert not why, text
+        assert result.message == by_rows(other, text).message, text
         assert graph_of(one) == graph_of(other), text
 
 
@@ -159,15 +162,15 @@ def test_these_go_by_sets(pair: Pair) -> None:
         "q.x = 'ab'" + ", q.x = q.x + q.x" * 12,
     ],
 )
-def test_what_has_no_expression_in_its_place_is_interpreted(pair: Pair, items: str) -> None:
+def test_what_has_no_expression_in_its_place_goes_row_by_row(pair: Pair, items: str) -> None:
     one, other = pair
     for db in pair:
         by_rows(db, "MATCH (n) DETACH DELETE n")
         by_rows(db, "CREATE (:Q {x: 0}), (:Q)")
     text = f"UNWIND [1] AS i MATCH (q:Q) SET {items}"
-    with pytest.raises(NotSupportedError):
-        by_sets(one, text)
-    one.query(text)
+    why: list[str] = []
+    written(one, text, 0, why)
+    assert why
     if "rand()" in items:
         assert one.query("MATCH (q:Q) RETURN q.x = q.y").fetchall() == [(True,), (True,)]
         return

@@ -1,0 +1,305 @@
+"""What a statement that writes reads: the rows of its stages, as relational programs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
+from typing import Any, TypeAlias
+
+from graphdb.common.errors import (
+    BindError,
+    ExecutionError,
+    MemoryLimitError,
+    NotSupportedError,
+    QueryTimeout,
+    StorageError,
+    TypeMismatchError,
+    placed,
+)
+from graphdb.common.values.types import Base
+from graphdb.grammar import syntax as ast
+from graphdb.interpret.context import Context, Row
+from graphdb.interpret.evaluate import Compiler
+from graphdb.interpret.memory import MemoryWatch
+from graphdb.relational.explain import Explanation
+from graphdb.relational.paths.run import PathRun
+from graphdb.relational.program import Program, Step
+from graphdb.relational.program import Rows as Materialized
+from graphdb.relational.projection.relation import Relation, Source
+from graphdb.relational.query import Prepared
+from graphdb.relational.session.state import State
+from graphdb.sql.udf import running
+from graphdb.sql.value import column_at
+from graphdb.writing.change import Change
+from graphdb.writing.create import Create
+from graphdb.writing.delete import Delete
+from graphdb.writing.deleted import check_deleted
+from graphdb.writing.items import RowByRow
+from graphdb.writing.kept import Kept, Tables
+from graphdb.writing.literals import of_keys
+from graphdb.writing.merge import Merge
+from graphdb.writing.row_writer import RowWriter
+from graphdb.writing.rows import AT, Rows, of_arrow
+from graphdb.writing.stages import Stage, stages_of, with_maps
+from graphdb.writing.work import Work
+
+NewRun: TypeAlias = Callable[[Mapping[str, object], float | None], PathRun]
+"""Makes what runs one reading query, with these parameters and within so many seconds."""
+
+LEAST = 64
+"""Rows that are worth writing by sets: for fewer, its SQL takes longer to plan than they take one by one."""
+
+Prepare: TypeAlias = Callable[[PathRun, ast.Query | ast.Composite, Relation | None], Prepared | Program]
+"""Prepares a reading query, which may start from rows."""
+
+Clause: TypeAlias = Create | Merge | Change | Delete
+
+CLAUSES: dict[type, type[Create] | type[Merge] | type[Change] | type[Delete]] = {
+    ast.CreateClause: Create,
+    ast.MergeClause: Merge,
+    ast.SetClause: Change,
+    ast.RemoveClause: Change,
+    ast.DeleteClause: Delete,
+}
+"""Who applies each writing clause by sets: ``check`` says by types whether it can, ``refuse`` by the rows."""
+
+SPENT = (QueryTimeout, MemoryLimitError, StorageError)
+"""Errors of what there is no more of: nothing else is tried."""
+
+
+class Reading:
+    """Reads for one statement."""
+
+    _work: Work
+    _writer: RowWriter
+
+    def __init__(
+        self,
+        state: State,
+        query: ast.Composite,
+        text: str,
+        arguments: Mapping[str, object],
+        timeout: float | None,
+        new_run: NewRun,
+        prepare: Prepare,
+    ) -> None:
+        self._state = state
+        self._text = text
+        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self._new_run = new_run
+        self._prepare = prepare
+        run = new_run(arguments, timeout)
+        memory = MemoryWatch(state.budget)
+        self._context = Context(state.snapshot, state.forget, run.executor, text, arguments, run.new_control, memory)
+        self._query, self._arguments = with_maps(query, arguments)
+        self._context.arguments = self._arguments
+        self.parts = tuple(stages_of(part) for part in self._query.parts)
+        self._tables = Tables(state.connection)
+        self.row_by_row: list[str] = []
+        """Why clauses went row by row, of those that did."""
+        self._begin: Callable[[], None] | None = None
+        """Begins the transaction; None once that is done."""
+        self._keys: dict[bytes, Any] = {}
+        """The values that SQL knows by a key."""
+        self._notes: dict[int, list[str]] | None = None
+        """How the rows of each stage were read, and how its clause was applied, where somebody wants to know."""
+
+    @property
+    def _least(self) -> int:
+        """Rows from which on a clause is applied by sets."""
+        return LEAST
+
+    def _left(self) -> float | None:
+        """Return the seconds that are left."""
+        if self._deadline is None:
+            return None
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise QueryTimeout("the statement ran longer than its timeout")
+        return left
+
+    def _are_many(self, stage: Stage, start: Rows) -> bool:
+        """Whether the rows of a stage are worth writing by sets, by what is known before they are read."""
+        if start.count >= LEAST:
+            return True
+        matches = any(isinstance(clause, ast.MatchClause) for clause in stage.reads)
+        items = self._items(stage)
+        return items == inf or (not matches and start.count * items >= LEAST)
+
+    def _items(self, stage: Stage) -> float:
+        """Return how many rows the lists of a stage make of one; infinity where only a run tells."""
+        rows = 1.0
+        for clause in stage.reads:
+            if isinstance(clause, ast.UnwindClause):
+                source = clause.source
+                given = self._arguments.get(source.name) if isinstance(source, ast.Parameter) else None
+                items = source.items if isinstance(source, ast.ListLiteral) else getattr(source, "value", given)
+                rows *= len(items) if isinstance(items, (list, tuple)) else inf
+            elif isinstance(clause, ast.ProcedureClause) and clause.yields is not None:
+                return inf
+        return rows
+
+    def _read_rows(self, stage: Stage, start: Rows, most: float = inf) -> Rows | None:
+        """Return the rows that a stage's clause is applied to row by row; None where ``most`` or more are expected."""
+        if not stage.reads and not stage.asked:
+            return start
+        self._check_deleted(stage, start)
+        return self._read(stage.query(by_sets=False), self._relation(start), stage, most)
+
+    def _rows_for_rows(self, stage: Stage, start: Rows) -> Rows:
+        rows = self._read_rows(stage, start)
+        assert rows is not None
+        return rows
+
+    def _unwound(self, stage: Stage, start: Rows, around: Sequence[Stage]) -> Rows | None:
+        """Return the rows of an UNWIND of few items, of which nothing is asked but by what goes row by row."""
+        clause, at = stage.unwound, next((i for i, each in enumerate(around) if each is stage), None)
+        if clause is None or at is None or not all(map(_in_python, around[at:])):
+            return None
+        if not start.in_python and LEAST <= self._items(stage) < inf:
+            return None
+        source = Compiler(self._context).compile(clause.source)
+        rows: list[Row] = []
+        for row in start.listed:
+            self._context.view.expect(row.values())
+            items = source(row)
+            for item in items if isinstance(items, list) else () if items is None else (items,):
+                rows.append({**row, clause.variable.name: item})
+        if len(rows) >= LEAST and not start.in_python:
+            return None
+        for at, row in enumerate(rows):
+            row[AT] = at
+
+        def table() -> Kept:
+            raise AssertionError("nothing is asked of these rows in SQL")
+
+        return Rows(len(rows), lambda: rows, table, in_python=True)
+
+    def _relation(self, rows: Rows) -> Relation | None:
+        """Return rows for SQL to start from; None for the one row without names."""
+        self._writer.flush()
+        return None if rows.is_unit else rows.kept.relation
+
+    def _read(
+        self,
+        query: ast.Query | ast.Composite,
+        start: Relation | None,
+        stage: Stage | None = None,
+        most: float = inf,
+        given: Mapping[str, object] | None = None,
+    ) -> Rows | None:
+        """Run a query, which may start from rows; its rows, or None where ``most`` or more are expected.
+
+        ``given`` are parameters beside those of the statement.
+        """
+        with self._new_run({**self._arguments, **(given or {})}, self._left()) as run:
+            prepared = self._prepare(run, query, start)
+            if most < inf and expected(prepared) >= most:
+                return None
+            with running(prepared.computing, self._keys):
+                found = run.run(prepared)
+            self._note_read(stage, run, prepared, found.num_rows)
+        return of_arrow(self._tables, found, prepared.shaped.columns, self._keys)
+
+    def _read_for_sets(self, stage: Stage, query: ast.Query | ast.Composite, start: Rows) -> Kept:
+        """Run the reading of a stage whose clause is to be applied by sets; its rows.
+
+        Raises
+        ------
+        RowByRow
+            That cannot be: by the types of the values, or because SQL does not know one of the expressions.
+        """
+        self._check_deleted(stage, start)
+        try:
+            return self._read_kept(query, self._relation(start), stage)
+        except (NotSupportedError, TypeMismatchError, BindError) as error:
+            raise RowByRow(error.message) from None
+        except ExecutionError as error:
+            lost = self._begin is None or self._state.transactions.by_user  # DuckDB has aborted the transaction
+            if lost or isinstance(error, SPENT) or placed(error, self._text).line is not None:
+                raise
+            raise RowByRow(error.message) from None  # its place is known where Python computes it
+
+    def _read_kept(self, query: ast.Query | ast.Composite, start: Relation | None, stage: Stage | None = None) -> Kept:
+        """Run a query, which may start from rows; its rows as a table, for a stage or for what that looks up."""
+        with self._new_run(self._arguments, self._left()) as run:
+            prepared = self._prepare(run, query, start)
+            columns = prepared.shaped.columns
+            values = {c.name: column_at(f"c{i}", c) for i, c in enumerate(columns) if c.name != "#"}
+            if stage is not None:
+                CLAUSES[type(stage.write)].check(stage, values)
+            with (
+                running(prepared.computing, self._keys),
+                run.bindings(prepared),
+                self._state.connection.guard(self._left()),
+            ):
+                shaped = prepared.shaped
+                sql = f"SELECT row_number() OVER () - 1 AS at, q.* FROM ({shaped.sql}) q"
+                source = self._tables.rows(sql, shaped.parameters)
+            computed = [
+                v.column for n, v in values.items() if n.startswith("#") and v.type.base is Base.ANY and v.column
+            ]
+            if computed:
+                source = self._as_literals(source, computed)
+            kept = Kept(source, self._tables.count(source), values)
+            self._note_read(stage, run, prepared, kept.count)
+        return kept
+
+    def _as_literals(self, source: Source, columns: list[str]) -> Source:
+        """Put literals in the place of values that SQL knows by a key; return the new table."""
+        connection, joins, chosen = self._state.connection, "", []
+        for i, name in enumerate(columns):
+            keys = connection.rows(f"SELECT DISTINCT {name} FROM {source} WHERE {name} IS NOT NULL")
+            with connection.view(view := connection.temporary(), of_keys([key for (key,) in keys], self._keys)):
+                table = self._tables.make(f"FROM {view}")
+            joins += f" LEFT JOIN {table} t{i} ON t{i}.key = q.{name}"
+            literal = f"struct_pack(lexical := t{i}.lexical, datatype := t{i}.datatype)"
+            chosen.append(f"CASE WHEN t{i}.key IS NOT NULL THEN {literal} END AS {name}")
+        return self._tables.rows(f"SELECT q.* REPLACE ({', '.join(chosen)}) FROM {source} q{joins} ORDER BY q.at ASC")
+
+    def _check_deleted(self, stage: Stage, rows: Rows) -> None:
+        """Refuse to read properties and labels of what the statement has deleted."""
+        if deleted := self._context.view.deleted:
+            check_deleted(stage, rows.listed, deleted, self._text)
+
+    def _note(self, stage: Stage, line: str) -> None:
+        if self._notes is not None:
+            self._notes.setdefault(id(stage), []).append(f"  {line}")
+
+    def _note_read(self, stage: Stage | None, run: PathRun, prepared: Prepared | Program, count: int | None) -> None:
+        if self._notes is not None and stage is not None:
+            rows = [] if count is None else [f"{count:,} rows"]
+            self._notes.setdefault(id(stage), [])[:0] = [*described(run, prepared, self._state), *rows]
+
+
+def _in_python(stage: Stage) -> bool:
+    """Whether a stage can go on from rows that are Python's alone: it reads nothing that SQL would have to find."""
+    if stage.write is None:
+        return stage.returned is not None
+    if stage.asked or not all(map(_in_python, stage.inner)):
+        return False
+    return not stage.reads or stage.unwound is not None
+
+
+def expected(prepared: Prepared | Program) -> float:
+    """Return how many rows a query that starts from nothing is expected to have; infinity where only a run tells."""
+    rows = 1.0
+    for step in prepared.steps if isinstance(prepared, Program) else (prepared,):
+        if isinstance(step, Materialized):
+            continue
+        plan = step.plan if isinstance(step, (Step, Prepared)) else None
+        if plan is not None:
+            rows *= max(plan.steps[-1].estimate, 1.0)
+        elif not isinstance(step, Prepared):
+            return inf
+    return rows
+
+
+def described(run: PathRun, prepared: Prepared | Program, state: State) -> list[str]:
+    """Return how rows are read."""
+    names = state.snapshot().names
+    if isinstance(prepared, Program):
+        return list(Explanation.of_program(prepared, names, run.executor.describe, run.controls).lines)
+    executor = "" if prepared.plan is None else run.executor.describe(prepared.plan)
+    return list(Explanation.planned(prepared, names, executor).lines)
