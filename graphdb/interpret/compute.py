@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphdb.common.duckdb.connection import Connection
-from graphdb.common.errors import ExecutionError, GraphDBError, MemoryLimitError, NotSupportedError, QueryTimeout
+from graphdb.common.errors import (
+    ExecutionError,
+    GraphDBError,
+    MemoryLimitError,
+    NotSupportedError,
+    QueryTimeout,
+    TypeMismatchError,
+)
 from graphdb.common.stopping import checked
 from graphdb.common.values.entities import Edge, Path, Vertex
 from graphdb.common.values.literals import value_of
@@ -143,21 +150,18 @@ class Computation:
             assert isinstance(node, ast.FunctionCall)
             type, evaluate = ANY, self._aggregate(node)
         elif wanted is None:
-            static = types.type_of(node, scope)
+            static = _static_type(types, node, scope)
             evaluate = self._compiler.compile(node)
             type = _of_clock(node) or _type_of(static)
             if type is DATE and not inputs and not _is_sql_date(evaluate):
                 type = ANY
         elif wanted in (ANY, DURATION):
-            types.type_of(node, scope)
             type, evaluate = wanted, self._compiler.compile(node)
         elif wanted in (NODE, EDGE):
             type, evaluate = wanted, self._element(self._compiler.compile(node), source, wanted)
         elif wanted == BOOLEAN:
-            types.condition(node, scope)
             type, evaluate = wanted, self._compiler.condition(node)
         else:
-            types.type_of(node, scope)
             type, evaluate = wanted, _items(self._compiler.compile(node))
         if mixed:
             type = MIXED if type == ANY else list_of(MIXED) if type == list_of(ANY) else type
@@ -221,10 +225,7 @@ class Computation:
 
     def _call(self, piece: int, wanted: str, columns: Sequence[str], volatile: bool = False) -> str:
         with self._connection.guard() as raw:
-            # A ROLLBACK would take a new function away.
-            if not self._calls.has(wanted, volatile) and self._connection.transactions.inside:
-                raise NotSupportedError("a first value that SQL does not hold, within a transaction")
-            name = self._calls.function(raw, wanted, volatile)
+            name = self._calls.function(raw, wanted, volatile, self._connection.transactions.inside)
         return f"{name}({', '.join([str(self._number), str(piece), *columns])})"
 
     def sources(self) -> list[str]:
@@ -393,6 +394,8 @@ class Computation:
                 return lambda value: None if value is None else _one_of([_literal(item) for item in value])
             case "properties":
                 return lambda value: None if value is None else _properties(value)
+            case "moment":
+                return lambda value: None if value is None else value_of(value["lexical"], value["datatype"])
             case "term":
                 return self._term
         return lambda value: self._read(value, input.type)
@@ -537,6 +540,14 @@ def _properties(literals: list[dict[str, Any]]) -> dict[str, Any]:
     for literal in literals:
         found.setdefault(literal["name"], []).append(_literal(literal))
     return {name: _one_of(values) for name, values in found.items()}
+
+
+def _static_type(types: Queries, node: ast.Expression, scope: Scope) -> Static:
+    """Return the type of an expression; any where those that the data have now are wrong for it, which rows tell."""
+    try:
+        return types.type_of(node, scope)
+    except TypeMismatchError:
+        return Static("any")
 
 
 def _static(input: Input) -> Static:

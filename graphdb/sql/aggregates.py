@@ -19,7 +19,7 @@ from graphdb.sql.equivalence import each_once, has_key, items_once, key
 from graphdb.sql.numbers import numeric
 from graphdb.sql.signatures import Compile
 from graphdb.sql.udf import aggregate, compute
-from graphdb.sql.value import SqlValue, as_union, member, named, number
+from graphdb.sql.value import SqlValue, as_union, cast, member, named, number
 
 Known = TypeVar("Known")
 
@@ -47,6 +47,8 @@ def _count(c: Compiler, node: ast.FunctionCall) -> SqlValue:
 
 def _collect(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     value = c.anything(node.arguments[0])
+    if value.type.base is Base.ZONED:
+        value = c.as_written(node.arguments[0])
     order = f" ORDER BY {c.scope.order} ASC" if c.scope.order is not None and not node.distinct else ""
     gathered = f"list({value.sql}{order}) FILTER (WHERE {value.sql} IS NOT NULL)"
     if value.many:
@@ -122,7 +124,8 @@ def gathered(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     values = [SqlValue(f"coalesce({there}, [])", list_of(value.type), bases=value.bases)]
     for argument in node.arguments[1:]:
         further = c.one_of_any(argument)
-        values.append(further.made(f"first({further.sql})"))
+        sql = f"CASE WHEN count(*) > 0 THEN first({further.sql}) ELSE {cast(SqlValue('0', INTEGER), further.type)} END"
+        values.append(further.made(sql))
     return aggregate(c, node, values)
 
 
@@ -171,6 +174,8 @@ def _percentile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
 def _extreme(function: str) -> Compile:
     def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
         value = c.value_of(c.one_of_any(node.arguments[0]))
+        if value.type.base is Base.ZONED:
+            value = c.as_written(node.arguments[0])
         if value.type.base in (Base.NODE, Base.EDGE, Base.TERM, Base.PATH):
             raise c.mismatch(f"{node.name} needs values, found {value.type}", node.arguments[0])
         if value.type.base in (Base.VALUE, Base.MAP, Base.DURATION):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self, TypeVar
 
 from graphdb.common.errors import GraphDBError, NotSupportedError, ParameterError, TypeMismatchError, nearest
-from graphdb.common.values.types import BOOLEAN, VALUE, Base, Type
+from graphdb.common.values.types import ANY, BOOLEAN, VALUE, Base, Type
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.names import Names
 from graphdb.sql.computing import Computing
@@ -21,6 +21,11 @@ from graphdb.sql.from_clause import Rows
 from graphdb.sql.value import CAN_FAIL, NO_EFFECTS, Effects, SqlValue, member, named, some
 
 Made = TypeVar("Made")
+
+REFUSED = (NotSupportedError, TypeMismatchError)
+"""What compiling an expression raises where Python has to compute it: SQL has no form for it, or the types that the
+data have now are wrong for it, which is a mistake only if it is computed for some row.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +140,12 @@ class Compiler(ABC):
         """Return the SQL of any expression; a value that SQL does not represent as its key."""
         try:
             return self.native(node)
-        except NotSupportedError:
+        except REFUSED as refused:
+            self._note_mistake(refused)
             return self.computed(node)
+
+    def _note_mistake(self, refused: GraphDBError) -> None:
+        self.rows.noted.mistaken |= isinstance(refused, TypeMismatchError)
 
     @property
     def outermost(self) -> bool:
@@ -158,7 +167,11 @@ class Compiler(ABC):
         """Return the SQL of a condition."""
         try:
             value = self.compile(node)
-        except NotSupportedError:
+        except REFUSED as refused:
+            self._note_mistake(refused)
+            value = self.computed(node, BOOLEAN)
+        if value.type.base not in (Base.BOOLEAN, Base.NULL, Base.VALUE) and not value.many:
+            self.rows.noted.mistaken = True
             value = self.computed(node, BOOLEAN)
         if value.type.base is Base.VALUE and not value.many:
             return member(value, Base.BOOLEAN)
@@ -180,6 +193,11 @@ class Compiler(ABC):
     def one(self, node: ast.Expression) -> SqlValue:
         """Compile to a single value: a multi-valued property must have just one there."""
         return self.single(self.compile(node), node)
+
+    def as_written(self, node: ast.Expression) -> SqlValue:
+        """Compile to a single value that becomes a part of others: a moment has its offset then, which SQL lacks."""
+        value = self.one(node)
+        return self.computed(node, ANY) if value.type.base is Base.ZONED else value
 
     def one_of_any(self, node: ast.Expression) -> SqlValue:
         """Compile to a single value, one that SQL does not represent as its key."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.common.values.types import MEMBERS, NUMERIC, VALUE, Base, Type, has_terms
+from graphdb.common.values.types import MEMBERS, NULL, NUMERIC, VALUE, Base, Type, has_terms
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.computing import VARIANT
 from graphdb.sql.value import SqlValue, item_of
@@ -26,13 +26,21 @@ def has_key(type: Type, bases: frozenset[Base] | None = None) -> bool:
     """Whether values of a type may be equal and two to DuckDB; ``bases`` are the members of a union that occur."""
     if type.base is Base.LIST:
         return type.element is not None and has_key(type.element, bases)
-    if type.base is Base.ANY:
+    if type.base in (Base.ANY, Base.MOMENT):
         return True
     if type.base is Base.TERM:
         return not type.unique
     if type.base is Base.VALUE:
         return bases is None or len(bases & NUMERIC) > 1
     return any(has_key(field) for _, field in type.fields)
+
+
+def lacks_key(type: Type) -> bool:
+    """Whether what distinguishes values of a type would have to be looked up for each item of a list."""
+    if type.base is Base.LIST and type.element is not None and has_terms(type.element):
+        return True
+    inside = [type.element or NULL, *(field for _, field in type.fields)]
+    return type.base in (Base.LIST, Base.MAP) and any(map(lacks_key, inside))
 
 
 def key(c: Compiler, value: SqlValue) -> str:
@@ -46,6 +54,8 @@ def key(c: Compiler, value: SqlValue) -> str:
     if not has_key(value.type, value.bases):
         return value.sql
     match value.type.base:
+        case Base.MOMENT:
+            return f"({value.sql}).moment"
         case Base.ANY:
             return f"({value.sql})[:-{VARIANT + 1}]"
         case Base.TERM if value.type.element is not None:  # literals alone

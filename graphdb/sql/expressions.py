@@ -16,7 +16,7 @@ from graphdb.common.values.types import BOOLEAN, NULL, Base, Type
 from graphdb.functions.table import SIGNATURE_OF, did_you_mean
 from graphdb.grammar import syntax as ast
 from graphdb.sql import aggregates, comparisons, durations, functions, lists, maps, numbers, temporal, text
-from graphdb.sql.compiler import Compiler
+from graphdb.sql.compiler import REFUSED, Compiler
 from graphdb.sql.udf import compute
 from graphdb.sql.value import SqlValue, as_list
 
@@ -52,11 +52,13 @@ class ExpressionCompiler(Compiler):
         """Return the SQL of any expression as a column of rows, which may hold a list of several types as a tuple."""
         if isinstance(node, ast.Variable) and node.name in self.scope.variables and node not in self.scope.known:
             return self.scope.variables[node.name]
+        if (known := self.scope.known.get(node)) is not None and known.type.base is Base.MOMENT:
+            return known
         if not isinstance(node, ast.ListLiteral) or node in self.scope.known:
             return self.anything(node)
         try:
             return lists.column(self, node)
-        except NotSupportedError:
+        except REFUSED:
             return self.computed(node)
 
     # --- leaves
@@ -204,7 +206,7 @@ class ExpressionCompiler(Compiler):
             inner = self.within(replace(self.scope, aggregates=False))
             try:
                 value = inner._with_effects(lambda: aggregates.AGGREGATES[name](inner, node))
-            except NotSupportedError:
+            except REFUSED:
                 value = inner._with_effects(lambda: aggregates.gathered(inner, node))
             if value.volatile:
                 raise NotSupportedError("what is aggregated cannot be random", text=self.text, position=node.span.start)

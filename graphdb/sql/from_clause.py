@@ -69,12 +69,14 @@ class Parameters:
 
 
 class Noted:
-    """The effects of what was compiled so far of one expression."""
+    """What is known of what was compiled so far of one expression."""
 
-    __slots__ = ("effects",)
+    __slots__ = ("effects", "mistaken")
 
     def __init__(self) -> None:
         self.effects = NO_EFFECTS
+        self.mistaken = False
+        """Whether the types that the data have now are wrong somewhere: it fails, if it is computed for some row."""
 
 
 class Rows:

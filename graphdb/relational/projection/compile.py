@@ -26,7 +26,7 @@ from graphdb.semantics.aggregation import contains_aggregate, unshadowed
 from graphdb.sql import lists, ranges
 from graphdb.sql.comparisons import sort_keys
 from graphdb.sql.compiler import Compiler, Scope
-from graphdb.sql.equivalence import has_key, key, least
+from graphdb.sql.equivalence import has_key, key, lacks_key, least
 from graphdb.sql.expressions import ExpressionCompiler
 from graphdb.sql.from_clause import Parameters, Rows
 from graphdb.sql.udf import OverRows, computed_over_rows
@@ -139,7 +139,6 @@ class Shaper:
         *,
         also: Sequence[ast.Expression] = (),
         groups: Source | None = None,
-        written: bool = False,
     ) -> Shaped:
         """Shape any RETURN clause over the relation.
 
@@ -150,8 +149,6 @@ class Shaper:
         groups
             SQL of all groups there are (column ``g``), where the relation's rows are of groups: then the clause is one
             for each of them, and its rows say of which they are (column ``g``).
-        written
-            Whether the rows go to the user: a zoned property then keeps the offset that it was written with.
         """
         rows, relation = self._rows(), self._relation
         ordered = relation.variables.get(ORDER)
@@ -171,8 +168,15 @@ class Shaper:
             raise NotSupportedError("what stands beside aggregates is put together in a second step")
         compiled = [(item, self._settled(compiler, compiler.column(item.expression))) for item in items]
         if aggregated or returns.distinct:
+            compiled = [(item, self._as_written(compiler, item, value)) for item, value in compiled]
+            compiled = [
+                (item, compiler.computed(item.expression, ANY))
+                if lacks_key(value.type) and (relation.grouped or not contains_aggregate(item.expression))
+                else (item, value)
+                for item, value in compiled
+            ]
             return self._groups(returns, window, compiled, compiler, where, groups)
-        told = [(item, self._as_written(compiler, item, value) if written else value) for item, value in compiled]
+        told = [(item, self._as_written(compiler, item, value)) for item, value in compiled]
         known = {item.alias: value for item, value in compiled if item.alias}
         seen = Scope({**self._variables, **known}, unshadowed(relation.known, _named(items)))
         where += [self._compiler(rows, seen).row_condition(condition) for condition in also]
@@ -335,7 +339,7 @@ class Shaper:
             values[unwound.variable.name] = column(f"c{len(values)}", INTEGER)
         made = {name: value.at(f"c{i}") for i, (name, value) in enumerate(values.items())}
         known = {node: column(f"k{i}", value.type) for i, (node, value) in enumerate(relation.known.items())}
-        return sql, Relation(Source.made(f"({sql})", relation.source), made, (), known)
+        return sql, Relation(Source.made(f"({sql})", relation.source), made, (), known, grouped=relation.grouped)
 
     def computed(self, node: ast.Expression) -> tuple[str, OverRows]:
         """Return SQL of what an expression takes of each row, and how Python computes it.

@@ -17,6 +17,7 @@ from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.free import LOCAL
 from graphdb.pattern.graph import Duplicates, Wanted
 from graphdb.semantics.aggregation import aggregates_in, contains_aggregate, is_aggregate
+from graphdb.semantics.types import type_of_value
 from graphdb.sql.constants import from_numpy
 
 
@@ -82,9 +83,10 @@ def window_of(returns: ast.ReturnClause, arguments: Mapping[str, object], text: 
                 f"{clause} with this expression is not supported in SQL", text=text, position=node.span.start
             ) from None
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 63:
-            kind = ParameterError if isinstance(node, (ast.Literal, ast.Parameter)) else ExecutionError
+            kind = ParameterError if isinstance(node, ast.Parameter) else ExecutionError
+            found = repr(value) if isinstance(value, int | float) else type_of_value(value)
             raise kind(
-                f"{clause} needs a number of rows, 0 or more, found {value!r}", text=text, position=node.span.start
+                f"{clause} needs a number of rows, 0 or more, found {found}", text=text, position=node.span.start
             )
         return value
 
