@@ -6,9 +6,10 @@ See :mod:`graphdb.sql.udf` for what is handed over, and why.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,11 +21,13 @@ from graphdb.common.values.temporal import Date, Duration, Temporal, from_python
 from graphdb.common.values.types import (
     ANY,
     BOOLEAN,
+    CODE_BITS,
     DATE,
     DURATION,
     EXACT_ONLY,
     FLOAT,
     INTEGER,
+    LABEL_OF,
     STRING,
     Base,
     Type,
@@ -38,8 +41,10 @@ from graphdb.interpret.context import Context
 from graphdb.interpret.evaluate import Compiler
 from graphdb.interpret.evaluator import Evaluate
 from graphdb.interpret.order_key import order_key
+from graphdb.interpret.traverse import Traversal
 from graphdb.interpret.types import Scope, Static, StaticTypes
-from graphdb.interpret.values import Several
+from graphdb.interpret.values import Edge, Path, Several, Vertex
+from graphdb.pattern.path_search import Differing, PathSearch
 from graphdb.sql.computing import ITEMS, Input
 
 if TYPE_CHECKING:
@@ -123,6 +128,22 @@ class Computation:
                 raise NotSupportedError("a first value that SQL does not hold, within a transaction")
             name = self._calls.function(raw, wanted, volatile)
         return f"{name}({', '.join([str(self._number), str(piece), *columns])})"
+
+    def constant(self, node: ast.Expression) -> object:
+        """See :meth:`graphdb.sql.computing.Computing.constant`."""
+        return self._compiler.compile(node)({})
+
+    def traversal(
+        self,
+        pattern: PathSearch | Differing,
+        given: Mapping[str, Input],
+        used: Sequence[str],
+        yields: Mapping[str, Type],
+    ) -> Traversal:
+        """See :meth:`graphdb.sql.computing.Computing.traversal`."""
+        found = Traversal(pattern, given, used, yields, self._context.of_run, self._reader)
+        found.check()
+        return found
 
     def sources(self) -> list[str]:
         """Return the expressions as they were written."""
@@ -240,6 +261,14 @@ class Computation:
             case Base.MAP:
                 found = {key: self._read(value[f"f{i}"], field) for i, (key, field) in enumerate(type.fields)}
                 return {key: one for key, one in found.items() if one is not None} if type.sparse else found
+            case Base.NODE | Base.TERM:
+                return Vertex(value)
+            case Base.EDGE:
+                return Edge(**value)
+            case Base.PATH:
+                return _path(value["vertices"], value["codes"])
+            case Base.TUPLE:
+                return [self._read(value[f"f{i}"], field) for i, (_, field) in enumerate(type.fields)]
             case Base.DURATION:
                 return Duration(**value)
             case Base.DATE | Base.DATETIME | Base.TIME:
@@ -249,6 +278,14 @@ class Computation:
                     raise NotSupportedError("its zone was lost")
                 return from_python(value) or tidied(value)
         return value
+
+
+def _path(vertices: list[int], codes: list[int]) -> Path:
+    edges = [
+        Edge(code >> 1 & LABEL_OF, *(ends[::-1] if code & 1 else ends), code >> CODE_BITS)
+        for code, ends in zip(codes, pairwise(vertices), strict=True)
+    ]
+    return Path(tuple(map(Vertex, vertices)), tuple(edges))
 
 
 def _all_fit(items: pa.ChunkedArray) -> pa.Array:

@@ -137,6 +137,12 @@ def variables_in(node: object) -> set[str]:
     return {part.name for part in walk(node) if isinstance(part, ast.Variable)}
 
 
+def edge_names(match: ast.MatchClause) -> set[str]:
+    """Return the names of the edges in a MATCH clause."""
+    edges = (part for part in walk(match.patterns) if isinstance(part, ast.EdgePattern))
+    return {edge.variable.name for edge in edges if edge.variable is not None}
+
+
 def _asks_label_only(condition: ast.Expression, edge: str) -> bool:
     """Whether nothing of an edge but its label decides a condition: ``type(e) STARTS WITH 'a'``, ``e:knows``."""
     uses, of_label = 0, 0

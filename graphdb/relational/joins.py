@@ -17,7 +17,7 @@ from graphdb.pattern.pieces import Piece
 from graphdb.plan.paths import PathStep
 from graphdb.relational.candidates import Snapshot
 from graphdb.relational.edges.parallel_edges import settle
-from graphdb.relational.program import Called, Given, Rows, Searched, Step
+from graphdb.relational.program import AnyStep, Given, Rows, Step
 from graphdb.relational.projection.compile import Shaper
 from graphdb.relational.projection.relation import ARGUMENT, GROUP, MATCHES, ORDER, ROW, Relation, Source, bindings_of
 from graphdb.sql.from_clause import Parameters
@@ -55,7 +55,7 @@ class Joins:
         self._pattern_of = setting.pattern_of
         self._path_of = setting.path_of
         self._parameters = Parameters()
-        self._steps: list[Step | Searched | Called | Rows] = []
+        self._steps: list[AnyStep] = []
         self._lists: dict[str, pa.Table] = {}
         self._named = 0
         self._numbered: set[str] = set()
@@ -122,7 +122,7 @@ class Joins:
         """Yield what the rows say of the vertices that a pattern shares with them, and of the ends of its edges."""
         for name in shared:
             value = left.variables[name]
-            if value.type.base is not (Base.NODE if name in bound.vertex_of else Base.EDGE):
+            if value.type.base not in ((Base.NODE, Base.TERM) if name in bound.vertex_of else (Base.EDGE,)):
                 raise NotSupportedError(f"a pattern that goes on from {value.type} is not supported in SQL")
             ends = [value.part(f'"{end}"', NODE) for end in ("start", "end")]
             columns: dict[int, list[SqlValue]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from graphdb.plan.physical import PhysicalPlan
 from graphdb.procedures.answers import Answer, arrow_type
 from graphdb.procedures.registry import Call
 from graphdb.relational.projection.compile import Shaped
-from graphdb.sql.computing import Computing
+from graphdb.sql.computing import Computing, Traversing
 from graphdb.storage.arrays.arrow import numbers
 
 if TYPE_CHECKING:
@@ -174,10 +174,30 @@ class Called:
 
 
 @dataclass(frozen=True, slots=True)
+class Traversed:
+    """Paths that are searched for one by one, for each of some groups of rows; for SQL that names them ``view``.
+
+    Its columns: the group ``g``, and ``c0`` … of what is wanted of each path.
+    """
+
+    view: str
+    words: str
+    """What is searched for, for EXPLAIN."""
+    traversing: Traversing
+    groups: str
+    """SQL of the groups: what each gives (columns ``c0`` …), and its number ``g``."""
+    reads: frozenset[str]
+    """The names of the tables and views that this SQL reads, of those that the program makes."""
+
+
+AnyStep: TypeAlias = Step | Searched | Traversed | Called | Rows
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """A query that is ready to run: its matches and the rows that they start from, in order, and the SQL after them."""
 
-    steps: tuple[Step | Searched | Called | Rows, ...]
+    steps: tuple[AnyStep, ...]
     shaped: Shaped
     lists: Mapping[str, pa.Table]
     """Long lists among the parameters, by the views that SQL reads them from (column ``item``)."""
@@ -202,6 +222,8 @@ class Program:
                     sql += [step.table, step.sql, *map(type, step.parameters.values())]
                 case Searched():
                     sql += [step.view, *step.columns]
+                case Traversed():
+                    sql += [step.view, step.groups, *step.traversing.table().schema.types]
                 case Called():
                     signature = step.call.procedure.signature
                     sql += [step.view, step.groups, signature, step.call.yields, *map(type, step.parameters.values())]

@@ -28,7 +28,7 @@ from graphdb.relational.edges.parallel_edges import settle
 from graphdb.relational.joins import Setting
 from graphdb.relational.lower import Lowering
 from graphdb.relational.match_run import MatchRun, restricted
-from graphdb.relational.program import Called, Given, Program, Rows, Searched, Step
+from graphdb.relational.program import Called, Given, Program, Rows, Searched, Step, Traversed
 from graphdb.relational.projection.arrays import FEW, project
 from graphdb.relational.projection.compile import Shaped, Shaper
 from graphdb.relational.projection.relation import BINDINGS, UNIT, Relation, bindings_of
@@ -83,14 +83,18 @@ class QueryRun(MatchRun):
         self._check_size(query)
         if isinstance(query, ast.Composite):
             return self._prepare_program(query)
-        if len(apart(query.matches)) > 1:
+        if len(apart(query.matches)) == 1:
             try:
-                return self._prepare_program(ast.Composite(((*query.matches, query.returns),), span=query.span))
-            except NotSupportedError:
+                return self._prepare_match(query)
+            except NotSupportedError:  # it is more than one match
                 pass
+        return self._prepare_program(ast.Composite(((*query.matches, query.returns),), span=query.span))
+
+    def _prepare_match(self, query: ast.Query) -> Prepared:
+        """Prepare a query that is one match."""
         bound = bind(query.matches, self._snapshot.names, self._text)
         settle(self._snapshot, self._text, self._arguments, bound, query.returns)
-        window = window_of(query.returns, self._arguments, self._text)
+        window = window_of(query.returns, self._snapshot, self._arguments, self._text)
         items = expand_star(query.returns, bound, self._text)
         needs = wanted(query.returns, items, bound, window)
         shaper = Shaper(
@@ -155,6 +159,10 @@ class QueryRun(MatchRun):
                         continue
                     if isinstance(step, Searched):
                         stack.enter_context(self._snapshot.connection.view(step.view, step.table(None)))
+                        continue
+                    if isinstance(step, Traversed):
+                        raw.execute(f"SELECT * FROM ({step.groups}) LIMIT 0").fetchall()
+                        stack.enter_context(self._snapshot.connection.view(step.view, step.traversing.table()))
                         continue
                     if isinstance(step, Called):
                         raw.execute(f"SELECT * FROM ({step.groups}) LIMIT 0", dict(step.parameters)).fetchall()
@@ -245,6 +253,9 @@ class QueryRun(MatchRun):
                 if isinstance(step, Called):
                     stack.enter_context(self._yielded(step))
                     continue
+                if isinstance(step, Traversed):
+                    stack.enter_context(self._traversed(step))
+                    continue
                 if isinstance(step, Searched):
                     stack.enter_context(self._paths_found(step))
                     self.controls.append((step, None, self.control))
@@ -266,6 +277,10 @@ class QueryRun(MatchRun):
 
     def _paths_found(self, step: Searched) -> AbstractContextManager[None]:
         """Search for paths, and show them to SQL; abstract: see :mod:`graphdb.relational.paths.steps`."""
+        raise NotImplementedError
+
+    def _traversed(self, step: Traversed) -> AbstractContextManager[None]:
+        """Search for paths one by one, and show them to SQL; abstract, as :meth:`_paths_found`."""
         raise NotImplementedError
 
     def _show_lists(self, program: Program, stack: ExitStack) -> None:

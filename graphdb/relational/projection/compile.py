@@ -132,7 +132,6 @@ class Shaper:
         items: tuple[ast.ReturnItem, ...],
         window: tuple[int, int | None],
         *,
-        also: Sequence[ast.Expression] = (),
         groups: Source | None = None,
         written: bool = False,
     ) -> Shaped:
@@ -140,8 +139,6 @@ class Shaper:
 
         Parameters
         ----------
-        also
-            Further conditions, which see what is returned beside what was there (those of WITH … WHERE).
         groups
             SQL of all groups there are (column ``g``), where the relation's rows are of groups: then the clause is one
             for each of them, and its rows say of which they are (column ``g``).
@@ -170,7 +167,6 @@ class Shaper:
         told = [(item, self._as_written(compiler, item, value) if written else value) for item, value in compiled]
         known = {item.alias: value for item, value in compiled if item.alias}
         seen = Scope({**self._variables, **known}, unshadowed(relation.known, _named(items)))
-        where += [self._compiler(rows, seen).row_condition(condition) for condition in also]
         order = self._order(returns, seen, rows, items)
         if not order and ordered is not None:
             order = f" ORDER BY {ordered.sql} ASC"
