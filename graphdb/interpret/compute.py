@@ -5,6 +5,7 @@ See :mod:`graphdb.sql.udf` for what is handed over, and why.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -14,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphdb.common.errors import ExecutionError, NotSupportedError
+from graphdb.common.errors import ExecutionError, GraphDBError, MemoryLimitError, NotSupportedError
 from graphdb.common.stopping import checked
 from graphdb.common.values.literals import exported, value_of
-from graphdb.common.values.temporal import Date, Duration, Temporal, from_python
+from graphdb.common.values.temporal import Date, Duration, from_python
 from graphdb.common.values.types import (
     ANY,
     BOOLEAN,
@@ -36,16 +37,16 @@ from graphdb.common.values.types import (
     tidied,
 )
 from graphdb.grammar import syntax as ast
-from graphdb.interpret.check import _Checker
 from graphdb.interpret.context import Context
 from graphdb.interpret.evaluate import Compiler
 from graphdb.interpret.evaluator import Evaluate
-from graphdb.interpret.order_key import order_key
+from graphdb.interpret.order_key import value_key
 from graphdb.interpret.traverse import Traversal
-from graphdb.interpret.types import Scope, Static, StaticTypes
 from graphdb.interpret.values import Edge, Path, Several, Vertex
 from graphdb.pattern.path_search import Differing, PathSearch
-from graphdb.sql.computing import ITEMS, Input
+from graphdb.semantics.check import Queries
+from graphdb.semantics.types import Scope, Static
+from graphdb.sql.computing import Input
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,9 +59,19 @@ _FITS = -1
 
 _PYTHON: dict[Base, type] = {Base.BOOLEAN: bool, Base.INTEGER: int, Base.FLOAT: float, Base.STRING: str}
 
+_LAST_DAY = (1 << 31) - 2
+"""The last day that DuckDB's type of dates holds, in days since 1970; it holds as many before."""
+
 _PARTS = ("months", "days", "seconds", "nanoseconds")
 
 _OF_STATIC = {"boolean": BOOLEAN, "integer": INTEGER, "float": FLOAT, "string": STRING}
+
+
+class _Failed(Exception):
+    """An expression failed, with the error of a number: DuckDB reports errors as text."""
+
+
+_NUMBERED = re.compile(r"_Failed: number (\d+) of this run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +85,19 @@ class _Piece:
 
 
 class Computation:
-    """The computed expressions of one statement, and the values that they have yielded in its present run."""
+    """The computed expressions of one statement, and the values that they have yielded in its present run.
 
-    def __init__(self, context: Context) -> None:
+    Parameters
+    ----------
+    context
+        The statement, and the graph that its names are of.
+    items
+        How many items the lists of a chunk's rows may have together.
+    """
+
+    def __init__(self, context: Context, items: int) -> None:
         self._context = context
+        self._items = items
         context.view = _Blind()  # type: ignore[assignment]
         connection = context.connection
         self._connection = connection
@@ -86,7 +106,7 @@ class Computation:
         self._compiler = Compiler(context)
         self._pieces: list[_Piece] = []
         self._results: list[dict[Any, Any]] = []
-        self._failed: Exception | None = None
+        self._errors: list[Exception] = []
         self._values: dict[bytes, Any] = {}
         """The values that SQL knows by their keys."""
 
@@ -95,19 +115,21 @@ class Computation:
     def add(self, node: ast.Expression, inputs: Sequence[Input], source: ast.Expression, wanted: Type | None) -> Type:
         """See :meth:`graphdb.sql.udf.Computing.add`."""
         scope: Scope = {f"#{i}": _static(input) for i, input in enumerate(inputs)}
-        types = StaticTypes(self._context, _Checker(self._context, ()))  # type: ignore[arg-type]
+        types = Queries(self._context.names, self._context.procedures, self._context.text)
         if wanted is None:
-            static = types.of(node, scope)
-            type = _of_clock(node) or _type_of(static)
+            static = types.type_of(node, scope)
             evaluate = self._compiler.compile(node)
+            type = _of_clock(node) or _type_of(static)
+            if type is DATE and not inputs and not _is_sql_date(evaluate):
+                type = ANY
         elif wanted == DURATION:
-            types.of(node, scope)
+            types.type_of(node, scope)
             type, evaluate = wanted, self._compiler.compile(node)
         elif wanted == BOOLEAN:
             types.condition(node, scope)
             type, evaluate = wanted, self._compiler.condition(node)
         else:
-            types.of(node, scope)
+            types.type_of(node, scope)
             type, evaluate = wanted, _items(self._compiler.compile(node))
         self._pieces.append(_Piece(tuple(inputs), evaluate, type, source))
         self._results.append({})
@@ -156,30 +178,33 @@ class Computation:
     def run(self) -> Iterator[Callable[[bytes], Any]]:
         """See :meth:`graphdb.sql.udf.Computing.run`."""
         self._results = [{} for _ in self._pieces]
-        self._failed, self._values = None, {}
+        self._errors, self._values = [], {}
         self._context.started = time.time_ns()
         values = self._values
         try:
             yield lambda key: exported(values[key])
-        except ExecutionError:
-            self.refuse()
-            raise
+        except ExecutionError as error:
+            raise self.own(error) from None
         finally:
             self._results, self._values = [{} for _ in self._pieces], {}
 
-    def refuse(self) -> None:
-        """Refuse the query, if an expression failed."""
-        if self._failed is not None:
-            raise NotSupportedError(f"a value that is computed in Python: {self._failed}") from None
+    def own(self, error: ExecutionError) -> Exception:
+        """Return the error of Python's that DuckDB reports, as it was raised here; any other as it is.
+
+        DuckDB may compute an expression ahead, and drop the error if no row turns out to need the value: which error it
+        reports is known by a number.
+        """
+        found = _NUMBERED.search(error.message)
+        return error if found is None else self._errors[int(found[1])]
 
     def answer(self, columns: list[pa.ChunkedArray], rows: int) -> pa.Array:
         """Return an expression's value for each row of a chunk; the first column says which it is."""
         try:
             number = columns[0][0].as_py()
-            return _all_fit(columns[1]) if number == _FITS else self._answer(number, columns[1:], rows)
+            return self._all_fit(columns[1]) if number == _FITS else self._answer(number, columns[1:], rows)
         except Exception as error:
-            self._failed = self._failed or error
-            raise
+            self._errors.append(error)
+            raise _Failed(f"number {len(self._errors) - 1} of this run") from None
 
     def _answer(self, number: int, columns: list[pa.ChunkedArray], rows: int) -> pa.Array:
         import pyarrow as pa
@@ -201,7 +226,7 @@ class Computation:
             results.append(found)
             if isinstance(found, list):
                 listed += len(found)
-                _check_items(listed)
+                self._check_items(listed)
             if len(known) < _REMEMBERED and not any(isinstance(value, list) for value in values):
                 with suppress(TypeError):  # a list inside
                     known[key] = found
@@ -210,15 +235,29 @@ class Computation:
             array = array.cast(pa.date32())
         return array if of_row is None else array.take(pa.array(of_row))
 
+    def _all_fit(self, items: pa.ChunkedArray) -> pa.Array:
+        """Return true for each row of a chunk, unless their lists have too many items together."""
+        import pyarrow as pa
+
+        counts = items.to_numpy()
+        self._check_items(int(counts.sum()))
+        return pa.array(np.ones(len(counts), bool))
+
+    def _check_items(self, together: int) -> None:
+        """Refuse lists that take too much memory; those of all rows of a chunk are there at once."""
+        if together > self._items:
+            raise MemoryLimitError(
+                f"lists of {together:,} items together do not fit in memory",
+                hint="raise memory_limit, or UNWIND the lists: their items then come one after the other",
+            )
+
     def _held(self, value: Any, type: Type) -> Any:
         """Return a value as SQL holds it."""
         if value is None:
             return None
         if type.base is Base.ANY:
-            key = order_key(value)
-            known = self._values.setdefault(key, value)
-            if known is not value and not _same(known, value):
-                raise NotSupportedError(f"{known!r} and {value!r} are equivalent, and not the same")
+            key = value_key(value)
+            self._values.setdefault(key, value)
             return key
         if type.base is Base.LIST:
             if not isinstance(value, list) or isinstance(value, Several):
@@ -227,6 +266,8 @@ class Computation:
         if type.base is Base.DATE:
             if not isinstance(value, Date):
                 raise NotSupportedError("a date was expected")
+            if abs(value.days) > _LAST_DAY:
+                raise ExecutionError(f"the date {value} is out of range: columns hold years -5877641 to 5881580")
             return value.days
         if type.base is Base.DURATION:
             if not isinstance(value, Duration):
@@ -286,21 +327,6 @@ def _path(vertices: list[int], codes: list[int]) -> Path:
         for code, ends in zip(codes, pairwise(vertices), strict=True)
     ]
     return Path(tuple(map(Vertex, vertices)), tuple(edges))
-
-
-def _all_fit(items: pa.ChunkedArray) -> pa.Array:
-    """Return true for each row of a chunk, unless their lists have too many items together."""
-    import pyarrow as pa
-
-    counts = items.to_numpy()
-    _check_items(int(counts.sum()))
-    return pa.array(np.ones(len(counts), bool))
-
-
-def _check_items(together: int) -> None:
-    """Refuse the lists of a chunk's rows, if they have too many items together."""
-    if together > ITEMS:
-        raise NotSupportedError(f"lists of more than {ITEMS:,} items together are made one by one")
 
 
 class _Blind:
@@ -384,6 +410,15 @@ def _of_clock(node: ast.Expression) -> Type | None:
     return {"date": DATE, "duration": DURATION}.get(name)
 
 
+def _is_sql_date(evaluate: Evaluate) -> bool:
+    """Whether SQL holds the date that an expression of constants yields; of one that fails, it holds all."""
+    try:
+        value = evaluate({})
+    except GraphDBError:
+        return True
+    return not isinstance(value, Date) or abs(value.days) <= _LAST_DAY
+
+
 def _static_of(type: Type) -> Static:
     if type.base is Base.LIST:
         return Static("list", _static_of(type.element or ANY))
@@ -416,16 +451,3 @@ def _arrow_type(type: Type) -> pa.DataType:
         Base.DATE: pa.int32(),
         Base.DURATION: pa.struct([(name, pa.int64()) for name in _PARTS]),
     }[type.base]
-
-
-def _same(left: Any, right: Any) -> bool:
-    """Whether two equivalent values are of the same types throughout."""
-    if type(left) is not type(right):
-        return False
-    if isinstance(left, list):
-        return len(left) == len(right) and all(map(_same, left, right))
-    if isinstance(left, dict):
-        return list(left) == list(right) and all(_same(item, right[key]) for key, item in left.items())
-    if isinstance(left, Temporal):  # one moment in two zones
-        return bool(left == right)
-    return not isinstance(left, float) or left.hex() == right.hex()

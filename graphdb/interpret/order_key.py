@@ -1,18 +1,22 @@
 """Keys of values: bytes in openCypher's order of all values, equal where values are equivalent.
 
 Each part of a key ends where its own bytes say, so that keys of lists are those of their items one after the other (as
-the tuple encodings of FoundationDB and CockroachDB).  Numbers of different types are compared exactly.
+the tuple encodings of FoundationDB and CockroachDB).  Numbers of different types are compared exactly.  The key of one
+value alone is followed by which of the equivalent values it is, in a fixed number of bytes.
 """
 
 from __future__ import annotations
 
+import math
 import struct
 from decimal import Decimal
 from fractions import Fraction
+from hashlib import blake2b
 from typing import Any
 
 from graphdb.common.values.temporal import DateTime, Duration, Temporal
 from graphdb.interpret.values import is_nan
+from graphdb.sql.computing import VARIANT
 
 _END = b"\x00"
 _MAP, _LIST, _TEMPORAL, _STRING, _BOOLEAN, _NUMBER, _NAN, _NULL = b"\x10\x18\x20\x28\x30\x38\x40\x48"
@@ -21,19 +25,35 @@ _SCALE = 10**18
 
 
 def order_key(value: Any) -> bytes:
-    """Return the key of a value.
+    """Return the key that a value has in common with all that are equivalent to it.
 
     Raises
     ------
     TypeError
         It is a vertex, an edge or a path.
     """
-    found = bytearray()
-    _append(found, value)
-    return bytes(found)
+    return value_key(value)[:-VARIANT]
 
 
-def _append(key: bytearray, value: Any) -> None:
+def value_key(value: Any) -> bytes:
+    """Return the key of a value: its :func:`order_key`, and which of the equivalent values it is.
+
+    The last :data:`~graphdb.sql.computing.VARIANT` bytes are zeros for integers, for maps whose keys are sorted and for
+    points in time in UTC, and for what is made of these.  They distinguish 1.0 from 1, and -0.0 from 0.0.
+
+    Raises
+    ------
+    TypeError
+        It is a vertex, an edge or a path.
+    """
+    key, variant = bytearray(), bytearray()
+    _append(key, variant, value)
+    if len(variant) > VARIANT:
+        variant = bytearray(blake2b(variant, digest_size=VARIANT).digest() if any(variant) else VARIANT)
+    return bytes(key + variant.ljust(VARIANT, _END))
+
+
+def _append(key: bytearray, variant: bytearray, value: Any) -> None:
     if value is None:
         key.append(_NULL)
     elif isinstance(value, bool):
@@ -46,18 +66,23 @@ def _append(key: bytearray, value: Any) -> None:
     elif isinstance(value, (int, float, Decimal)):
         key.append(_NUMBER)
         _number(key, value)
+        variant.append(_number_variant(value))
     elif isinstance(value, list):
         key.append(_LIST)
         for item in value:
-            _append(key, item)
+            _append(key, variant, item)
         key += _END
     elif isinstance(value, dict):
         key.append(_MAP)
-        for name in sorted(value):
+        names = sorted(value)
+        for name in names:
             key.append(_STRING)
             _text(key, name)
-            _append(key, value[name])
+            _append(key, variant, value[name])
         key += _END
+        if list(value) != names:
+            variant += repr(list(value)).encode()
+        variant += _END
     elif isinstance(value, Temporal):
         key.append(_TEMPORAL)
         _text(key, type(value).__name__)
@@ -67,12 +92,23 @@ def _append(key: bytearray, value: Any) -> None:
             parts += (value.months, value.days)
         for part in parts:
             key += (part + (1 << 127)).to_bytes(16, "big")
+        if isinstance(value, DateTime):
+            if value.offset or value.zone is not None:
+                variant += f"{value.offset} {value.zone or ''}".encode()
+            variant += _END
     else:
         raise TypeError(type(value).__name__)
 
 
 def _text(key: bytearray, text: str) -> None:
     key += text.encode().replace(b"\x00", b"\x00\xff") + _END + _END
+
+
+def _number_variant(value: int | float | Decimal) -> int:
+    """Return which of the numbers that are equal one is; a float that is whole comes after the integer."""
+    if isinstance(value, float):
+        return 0 if not value.is_integer() else 2 if value or math.copysign(1, value) > 0 else 3
+    return int(isinstance(value, Decimal))
 
 
 def _number(key: bytearray, value: int | float | Decimal) -> None:

@@ -7,6 +7,9 @@ is no ``:N``'s.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
+
 from graphdb.common.errors import BindError
 from graphdb.common.values.terms import Kind
 from graphdb.grammar import syntax as ast
@@ -18,18 +21,27 @@ _TAKE_ANYTHING = frozenset(
 )
 """Functions that do not fail on a value of another type."""
 _CUTS = frozenset({"substring", "left", "right"})
+_MADE_OF_TEXT = frozenset({"date", "localtime", "time", "localdatetime", "datetime", "duration"})
+"""Functions (and what their names begin with, before a dot) that fail on a text that says something else."""
 _TEXTS = 1 << Kind.STRING | 1 << Kind.LANGSTRING | 1 << Kind.OTHER
 """Kinds of literals that are all texts."""
 
 
 def can_fail(condition: ast.Expression, names: Names, text: str) -> bool:
-    """Whether a condition has values that it fails at: zeros, negative lengths, values of several types."""
+    """Whether a condition has values that it fails at: zeros, negative lengths, no dates, values of several types."""
     for part in walk(condition):
         match part:
             case ast.Binary(operator="/" | "%", right=right) if not (isinstance(right, ast.Literal) and right.value):
                 return True
-            case ast.Binary() | ast.Unary(operator="-") if _is_mixed(part, names, text):
+            case ast.Binary() | ast.Unary(operator="-") | ast.Subscript() | ast.Slice() if _is_mixed(part, names, text):
                 return True
+            case ast.Property(base=ast.Property() as base) if _is_mixed(base, names, text):
+                return True
+            case ast.StringPredicate(operator="=~", right=right) if not isinstance(right, ast.Literal | ast.Parameter):
+                return True
+            case ast.FunctionCall(name=name) if name.lower().partition(".")[0] in _MADE_OF_TEXT:
+                if any(kinds & _TEXTS for kinds in _kinds(part, names, text)):
+                    return True
             case ast.FunctionCall(name=name) if name.lower() not in _TAKE_ANYTHING and _is_mixed(part, names, text):
                 return True
             case ast.FunctionCall(name=name, arguments=(_, *lengths)) if name.lower() in _CUTS:
@@ -40,12 +52,12 @@ def can_fail(condition: ast.Expression, names: Names, text: str) -> bool:
 
 def _is_mixed(node: ast.Expression, names: Names, text: str) -> bool:
     """Whether there are properties in an expression whose values have several types."""
+    return any(kinds & ~_TEXTS and kinds.bit_count() > 1 for kinds in _kinds(node, names, text))
+
+
+def _kinds(node: ast.Expression, names: Names, text: str) -> Iterator[int]:
+    """Yield the kinds of values of each property in an expression."""
     for part in walk(node):
         if isinstance(part, ast.Property):
-            try:
-                kinds = names.property(part.key.words, text).kinds
-            except BindError:  # reported where it is compiled
-                continue
-            if kinds & ~_TEXTS and kinds.bit_count() > 1:
-                return True
-    return False
+            with suppress(BindError):  # reported where it is compiled
+                yield names.property(part.key.words, text).kinds

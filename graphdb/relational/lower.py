@@ -42,7 +42,7 @@ from graphdb.relational.projection.relation import (
 from graphdb.relational.projection.return_clause import duplicates_of, wanted, window_of
 from graphdb.relational.subqueries import AT, leading
 from graphdb.relational.traversals import Traversals
-from graphdb.sql.aggregates import contains_aggregate
+from graphdb.semantics.aggregation import contains_aggregate
 from graphdb.sql.constants import long_column, long_maps
 from graphdb.sql.equivalence import has_key
 from graphdb.sql.lists import common

@@ -21,7 +21,7 @@ from graphdb.relational.joins import Joins, all_of
 from graphdb.relational.program import Called, Step
 from graphdb.relational.projection.compile import Shaped
 from graphdb.relational.projection.relation import GROUP, ROW, UNIT, VALUE, Relation, Source
-from graphdb.sql.aggregates import contains_aggregate
+from graphdb.semantics.aggregation import contains_aggregate
 from graphdb.sql.value import SqlValue, as_list, column, column_at
 
 AT = column("row", INTEGER)

@@ -11,10 +11,11 @@ from typing import Any
 
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.common.values.types import BOOLEAN, FLOAT, INTEGER, MEMBERS, NULL, NUMERIC, Base, has_terms
+from graphdb.common.values.types import BOOLEAN, FLOAT, INTEGER, MEMBERS, NULL, NUMERIC, Base, Type, has_terms
 from graphdb.grammar import syntax as ast
 from graphdb.sql import durations, maps, temporal
 from graphdb.sql.compiler import Compiler
+from graphdb.sql.equivalence import key
 from graphdb.sql.value import SqlValue, incomparable, member, named, number
 
 _UNORDERED = (Base.NODE, Base.EDGE, Base.PATH, Base.MAP, Base.DURATION)
@@ -163,7 +164,12 @@ def sort_keys(c: Compiler, value: SqlValue) -> list[str]:
         )
         others = [member(value, b) for b in MEMBERS if b not in NUMERIC]
         return [f"CASE union_tag({value.sql}) {rank} END", *others, number(value)]
-    return [value.sql]
+    return [key(c, value) if _has_keys(value.type) else value.sql]
+
+
+def _has_keys(type: Type) -> bool:
+    """Whether values are the keys of Python's, or lists of such."""
+    return type.base is Base.ANY or (type.element is not None and _has_keys(type.element))
 
 
 def _sort_maps(c: Compiler, value: SqlValue) -> list[str]:

@@ -16,11 +16,22 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ITEMS = 1 << 21
-"""Items that the lists of a chunk's rows may have together.
+"""Items that the lists of a chunk's rows may have together, whatever the memory limit is.
 
 DuckDB makes a list for each of 2,048 rows before it goes on; it neither counts the bytes nor stops meanwhile.  With
 what a lambda makes of them, so many take some 200 MB, and half a second.
 """
+_MOST = 1 << 25
+"""Items that they may have at most: DuckDB makes them in ten seconds."""
+
+
+def items_within(limit: int) -> int:
+    """Return how many items the lists of a chunk's rows may have together, where DuckDB has a limit of memory."""
+    return min(max(ITEMS, limit // 200), _MOST)
+
+
+VARIANT = 16
+"""Bytes at the end of a value's key that say which of the equivalent values it is."""
 
 
 @dataclass(frozen=True, slots=True)

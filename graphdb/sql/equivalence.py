@@ -4,8 +4,9 @@ DuckDB takes 1 and 1.0 of a property of several types for two values, as members
 and maps.  Such values are grouped by keys instead.  A key is what the numbers that are equal have in common: the float
 that they are, or (of what no float is exactly) a decimal.  A decimal is a float if it is the shortest one read as it.
 DuckDB hashes and compares a union by each of its members, and so it does a key: it has columns only for the types that
-a property's values have.  Vertices that are literals go by their values.  Null is null here, and NaN is NaN.  Of the
-values of a group the least one stands for all.
+a property's values have.  A value that only Python has goes by what its key has in common with those of equivalent
+values.  Vertices that are literals go by their values.  Null is null here, and NaN is NaN.  Of the values of a group
+the least one stands for all.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.common.values.types import MEMBERS, NUMERIC, VALUE, Base, Type, has_terms
 from graphdb.sql.compiler import Compiler
+from graphdb.sql.computing import VARIANT
 from graphdb.sql.value import SqlValue, item_of
 
 _EXACT = 1 << 53
@@ -24,6 +26,8 @@ def has_key(type: Type, bases: frozenset[Base] | None = None) -> bool:
     """Whether values of a type may be equal and two to DuckDB; ``bases`` are the members of a union that occur."""
     if type.base is Base.LIST:
         return type.element is not None and has_key(type.element, bases)
+    if type.base is Base.ANY:
+        return True
     if type.base is Base.TERM:
         return not type.unique
     if type.base is Base.VALUE:
@@ -42,6 +46,8 @@ def key(c: Compiler, value: SqlValue) -> str:
     if not has_key(value.type, value.bases):
         return value.sql
     match value.type.base:
+        case Base.ANY:
+            return f"({value.sql})[:-{VARIANT + 1}]"
         case Base.TERM if value.type.element is not None:  # literals alone
             return key(c, c.value_of(value))
         case Base.TERM:

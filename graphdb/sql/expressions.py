@@ -109,12 +109,19 @@ class ExpressionCompiler(Compiler):
     # --- conditions
 
     def _boolean(self, node: ast.Boolean) -> SqlValue:
-        operands = [f"({self.condition(operand)})" for operand in node.operands]
-        if node.operator != "XOR":
-            return SqlValue(f"({f' {node.operator} '.join(operands)})", BOOLEAN)
-        result = operands[0]
-        for operand in operands[1:]:
-            result = f"(({result}) <> ({operand}))"
+        if node.operator == "XOR":
+            result, *others = [f"({self.condition(operand)})" for operand in node.operands]
+            for other in others:
+                result = f"(({result}) <> {other})"
+            return SqlValue(result, BOOLEAN)
+        decisive = "FALSE" if node.operator == "AND" else "TRUE"
+        result = f"({self.condition(node.operands[0])})"
+        for operand in node.operands[1:]:
+            value = self.truth(operand)
+            both = f"({result} {node.operator} ({value.sql}))"
+            if value.can_fail:  # DuckDB computes all operands of an AND for all rows, and of a CASE what is asked for
+                both = f"(CASE WHEN {result} IS {decisive} THEN {decisive} ELSE {both} END)"
+            result = both
         return SqlValue(result, BOOLEAN)
 
     def _unary(self, node: ast.Unary) -> SqlValue:

@@ -128,14 +128,23 @@ def _coalesce(c: Compiler, node: ast.FunctionCall) -> SqlValue:
         return SqlValue("NULL", NULL)
     if len(types) == 1:
         (only,) = types
-        return SqlValue(f"coalesce({', '.join(value.sql for value in values)})", only)
+        return SqlValue(_first(values, [value.sql for value in values]), only)
     if not all(t.base in MEMBERS or t.base is Base.VALUE for t in types):
         raise NotSupportedError(
             "coalesce over vertices and values together is not supported yet",
             text=c.text,
             position=node.span.start,
         )
-    return SqlValue(f"coalesce({', '.join(as_union(value).sql for value in values)})", VALUE)
+    return SqlValue(_first(values, [as_union(value).sql for value in values]), VALUE)
+
+
+def _first(values: list[SqlValue], sql: list[str]) -> str:
+    """Return SQL of the first of some values that is not null."""
+    if not any(value.can_fail for value in values[1:]):
+        return f"coalesce({', '.join(sql)})"
+    # What stands twice in an argument of coalesce, DuckDB computes before it.
+    found = " ".join(f"WHEN {value.sql} IS NOT NULL THEN {each}" for value, each in zip(values, sql, strict=True))
+    return f"CASE {found} END"
 
 
 # --- vertices, edges, terms ------------------------------------------------------------------------------------

@@ -7,10 +7,12 @@ made distinct as Arrow arrays; only distinct inputs are ever evaluated.  So ever
 left to Python grows with the different values in the rows, not with the rows.  ``EXPLAIN`` names the pieces.
 
 A value that SQL has no type for (:data:`~graphdb.common.values.types.ANY`) is a key in SQL: a BLOB whose order is
-openCypher's order of all values, and of which two are equal if the values are equivalent.  SQL groups, orders, counts
-and joins by it; the values themselves wait in a dictionary by their keys.  Whatever goes wrong (an error of the query
-itself, too, or two values that are equivalent and not the same, as ``[1]`` and ``[1.0]``) ends the run, and the query
-is interpreted as a whole: that is slower, and never wrong.
+openCypher's order of all values, which ends in the bytes that distinguish equivalent values, as ``[1]`` and ``[1.0]``
+(:mod:`graphdb.interpret.order_key`).  SQL orders, groups and counts by what is before these bytes; the values wait in a
+dictionary by their keys.
+
+An expression that fails does so as one that SQL computes: only where its value is needed (an effect, of which
+:class:`~graphdb.sql.compiler.Compiler` takes care), and with the error that Python raised.
 """
 
 from __future__ import annotations
@@ -23,11 +25,11 @@ from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.types import ANY, AS_WRITTEN, BOOLEAN, EDGE, NODE, Base, Type
 from graphdb.functions.table import VOLATILE
 from graphdb.grammar import syntax as ast
-from graphdb.grammar.walk import is_node, mapped
+from graphdb.grammar.walk import is_node, mapped, walk
 from graphdb.pattern.free import SUBQUERIES
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.computing import Computing, Input
-from graphdb.sql.value import SqlValue
+from graphdb.sql.value import CAN_FAIL, SqlValue
 
 
 def running(computing: Computing | None) -> AbstractContextManager[Callable[[bytes], object] | None]:
@@ -49,8 +51,13 @@ def compute(c: Compiler, node: ast.Expression, wanted: Type | None = None) -> Sq
     inputs = _Inputs(c)
     rewritten = inputs.rewritten(node, frozenset())
     type = computing.add(rewritten, inputs.found, node, wanted)
+    if not all(isinstance(part, _NEVER_FAIL) for part in walk(rewritten) if is_node(part)):
+        c.rows.note(CAN_FAIL)
     return SqlValue(computing.call(type, [found.sql for found in inputs.found]), type)
 
+
+_NEVER_FAIL = (ast.Literal, ast.Parameter, ast.Variable, ast.ListLiteral, ast.MapLiteral, ast.Comparison, ast.IsNull)
+"""Expressions that have a value whatever their operands are."""
 
 _OF_ELEMENTS = frozenset("id elementid iri labels type predicate lang datatype length".split())
 """Functions of vertices, edges and paths with values that SQL finds."""
@@ -87,7 +94,7 @@ class _Inputs:
             case ast.Subscript(ast.Variable() as base) | ast.MapProjection(ast.Variable() as base):
                 if (element := self._element(base, local)) is not None:
                     rest = mapped(node, lambda part: part if part is base else self.rewritten(part, local))
-                    there = self._properties(element, node) if _asks_all(node) else self._there(element)
+                    there = self._properties(element, node) if _asks_all(node) else self._there(element, base)
                     return mapped(rest, lambda part: there if part is base else part)
             case ast.FunctionCall() if node.name.lower() in c.aggregate_names:
                 return self._input(c.native(node), node)
@@ -133,34 +140,34 @@ class _Inputs:
             label = c.names.property(node.key.words, c.text)
             if label.kinds & AS_WRITTEN:
                 read = "literals" if label.max_values > 1 else "literal"
-                return self._take(Input(c.rows.as_written(element, label), ANY, read))
+                return self._take(Input(c.rows.as_written(element, label), ANY, read), node)
         return self._input(c.native(node), node)
 
-    def _properties(self, element: SqlValue, node: object) -> ast.Variable:
+    def _properties(self, element: SqlValue, node: ast.Expression) -> ast.Variable:
         rows = self._c.rows
         if element.type == NODE:
-            return self._take(Input(rows.properties(element), ANY, "properties"))
+            return self._take(Input(rows.properties(element), ANY, "properties"), node)
         if element.type == EDGE:
-            return self._take(Input(rows.edge_properties(element, self._c.names), ANY, "properties"))
+            return self._take(Input(rows.edge_properties(element, self._c.names), ANY, "properties"), node)
         raise _refused(self._c, node)
 
-    def _there(self, element: SqlValue) -> ast.Variable:
+    def _there(self, element: SqlValue, node: ast.Expression) -> ast.Variable:
         """Whether there is an element, of which nothing else is asked: true or null."""
-        return self._take(Input(f"CASE WHEN {element.sql} IS NOT NULL THEN TRUE END", BOOLEAN))
+        return self._take(Input(f"CASE WHEN {element.sql} IS NOT NULL THEN TRUE END", BOOLEAN), node)
 
-    def _input(self, value: SqlValue, node: object) -> ast.Variable:
+    def _input(self, value: SqlValue, node: ast.Expression) -> ast.Variable:
         if value.many:
             assert value.type.element is not None
             if _is_represented(value.type.element):
-                return self._take(Input(value.sql, value.type, "several"))
+                return self._take(Input(value.sql, value.type, "several"), node)
         elif _is_represented(value.type):
-            return self._take(Input(value.sql, value.type))
+            return self._take(Input(value.sql, value.type), node)
         raise _refused(self._c, node)
 
-    def _take(self, input: Input) -> ast.Variable:
+    def _take(self, input: Input, node: ast.Expression) -> ast.Variable:
         if input not in self.found:
             self.found.append(input)
-        return ast.Variable(f"#{self.found.index(input)}")
+        return ast.Variable(f"#{self.found.index(input)}", node.span)
 
 
 def _is_represented(type: Type) -> bool:

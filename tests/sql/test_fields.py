@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import graphdb
@@ -66,6 +66,7 @@ def test_a_key_of_a_map_does_not_change_how_rows_are_shown(name: str) -> None:
 @settings(max_examples=6, deadline=None)
 def test_queries_with_such_names_and_texts_have_the_plans_and_rows_of_others(name: str, texts: list[str]) -> None:
     word = name.replace("`", "")
+    assume(word not in {"a", "b", "m", "n", "p", "x", "one"})  # what the query calls its own
 
     def query(key: str) -> str:
         return (
@@ -155,7 +156,8 @@ def test_effects_are_those_of_all_that_a_value_is_made_of(
     for text in TEXTS:
         db.explain(text)
     for value in compiled:
-        assert value.can_fail == ("error(" in value.sql), value.sql
+        if "_graphdb_call" not in value.sql or "error(" in value.sql:  # what Python computes may fail, too
+            assert value.can_fail == ("error(" in value.sql), value.sql
         assert value.subquery == ("(SELECT " in value.sql), value.sql
         if value.column is not None:
             assert value.sql.endswith(f".{value.column}"), value.sql

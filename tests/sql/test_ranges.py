@@ -11,7 +11,6 @@ import pytest
 
 import graphdb
 from graphdb.common.errors import ExecutionError, MemoryLimitError, QueryTimeout
-from graphdb.interpret import compute
 from graphdb.sql import ranges
 
 FAR = 2**63 - 1
@@ -86,9 +85,8 @@ def test_nested_ranges_stop(db: graphdb.Database) -> None:
 
 @pytest.mark.parametrize("most", [2**21, 3000, 10])
 def test_lists_of_ranges_are_those_of_python(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    """Whether SQL has room for all the lists of some rows, or for none."""
+    """Whether it is known before the run that the lists of some rows fit in memory, or not."""
     monkeypatch.setattr(ranges, "ITEMS", most)
-    monkeypatch.setattr(compute, "ITEMS", most)
     chance = random.Random(most)
     for _ in range(2 * MORE):
         step = chance.choice([1, -1, 3, -7])
@@ -112,6 +110,16 @@ def test_lists_of_ranges_are_those_of_python(db: graphdb.Database, monkeypatch: 
         }.items():
             found = db.query(f"UNWIND $rows AS r RETURN {form} AS found", rows=rows).scalar()
             assert found == wanted, (form, rows)
+
+
+def test_lists_that_do_not_fit_are_an_error(db: graphdb.Database) -> None:
+    """The lists of a chunk of rows are in memory together."""
+    rows = "UNWIND range(1, 1000) AS a "
+    for form in ("size([x IN range(1, a * 10000) WHERE x % 3 = 0])", "[x IN [a, 'a'] | range(1, 9999 * a)]"):
+        with pytest.raises(MemoryLimitError, match="do not fit in memory"):
+            db.query(f"{rows} RETURN {form} AS l").fetchall()
+    sums = "UNWIND range(1, a * 10000) AS x WITH a, sum(x) AS s RETURN count(s)"
+    assert db.query(f"UNWIND range(1, 30) AS a {sums}").scalar() == 30
 
 
 @pytest.mark.parametrize("bounds", [(1, 0, 1), (0, -1, 7), (-FAR, -FAR + 9, 4), (FAR, FAR - 9, -4), (5, 5, -3)])

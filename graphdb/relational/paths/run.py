@@ -24,7 +24,7 @@ from graphdb.relational.program import Program
 from graphdb.relational.query import Prepared
 from graphdb.results.decode import Arrays
 from graphdb.results.result import Counted
-from graphdb.sql.aggregates import is_aggregate
+from graphdb.semantics.aggregation import is_aggregate
 from graphdb.sql.value import SUBQUERY, SqlValue
 from graphdb.storage.arrays.arrow import table_of
 

@@ -21,8 +21,8 @@ from graphdb.relational.candidates import Snapshot
 from graphdb.relational.projection.arrays import Direct
 from graphdb.relational.projection.relation import BINDINGS, ORDER, VALUE, Relation, Source
 from graphdb.relational.projection.return_clause import beside_aggregates, check_grouping
+from graphdb.semantics.aggregation import contains_aggregate, is_plain_key, unshadowed
 from graphdb.sql import lists, ranges
-from graphdb.sql.aggregates import contains_aggregate, is_plain_key, unshadowed
 from graphdb.sql.comparisons import sort_keys
 from graphdb.sql.compiler import Compiler, Scope
 from graphdb.sql.equivalence import has_key, key, least

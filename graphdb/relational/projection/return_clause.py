@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from graphdb.common.errors import BindError, ExecutionError, NotSupportedError, ParameterError
+from graphdb.common.errors import BindError, ExecutionError, ParameterError
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import parts_of, walk
-from graphdb.pattern.bind import BoundPattern, variables_in
+from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.graph import Duplicates, Wanted
 from graphdb.relational.candidates import Snapshot
-from graphdb.sql.aggregates import aggregates_in, contains_aggregate, is_aggregate, is_plain_key
+from graphdb.semantics.aggregation import aggregates_in, contains_aggregate, is_aggregate, is_plain_key
 from graphdb.sql.constants import from_numpy
 
 
@@ -59,8 +59,6 @@ def window_of(
                 if node.name not in arguments:
                     raise ParameterError(f"parameter ${node.name} has no value", text=text, position=node.span.start)
                 value = from_numpy(arguments[node.name])
-            case _ if variables_in(node) or contains_aggregate(node):
-                raise NotSupportedError(f"{clause} cannot use what is of a row", text=text, position=node.span.start)
             case _:
                 assert snapshot.computing is not None
                 value = snapshot.computing().constant(node)
