@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from graphdb.plan.explain import explain_text
 from graphdb.relational.edges.parallel_edges import settled
 from graphdb.relational.paths.base import PreparedPaths
-from graphdb.relational.program import Called, Rows, Searched, Traversed
+from graphdb.relational.program import Called, Computed, Rows, Searched, Traversed
 from graphdb.storage.arrays.arrow import strings
 
 if TYPE_CHECKING:
@@ -77,6 +77,9 @@ class Explanation:
                 continue
             if isinstance(step, Traversed):
                 lines.append(f"search {step.view} path by path, {step.words}, from {step.groups}")
+                continue
+            if isinstance(step, Computed):
+                lines.append(f"computed {step.view}, for tables of rows: {step.rows}")
                 continue
             if isinstance(step, Searched):
                 lines += [

@@ -12,13 +12,13 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.syntax import Span
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern, edge_names
-from graphdb.pattern.free import Subquery, free_variables, subqueries_in
+from graphdb.pattern.free import SUBQUERIES, Subquery, free_variables, subqueries_in
 from graphdb.pattern.graph import Wanted
 from graphdb.pattern.lengths import OF_PATHS
 from graphdb.pattern.unroll import is_plain
 from graphdb.procedures.registry import Call
 from graphdb.relational.joins import Joins, all_of
-from graphdb.relational.program import Called, Step
+from graphdb.relational.program import Called, Computed, Step
 from graphdb.relational.projection.compile import Shaped
 from graphdb.relational.projection.relation import GROUP, ROW, UNIT, VALUE, Relation, Source
 from graphdb.semantics.aggregation import contains_aggregate
@@ -53,10 +53,25 @@ class Subqueries(Joins):
 
     def _with_subqueries(self, relation: Relation, expressions: Iterable[object], keep: Collection[str]) -> Relation:
         """Return the rows with a column for each subquery of some expressions, and of their own conditions."""
-        for node in dict.fromkeys(subqueries_in((*expressions, *relation.where))):
-            if node not in relation.known:
+        for node in dict.fromkeys(self._aside((*expressions, *relation.where))):
+            if node in relation.known:
+                continue
+            if isinstance(node, SUBQUERIES):
                 relation = self._with_subquery(relation, node, keep)
+            elif relation.grouped or not contains_aggregate(node):
+                relation = self._with_computed(relation, node, keep)
         return relation
+
+    def _with_computed(self, relation: Relation, node: ast.Expression, keep: Collection[str]) -> Relation:
+        """Return the rows with the values of an expression that Python computes for all of them, between two SQLs."""
+        left = self._table(relation, {*keep, *free_variables(node)})
+        sql, found = self._shaper(left).computed(node)
+        view, type = self._name("computed"), sql_type(found.value.type)
+        step = Computed(view, sql, self._parameters.used(sql), left.source.reads, found.compute, type)
+        self._steps.append(step)
+        joined = f"(SELECT l.*, r.value, r.failed FROM {left.source} l LEFT JOIN {view} r ON r.row = l.rowid)"
+        source = Source.made(joined, left.source, Source.of(view))
+        return replace(left, source=source, known={**left.known, node: found.value})
 
     def _filtered(self, relation: Relation, keep: Collection[str]) -> Relation:
         """Return the rows with all that their conditions need."""
@@ -65,7 +80,9 @@ class Subqueries(Joins):
     def _with_subquery(self, relation: Relation, node: Subquery, keep: Collection[str]) -> Relation:
         left = self._table(relation, {*keep, *free_variables(node)})
         one = _one_match(node)
-        if one is None:
+        if one is not None:
+            left = self._with_elements(left, tuple(one[0]))
+        if one is None or any(self._aside(one[1])):
             added = self._queried(left, _query_of(node), _exists(node), _collects(node))
         else:
             matches, value = one
@@ -121,8 +138,11 @@ class Subqueries(Joins):
         """
         free = free_variables(query)
         taken = [name for name in left.names if name in free]
-        grouped = bool(taken) or _calls_procedure(query)
-        start, join, groups = self._groups_of(left, taken) if grouped else (UNIT, "({0}) r ON TRUE", UNIT.source)
+        each = _is_volatile(query)
+        grouped = bool(taken) or each or _calls_procedure(query)
+        start, join, groups = UNIT, "({0}) r ON TRUE", UNIT.source
+        if grouped:
+            start, join, groups = self._groups_of(left, taken, each=each)
         shaped = self._subquery(query, start)
         sql, by = shaped.sql, ("q.g, ", " GROUP BY q.g") if grouped else ("", "")
         type, gathered, found = INTEGER, "1" if exists and grouped else "count(*)", "coalesce(r.n, 0)"
@@ -139,17 +159,16 @@ class Subqueries(Joins):
 
     def _called(self, relation: Relation, clause: ast.CallClause, live: Collection[str]) -> Relation:
         """Join rows with those that a query makes of each, or of all that differ in what it takes from them."""
-        calls = (part for part in walk(clause.query) if isinstance(part, ast.FunctionCall))
-        volatile = any(call.name.lower() in VOLATILE for call in calls)  # then each row has values of its own
         free = free_variables(clause.query)
         known = relation.names if clause.imported is None else [variable.name for variable in clause.imported]
         taken = [name for name in dict.fromkeys(known) if name in free]
         how = "LEFT JOIN" if clause.optional else "JOIN"
         left = self._table(self._with_subqueries(relation, (), {*live, *taken}), {*live, *taken})
-        grouped = bool(taken) or volatile or _calls_procedure(clause.query)
-        start, join, groups = (
-            self._groups_of(left, taken, how, each=volatile) if grouped else (UNIT, "({0}) r ON TRUE", UNIT.source)
-        )
+        each = _is_volatile(clause.query)
+        grouped = bool(taken) or each or _calls_procedure(clause.query)
+        start, join, groups = UNIT, "({0}) r ON TRUE", UNIT.source
+        if grouped:
+            start, join, groups = self._groups_of(left, taken, how, each=each)
         shaped = self._subquery(clause.query, start)
         new = "".join(f", r.c{i} AS s{i}" for i in range(len(shaped.columns)))
         joined = f"(SELECT l.*{new} FROM {left.source} l {how} {join.format(shaped.sql)})"
@@ -227,6 +246,11 @@ def _is_argument(value: SqlValue) -> bool:
 def _calls_procedure(query: ast.Composite) -> bool:
     """Whether a query calls a procedure, which must not happen where there are no rows to do it for."""
     return any(isinstance(part, ast.ProcedureClause) for part in walk(query))
+
+
+def _is_volatile(query: ast.Composite) -> bool:
+    """Whether a query yields something else each time: then it runs for each row."""
+    return any(isinstance(part, ast.FunctionCall) and part.name.lower() in VOLATILE for part in walk(query))
 
 
 def _exists(node: Subquery) -> bool:

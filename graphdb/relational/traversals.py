@@ -194,7 +194,7 @@ class Traversals(Searches):
             return relation
         known = {*relation.variables, *mine}
         where = [c for c in pending if free_variables(c) <= known and not free_variables(c).isdisjoint(mine)]
-        where = [c for c in where if not any(subqueries_in(c))]
+        where = [c for c in where if not any(self._aside(c))]
         pending[:] = [c for c in pending if c not in where]
         mode = ast.MatchMode.DIFFERENT_NODES if match.mode in NODES_DIFFER else match.mode
         clause = ast.MatchClause(tuple(part.patterns()), mode, all_hold(where, match.span), match.span)
