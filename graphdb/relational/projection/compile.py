@@ -20,7 +20,7 @@ from graphdb.pattern.bind import BoundPattern
 from graphdb.relational.candidates import Snapshot
 from graphdb.relational.projection.arrays import Direct
 from graphdb.relational.projection.relation import BINDINGS, ORDER, VALUE, Relation, Source
-from graphdb.relational.projection.return_clause import beside_aggregates, check_grouping
+from graphdb.relational.projection.return_clause import beside_aggregates
 from graphdb.semantics.aggregation import contains_aggregate, is_plain_key, unshadowed
 from graphdb.sql import lists, ranges
 from graphdb.sql.comparisons import sort_keys
@@ -154,7 +154,6 @@ class Shaper:
             self._variables,
             relation.known,
             exists=self._exists,
-            aggregates=True,
             matches=relation.matches,
             order=None if ordered is None else ordered.sql,
         )
@@ -162,8 +161,6 @@ class Shaper:
         conditions = self._compiler(rows, Scope(self._variables, relation.known, exists=self._exists))
         where = [conditions.row_condition(condition) for condition in relation.where]
         aggregated = any(contains_aggregate(item.expression) for item in items)
-        if aggregated:
-            check_grouping(items, returns.order_by, relation.known, self._text)
         compiled = [(item, self._settled(compiler, compiler.column(item.expression))) for item in items]
         if aggregated or returns.distinct:
             return self._groups(returns, window, compiled, compiler, where, groups)
@@ -405,7 +402,7 @@ class Shaper:
         names = {item.expression.name: v for item, v in columns if isinstance(item.expression, ast.Variable)}
         names |= {item.alias: value for item, value in columns if item.alias}
         known = unshadowed({item.expression: value for item, value in columns}, _named(item for item, _ in columns))
-        return Scope(names, known, hidden=frozenset(self._variables))
+        return Scope(names, known)
 
     def _compiler(self, rows: Rows, scope: Scope) -> Compiler:
         return ExpressionCompiler(

@@ -10,30 +10,19 @@ import operator
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from graphdb.common.errors import BindError, ExecutionError, NotSupportedError, ParameterError
+from graphdb.common.errors import ExecutionError, NotSupportedError, ParameterError
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import parts_of, walk
 from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.graph import Duplicates, Wanted
-from graphdb.semantics.aggregation import aggregates_in, contains_aggregate, is_aggregate, is_plain_key
+from graphdb.semantics.aggregation import aggregates_in, contains_aggregate, is_aggregate
 from graphdb.sql.constants import from_numpy
 
 
-def expand_star(returns: ast.ReturnClause, bound: BoundPattern, text: str) -> tuple[ast.ReturnItem, ...]:
-    """Return the items with ``*`` written out, and check that their names differ."""
-    items: tuple[ast.ReturnItem, ...] = ()
-    if returns.star:
-        if not bound.variables:
-            raise BindError("RETURN * needs a variable", text=text, position=returns.span.start)
-        items = tuple(ast.ReturnItem(ast.Variable(name), name, name, returns.span) for name in bound.variables)
-    items += returns.items
-    seen: set[str] = set()
-    for item in items:
-        name = item.alias or item.text
-        if name in seen:
-            raise BindError(f"two columns are called '{name}'", text=text, position=item.span.start, hint="add AS …")
-        seen.add(name)
-    return items
+def expand_star(returns: ast.ReturnClause, bound: BoundPattern) -> tuple[ast.ReturnItem, ...]:
+    """Return the items with ``*`` written out."""
+    star = bound.variables if returns.star else []
+    return (*(ast.ReturnItem(ast.Variable(name), name, name, returns.span) for name in star), *returns.items)
 
 
 _WHOLE: Mapping[str, Callable[[int, int], int]] = {
@@ -88,49 +77,6 @@ def window_of(returns: ast.ReturnClause, arguments: Mapping[str, object], text: 
         return value
 
     return number(returns.skip, "SKIP") or 0, number(returns.limit, "LIMIT")
-
-
-def check_grouping(
-    items: tuple[ast.ReturnItem, ...],
-    order_by: tuple[ast.OrderItem, ...],
-    known: Collection[ast.Expression],
-    text: str,
-) -> None:
-    """Check that no expression mixes an aggregate with a variable that is no grouping key.
-
-    Parameters
-    ----------
-    known
-        Expressions that are columns already: they are keys, too.
-
-    Raises
-    ------
-    BindError
-        One does.
-    """
-    keys = {item.expression for item in items if is_plain_key(item.expression)} | {*known}
-    keys |= {ast.Variable(item.alias) for item in items if item.alias}
-
-    def loose(node: object, local: frozenset[str] = frozenset()) -> ast.Variable | None:
-        if is_aggregate(node) or (not isinstance(node, (str, tuple)) and node in keys):
-            return None
-        if isinstance(node, ast.Variable):
-            return None if node.name in local else node
-        if isinstance(node, (ast.ListComprehension, ast.ListPredicate, ast.Reduce)):
-            local |= {node.variable.name, *([node.accumulator.name] if isinstance(node, ast.Reduce) else [])}
-        for part in parts_of(node):
-            if (found := loose(part, local)) is not None:
-                return found
-        return None
-
-    for expression in [each.expression for each in items] + [each.expression for each in order_by]:
-        if contains_aggregate(expression) and (found := loose(expression)) is not None:
-            raise BindError(
-                f"'{found.name}' stands beside an aggregate but is no grouping key",
-                text=text,
-                position=found.span.start,
-                hint="return it as a column of its own",
-            )
 
 
 def beside_aggregates(node: object, keys: Collection[ast.Expression]) -> list[ast.Expression]:
