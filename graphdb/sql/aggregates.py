@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from graphdb.common.errors import NotSupportedError, TypeMismatchError, with_place
+from graphdb.common.values.terms import Kind
 from graphdb.common.values.types import DURATION, FLOAT, INTEGER, NUMERIC, VALUE, Base, list_of, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.sql import durations
@@ -17,7 +18,7 @@ from graphdb.sql.compiler import Compiler
 from graphdb.sql.equivalence import each_once, has_key, items_once, key
 from graphdb.sql.numbers import numeric
 from graphdb.sql.signatures import Compile
-from graphdb.sql.udf import compute
+from graphdb.sql.udf import aggregate, compute
 from graphdb.sql.value import SqlValue, as_union, member, named, number
 
 Known = TypeVar("Known")
@@ -93,12 +94,36 @@ def _reals_once(c: Compiler, value: SqlValue) -> str:
 
 def _addends(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     """Compile what is added up: numbers, durations, or values whose types the rows tell."""
-    try:
-        value = c.value_of(c.one(node.arguments[0]))
-    except NotSupportedError:
-        return compute(c, node.arguments[0], DURATION)
+    argument = node.arguments[0]
+    if _is_duration(c, argument):
+        return compute(c, argument, DURATION)
+    value = c.value_of(c.one(argument))
     as_it_is = value.type == DURATION or value.type.base is Base.VALUE
     return value if as_it_is else numeric(c, node, node.arguments[0])
+
+
+def _is_duration(c: Compiler, node: ast.Expression) -> bool:
+    """Whether an expression is a property whose values are temporal, of which durations can be added up."""
+    if not isinstance(node, ast.Property) or node in c.scope.known or not isinstance(node.base, ast.Variable):
+        return False
+    base = c.scope.variables.get(node.base.name)
+    return (
+        base is not None
+        and base.type.base is Base.NODE
+        and c.names.property(node.key.words, c.text).kinds == 1 << Kind.TEMPORAL
+    )
+
+
+def gathered(c: Compiler, node: ast.FunctionCall) -> SqlValue:
+    """Compile an aggregate that SQL does not compute: Python does, of the list of a group's values."""
+    value = c.value_of(c.one_of_any(node.arguments[0]))
+    order = f" ORDER BY {c.scope.order} ASC" if c.scope.order is not None else ""
+    there = f"list({value.sql}{order}) FILTER (WHERE {value.sql} IS NOT NULL)"
+    values = [SqlValue(f"coalesce({there}, [])", list_of(value.type), bases=value.bases)]
+    for argument in node.arguments[1:]:
+        further = c.one_of_any(argument)
+        values.append(further.made(f"first({further.sql})"))
+    return aggregate(c, node, values)
 
 
 def _avg(c: Compiler, node: ast.FunctionCall) -> SqlValue:
@@ -152,6 +177,8 @@ def _extreme(function: str) -> Compile:
             keys = ", ".join(sort_keys(c, value))
             there = f" FILTER (WHERE {value.sql} IS NOT NULL)"
             return SqlValue(f"{function}_by({value.sql}, row({keys})){there}", value.type)
+        if value.type.base is Base.LIST:
+            sort_keys(c, value)  # SQL may have no order of them
         return SqlValue(f"{function}({value.sql})", value.type)
 
     return compile

@@ -178,10 +178,12 @@ class ExpressionCompiler(Compiler):
         name = node.name.lower()
         signature = SIGNATURE_OF[name]
         if signature.aggregate:
-            value, effects = self.collected(lambda: aggregates.AGGREGATES[name](self, node))
-            if effects.volatile:
+            try:
+                value = self._with_effects(lambda: aggregates.AGGREGATES[name](self, node))
+            except NotSupportedError:
+                value = self._with_effects(lambda: aggregates.gathered(self, node))
+            if value.volatile:
                 raise NotSupportedError("what is aggregated cannot be random", text=self.text, position=node.span.start)
-            self.rows.note(effects)
             return value
         form = functions.FORMS.get(signature.key)
         if form is None:

@@ -7,13 +7,14 @@ what is found out here reaches the plan as :class:`~graphdb.pattern.graph.Wanted
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from graphdb.common.errors import ExecutionError, NotSupportedError, ParameterError
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import parts_of, walk
 from graphdb.pattern.bind import BoundPattern
+from graphdb.pattern.free import LOCAL
 from graphdb.pattern.graph import Duplicates, Wanted
 from graphdb.semantics.aggregation import aggregates_in, contains_aggregate, is_aggregate
 from graphdb.sql.constants import from_numpy
@@ -79,19 +80,20 @@ def window_of(returns: ast.ReturnClause, arguments: Mapping[str, object], text: 
     return number(returns.skip, "SKIP") or 0, number(returns.limit, "LIMIT")
 
 
-def beside_aggregates(node: object, keys: Collection[ast.Expression]) -> list[ast.Expression]:
-    """Return what depends on a variable in an expression, and stands in no aggregate.
+def combines_aggregates(items: Iterable[ast.ReturnItem]) -> bool:
+    """Whether something that depends on the row stands beside an aggregate in an expression: it is made of keys."""
+    return any(contains_aggregate(item.expression) and _names_keys(item.expression, frozenset()) for item in items)
 
-    A key is whole: rows that agree in ``n.name`` are one group, whatever their ``n``.
-    """
+
+def _names_keys(node: object, local: frozenset[str]) -> bool:
+    """Whether a variable is named outside of aggregates, those that lists bring in left out."""
     if is_aggregate(node):
-        return []
-    found: list[ast.Expression] = []
-    if isinstance(node, (ast.Property, ast.Variable, ast.FunctionCall)) and not contains_aggregate(node):
-        found = [node] if any(isinstance(inner, ast.Variable) for inner in walk(node)) else []
-        if node in keys:
-            return found
-    return found + [each for part in parts_of(node) for each in beside_aggregates(part, keys)]
+        return False
+    if isinstance(node, ast.Variable):
+        return node.name not in local
+    if isinstance(node, LOCAL):
+        local |= {node.variable.name, *([node.accumulator.name] if isinstance(node, ast.Reduce) else [])}
+    return any(_names_keys(part, local) for part in parts_of(node))
 
 
 # --- what the match must deliver -------------------------------------------------------------------------------
