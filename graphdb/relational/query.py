@@ -100,7 +100,7 @@ class QueryRun(MatchRun):
         bound = bind(query.matches, self._snapshot.names, self._text)
         settle(self._snapshot, self._text, self._arguments, bound, query.returns)
         window = window_of(query.returns, self._snapshot, self._arguments, self._text)
-        items = expand_star(query.returns, bound, self._text)
+        items = expand_star(query.returns, bound)
         needs = wanted(query.returns, items, bound, window)
         shaper = Shaper(
             self._snapshot,

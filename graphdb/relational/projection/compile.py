@@ -156,7 +156,6 @@ class Shaper:
             self._variables,
             relation.known,
             exists=self._exists,
-            aggregates=True,
             matches=relation.matches,
             order=None if ordered is None else ordered.sql,
         )
@@ -419,7 +418,7 @@ class Shaper:
         names = {item.expression.name: v for item, v in columns if isinstance(item.expression, ast.Variable)}
         names |= {item.alias: value for item, value in columns if item.alias}
         known = unshadowed({item.expression: value for item, value in columns}, _named(item for item, _ in columns))
-        return Scope(names, known, hidden=frozenset(self._variables))
+        return Scope(names, known)
 
     def _compiler(self, rows: Rows, scope: Scope) -> Compiler:
         return ExpressionCompiler(

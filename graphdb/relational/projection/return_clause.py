@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from graphdb.common.errors import BindError, ExecutionError, ParameterError
+from graphdb.common.errors import ExecutionError, ParameterError
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import parts_of, walk
 from graphdb.pattern.bind import BoundPattern
@@ -20,21 +20,10 @@ from graphdb.semantics.aggregation import aggregates_in, contains_aggregate, is_
 from graphdb.sql.constants import from_numpy
 
 
-def expand_star(returns: ast.ReturnClause, bound: BoundPattern, text: str) -> tuple[ast.ReturnItem, ...]:
-    """Return the items with ``*`` written out, and check that their names differ."""
-    items: tuple[ast.ReturnItem, ...] = ()
-    if returns.star:
-        if not bound.variables:
-            raise BindError("RETURN * needs a variable", text=text, position=returns.span.start)
-        items = tuple(ast.ReturnItem(ast.Variable(name), name, name, returns.span) for name in bound.variables)
-    items += returns.items
-    seen: set[str] = set()
-    for item in items:
-        name = item.alias or item.text
-        if name in seen:
-            raise BindError(f"two columns are called '{name}'", text=text, position=item.span.start, hint="add AS …")
-        seen.add(name)
-    return items
+def expand_star(returns: ast.ReturnClause, bound: BoundPattern) -> tuple[ast.ReturnItem, ...]:
+    """Return the items with ``*`` written out."""
+    star = bound.variables if returns.star else []
+    return (*(ast.ReturnItem(ast.Variable(name), name, name, returns.span) for name in star), *returns.items)
 
 
 def window_of(
