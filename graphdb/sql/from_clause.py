@@ -163,7 +163,7 @@ class Rows:
         found: dict[str, SqlValue] = {}
         if element.type == EDGE:
             for iri, key in self.edges.keys.items():
-                if not self.edges.plain(key) or self.edges.column(key).type == ZONED:
+                if not self.edges.plain(key):
                     raise NotSupportedError("such properties are not supported in SQL all at once")
                 found[names.written(iri)] = self.edge_value(element, key)
         else:

@@ -444,6 +444,8 @@ class Shaper:
         if value.type != ZONED or not isinstance(node, ast.Property) or node in self._relation.known:
             return value
         base = compiler.compile(node.base)
+        if base.type.base is Base.EDGE:
+            return compiler.computed(node, ANY)
         label = self._snapshot.names.property(node.key.words, self._text) if base.type.base is Base.NODE else None
         return value if label is None else compiler.rows.moment(base, label) or value
 
