@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphdb.common.errors import ExecutionError, GraphDBError, MemoryLimitError, NotSupportedError
+from graphdb.common.errors import ExecutionError, GraphDBError, MemoryLimitError, NotSupportedError, TypeMismatchError
 from graphdb.common.stopping import checked
 from graphdb.common.values.literals import exported, value_of
 from graphdb.common.values.temporal import Date, Duration, from_python
@@ -110,25 +110,29 @@ class Computation:
     def add(self, node: ast.Expression, inputs: Sequence[Input], source: ast.Expression, wanted: Type | None) -> Type:
         """See :meth:`graphdb.sql.udf.Computing.add`."""
         scope: Scope = {f"#{i}": _static(input) for i, input in enumerate(inputs)}
-        types = StaticTypes(self._context, _Checker(self._context, ()))  # type: ignore[arg-type]
-        if wanted is None:
-            static = types.of(node, scope)
-            evaluate = self._compiler.compile(node)
+        try:
+            static = self._static(node, scope, wanted)
+        except TypeMismatchError:  # the text is checked before: only the types of properties do not fit
+            static = self._static(node, dict.fromkeys(scope, Static("any")), wanted)
+        evaluate = self._compiler.condition(node) if wanted == BOOLEAN else self._compiler.compile(node)
+        type = wanted
+        if type is None:
             type = _of_clock(node) or _type_of(static)
             if type is DATE and not inputs and not _is_sql_date(evaluate):
                 type = ANY
-        elif wanted == DURATION:
-            types.of(node, scope)
-            type, evaluate = wanted, self._compiler.compile(node)
-        elif wanted == BOOLEAN:
-            types.condition(node, scope)
-            type, evaluate = wanted, self._compiler.condition(node)
-        else:
-            types.of(node, scope)
-            type, evaluate = wanted, _items(self._compiler.compile(node))
+        elif type.base is Base.LIST:
+            evaluate = _items(evaluate)
         self._pieces.append(_Piece(tuple(inputs), evaluate, type, source))
         self._results.append({})
         return type
+
+    def _static(self, node: ast.Expression, scope: Scope, wanted: Type | None) -> Static:
+        """Return the static type of an expression; raise where it does not fit."""
+        types = StaticTypes(self._context, _Checker(self._context, ()))  # type: ignore[arg-type]
+        if wanted == BOOLEAN:
+            types.condition(node, scope)
+            return Static("boolean")
+        return types.of(node, scope)
 
     def call(self, type: Type, columns: Sequence[str]) -> str:
         """See :meth:`graphdb.sql.udf.Computing.call`."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-from graphdb.common.errors import BindError, NotSupportedError, nearest
+from graphdb.common.errors import BindError, NotSupportedError, TypeMismatchError, nearest
 from graphdb.common.values.types import BOOLEAN, NULL, Base, Type
 from graphdb.functions.table import SIGNATURE_OF, did_you_mean
 from graphdb.grammar import syntax as ast
@@ -56,8 +56,8 @@ class ExpressionCompiler(Compiler):
             return self.anything(node)
         try:
             return lists.column(self, node)
-        except NotSupportedError:
-            return self.computed(node)
+        except (NotSupportedError, TypeMismatchError) as refused:
+            return self.instead(refused, node)
 
     # --- leaves
 
