@@ -11,7 +11,7 @@ from graphdb.common.errors import (
     ParseError,
     TypeMismatchError,
 )
-from graphdb.dispatch.queries import Queries
+from graphdb.dispatch.queries import Queries, Refused
 from graphdb.grammar import syntax as ast
 from graphdb.relational.explain import Explanation
 from graphdb.relational.program import Program
@@ -47,16 +47,16 @@ class Explainer:
         timeout: float | None,
     ) -> Explanation:
         if isinstance(query, ast.Composite) and query.writes:
+            self._queries.check(query, text)
             try:
                 return Explanation(tuple(self._queries.writing(query, text, arguments, timeout).explain(profile)))
             except (NotSupportedError, TypeMismatchError, BindError, ParseError) as refused:
                 return self._explained(query, profile, text, arguments, timeout, refused.message)
         with self._queries.new_run(text, arguments, timeout) as run:
             started = time.perf_counter()
-            try:
-                prepared = self._queries.prepare(run, query, text, arguments)
-            except (NotSupportedError, TypeMismatchError, BindError, ParseError) as refused:
-                return self._explained(query, profile, text, arguments, timeout, refused.message)
+            prepared = self._queries.prepare(run, query, text, arguments)
+            if isinstance(prepared, Refused):
+                return self._explained(query, profile, text, arguments, timeout, prepared.reason)
             planned = time.perf_counter() - started
             names = self._state.snapshot().names
             if isinstance(prepared, Program):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from graphdb.common.errors import (
-    BindError,
     ExecutionError,
     GraphDBError,
     MemoryLimitError,
@@ -34,6 +33,7 @@ from graphdb.relational.query import Prepared, QueryRun
 from graphdb.relational.session.state import State
 from graphdb.relational.session.versions import Version
 from graphdb.results.result import Counted, Result
+from graphdb.semantics.check import check
 from graphdb.sql.computing import items_within
 from graphdb.sql.udf import running
 
@@ -51,6 +51,18 @@ _FEW = 1000
 
 SPENT = (QueryTimeout, MemoryLimitError, StorageError)
 """Errors of what there is no more of, time, memory or room on the disk: no other strategy is tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A query that the interpreter has to run, because SQL cannot do it."""
+
+    error: Exception
+
+    @property
+    def reason(self) -> str:
+        """What SQL cannot do."""
+        return self.error.message if isinstance(self.error, GraphDBError) else str(self.error)
 
 
 class Queries:
@@ -72,25 +84,27 @@ class Queries:
         self.progress: Progress | None = None
         """Whom to report to how far the statement is."""
 
-    def composite(
-        self, query: ast.Composite, text: str, arguments: Mapping[str, object], timeout: float | None
+    def read(
+        self, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object], timeout: float | None
     ) -> Result:
-        """Run a query of any clauses: as matches with SQL after them, or what SQL does not know by the interpreter."""
+        """Run a query that only reads: as matches with SQL after them, or what SQL does not know by the interpreter."""
         started = time.perf_counter()
-        if not query.writes:
-            with self.new_run(text, arguments, timeout) as run:
-                try:
-                    prepared = self.prepare(run, query, text, arguments)
-                except SPENT:  # what was asked for is spent: no second way
-                    raise
-                except GraphDBError:  # the interpreter knows more, and what is wrong
-                    pass
-                else:
-                    try:
-                        return self.result(run, prepared, started)
-                    except NotSupportedError:  # only its values showed it
-                        pass
+        with self.new_run(text, arguments, timeout) as run:
+            prepared = self.prepare(run, query, text, arguments)
+            if not isinstance(prepared, Refused):
+                with suppress(NotSupportedError):  # only its values may show it
+                    return self.result(run, prepared, started)
+        try:
             return self.interpreted(query, text, arguments, timeout)
+        except TypeMismatchError:
+            refused = prepared if isinstance(prepared, Refused) and isinstance(query, ast.Query) else None
+            if refused is not None and isinstance(refused.error, TypeMismatchError):
+                raise refused.error.with_traceback(None) from None
+            raise
+
+    def write(self, query: ast.Composite, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
+        """Run a statement that writes: by sets, or what writes few rows or is not for SQL by the interpreter."""
+        self.check(query, text)
         from graphdb.interpret.write import WritesMany
         from graphdb.writing.run import WritesFew
 
@@ -112,6 +126,11 @@ class Queries:
             if placed(error, text).line is not None and isinstance(error, ExecutionError):
                 raise
         return self.interpreted(query, text, arguments, timeout)
+
+    def check(self, query: ast.Query | ast.Composite, text: str) -> None:
+        """Raise what is wrong with a query, whichever way it runs; see :mod:`graphdb.semantics`."""
+        snapshot = self._state.snapshot()
+        check(query, snapshot.names, snapshot.procedures, text)
 
     def writing(
         self, query: ast.Composite, text: str, arguments: Mapping[str, object], timeout: float | None
@@ -186,7 +205,7 @@ class Queries:
         )
 
     @staticmethod
-    def _only_counts(prepared: Prepared | Program | GraphDBError) -> bool:
+    def _only_counts(prepared: Prepared | Program | Refused) -> bool:
         """Whether a query's result is the number of its plan's matches, and nothing is left to do after the match."""
         if not isinstance(prepared, Prepared) or prepared.plan is None or not prepared.reusable:
             return False
@@ -210,17 +229,17 @@ class Queries:
 
     def prepare(
         self, run: PathRun, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]
-    ) -> Prepared | Program:
+    ) -> Prepared | Program | Refused:
         """Return the query ready to run: as it was prepared last time, while the data stays as it is.
 
         Raises
         ------
         GraphDBError
-            SQL cannot do it, or something is wrong with it; that is remembered, too.
+            Something is wrong with it.
         """
         key = _key(query, text, arguments)
         try:
-            found: Prepared | Program | GraphDBError | None = self._state.prepared.get(key)
+            found: Prepared | Program | Refused | None = self._state.prepared.get(key)
         except TypeError:  # a list among the arguments
             return self.prepare_anew(run, query, text, arguments)
         if found is None:
@@ -229,32 +248,31 @@ class Queries:
                 assert isinstance(former, Selected)
                 if (again := run.again(former)) is not None:
                     return again
-            try:
-                found = self.prepare_anew(run, query, text, arguments)
-            except (NotSupportedError, TypeMismatchError, BindError) as refused:
-                found = refused
-            if isinstance(found, GraphDBError) or found.reusable:
+            found = self.prepare_anew(run, query, text, arguments)
+            if isinstance(found, Refused) or found.reusable:
                 self._state.prepared.put(key, found, _own_bytes(found))
                 if isinstance(found, Selected) and found.given is not None:
                     self._state.prepared.put(alike, found, 0)
         elif self._only_counts(found) and not arguments and len(parse_script(text)) == 1:
             self._state.prepared.put(text, found, 0)  # asked twice, it will be asked again: counted_again finds it
-        if isinstance(found, GraphDBError):
-            raise found.with_traceback(None)
         return found
 
     def prepare_anew(
         self, run: QueryRun, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]
-    ) -> Prepared | Program:
+    ) -> Prepared | Program | Refused:
         """Return the query ready to run, whatever was prepared before; raises as :meth:`prepare` does."""
-        if isinstance(query, ast.Composite):
-            from graphdb.interpret.statement import check_query
-
-            check_query(self._state, run.executor, query, text, arguments, run.new_control)
+        self.check(query, text)
         try:
             prepared = run.prepare(query)
-        except ExecutionError as error:
-            raise error if self._later.found is None else self._later.found.own(error) from None
+        except SPENT:  # what was asked for is spent: no second way
+            raise
+        except GraphDBError as failed:
+            error: Exception = failed
+            if isinstance(failed, ExecutionError) and self._later.found is not None:
+                error = self._later.found.own(failed)
+            if isinstance(query, ast.Query) and not isinstance(error, (NotSupportedError, TypeMismatchError)):
+                raise error from None
+            return Refused(error)
         return prepared if self._later.found is None else replace(prepared, computing=self._later.found)
 
     @contextmanager
@@ -294,7 +312,7 @@ def _key(query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, ob
     return text, query.span.start, *zip(arguments, values, strict=True)
 
 
-def _own_bytes(prepared: Prepared | Program | GraphDBError) -> int:
+def _own_bytes(prepared: Prepared | Program | Refused) -> int:
     """Return what the plans of a query hold of memory."""
     if isinstance(prepared, Prepared):
         return 0 if prepared.plan is None else prepared.plan.own_bytes

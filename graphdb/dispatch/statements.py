@@ -16,7 +16,6 @@ from graphdb.common.errors import (
     ExecutionError,
     NotSupportedError,
     QueryTimeout,
-    TypeMismatchError,
     placed,
 )
 from graphdb.common.progress import watching
@@ -125,26 +124,14 @@ class Statements:
         with self._state.at_home() as current:
             match statement:
                 case ast.Query():
-                    with self.queries.new_run(text, arguments, timeout) as run:
-                        try:
-                            prepared = self.queries.prepare(run, statement, text, arguments)
-                        except NotSupportedError:
-                            return self.queries.interpreted(statement, text, arguments, timeout)
-                        except TypeMismatchError as refused:  # types that only the data decides, or a mistake
-                            try:
-                                return self.queries.interpreted(statement, text, arguments, timeout)
-                            except TypeMismatchError:
-                                raise refused from None
-                        try:
-                            return self.queries.result(run, prepared, started)
-                        except NotSupportedError:  # only its values showed it
-                            return self.queries.interpreted(statement, text, arguments, timeout)
+                    return self.queries.read(statement, text, arguments, timeout)
                 case ast.Composite():
                     if (function := self._sql_function(statement, text)) is not None:
                         return self._sql.run(function, timeout)
                     with self._state.procedures.statement():
                         query = expand_call(statement, self._state.procedures, text, arguments)
-                        return self.queries.composite(query, text, arguments, timeout)
+                        run = self.queries.write if query.writes else self.queries.read
+                        return run(query, text, arguments, timeout)
                 case ast.CreateTable():
                     with self.queries.calling(statement.query, text, arguments) as called:
                         statement = replace(statement, query=called)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from graphdb.common.duckdb.connection import quoted
-from graphdb.common.errors import (
-    GraphDBError,
-    NotSupportedError,
-    TypeMismatchError,
-)
-from graphdb.dispatch.queries import SPENT, Queries
+from graphdb.common.errors import NotSupportedError
+from graphdb.dispatch.queries import Queries, Refused
 from graphdb.grammar import syntax as ast
 from graphdb.relational.projection.presentation import presented
 from graphdb.relational.session.authorizer import authorize_name
@@ -21,6 +18,10 @@ from graphdb.sql.udf import running
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from graphdb.relational.paths.run import PathRun
+    from graphdb.relational.program import Program
+    from graphdb.relational.query import Prepared
 
 
 class Tables:
@@ -47,29 +48,27 @@ class Tables:
         absent = "IF NOT EXISTS " if statement.if_not_exists else ""
         made = f"{create} {kind} {absent}{name} AS"
         with self._queries.new_run(text, arguments, timeout) as run:
-            try:
-                prepared = self._queries.prepare_anew(run, statement.query, text, arguments)
-                if any(made_in_python(column.type) for column in prepared.shaped.columns):
-                    count = self._keep(f"{made} FROM", self._queries.result(run, prepared, 0.0).presented(), timeout)
-                else:
-                    shaped = prepared.shaped
-                    rows = presented(f"({shaped.sql})", shaped.columns, ordered=shaped.ordered)
-                    with (
-                        running(prepared.computing),
-                        run.bindings(prepared),
-                        self._state.connection.guard(timeout) as raw,
-                    ):
-                        # Not fetchone: an unfinished result would block the connection.
-                        count = raw.execute(f"{made} {rows}", dict(shaped.parameters)).fetchall()
-            except SPENT:  # what was asked for is spent: no second way
-                raise
-            except GraphDBError as refused:
-                one = isinstance(statement.query, ast.Query)
-                if one and not isinstance(refused, NotSupportedError | TypeMismatchError):
-                    raise
+            prepared = self._queries.prepare_anew(run, statement.query, text, arguments)
+            count = None
+            if not isinstance(prepared, Refused):
+                with suppress(NotSupportedError):  # only its values may show it
+                    count = self._made(run, prepared, made, timeout)
+            if count is None:
                 table = self._queries.interpreted(statement.query, text, arguments, timeout).presented()
                 count = self._keep(f"{made} FROM", table, timeout)
         return f"table {'.'.join(statement.name)}: {count[0][0] if count else 0:,} rows"
+
+    def _made(
+        self, run: PathRun, prepared: Prepared | Program, made: str, timeout: float | None
+    ) -> list[tuple[int, ...]]:
+        """Make a table of what was prepared."""
+        shaped = prepared.shaped
+        if any(made_in_python(column.type) for column in shaped.columns):
+            return self._keep(f"{made} FROM", self._queries.result(run, prepared, 0.0).presented(), timeout)
+        rows = presented(f"({shaped.sql})", shaped.columns, ordered=shaped.ordered)
+        with running(prepared.computing), run.bindings(prepared), self._state.connection.guard(timeout) as raw:
+            # Not fetchone: an unfinished result would block the connection.
+            return raw.execute(f"{made} {rows}", dict(shaped.parameters)).fetchall()
 
     def _keep(self, made: str, table: pa.Table, timeout: float | None) -> list[tuple[int, ...]]:
         """Make a table of rows that are there."""

@@ -14,7 +14,7 @@ from graphdb.interpret.evaluate import Compiler
 from graphdb.interpret.evaluator import Evaluate
 from graphdb.interpret.match import Match, Rows
 from graphdb.interpret.values import sort_key, type_name
-from graphdb.sql.aggregates import aggregates_in, contains_aggregate, unshadowed
+from graphdb.semantics.aggregation import aggregates_in, contains_aggregate, unshadowed
 
 
 def column_name(item: ast.ReturnItem) -> str:

@@ -14,18 +14,33 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphdb.common.errors import ExecutionError, GraphDBError, MemoryLimitError, NotSupportedError, TypeMismatchError
+from graphdb.common.duckdb.connection import Connection
+from graphdb.common.errors import (
+    ExecutionError,
+    GraphDBError,
+    MemoryLimitError,
+    NotSupportedError,
+    QueryTimeout,
+    TypeMismatchError,
+)
 from graphdb.common.stopping import checked
-from graphdb.common.values.literals import exported, value_of
+from graphdb.common.values.entities import Edge, Path, Vertex
+from graphdb.common.values.literals import value_of
 from graphdb.common.values.temporal import Date, Duration, from_python
 from graphdb.common.values.types import (
     ANY,
     BOOLEAN,
+    CODE_BITS,
     DATE,
     DURATION,
+    EDGE,
     EXACT_ONLY,
     FLOAT,
     INTEGER,
+    LABEL_OF,
+    MIXED,
+    NODE,
+    PATH,
     STRING,
     Base,
     Type,
@@ -34,13 +49,17 @@ from graphdb.common.values.types import (
     tidied,
 )
 from graphdb.grammar import syntax as ast
-from graphdb.interpret.check import _Checker
+from graphdb.interpret.aggregates import aggregate
+from graphdb.interpret.calls import wrong
 from graphdb.interpret.context import Context
 from graphdb.interpret.evaluate import Compiler
 from graphdb.interpret.evaluator import Evaluate
 from graphdb.interpret.order_key import value_key
-from graphdb.interpret.types import Scope, Static, StaticTypes
-from graphdb.interpret.values import Several
+from graphdb.interpret.values import Several, type_name
+from graphdb.interpret.view import Fact, View
+from graphdb.semantics.aggregation import is_aggregate
+from graphdb.semantics.check import Queries
+from graphdb.semantics.types import Scope, Static
 from graphdb.sql.computing import Input
 
 if TYPE_CHECKING:
@@ -52,6 +71,9 @@ _REMEMBERED = 1_000_000
 _FITS = -1
 """In the place of an expression's number: whether lists fit in memory."""
 
+_FAILS = -2
+"""In the same place: with which error the run ends."""
+
 _PYTHON: dict[Base, type] = {Base.BOOLEAN: bool, Base.INTEGER: int, Base.FLOAT: float, Base.STRING: str}
 
 _LAST_DAY = (1 << 31) - 2
@@ -59,7 +81,10 @@ _LAST_DAY = (1 << 31) - 2
 
 _PARTS = ("months", "days", "seconds", "nanoseconds")
 
+_ELEMENTS = {Base.NODE: "vertex", Base.EDGE: "edge", Base.PATH: "path"}
 _OF_STATIC = {"boolean": BOOLEAN, "integer": INTEGER, "float": FLOAT, "string": STRING}
+_OF_STATIC |= {"vertex": NODE, "edge": EDGE, "path": PATH}
+_EDGE = ("label", "start", "end", "ordinal")
 
 
 class _Failed(Exception):
@@ -77,6 +102,7 @@ class _Piece:
     evaluate: Evaluate
     type: Type
     source: ast.Expression
+    volatile: bool
 
 
 class Computation:
@@ -93,7 +119,7 @@ class Computation:
     def __init__(self, context: Context, items: int) -> None:
         self._context = context
         self._items = items
-        context.view = _Blind()  # type: ignore[assignment]
+        context.view = self._view = _View(context)
         connection = context.connection
         self._connection = connection
         self._calls = connection.calls
@@ -107,39 +133,105 @@ class Computation:
 
     # --- while a query is prepared
 
-    def add(self, node: ast.Expression, inputs: Sequence[Input], source: ast.Expression, wanted: Type | None) -> Type:
-        """See :meth:`graphdb.sql.udf.Computing.add`."""
+    def add(
+        self,
+        node: ast.Expression,
+        inputs: Sequence[Input],
+        source: ast.Expression,
+        wanted: Type | None,
+        *,
+        volatile: bool = False,
+        mixed: bool = False,
+    ) -> Type:
+        """See :meth:`graphdb.sql.computing.Computing.add`."""
         scope: Scope = {f"#{i}": _static(input) for i, input in enumerate(inputs)}
-        try:
-            static = self._static(node, scope, wanted)
-        except TypeMismatchError:  # the text is checked before: only the types of properties do not fit
-            static = self._static(node, dict.fromkeys(scope, Static("any")), wanted)
-        evaluate = self._compiler.condition(node) if wanted == BOOLEAN else self._compiler.compile(node)
-        type = wanted
+        condition, element = wanted == BOOLEAN, wanted in (NODE, EDGE)
+        static = Static("any")
+        if not (is_aggregate(node) or element):
+            try:
+                static = self._static(node, scope, condition=condition)
+            except TypeMismatchError:  # the text is checked before: only the types of properties do not fit
+                static = self._static(node, dict.fromkeys(scope, static), condition=condition)
+        if is_aggregate(node):
+            assert isinstance(node, ast.FunctionCall)
+            evaluate = self._aggregate(node)
+        else:
+            evaluate = self._compiler.condition(node) if condition else self._compiler.compile(node)
+        type = ANY if is_aggregate(node) else wanted
         if type is None:
             type = _of_clock(node) or _type_of(static)
             if type is DATE and not inputs and not _is_sql_date(evaluate):
                 type = ANY
+        elif element:
+            evaluate = self._element(evaluate, source, type)
         elif type.base is Base.LIST:
             evaluate = _items(evaluate)
-        self._pieces.append(_Piece(tuple(inputs), evaluate, type, source))
+        if mixed:
+            type = MIXED if type == ANY else list_of(MIXED) if type == list_of(ANY) else type
+        self._pieces.append(_Piece(tuple(inputs), evaluate, type, source, volatile))
         self._results.append({})
         return type
 
-    def _static(self, node: ast.Expression, scope: Scope, wanted: Type | None) -> Static:
+    def _static(self, node: ast.Expression, scope: Scope, *, condition: bool) -> Static:
         """Return the static type of an expression; raise where it does not fit."""
-        types = StaticTypes(self._context, _Checker(self._context, ()))  # type: ignore[arg-type]
-        if wanted == BOOLEAN:
-            types.condition(node, scope)
-            return Static("boolean")
-        return types.of(node, scope)
+        types = Queries(self._context.names, self._context.procedures, self._context.text)
+        if not condition:
+            return types.type_of(node, scope)
+        types.condition(node, scope)
+        return Static("boolean")
 
-    def call(self, type: Type, columns: Sequence[str]) -> str:
-        """See :meth:`graphdb.sql.udf.Computing.call`."""
-        return self._call(len(self._pieces) - 1, sql_type(type), columns)
+    def _aggregate(self, node: ast.FunctionCall) -> Evaluate:
+        """Return the function to an aggregate of a list of values."""
+        values, *further = map(self._compiler.compile, node.arguments)
+        key_of = self._context.group_key if node.distinct else None
+
+        def fail(kind: type[GraphDBError], message: str) -> GraphDBError:
+            return kind(message, text=self._context.text, position=node.span.start)
+
+        def evaluate(row: dict[str, Any]) -> Any:
+            share = further[0](row) if further else 0
+            return aggregate(node.name.lower(), values(row), key_of, share, fail)
+
+        return evaluate
+
+    def _element(self, evaluate: Evaluate, source: ast.Expression, type: Type) -> Evaluate:
+        """Return the function to what must be a vertex, or an edge, because a pattern goes on from it."""
+        kind = Vertex if type == NODE else Edge
+
+        def element(row: dict[str, Any]) -> Any:
+            value = evaluate(row)
+            if value is None or isinstance(value, kind):
+                return value
+            span = source.span
+            message = f"'{self._context.text[span.start : span.end]}' is {type_name(value)}, not {type}"
+            raise wrong(self._context, source, message)
+
+        return element
+
+    def call(self, type: Type, columns: Sequence[str], *, volatile: bool = False) -> str:
+        """See :meth:`graphdb.sql.computing.Computing.call`."""
+        return self._call(len(self._pieces) - 1, sql_type(type), columns, volatile)
+
+    def over_rows(self) -> Callable[[pa.Table], pa.Table]:
+        """See :meth:`graphdb.sql.computing.Computing.over_rows`."""
+        import pyarrow as pa
+
+        number = len(self._pieces) - 1
+        inputs = self._pieces[number].inputs
+
+        def compute(rows: pa.Table) -> pa.Table:
+            columns = [rows.column(f"c{i}") for i in range(len(inputs))]
+            values, failed = self._answer(number, columns, rows.num_rows, between=True)
+            return pa.table({"value": values, "failed": failed})
+
+        return compute
+
+    def fails(self, type: Type, failed: str) -> str:
+        """See :meth:`graphdb.sql.computing.Computing.fails`."""
+        return self._call(_FAILS, sql_type(type), [failed])
 
     def fits(self, items: str, *, volatile: bool) -> str:
-        """See :meth:`graphdb.sql.udf.Computing.fits`."""
+        """See :meth:`graphdb.sql.computing.Computing.fits`."""
         return self._call(_FITS, "BOOLEAN", [items], volatile)
 
     def _call(self, piece: int, wanted: str, columns: Sequence[str], volatile: bool = False) -> str:
@@ -159,17 +251,18 @@ class Computation:
 
     @contextmanager
     def run(self) -> Iterator[Callable[[bytes], Any]]:
-        """See :meth:`graphdb.sql.udf.Computing.run`."""
+        """See :meth:`graphdb.sql.computing.Computing.run`."""
         self._results = [{} for _ in self._pieces]
         self._errors, self._values = [], {}
         self._context.started = time.time_ns()
         values = self._values
         try:
-            yield lambda key: exported(values[key])
+            yield values.__getitem__
         except ExecutionError as error:
             raise self.own(error) from None
         finally:
             self._results, self._values = [{} for _ in self._pieces], {}
+            self._view.forget()
 
     def own(self, error: ExecutionError) -> Exception:
         """Return the error of Python's that DuckDB reports, as it was raised here; any other as it is.
@@ -182,41 +275,72 @@ class Computation:
 
     def answer(self, columns: list[pa.ChunkedArray], rows: int) -> pa.Array:
         """Return an expression's value for each row of a chunk; the first column says which it is."""
-        try:
+        with self._failing(), self._view.closed():
             number = columns[0][0].as_py()
-            return self._all_fit(columns[1]) if number == _FITS else self._answer(number, columns[1:], rows)
+            if number == _FITS:
+                return self._all_fit(columns[1])
+            if number == _FAILS:
+                raise self._errors[next(filter(_is_known, columns[1].to_pylist()))]
+            return self._answer(number, columns[1:], rows)[0]
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Number the error of an expression that fails."""
+        try:
+            yield
         except Exception as error:
             self._errors.append(error)
             raise _Failed(f"number {len(self._errors) - 1} of this run") from None
 
-    def _answer(self, number: int, columns: list[pa.ChunkedArray], rows: int) -> pa.Array:
+    def _answer(
+        self, number: int, columns: list[pa.ChunkedArray], rows: int, *, between: bool = False
+    ) -> tuple[pa.Array, pa.Array]:
+        """Return an expression's values, and the numbers of the errors of those that there are not.
+
+        ``between`` says that no SQL runs: then all vertices among its inputs are looked up at once, and it goes on
+        after an error.
+        """
         import pyarrow as pa
 
         piece, known = self._pieces[number], self._results[number]
-        inputs, of_row = _distinct(columns, rows)
+        inputs, of_row = _each(columns) if piece.volatile else _distinct(columns, rows)
         readers = [self._reader(input) for input in piece.inputs]
+        if between:
+            for read, values in zip(readers, inputs, strict=True):
+                self._view.expect(map(read, values))
         results: list[Any] = []
+        failed: list[int | None] = []
         listed = 0
-        for values in zip(*inputs, strict=True) if inputs else [()]:
-            key = tuple(map(_exactly, values))
+        for given in zip(*inputs, strict=True) if inputs else [()] * (rows if piece.volatile else 1):
+            key = tuple(map(_exactly, given))
+            failed.append(None)
             try:
                 results.append(known[key])
                 continue
             except (KeyError, TypeError):  # a list is no key
                 pass
-            row = {f"#{i}": read(value) for i, (read, value) in enumerate(zip(readers, values, strict=True))}
-            found = self._held(piece.evaluate(row), piece.type)
+            row = {f"#{i}": read(value) for i, (read, value) in enumerate(zip(readers, given, strict=True))}
+            try:
+                found = self._held(piece.evaluate(row), piece.type)
+            except GraphDBError as error:
+                if not between or isinstance(error, QueryTimeout | MemoryLimitError):
+                    raise
+                results.append(None)
+                failed[-1] = len(self._errors)
+                self._errors.append(error)
+                continue
             results.append(found)
             if isinstance(found, list):
                 listed += len(found)
                 self._check_items(listed)
-            if len(known) < _REMEMBERED and not any(isinstance(value, list) for value in values):
+            if len(known) < _REMEMBERED and not piece.volatile and not any(isinstance(value, list) for value in given):
                 with suppress(TypeError):  # a list inside
                     known[key] = found
         array = pa.array(results, _arrow_type(piece.type))
         if piece.type is DATE:
             array = array.cast(pa.date32())
-        return array if of_row is None else array.take(pa.array(of_row))
+        arrays = array, pa.array(failed, pa.int64())
+        return arrays if of_row is None else (arrays[0].take(pa.array(of_row)), arrays[1].take(pa.array(of_row)))
 
     def _all_fit(self, items: pa.ChunkedArray) -> pa.Array:
         """Return true for each row of a chunk, unless their lists have too many items together."""
@@ -239,13 +363,25 @@ class Computation:
         if value is None:
             return None
         if type.base is Base.ANY:
-            key = value_key(value)
+            key = value_key(self._context.valued(value) if type == MIXED else value)
             self._values.setdefault(key, value)
             return key
         if type.base is Base.LIST:
             if not isinstance(value, list) or isinstance(value, Several):
                 raise NotSupportedError("a list was expected")
             return [self._held(item, type.element or ANY) for item in checked(value)]
+        if type.base is Base.NODE:
+            if not isinstance(value, Vertex):
+                raise NotSupportedError("a vertex was expected")
+            return value.id
+        if type.base is Base.EDGE:
+            if not isinstance(value, Edge):
+                raise NotSupportedError("an edge was expected")
+            return {name: getattr(value, name) for name in _EDGE}
+        if type.base is Base.PATH:
+            if not isinstance(value, Path):
+                raise NotSupportedError("a path was expected")
+            return {"vertices": [vertex.id for vertex in value.vertices], "codes": list(_codes(value))}
         if type.base is Base.DATE:
             if not isinstance(value, Date):
                 raise NotSupportedError("a date was expected")
@@ -272,7 +408,17 @@ class Computation:
                 return lambda value: None if value is None else _one_of([_literal(item) for item in value])
             case "properties":
                 return lambda value: None if value is None else _properties(value)
+            case "term":
+                return self._term
         return lambda value: self._read(value, input.type)
+
+    def _term(self, value: dict[str, Any] | None) -> Vertex | None:
+        """Return a vertex; where it is a literal, its value need not be looked up any more."""
+        if value is None:
+            return None
+        if (literal := value["literal"]) is not None:
+            self._view.found(value["id"], Fact(_literal(literal), literal["lexical"], literal["datatype"]))
+        return Vertex(value["id"])
 
     def _read(self, value: Any, type: Type) -> Any:
         if value is None:
@@ -285,6 +431,12 @@ class Computation:
             case Base.MAP:
                 found = {key: self._read(value[f"f{i}"], field) for i, (key, field) in enumerate(type.fields)}
                 return {key: one for key, one in found.items() if one is not None} if type.sparse else found
+            case Base.NODE | Base.TERM:
+                return Vertex(value)
+            case Base.EDGE:
+                return Edge(**value)
+            case Base.PATH:
+                return _path(value["vertices"], value["codes"])
             case Base.DURATION:
                 return Duration(**value)
             case Base.DATE | Base.DATETIME | Base.TIME:
@@ -296,11 +448,29 @@ class Computation:
         return value
 
 
-class _Blind:
-    """The graph, for expressions that cannot look into it: SQL runs, and nothing else can be asked of DuckDB."""
+def _is_known(value: object) -> bool:
+    return value is not None
 
-    def __getattr__(self, name: str) -> Any:
-        raise NotSupportedError("what is looked up in the graph is not supported in SQL")
+
+class _View(View):
+    """The graph, into which expressions cannot look while SQL runs: nothing else can be asked of DuckDB then."""
+
+    _closed = False
+
+    @contextmanager
+    def closed(self) -> Iterator[None]:
+        """Refuse to look up anything meanwhile."""
+        self._closed = True
+        try:
+            yield
+        finally:
+            self._closed = False
+
+    @property
+    def _connection(self) -> Connection:
+        if self._closed:
+            raise NotSupportedError("what is looked up in the graph is not supported in SQL")
+        return super()._connection
 
 
 def _distinct(columns: list[pa.ChunkedArray], rows: int) -> tuple[list[list[Any]], np.ndarray[Any, Any] | None]:
@@ -309,16 +479,44 @@ def _distinct(columns: list[pa.ChunkedArray], rows: int) -> tuple[list[list[Any]
 
     if not columns:
         return [], np.zeros(rows, np.int64)
+    types = [part for column in columns for part in _flat_types(column.type)]
+    if any(pa.types.is_nested(type) or pa.types.is_null(type) for type in types):
+        return _each(columns)
     arrays = [column.combine_chunks() for column in columns]
     flat = [part for array in arrays for part in _flat(array)]
-    if any(pa.types.is_nested(array.type) or pa.types.is_null(array.type) for array in flat):
-        return [array.to_pylist() for array in arrays], None
     which = np.zeros(rows, np.int64)
     for array in flat:
         found = array.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False).astype(np.int64)
         _, which = np.unique(which * (int(found.max(initial=0)) + 1) + found, return_inverse=True)
     _, first = np.unique(which, return_index=True)
     return [array.take(pa.array(first)).to_pylist() for array in arrays], which
+
+
+def _flat_types(type: pa.DataType) -> list[pa.DataType]:
+    """Return the types of a column's values, or of a struct's fields."""
+    import pyarrow as pa
+
+    return [field.type for field in type.fields] if pa.types.is_struct(type) else [type]
+
+
+def _each(columns: list[pa.ChunkedArray]) -> tuple[list[list[Any]], None]:
+    """Return all rows of some columns."""
+    return [column.to_pylist() for column in columns], None
+
+
+def _codes(path: Path) -> Iterator[int]:
+    """Yield the codes of a path's edges."""
+    for vertex, edge in zip(path.vertices, path.edges, strict=False):
+        yield edge.ordinal << CODE_BITS | edge.label << 1 | (edge.start != vertex.id)
+
+
+def _path(ids: list[int], codes: list[int]) -> Path:
+    """Return a path by its vertices and the codes of its edges."""
+    edges = (
+        Edge(code >> 1 & LABEL_OF, *((a, b) if code & 1 == 0 else (b, a)), code >> CODE_BITS)
+        for a, b, code in zip(ids, ids[1:], codes, strict=False)
+    )
+    return Path(tuple(map(Vertex, ids)), tuple(edges))
 
 
 def _flat(array: pa.Array) -> list[pa.Array]:
@@ -393,6 +591,8 @@ def _static_of(type: Type) -> Static:
         return Static("map")
     if type.base in (Base.DURATION, Base.DATE, Base.DATETIME, Base.TIME):
         return Static("temporal")
+    if type.base in _ELEMENTS:
+        return Static(_ELEMENTS[type.base])
     return Static(next((name for name, of in _OF_STATIC.items() if of == type), "any"))
 
 
@@ -400,7 +600,7 @@ def _type_of(static: Static) -> Type:
     """Return the type that SQL holds the values of an expression in."""
     if static.base == "list":
         element = _type_of(static.element) if static.element is not None else ANY
-        return list_of(element) if element.base in _PYTHON else ANY
+        return list_of(element) if element.base in _PYTHON or element.base in _ELEMENTS else ANY
     return _OF_STATIC.get(static.base, ANY)
 
 
@@ -416,5 +616,8 @@ def _arrow_type(type: Type) -> pa.DataType:
         Base.STRING: pa.string(),
         Base.ANY: pa.binary(),
         Base.DATE: pa.int32(),
+        Base.NODE: pa.int64(),
+        Base.EDGE: pa.struct([(name, pa.int64()) for name in _EDGE]),
+        Base.PATH: pa.struct([(name, pa.list_(pa.int64())) for name in ("vertices", "codes")]),
         Base.DURATION: pa.struct([(name, pa.int64()) for name in _PARTS]),
     }[type.base]

@@ -32,12 +32,12 @@ from graphdb.interpret.values import (
     less,
     type_name,
 )
+from graphdb.semantics.aggregation import is_aggregate
 from graphdb.sql import temporal
-from graphdb.sql.aggregates import is_aggregate
 
 
 class Compiler(Evaluator):
-    """Compiles expressions; names are checked before (:mod:`graphdb.interpret.check`)."""
+    """Compiles expressions; names are checked before (:mod:`graphdb.semantics.check`)."""
 
     def compile(self, node: ast.Expression) -> Evaluate:
         """Return the function from a row to the expression's value."""

@@ -14,24 +14,20 @@ from fractions import Fraction
 from hashlib import blake2b
 from typing import Any
 
+from graphdb.common.values.entities import Edge, Path, Vertex
 from graphdb.common.values.temporal import DateTime, Duration, Temporal
 from graphdb.interpret.values import is_nan
 from graphdb.sql.computing import VARIANT
 
 _END = b"\x00"
-_MAP, _LIST, _TEMPORAL, _STRING, _BOOLEAN, _NUMBER, _NAN, _NULL = b"\x10\x18\x20\x28\x30\x38\x40\x48"
+_MAP, _VERTEX, _EDGE, _LIST, _PATH, _TEMPORAL = b"\x10\x12\x14\x18\x1c\x20"
+_STRING, _BOOLEAN, _NUMBER, _NAN, _NULL = b"\x28\x30\x38\x40\x48"
 _SCALE = 10**18
 """Decimals have at most 18 digits after the point."""
 
 
 def order_key(value: Any) -> bytes:
-    """Return the key that a value has in common with all that are equivalent to it.
-
-    Raises
-    ------
-    TypeError
-        It is a vertex, an edge or a path.
-    """
+    """Return the key that a value has in common with all that are equivalent to it."""
     return value_key(value)[:-VARIANT]
 
 
@@ -40,11 +36,6 @@ def value_key(value: Any) -> bytes:
 
     The last :data:`~graphdb.sql.computing.VARIANT` bytes are zeros for integers, for maps whose keys are sorted and for
     points in time in UTC, and for what is made of these.  They distinguish 1.0 from 1, and -0.0 from 0.0.
-
-    Raises
-    ------
-    TypeError
-        It is a vertex, an edge or a path.
     """
     key, variant = bytearray(), bytearray()
     _append(key, variant, value)
@@ -96,8 +87,19 @@ def _append(key: bytearray, variant: bytearray, value: Any) -> None:
             if value.offset or value.zone is not None:
                 variant += f"{value.offset} {value.zone or ''}".encode()
             variant += _END
+    elif isinstance(value, Vertex):
+        key.append(_VERTEX)
+        key += value.id.to_bytes(8, "big")
+    elif isinstance(value, Edge):
+        key.append(_EDGE)
+        for part in (value.label, value.start, value.end, value.ordinal):
+            key += part.to_bytes(8, "big")
     else:
-        raise TypeError(type(value).__name__)
+        assert isinstance(value, Path), type(value)
+        key.append(_PATH)
+        for element in (*value.vertices, *value.edges):
+            _append(key, variant, element)
+        key += _END
 
 
 def _text(key: bytearray, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Calls of procedures by the interpreter: what is wrong with one before anything runs, and its rows."""
+"""Calls of procedures by the interpreter."""
 
 from __future__ import annotations
 
@@ -8,51 +8,10 @@ from typing import TYPE_CHECKING, Any
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.evaluate import Compiler
 from graphdb.interpret.match import Rows
-from graphdb.interpret.types import ANY, NULL, QueryCheck, Scope, Static, list_of
 from graphdb.procedures.answers import Answer
-from graphdb.procedures.types import ValueType
 
 if TYPE_CHECKING:
     from graphdb.interpret.context import Context
-
-_STATIC = {"NODE": "vertex", "RELATIONSHIP": "edge", "PATH": "path", "MAP": "map", "ANY": "any"}
-_STATIC |= {name: name.lower() for name in ("BOOLEAN", "INTEGER", "FLOAT", "NUMBER", "STRING")}
-"""Types of a signature as the checks before anything runs call them; what is missing is temporal."""
-
-_ADMITS = {"float": ("float", "integer", "number"), "number": ("float", "integer", "number")}
-
-
-def static(type: ValueType) -> Static:
-    """Return a type of a signature as the checks have it."""
-    if type.element is not None:
-        return list_of(static(type.element))
-    return Static(_STATIC.get(type.name, "temporal"))
-
-
-def admits(type: ValueType, found: Static) -> bool:
-    """Whether what is known of an argument leaves it a value of a type."""
-    if found == NULL:
-        return type.nullable
-    wanted = static(type)
-    if found == ANY or wanted == ANY:
-        return True
-    if found.base == "number":
-        return wanted.base in ("integer", "float", "number")
-    return found.base in _ADMITS.get(wanted.base, (wanted.base,))
-
-
-def check_call(checker: QueryCheck, clause: ast.ProcedureClause, scope: Scope) -> None:
-    """Check the call of a procedure, and bring in what it yields."""
-    context = checker.context
-    call = context.procedures.bound(clause, context.text)
-    for field, node in zip(call.procedure.signature.parameters, call.arguments, strict=False):
-        checker.no_aggregate(node)
-        found = checker.types.of(node, scope)
-        if not admits(field.type, found):
-            raise call.unlike(field, str(found), node)
-    for item, (_, field) in zip(clause.yields or (), call.yields, strict=True):
-        checker.new(item.variable, scope)
-        scope[item.variable.name] = static(field.type)
 
 
 def run_call(context: Context, clause: ast.ProcedureClause, rows: Rows, export: Callable[[Any], Any]) -> Rows:

@@ -11,7 +11,6 @@ from graphdb.common.values.temporal import Temporal, to_python
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.grammar import syntax as ast
 from graphdb.interpret import clauses
-from graphdb.interpret.check import check
 from graphdb.interpret.context import Context
 from graphdb.interpret.match import Rows
 from graphdb.interpret.procedures import run_call
@@ -26,7 +25,6 @@ class Interpreter:
     def __init__(self, context: Context, query: ast.Query | ast.Composite) -> None:
         self.context = context
         self.query = query
-        check(query, context)
         context.subqueries = Subqueries(context, self._run_query)
         self._writer: Any = None
 
@@ -112,7 +110,7 @@ class Interpreter:
 
 def _introduced(clause: ast.ClauseNode) -> Iterator[str]:
     """Yield the names that a clause's patterns bring in."""
-    from graphdb.interpret.check import names_of
+    from graphdb.semantics.patterns import names_of
 
     patterns = clause.patterns if isinstance(clause, (ast.MatchClause, ast.CreateClause)) else ()
     if isinstance(clause, ast.MergeClause):

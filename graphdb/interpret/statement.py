@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 
 from graphdb.grammar import syntax as ast
-from graphdb.interpret.check import check
 from graphdb.interpret.context import Context
 from graphdb.interpret.memory import MemoryWatch
 from graphdb.interpret.result import ValuesResult
@@ -44,18 +43,6 @@ def interpreted(
     return result
 
 
-def check_query(
-    state: State,
-    executor: Executor,
-    query: ast.Composite,
-    text: str,
-    arguments: Mapping[str, object],
-    new_control: Callable[[], Control],
-) -> None:
-    """Raise what is wrong with a query, whichever way it runs."""
-    check(query, Context(state.snapshot, state.forget, executor, text, arguments, new_control))
-
-
 def _result(state: State, interpreter: Interpreter, context: Context, started: float) -> ValuesResult:
     rows = interpreter.run()
     changes = interpreter.finish()
@@ -77,7 +64,6 @@ def explained(
     why: str,
 ) -> Iterator[str]:
     """Yield what the interpreter does with a query, clause by clause, and how long it took; raise what is wrong."""
-    Interpreter(Context(state.snapshot, state.forget, executor, text, arguments, new_control), query)
     yield "interpreted, row by row: patterns are matched by plans, the rest is evaluated in Python"
     yield f"  because {why}"
     parts = query.parts if isinstance(query, ast.Composite) else (query.clauses,)

@@ -9,7 +9,6 @@ from graphdb.common.duckdb.connection import Connection
 from graphdb.common.errors import BindError
 from graphdb.common.values.terms import RDF_TYPE, VERTEX, default_iri
 from graphdb.grammar import syntax as ast
-from graphdb.grammar.walk import walk
 from graphdb.interpret.values import Vertex
 from graphdb.pattern.names import ABSENT, Names
 from graphdb.relational.candidates import Snapshot
@@ -177,16 +176,6 @@ class StatementNames:
                 found.add(self.names.edge_label(words, self.text).id)
             ids = self._labels[words] = frozenset(found - {ABSENT})
         return ids
-
-    def admits_literals(self, labels: ast.LabelExpression | None) -> bool:
-        """Whether an edge with this expression, where there is one, can end at a literal: it names a property."""
-        for part in walk(labels):
-            if isinstance(part, ast.LabelChain):
-                for words in self.names.chains(part.words):
-                    with suppress(BindError):
-                        if self.names.edge_label(words, self.text).kinds:
-                            return True
-        return False
 
     def forget_names(self) -> None:
         """Forget which names are absent, because some came."""

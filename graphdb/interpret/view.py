@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from graphdb.common.duckdb.connection import Connection
 from graphdb.common.errors import ExecutionError
 from graphdb.common.values.literals import value_of
 from graphdb.common.values.terms import LITERAL_BASE, RDF, XSD, Kind
@@ -66,6 +67,17 @@ class View:
         self._created: set[int] = set()
         self.deleted: set[Vertex | Edge] = set()
 
+    def forget(self) -> None:
+        """Forget all that was read: it may be other by the next run."""
+        for read in (self._labels, self._facts, self._literals, self._iris, self._stored, self._described, self._asked):
+            read.clear()
+        self._waiting.clear()
+
+    @property
+    def _connection(self) -> Connection:
+        """The file."""
+        return self._context.connection
+
     # --- reading ahead
 
     def expect(self, values: Iterable[Any]) -> None:
@@ -99,7 +111,7 @@ class View:
         context = self._context
         with self._among("t.subject", wanted) as (among, given):
             if context.type_label is not None:
-                for subject, label in context.connection.rows(
+                for subject, label in self._connection.rows(
                     f"SELECT t.subject, t.object FROM _graphdb.triple t WHERE {among} AND t.label = $type",
                     {**given, "type": context.type_label},
                 ):
@@ -126,14 +138,14 @@ class View:
             given = {f"id{i}": id for i, id in enumerate(ids)}
             yield f"{column} IN ({', '.join(f'${name}' for name in given) or 'NULL'})", given
             return
-        with self._context.connection.view(_WANTED, {"id": np.array(ids, np.int64)}):
+        with self._connection.view(_WANTED, {"id": np.array(ids, np.int64)}):
             yield f"{column} IN (SELECT id FROM {_WANTED})", {}
 
     def _fact_rows(self, sql: str, given: Mapping[str, int]) -> list[tuple[Any, ...]]:
         """Return the rows of a SELECT that ends with the columns of a literal, a fact in their place."""
         width = 4 + len(_COLUMNS)
         rows = []
-        for row in self._context.connection.rows(sql, given):
+        for row in self._connection.rows(sql, given):
             lexical, datatype, language, kind, *values = row[-width:]
             value = dict(zip(_COLUMNS, values, strict=True)).get(kind, lexical)
             value = value_of(lexical, datatype) if 1 << kind & _TEXT else tidied(value)
@@ -144,6 +156,10 @@ class View:
         with self._among("l.id", ids) as (among, given):
             for id, fact in self._fact_rows(f"SELECT l.id, {_FACTS} FROM _graphdb.literal l WHERE {among}", given):
                 self._literals[id] = fact
+
+    def found(self, literal: int, fact: Fact) -> None:
+        """Note the value of a literal vertex, which need not be read."""
+        self._literals[literal] = fact
 
     def literal(self, id: int) -> Any:
         """Return the value of a literal vertex."""
@@ -208,7 +224,7 @@ class View:
         if vertex.id not in self._iris:
             wanted = {"ids": [vertex.id, *self._labels]}
             sql = "SELECT id, iri FROM _graphdb.resource WHERE id IN (SELECT unnest($ids::BIGINT[]))"
-            self._iris.update(self._context.connection.rows(sql, wanted))
+            self._iris.update(self._connection.rows(sql, wanted))
         return self._iris[vertex.id]
 
     # --- edges
@@ -237,7 +253,7 @@ class View:
     def _read_described(self, where: str, given: Mapping[str, int]) -> dict[tuple[int, int], Ordinals]:
         """Read the edges of a label that have rows of their own."""
         found: dict[tuple[int, int], Ordinals] = {}
-        rows = self._context.connection.rows(
+        rows = self._connection.rows(
             "SELECT e.subject, e.object, e.ordinal FROM _graphdb.edge e"
             f" WHERE e.label = $label {where} ORDER BY e.ordinal ASC",
             given,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 from graphdb.common.errors import BindError, nearest
@@ -64,6 +65,17 @@ def edge_labels(labels: ast.LabelExpression, names: Names, text: str) -> tuple[i
     if isinstance(labels, ast.LabelAny):
         return None
     return tuple(sorted(admitted(labels)))
+
+
+def admits_literals(labels: ast.LabelExpression | None, names: Names, text: str) -> bool:
+    """Whether an edge with this expression, where there is one, can end at a literal: it names a property."""
+    for part in walk(labels):
+        if isinstance(part, ast.LabelChain):
+            for words in names.chains(part.words):
+                with suppress(BindError):
+                    if names.edge_label(words, text).kinds:
+                        return True
+    return False
 
 
 def _resolved(

@@ -7,17 +7,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from graphdb.common.errors import NotSupportedError
-from graphdb.common.values.types import INTEGER, NODE, Base
+from graphdb.common.values.types import EDGE, INTEGER, NODE, Base, Type
 from graphdb.grammar import syntax as ast
-from graphdb.pattern.bind import BoundPattern, bind
-from graphdb.pattern.free import free_variables, subqueries_in
+from graphdb.grammar.walk import walk
+from graphdb.pattern.bind import BoundPattern, bind, conjuncts
+from graphdb.pattern.free import SUBQUERIES, free_variables, subqueries_in
 from graphdb.pattern.graph import Duplicates, PatternGraph, Wanted
 from graphdb.pattern.lengths import OF_PATHS
 from graphdb.pattern.pieces import Piece
 from graphdb.plan.paths import PathStep
 from graphdb.relational.candidates import Snapshot
 from graphdb.relational.edges.parallel_edges import settle
-from graphdb.relational.program import Called, Given, Rows, Searched, Step
+from graphdb.relational.program import AnyStep, Given, Rows, Step
 from graphdb.relational.projection.compile import Shaper
 from graphdb.relational.projection.relation import ARGUMENT, GROUP, MATCHES, ORDER, ROW, Relation, Source, bindings_of
 from graphdb.sql.from_clause import Parameters
@@ -43,6 +44,8 @@ class Setting:
     """Returns the step that searches for a path of some parts, given its clause, the other edges of that and whether
     what is on it is asked for; raises where no search finds it.
     """
+    beforehand: frozenset[ast.Expression] = frozenset()
+    """Expressions that Python computes for tables of rows, before SQL goes on."""
 
 
 class Joins:
@@ -54,8 +57,9 @@ class Joins:
         self._arguments = setting.arguments
         self._pattern_of = setting.pattern_of
         self._path_of = setting.path_of
+        self._beforehand = setting.beforehand
         self._parameters = Parameters()
-        self._steps: list[Step | Searched | Called | Rows] = []
+        self._steps: list[AnyStep] = []
         self._lists: dict[str, pa.Table] = {}
         self._named = 0
         self._numbered: set[str] = set()
@@ -64,9 +68,22 @@ class Joins:
         """The part of the query under way."""
 
     def _bound(self, matches: Sequence[ast.MatchClause], relation: Relation) -> BoundPattern:
+        later: list[ast.Expression] = []
+        if self._beforehand:
+            matches = [self._without_computed(match, later) for match in matches]
         bound = bind(tuple(matches), self._snapshot.names, self._text, relation.names)
+        bound.residual += later
         settle(self._snapshot, self._text, self._arguments, bound, self._clauses)
         return bound
+
+    def _without_computed(self, match: ast.MatchClause, later: list[ast.Expression]) -> ast.MatchClause:
+        """Return a MATCH without the conditions that Python computes something for, which are added to ``later``."""
+        conditions = conjuncts(match.where)
+        waiting = [each for each in conditions if any(part in self._beforehand for part in walk(each))]
+        later += waiting
+        ready = tuple(each for each in conditions if each not in waiting)
+        where = None if not ready else ready[0] if len(ready) == 1 else ast.Boolean("AND", ready, match.span)
+        return replace(match, where=where) if waiting else match
 
     # --- matches that start from rows
 
@@ -159,9 +176,16 @@ class Joins:
 
     # --- rows
 
+    def _aside(self, node: object) -> Iterator[ast.Expression]:
+        """Yield what has to be a column of the rows before an expression is compiled: what is within it comes first."""
+        yield from subqueries_in(node)
+        if self._beforehand:
+            parts = [part for part in walk(node, SUBQUERIES) if isinstance(part, ast.Expression)]
+            yield from (part for part in reversed(parts) if part in self._beforehand)
+
     def _table(self, relation: Relation, keep: Collection[str]) -> Relation:
         """Return the rows that fulfil the conditions as a table; what waits for a subquery stays to be tested."""
-        waiting = tuple(c for c in relation.where if any(s not in relation.known for s in subqueries_in(c)))
+        waiting = tuple(c for c in relation.where if any(s not in relation.known for s in self._aside(c)))
         ready = tuple(c for c in relation.where if c not in waiting)
         if relation.source.table and not ready:
             return relation
@@ -174,6 +198,19 @@ class Joins:
             raise NotSupportedError("a subquery among the properties of a pattern is not supported in SQL")
         sql, found = self._shaper(replace(relation, where=ready)).select(names)
         return replace(found, source=self._kept(sql, relation.source), where=waiting)
+
+    def _with_elements(self, left: Relation, patterns: object) -> Relation:
+        """Return rows that are a table, of which only the data says that they have a pattern's vertices and edges."""
+        types: dict[ast.Variable, Type] = {}
+        for part in walk(patterns):
+            if isinstance(part, ast.NodePattern | ast.EdgePattern) and part.variable is not None:
+                found = left.variables.get(part.variable.name)
+                if found is not None and found.type.base in (Base.NULL, Base.ANY):
+                    types.setdefault(part.variable, NODE if isinstance(part, ast.NodePattern) else EDGE)
+        if not types:
+            return left
+        sql, rows = self._shaper(replace(left, where=())).select(left.variables, types=types)
+        return replace(rows, source=self._kept(sql, left.source), where=left.where)
 
     def _number(self, relation: Relation, names: Sequence[str]) -> bool:
         """Have the bindings of a match be rows as they are, where all that is kept of them are columns."""

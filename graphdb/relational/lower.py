@@ -8,18 +8,18 @@ not know in full, raises: the query is interpreted then, as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from graphdb.common.errors import NotSupportedError
-from graphdb.common.values.types import INTEGER, Column, Type
+from graphdb.common.values.types import ANY, INTEGER, Base, Column, Type, has_terms
 from graphdb.grammar import syntax as ast
-from graphdb.grammar.walk import walk
+from graphdb.grammar.walk import replaced, walk
 from graphdb.pattern.apart import apart
 from graphdb.pattern.bind import BoundPattern, conjuncts
-from graphdb.pattern.free import SUBQUERIES, free_variables, subqueries_in
+from graphdb.pattern.free import SUBQUERIES, free_variables
 from graphdb.pattern.graph import Duplicates, Wanted
 from graphdb.pattern.lengths import length_name, with_lengths
 from graphdb.pattern.pieces import names_of
@@ -40,9 +40,9 @@ from graphdb.relational.projection.relation import (
     Source,
     bindings_of,
 )
-from graphdb.relational.projection.return_clause import duplicates_of, wanted, window_of
+from graphdb.relational.projection.return_clause import combines_aggregates, duplicates_of, wanted, window_of
 from graphdb.relational.subqueries import AT, leading
-from graphdb.sql.aggregates import contains_aggregate
+from graphdb.semantics.aggregation import aggregates_in, contains_aggregate
 from graphdb.sql.constants import long_column, long_maps
 from graphdb.sql.equivalence import has_key
 from graphdb.sql.lists import common
@@ -156,7 +156,7 @@ class Lowering(Searches):
             return self._after(self._project(relation, clause.returns), clause)
         # A condition sees what was there before, too: then it is tested there.
         where = tuple(conjuncts(clause.where))
-        if clause.returns.skip is not None or clause.returns.limit is not None or any(subqueries_in(where)):
+        if clause.returns.skip is not None or clause.returns.limit is not None or any(self._aside(where)):
             raise NotSupportedError("this condition on what was before WITH is not supported in SQL")
         return self._after(self._project(relation, clause.returns, where), replace(clause, where=None))
 
@@ -180,11 +180,54 @@ class Lowering(Searches):
         written: bool = False,
     ) -> Shaped:
         items = self._items(returns, relation)
+        aggregated = any(contains_aggregate(item.expression) for item in items)
+        if aggregated and not relation.grouped and (combines_aggregates(items) or any(self._waiting(items, returns))):
+            relation = self._grouped(relation, items, returns)
+        if any(self._waiting((), returns)):
+            if returns.distinct or (aggregated and not relation.grouped):
+                relation = self._returned(relation, items, returns)
+                returns = replace(returns, distinct=False)
+            else:
+                aliased = {ast.Variable(item.alias): item.expression for item in items if item.alias}
+                returns = replace(returns, order_by=replaced(returns.order_by, aliased))
         expressions = (*[item.expression for item in items], *returns.order_by)
         relation = self._with_subqueries(relation, expressions, free_variables((*expressions, *also)))
         window = window_of(returns, self._arguments, self._text)
-        shaper = self._shaper(relation)
-        return shaper.shape(returns, items, window, also=also, groups=self._groups, written=written)
+        shaper, groups = self._shaper(relation), None if relation.grouped else self._groups
+        return shaper.shape(returns, items, window, also=also, groups=groups, written=written)
+
+    def _waiting(self, items: Sequence[ast.ReturnItem], returns: ast.ReturnClause) -> Iterator[ast.Expression]:
+        """Yield what Python computes beforehand of a clause, of what its order is by or of aggregates."""
+        for part in self._aside(returns.order_by):
+            if part in self._beforehand:
+                yield part
+        for part in self._aside(tuple(items)):
+            if part in self._beforehand and contains_aggregate(part):
+                yield part
+
+    def _grouped(self, relation: Relation, items: Sequence[ast.ReturnItem], returns: ast.ReturnClause) -> Relation:
+        """Return the groups that a clause makes of rows: its keys and its aggregates are known columns."""
+        keys = [item.expression for item in items if not contains_aggregate(item.expression)]
+        calls = aggregates_in((*(item.expression for item in items), *(order.expression for order in returns.order_by)))
+        return self._known(relation, [*dict.fromkeys((*keys, *calls))], ast.ReturnClause(()))
+
+    def _returned(self, relation: Relation, items: Sequence[ast.ReturnItem], returns: ast.ReturnClause) -> Relation:
+        """Return the rows that a clause returns, before they are ordered, with its columns by their names, too."""
+        found = self._known(relation, [item.expression for item in items], returns)
+        named = {item.alias: found.known[item.expression] for item in items if item.alias}
+        return replace(found, variables={**found.variables, **named})
+
+    def _known(self, relation: Relation, columns: Sequence[ast.Expression], returns: ast.ReturnClause) -> Relation:
+        """Return the rows of a clause that returns some columns, which are known expressions then."""
+        items = tuple(ast.ReturnItem(node, f"column {i}", f"column {i}") for i, node in enumerate(columns))
+        clause = ast.ReturnClause(items, distinct=returns.distinct, span=returns.span)
+        shaped = self._project(relation, clause)
+        values = [column_at(f"c{i}", each) for i, each in enumerate(shaped.columns)]
+        found = dict(zip(columns, values, strict=True))
+        variables = {node.name: value for node, value in found.items() if isinstance(node, ast.Variable)}
+        if self._groups is not None:
+            variables[GROUP] = column("g", INTEGER)
+        return Relation(shaped.source, variables, known=found, grouped=True)
 
     def _items(self, returns: ast.ReturnClause, relation: Relation) -> tuple[ast.ReturnItem, ...]:
         items = returns.items
@@ -196,15 +239,15 @@ class Lowering(Searches):
         return items
 
     def _union(self, parts: Sequence[Shaped], keeps_all: bool) -> Shaped:
-        """Put the rows of several parts together."""
+        """Put the rows of several parts together; columns that SQL has no one type for are of keys."""
         columns: list[Column] = []
+        several = [i for i, same in enumerate(zip(*[part.columns for part in parts], strict=True)) if not _alike(same)]
+        if several:
+            parts = [self._as_keys(part, several) for part in parts]
         chosen: list[list[str]] = [[] for _ in parts]
         for i, same in enumerate(zip(*[part.columns for part in parts], strict=True)):
-            many = same[0].many
-            if any(column.many is not many for column in same):
-                raise NotSupportedError("properties with several values beside single ones are not supported in SQL")
             given = [column_at(f"c{i}", each, "u") for each in same]
-            values, type = common(given if len({column.type for column in same}) == 1 else list(map(as_list, given)))
+            values, type = _common(given)
             for mine, value in zip(chosen, values, strict=True):
                 mine.append(f"{value} AS c{i}")
             columns.append(replace(same[0], type=type, bases=bases_of(given)))
@@ -219,6 +262,33 @@ class Lowering(Searches):
         sql = (" UNION ALL " if keeps_all else " UNION ").join(selects)
         reads = frozenset[str]().union(*(part.reads for part in parts))
         return Shaped(sql, self._parameters.used(sql), tuple(columns), reads=reads)
+
+    def _as_keys(self, part: Shaped, several: Sequence[int]) -> Shaped:
+        """Return a part of a UNION with some columns of values that SQL knows by keys."""
+        names = [f"column {i}" for i in range(len(part.columns))]
+        found = {name: column_at(f"c{i}", each) for i, (name, each) in enumerate(zip(names, part.columns, strict=True))}
+        if self._groups is not None:
+            found[GROUP] = column("g", INTEGER)
+        relation, wanted = Relation(part.source, found), []
+        for i in several:
+            if part.columns[i].type.base is Base.ANY:
+                continue
+            if has_terms(part.columns[i].type):
+                relation = self._with_computed(relation, ast.Variable(names[i]), names)
+                value = relation.known[ast.Variable(names[i])]
+                relation = replace(relation, variables={**relation.variables, names[i]: value}, known={})
+            else:
+                wanted.append(names[i])
+        types = {ast.Variable(name): ANY for name in wanted}
+        sql, rows = self._shaper(relation).select(relation.variables, types=types)
+        if self._groups is not None:
+            sql = f"SELECT k.* RENAME (c{len(names)} AS g) FROM ({sql}) k"
+        made = [rows.variables[name] for name in names]
+        columns = tuple(
+            replace(each, type=value.type, many=value.many, bases=value.bases)
+            for each, value in zip(part.columns, made, strict=True)
+        )
+        return Shaped(sql, self._parameters.used(sql), columns, reads=relation.source.reads)
 
     def _each_once(self, source: Source, columns: Sequence[Column]) -> Shaped:
         """Return rows of which equivalent ones come once, where DuckDB would tell them apart."""
@@ -275,7 +345,7 @@ class Lowering(Searches):
             return None
         returns = clause.returns if isinstance(clause, ast.WithClause) else clause
         items = self._items(returns, relation)
-        if any(subqueries_in((returns, relation.where))) or _looks_back(clause, items, relation.variables):
+        if any(self._aside((returns, relation.where))) or _looks_back(clause, items, relation.variables):
             return None
         needs = wanted(returns, items, bound, window_of(returns, self._arguments, self._text))
         return Wanted((), (), False, None, "count") if needs.count_only else needs
@@ -287,6 +357,7 @@ class Lowering(Searches):
         live = self._live(relation, rest)
         relation = self._with_subqueries(relation, (), live | free_variables(tuple(matches)))
         left = self._table(relation, live | free_variables(tuple(matches)))
+        left = self._with_elements(left, tuple(matches))
         how = "LEFT JOIN" if matches[0].optional else "JOIN"
         if not all(map(is_plain, matches)):
             versions = self._unrolled(matches, live, left.variables, rest[0])
@@ -313,7 +384,7 @@ class Lowering(Searches):
     ) -> Duplicates:
         """What a clause needs of rows that are equal in what it names; ``conditions`` are still to be tested."""
         returns = clause.returns if isinstance(clause, ast.WithClause) else clause
-        if not isinstance(returns, ast.ReturnClause) or any(subqueries_in((returns, tuple(conditions)))):
+        if not isinstance(returns, ast.ReturnClause) or any(self._aside((returns, tuple(conditions)))):
             return "keep"
         return "keep" if _looks_back(clause, returns.items, names) else duplicates_of(returns, returns.items)
 
@@ -389,6 +460,22 @@ class Lowering(Searches):
         if any(stars) or any(isinstance(part, ast.CallClause) and part.imported is None for part in rest):
             return self._names | set(relation.names)
         return live
+
+
+def _common(values: Sequence[SqlValue]) -> tuple[list[str], Type]:
+    """Return the values of the parts of a UNION as SQL of one type; raises where they have none."""
+    return common(values if len({value.type for value in values}) == 1 else list(map(as_list, values)))
+
+
+def _alike(columns: Sequence[Column]) -> bool:
+    """Whether SQL has a type for all values of some columns."""
+    if any(each.many is not columns[0].many for each in columns):
+        return False
+    try:
+        _common([column_at("c", each) for each in columns])
+    except NotSupportedError:
+        return False
+    return True
 
 
 def _check_reading(query: ast.Composite) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -174,10 +174,34 @@ class Called:
 
 
 @dataclass(frozen=True, slots=True)
+class Computed:
+    """An expression that Python computes for the rows of a table, for SQL that names its values ``view``.
+
+    Its columns: the number of the row, ``row``, ``value``, and ``failed``, the number of an error in its place.
+    """
+
+    view: str
+    rows: str
+    """SQL of the rows' numbers, and of what the expression takes (columns ``c0`` …)."""
+    parameters: Mapping[str, object]
+    reads: frozenset[str]
+    """The names of the tables and views that this SQL reads, of those that the program makes."""
+    compute: Callable[[pa.Table], pa.Table] = field(compare=False)
+    sql_type: str
+
+    def table(self, rows: pa.Table) -> pa.Table:
+        """Return the values for some rows as a table."""
+        return self.compute(rows).append_column("row", rows.column("row"))
+
+
+AnyStep: TypeAlias = "Step | Searched | Called | Computed | Rows"
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """A query that is ready to run: its matches and the rows that they start from, in order, and the SQL after them."""
 
-    steps: tuple[Step | Searched | Called | Rows, ...]
+    steps: tuple[AnyStep, ...]
     shaped: Shaped
     lists: Mapping[str, pa.Table]
     """Long lists among the parameters, by the views that SQL reads them from (column ``item``)."""
@@ -205,6 +229,8 @@ class Program:
                 case Called():
                     signature = step.call.procedure.signature
                     sql += [step.view, step.groups, signature, step.call.yields, *map(type, step.parameters.values())]
+                case Computed():
+                    sql += [step.view, step.rows, step.sql_type, *map(type, step.parameters.values())]
                 case Step():
                     sql += [step.view, step.needs, step.numbered]
                     for given in step.given:

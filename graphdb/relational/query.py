@@ -26,16 +26,17 @@ from graphdb.plan.paths import PathStep
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.relational.edges.parallel_edges import settle
 from graphdb.relational.joins import Setting
+from graphdb.relational.list_subqueries import sees_items, with_rows
 from graphdb.relational.lower import Lowering
 from graphdb.relational.match_run import MatchRun, restricted
-from graphdb.relational.program import Called, Given, Program, Rows, Searched, Step
+from graphdb.relational.program import Called, Computed, Given, Program, Rows, Searched, Step
 from graphdb.relational.projection.arrays import FEW, project
 from graphdb.relational.projection.compile import Shaped, Shaper
 from graphdb.relational.projection.relation import BINDINGS, UNIT, Relation, bindings_of
 from graphdb.relational.projection.return_clause import expand_star, wanted, window_of
 from graphdb.results.decode import Arrays
 from graphdb.results.result import Counted
-from graphdb.sql.computing import Computing
+from graphdb.sql.computing import Beforehand, Computing
 from graphdb.sql.expressions import LARGEST
 from graphdb.storage.arrays.arrow import table_of, values
 from graphdb.storage.arrays.sorted_sets import each_once
@@ -83,11 +84,19 @@ class QueryRun(MatchRun):
         self._check_size(query)
         if isinstance(query, ast.Composite):
             return self._prepare_program(query)
+        whole = ast.Composite(((*query.matches, query.returns),), span=query.span)
         if len(apart(query.matches)) > 1:
             try:
-                return self._prepare_program(ast.Composite(((*query.matches, query.returns),), span=query.span))
+                return self._prepare_program(whole)
             except NotSupportedError:
-                pass
+                return self._prepare_match(query)
+        try:
+            return self._prepare_match(query)
+        except (Beforehand, NotSupportedError):  # it takes more than one step
+            return self._prepare_program(whole)
+
+    def _prepare_match(self, query: ast.Query) -> Prepared:
+        """Prepare a query of one pattern, whose bindings its RETURN is over."""
         bound = bind(query.matches, self._snapshot.names, self._text)
         settle(self._snapshot, self._text, self._arguments, bound, query.returns)
         window = window_of(query.returns, self._arguments, self._text)
@@ -126,8 +135,21 @@ class QueryRun(MatchRun):
         GraphDBError
             SQL cannot do it, or it is a mistake: the interpreter will tell.
         """
-        setting = Setting(self._snapshot, self._text, self._arguments, self._pattern, self._step)
-        program = Lowering(setting).query(query, start)
+        if sees_items(query):
+            query = with_rows(query)
+        beforehand: list[ast.Expression] = []
+        while True:
+            setting = Setting(
+                self._snapshot, self._text, self._arguments, self._pattern, self._step, frozenset(beforehand)
+            )
+            try:
+                program = Lowering(setting).query(query, start)
+            except Beforehand as found:
+                if found.node in beforehand:
+                    raise NotSupportedError("what is looked up here is not supported in SQL") from None
+                beforehand.append(found.node)
+            else:
+                break
         if self._snapshot.proved.get(program.proof):
             program = replace(program, assumed=True)
         else:
@@ -155,6 +177,11 @@ class QueryRun(MatchRun):
                         continue
                     if isinstance(step, Searched):
                         stack.enter_context(self._snapshot.connection.view(step.view, step.table(None)))
+                        continue
+                    if isinstance(step, Computed):
+                        found = raw.sql(f"SELECT * FROM ({step.rows}) LIMIT 0", params=dict(step.parameters))
+                        empty = step.table(found.to_arrow_table())
+                        stack.enter_context(self._snapshot.connection.view(step.view, empty))
                         continue
                     if isinstance(step, Called):
                         raw.execute(f"SELECT * FROM ({step.groups}) LIMIT 0", dict(step.parameters)).fetchall()
@@ -244,6 +271,10 @@ class QueryRun(MatchRun):
                     continue
                 if isinstance(step, Called):
                     stack.enter_context(self._yielded(step))
+                    continue
+                if isinstance(step, Computed):
+                    rows = self._snapshot.connection.arrow(step.rows, step.parameters)
+                    stack.enter_context(self._snapshot.connection.view(step.view, step.table(rows)))
                     continue
                 if isinstance(step, Searched):
                     stack.enter_context(self._paths_found(step))

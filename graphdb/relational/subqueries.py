@@ -12,16 +12,16 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.syntax import Span
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern
-from graphdb.pattern.free import Subquery, free_variables, subqueries_in
+from graphdb.pattern.free import SUBQUERIES, Subquery, free_variables, subqueries_in
 from graphdb.pattern.graph import Wanted
 from graphdb.pattern.lengths import OF_PATHS
 from graphdb.pattern.unroll import is_plain
 from graphdb.procedures.registry import Call
 from graphdb.relational.joins import Joins, all_of
-from graphdb.relational.program import Called, Step
+from graphdb.relational.program import Called, Computed, Step
 from graphdb.relational.projection.compile import Shaped
 from graphdb.relational.projection.relation import GROUP, ROW, UNIT, VALUE, Relation, Source
-from graphdb.sql.aggregates import contains_aggregate
+from graphdb.semantics.aggregation import contains_aggregate
 from graphdb.sql.value import SqlValue, as_list, column, column_at
 
 AT = column("row", INTEGER)
@@ -53,10 +53,25 @@ class Subqueries(Joins):
 
     def _with_subqueries(self, relation: Relation, expressions: Iterable[object], keep: Collection[str]) -> Relation:
         """Return the rows with a column for each subquery of some expressions, and of their own conditions."""
-        for node in dict.fromkeys(subqueries_in((*expressions, *relation.where))):
-            if node not in relation.known:
+        for node in dict.fromkeys(self._aside((*expressions, *relation.where))):
+            if node in relation.known:
+                continue
+            if isinstance(node, SUBQUERIES):
                 relation = self._with_subquery(relation, node, keep)
+            elif relation.grouped or not contains_aggregate(node):
+                relation = self._with_computed(relation, node, keep)
         return relation
+
+    def _with_computed(self, relation: Relation, node: ast.Expression, keep: Collection[str]) -> Relation:
+        """Return the rows with the values of an expression that Python computes for all of them, between two SQLs."""
+        left = self._table(relation, {*keep, *free_variables(node)})
+        sql, found = self._shaper(left).computed(node)
+        view, type = self._name("computed"), sql_type(found.value.type)
+        step = Computed(view, sql, self._parameters.used(sql), left.source.reads, found.compute, type)
+        self._steps.append(step)
+        joined = f"(SELECT l.*, r.value, r.failed FROM {left.source} l LEFT JOIN {view} r ON r.row = l.rowid)"
+        source = Source.made(joined, left.source, Source.of(view))
+        return replace(left, source=source, known={**left.known, node: found.value})
 
     def _filtered(self, relation: Relation, keep: Collection[str]) -> Relation:
         """Return the rows with all that their conditions need."""
@@ -65,7 +80,9 @@ class Subqueries(Joins):
     def _with_subquery(self, relation: Relation, node: Subquery, keep: Collection[str]) -> Relation:
         left = self._table(relation, {*keep, *free_variables(node)})
         one = _one_match(node)
-        if one is None:
+        if one is not None:
+            left = self._with_elements(left, tuple(one[0]))
+        if one is None or any(self._aside(one[1])):
             added = self._queried(left, _query_of(node), _exists(node), _collects(node))
         else:
             matches, value = one
@@ -121,8 +138,11 @@ class Subqueries(Joins):
         """
         free = free_variables(query)
         taken = [name for name in left.names if name in free]
-        grouped = bool(taken) or _calls_procedure(query)
-        start, join, groups = self._groups_of(left, taken) if grouped else (UNIT, "({0}) r ON TRUE", UNIT.source)
+        each = _is_volatile(query)
+        grouped = bool(taken) or each or _calls_procedure(query)
+        start, join, groups = UNIT, "({0}) r ON TRUE", UNIT.source
+        if grouped:
+            start, join, groups = self._groups_of(left, taken, each=each)
         shaped = self._subquery(query, start)
         sql, by = shaped.sql, ("q.g, ", " GROUP BY q.g") if grouped else ("", "")
         type, gathered, found = INTEGER, "1" if exists and grouped else "count(*)", "coalesce(r.n, 0)"
@@ -139,15 +159,16 @@ class Subqueries(Joins):
 
     def _called(self, relation: Relation, clause: ast.CallClause, live: Collection[str]) -> Relation:
         """Join rows with those that a query makes of each, or of all that differ in what it takes from them."""
-        if any(isinstance(part, ast.FunctionCall) and part.name.lower() in VOLATILE for part in walk(clause.query)):
-            raise NotSupportedError("a random value of each row's own is not supported in SQL here")
         free = free_variables(clause.query)
         known = relation.names if clause.imported is None else [variable.name for variable in clause.imported]
         taken = [name for name in dict.fromkeys(known) if name in free]
         how = "LEFT JOIN" if clause.optional else "JOIN"
         left = self._table(self._with_subqueries(relation, (), {*live, *taken}), {*live, *taken})
-        grouped = bool(taken) or _calls_procedure(clause.query)
-        start, join, groups = self._groups_of(left, taken, how) if grouped else (UNIT, "({0}) r ON TRUE", UNIT.source)
+        each = _is_volatile(clause.query)
+        grouped = bool(taken) or each or _calls_procedure(clause.query)
+        start, join, groups = UNIT, "({0}) r ON TRUE", UNIT.source
+        if grouped:
+            start, join, groups = self._groups_of(left, taken, how, each=each)
         shaped = self._subquery(clause.query, start)
         new = "".join(f", r.c{i} AS s{i}" for i in range(len(shaped.columns)))
         joined = f"(SELECT l.*{new} FROM {left.source} l {how} {join.format(shaped.sql)})"
@@ -176,23 +197,27 @@ class Subqueries(Joins):
             variables[item.variable.name] = column(f"s{i}", type)
         return replace(left, source=source, variables=variables)
 
-    def _groups_of(self, left: Relation, taken: Sequence[str], how: str = "LEFT JOIN") -> tuple[Relation, str, Source]:
+    def _groups_of(
+        self, left: Relation, taken: Sequence[str], how: str = "LEFT JOIN", *, each: bool = False
+    ) -> tuple[Relation, str, Source]:
         """Return the groups that a query runs for, SQL that joins their results ({0}) with the rows, and what it reads.
 
-        Where it takes nothing from the rows there is one group, or none if there are no rows.
+        Where it takes nothing from the rows there is one group, or none if there are no rows; with ``each`` every row
+        is a group.
         """
-        if not taken:
+        if not taken and not each:
             table = self._kept(f"SELECT 0::BIGINT AS g FROM {left.source} b LIMIT 1", left.source)
             return Relation(table, {GROUP: column("g", INTEGER)}), "({0}) r ON TRUE", UNIT.source
         values = {name: left.variables[name] for name in taken}
         chosen = ", ".join(f"{value.sql} AS c{i}" for i, value in enumerate(values.values()))
-        if all(value.type.base in _ALIKE for value in values.values()):
+        if not each and all(value.type.base in _ALIKE for value in values.values()):
             distinct = f"SELECT DISTINCT {chosen} FROM {left.source} b"
             table = self._kept(f"SELECT v.*, row_number() OVER () AS g FROM ({distinct}) v", left.source)
             same = [f"o.c{i} IS NOT DISTINCT FROM {value.of('l')}" for i, value in enumerate(values.values())]
             join, reads = f"{table} o ON {all_of(same)} {how} ({{0}}) r ON r.g = o.g", table
         else:
-            table = self._kept(f"SELECT {chosen}, b.rowid AS g FROM {left.source} b", left.source)
+            numbered = f"{chosen}, b.rowid" if chosen else "b.rowid"
+            table = self._kept(f"SELECT {numbered} AS g FROM {left.source} b", left.source)
             join, reads = "({0}) r ON r.g = l.rowid", UNIT.source
         found = {name: value.at(f"c{i}") for i, (name, value) in enumerate(values.items())}
         return Relation(table, {**found, GROUP: column("g", INTEGER)}), join, reads
@@ -213,6 +238,11 @@ def _is_argument(value: SqlValue) -> bool:
 def _calls_procedure(query: ast.Composite) -> bool:
     """Whether a query calls a procedure, which must not happen where there are no rows to do it for."""
     return any(isinstance(part, ast.ProcedureClause) for part in walk(query))
+
+
+def _is_volatile(query: ast.Composite) -> bool:
+    """Whether a query yields something else each time: then it runs for each row."""
+    return any(isinstance(part, ast.FunctionCall) and part.name.lower() in VOLATILE for part in walk(query))
 
 
 def _exists(node: Subquery) -> bool:

@@ -7,6 +7,7 @@ there.  No step goes from row to row in Python.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,10 +16,12 @@ from numpy.typing import NDArray
 
 from graphdb.common.lazy import lazy
 from graphdb.common.values.elements import Node
-from graphdb.common.values.literals import python_value_of
+from graphdb.common.values.elements import Path as PathOfResult
+from graphdb.common.values.entities import Edge, Path, Vertex
+from graphdb.common.values.literals import exported, python_value_of
 from graphdb.common.values.temporal import Duration
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.common.values.types import CODE_BITS, LABEL_OF, Base, Type, tidied
+from graphdb.common.values.types import CODE_BITS, LABEL_OF, MIXED, Base, Type, tidied
 from graphdb.results.path_materialization import MaterializedPaths, Walks, distinct, relationships
 from graphdb.storage.arrays.arrow import numbers
 from graphdb.storage.arrays.arrow import values as plain
@@ -114,7 +117,8 @@ def decoded(
     if not table.num_rows:
         return [[] for _ in types]
     columns = table.columns if isinstance(table, Arrays) else [column.combine_chunks() for column in table.columns]
-    parts = [part for (type, _), column in zip(types, columns, strict=True) for part in _ids(type, column)]
+    columns_of_types = zip(types, columns, strict=True)
+    parts = [part for (type, _), column in columns_of_types for part in _ids(type, column, value_of)]
     terms = _Terms(known, parts, value_of)
     found = [_values(known, terms, type, column) for (type, _), column in zip(types, columns, strict=True)]
     return [
@@ -189,7 +193,9 @@ def _numbers(ids: pa.Array) -> Ints:
     return found
 
 
-def _ids(type: Type, column: pa.Array | Walks) -> Iterator[tuple[pa.Array | Ints, bool]]:
+def _ids(
+    type: Type, column: pa.Array | Walks, value_of: Callable[[bytes], object] | None
+) -> Iterator[tuple[pa.Array | Ints, bool]]:
     """Yield the ids of all terms in a column, and whether more is wanted of them than IRIs."""
     if isinstance(column, Walks):
         yield column.vertices, True
@@ -203,10 +209,16 @@ def _ids(type: Type, column: pa.Array | Walks) -> Iterator[tuple[pa.Array | Ints
         case Base.PATH:
             yield Walks.of(column.drop_null()).vertices, True
         case Base.LIST if type.element is not None:
-            yield from _ids(type.element, column.flatten())
+            yield from _ids(type.element, column.flatten(), value_of)
         case Base.MAP:
             for i, (_, field) in enumerate(type.fields):  # those of a null map are null (and unions are not flattened)
-                yield from _ids(field, column.field(i))
+                yield from _ids(field, column.field(i), value_of)
+        case Base.ANY if type == MIXED and value_of is not None:
+            ends = (
+                (part.id,) if isinstance(part, Vertex) else (part.start, part.end)
+                for part in _entities(_of_keys(column, value_of))
+            )
+            yield np.fromiter(chain.from_iterable(ends), np.int64), True
 
 
 def _values(known: Known, terms: _Terms, type: Type, column: pa.Array | Walks) -> list[Any]:
@@ -242,11 +254,53 @@ def _values(known: Known, terms: _Terms, type: Type, column: pa.Array | Walks) -
         case Base.MOMENT:
             texts = zip(column.field("lexical").to_pylist(), column.field("datatype").to_pylist(), strict=True)
             return [None if text is None else python_value_of(text, datatype) for text, datatype in texts]
-        case Base.ANY if (value_of := terms.value_of) is not None:
-            return [None if key is None else value_of(key) for key in column.to_pylist()]
+        case Base.ANY if terms.value_of is not None:
+            found = _of_keys(column, terms.value_of)
+            element = None if type != MIXED else _elements(known, terms, found)
+            return [exported(value, element) for value in found]
         case Base.DECIMAL | Base.ZONED | Base.VALUE:
             return [tidied(value) for value in pylist(column)]
     return pylist(column)
+
+
+def _of_keys(column: pa.Array, value_of: Callable[[bytes], object]) -> list[Any]:
+    """Return the values that SQL knows by the keys in a column."""
+    return [None if key is None else value_of(key) for key in column.to_pylist()]
+
+
+def _entities(value: object) -> Iterator[Vertex | Edge]:
+    """Yield the vertices and edges in a value, those of paths among them."""
+    match value:
+        case Vertex() | Edge():
+            yield value
+        case Path():
+            yield from value.vertices
+            yield from value.edges
+        case list():
+            for item in value:
+                yield from _entities(item)
+        case dict():
+            for item in value.values():
+                yield from _entities(item)
+
+
+def _elements(known: Known, terms: _Terms, values: list[Any]) -> Callable[[Any], object]:
+    """Return the function to what a user sees of a vertex, edge or path in some values, which are made at once."""
+    edges = list(dict.fromkeys(part for part in _entities(values) if isinstance(part, Edge)))
+    columns = np.array([(e.label, e.start, e.end, e.ordinal) for e in edges], np.int64).reshape(-1, 4).T
+    label, start, end, ordinal = columns
+    parts = [label, terms.at(start), terms.at(end), ordinal]
+    made = dict(zip(edges, _made(known, terms, parts), strict=True)) if edges else {}
+
+    def element(value: Vertex | Edge | Path) -> object:
+        match value:
+            case Vertex():
+                return terms.all[int(np.searchsorted(terms.ids, value.id))]
+            case Edge():
+                return made[value]
+        return PathOfResult(tuple(map(element, value.vertices)), tuple(made[edge] for edge in value.edges))  # type: ignore[arg-type]
+
+    return element
 
 
 def _with_nulls(column: pa.Array, values: Callable[[pa.Array], list[Any]]) -> list[Any]:

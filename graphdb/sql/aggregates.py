@@ -5,69 +5,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TypeGuard, TypeVar
+from collections.abc import Mapping
+from typing import TypeVar
 
 from graphdb.common.errors import NotSupportedError, TypeMismatchError, with_place
+from graphdb.common.values.terms import Kind
 from graphdb.common.values.types import DURATION, FLOAT, INTEGER, NUMERIC, VALUE, Base, list_of, sql_type
 from graphdb.grammar import syntax as ast
-from graphdb.grammar.walk import parts_of
-from graphdb.pattern.free import free_variables
 from graphdb.sql import durations
 from graphdb.sql.comparisons import sort_keys
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.equivalence import each_once, has_key, items_once, key
 from graphdb.sql.numbers import numeric
 from graphdb.sql.signatures import Compile
-from graphdb.sql.udf import compute
+from graphdb.sql.udf import aggregate, compute
 from graphdb.sql.value import SqlValue, as_union, member, named, number
 
 Known = TypeVar("Known")
-
-
-def is_aggregate(node: object) -> TypeGuard[ast.FunctionCall | ast.CountStar]:
-    """Whether a piece of syntax is an aggregate."""
-    return isinstance(node, ast.CountStar) or (isinstance(node, ast.FunctionCall) and node.name.lower() in AGGREGATES)
-
-
-def aggregates_in(node: object) -> Iterator[ast.FunctionCall | ast.CountStar]:
-    """Yield the aggregates of an expression, those in subqueries left out: they are their own."""
-    if is_aggregate(node):
-        yield node
-    elif not isinstance(node, ast.Subquery):
-        for part in parts_of(node):
-            yield from aggregates_in(part)
-
-
-def contains_aggregate(node: object) -> bool:
-    """Whether an expression has an aggregate in it."""
-    return next(aggregates_in(node), None) is not None
-
-
-def is_plain_key(expression: ast.Expression) -> bool:
-    """Whether a returned column may stand beside an aggregate, as ``v.key + count(*)``: a variable or a property.
-
-    openCypher takes no others, so that what is grouped by need not be looked for inside other expressions.
-    """
-    while isinstance(expression, ast.Property):
-        expression = expression.base
-    return isinstance(expression, ast.Variable)
-
-
-def unshadowed(
-    known: Mapping[ast.Expression, Known], columns: Iterable[tuple[str, ast.Expression]]
-) -> dict[ast.Expression, Known]:
-    """Return the expressions that mean the same behind a clause: no other column is called as one of their variables.
-
-    After ``RETURN a.k AS x, b AS a``, say, ``a.k`` is a property of what was ``b``, not ``x``.  Aggregates are of the
-    rows before the clause in any case.
-    """
-    others = {name for name, value in columns if not (isinstance(value, ast.Variable) and value.name == name)}
-    return {
-        expression: value
-        for expression, value in known.items()
-        if not others & free_variables(expression) or contains_aggregate(expression)
-    }
 
 
 # --- what they compile to --------------------------------------------------------------------------------------
@@ -140,12 +94,36 @@ def _reals_once(c: Compiler, value: SqlValue) -> str:
 
 def _addends(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     """Compile what is added up: numbers, durations, or values whose types the rows tell."""
-    try:
-        value = c.value_of(c.one(node.arguments[0]))
-    except NotSupportedError:
-        return compute(c, node.arguments[0], DURATION)
+    argument = node.arguments[0]
+    if _is_duration(c, argument):
+        return compute(c, argument, DURATION)
+    value = c.value_of(c.one(argument))
     as_it_is = value.type == DURATION or value.type.base is Base.VALUE
     return value if as_it_is else numeric(c, node, node.arguments[0])
+
+
+def _is_duration(c: Compiler, node: ast.Expression) -> bool:
+    """Whether an expression is a property whose values are temporal, of which durations can be added up."""
+    if not isinstance(node, ast.Property) or node in c.scope.known or not isinstance(node.base, ast.Variable):
+        return False
+    base = c.scope.variables.get(node.base.name)
+    return (
+        base is not None
+        and base.type.base is Base.NODE
+        and c.names.property(node.key.words, c.text).kinds == 1 << Kind.TEMPORAL
+    )
+
+
+def gathered(c: Compiler, node: ast.FunctionCall) -> SqlValue:
+    """Compile an aggregate that SQL does not compute: Python does, of the list of a group's values."""
+    value = c.value_of(c.one_of_any(node.arguments[0]))
+    order = f" ORDER BY {c.scope.order} ASC" if c.scope.order is not None else ""
+    there = f"list({value.sql}{order}) FILTER (WHERE {value.sql} IS NOT NULL)"
+    values = [SqlValue(f"coalesce({there}, [])", list_of(value.type), bases=value.bases)]
+    for argument in node.arguments[1:]:
+        further = c.one_of_any(argument)
+        values.append(further.made(f"first({further.sql})"))
+    return aggregate(c, node, values)
 
 
 def _avg(c: Compiler, node: ast.FunctionCall) -> SqlValue:
@@ -199,6 +177,8 @@ def _extreme(function: str) -> Compile:
             keys = ", ".join(sort_keys(c, value))
             there = f" FILTER (WHERE {value.sql} IS NOT NULL)"
             return SqlValue(f"{function}_by({value.sql}, row({keys})){there}", value.type)
+        if value.type.base is Base.LIST:
+            sort_keys(c, value)  # SQL may have no order of them
         return SqlValue(f"{function}({value.sql})", value.type)
 
     return compile

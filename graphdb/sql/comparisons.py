@@ -146,8 +146,8 @@ COMPILED: Mapping[type, Callable[[Compiler, Any], SqlValue]] = {ast.Comparison: 
 def sort_keys(c: Compiler, value: SqlValue) -> list[str]:
     """Return the SQL expressions that order values of any type."""
     base = value.type.base
-    if base is Base.PATH:
-        raise NotSupportedError("an order of paths is not supported in SQL")
+    if not _has_order(value.type):
+        raise NotSupportedError("an order of such values is not supported in SQL")
     if base is Base.NODE:
         return [c.rows.iri(value).sql]
     if base is Base.TERM:
@@ -165,6 +165,14 @@ def sort_keys(c: Compiler, value: SqlValue) -> list[str]:
         others = [member(value, b) for b in MEMBERS if b not in NUMERIC]
         return [f"CASE union_tag({value.sql}) {rank} END", *others, number(value)]
     return [key(c, value) if _has_keys(value.type) else value.sql]
+
+
+def _has_order(type: Type) -> bool:
+    """Whether SQL orders values of a type as openCypher does."""
+    if type.base is not Base.LIST:
+        return type.base is not Base.PATH
+    inside = type.element or NULL
+    return inside.base not in (Base.VALUE, Base.MAP, Base.TUPLE, Base.DURATION, Base.TERM) and _has_order(inside)
 
 
 def _has_keys(type: Type) -> bool:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from graphdb.common.errors import GraphDBError
 from graphdb.common.values.types import Type
 from graphdb.grammar import syntax as ast
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 ITEMS = 1 << 21
 """Items that the lists of a chunk's rows may have together, whatever the memory limit is.
@@ -36,13 +40,35 @@ class Input:
     sql: str
     type: Type
     read: str = "value"
-    """``value``; ``several`` values of a property; ``literal`` or ``literals``, as they are written; ``properties``."""
+    """``value``; ``several`` values of a property; ``literal`` or ``literals``, as they are written; ``properties``;
+    ``term``, a vertex or a literal as it is written.
+    """
+
+
+class Beforehand(GraphDBError):
+    """An expression has to be a column of the rows before what is around it can be compiled.
+
+    Python computes it for whole tables of rows, between two statements of SQL, because it looks into the graph.
+    """
+
+    def __init__(self, node: ast.Expression) -> None:
+        super().__init__("this is computed before the rest is compiled")
+        self.node = node
 
 
 class Computing(Protocol):
     """Who computes the expressions of one statement."""
 
-    def add(self, node: ast.Expression, inputs: list[Input], source: ast.Expression, wanted: Type | None) -> Type:
+    def add(
+        self,
+        node: ast.Expression,
+        inputs: list[Input],
+        source: ast.Expression,
+        wanted: Type | None,
+        *,
+        volatile: bool = False,
+        mixed: bool = False,
+    ) -> Type:
         """Take an expression whose inputs are variables ``#0 …``; return the type of what it will yield.
 
         Parameters
@@ -51,6 +77,10 @@ class Computing(Protocol):
             The expression as it was written.
         wanted
             The type that it must be of: a boolean (a condition), a list (whose items become rows), a duration (to add).
+        volatile
+            Whether it may yield another value for each row with the same inputs.
+        mixed
+            Whether vertices, edges and paths may be in its values.
 
         Raises
         ------
@@ -58,8 +88,18 @@ class Computing(Protocol):
             It needs more than its inputs.
         """
 
-    def call(self, type: Type, columns: list[str]) -> str:
+    def call(self, type: Type, columns: list[str], *, volatile: bool = False) -> str:
         """Return SQL that computes what was added last, of some columns."""
+
+    def over_rows(self) -> Callable[[pa.Table], pa.Table]:
+        """Return the function that computes what was added last for the rows of a table: it may look into the graph.
+
+        It must not be called while SQL runs: nothing else can be asked of DuckDB then.  It returns the columns
+        ``value`` and ``failed``, the number of an error where there is no value because of one.
+        """
+
+    def fails(self, type: Type, failed: str) -> str:
+        """Return SQL, of a type, that ends the run with the error whose number a column has."""
 
     def fits(self, items: str, *, volatile: bool) -> str:
         """Return SQL that is true, and ends the run where the rows of a chunk have more items than fit in memory.

@@ -202,10 +202,12 @@ class ExpressionCompiler(Compiler):
             raise BindError(wrong, text=self.text, position=node.span.start)
         if signature.aggregate:
             inner = self.within(replace(self.scope, aggregates=False))
-            value, effects = self.collected(lambda: aggregates.AGGREGATES[name](inner, node))
-            if effects.volatile:
+            try:
+                value = inner._with_effects(lambda: aggregates.AGGREGATES[name](inner, node))
+            except NotSupportedError:
+                value = inner._with_effects(lambda: aggregates.gathered(inner, node))
+            if value.volatile:
                 raise NotSupportedError("what is aggregated cannot be random", text=self.text, position=node.span.start)
-            self.rows.note(effects)
             return value
         form = functions.FORMS.get(signature.key)
         if form is None:

@@ -41,8 +41,14 @@ NAMES_VIEW = f"{OURS}names"
 _KEYS = 24
 """Properties that are joined to rows all at once, at most."""
 
-_WRITTEN = f"lexical := l.lexical, datatype := l.datatype, kind := l.kind, value := {literal_sql('l', VALUE)}"
-"""A literal as a struct: its text, what that is, and its value."""
+
+def _written(alias: str) -> str:
+    """Return the fields of a literal as a struct: its text, what that is, and its value."""
+    parts = f"lexical := {alias}.lexical, datatype := {alias}.datatype, kind := {alias}.kind"
+    return f"{parts}, value := {literal_sql(alias, VALUE)}"
+
+
+_WRITTEN = _written("l")
 
 
 class Parameters:
@@ -184,6 +190,12 @@ class Rows:
         """The value of a literal vertex; NULL for a resource."""
         alias = self._by_id("literal", vertex, "_graphdb.literal")
         return SqlValue(literal_sql(alias, type), type, effects=vertex.effects.joined)
+
+    def term(self, vertex: SqlValue) -> str:
+        """A vertex by its id, with the literal that it may be as it is written."""
+        alias = self._by_id("literal", vertex, "_graphdb.literal")
+        literal = f"CASE WHEN {alias}.id IS NOT NULL THEN struct_pack({_written(alias)}) END"
+        return f"CASE WHEN {vertex.sql} IS NOT NULL THEN struct_pack(id := {vertex.sql}, literal := {literal}) END"
 
     def literal_facet(self, vertex: SqlValue, facet: str) -> SqlValue:
         """The ``language`` or ``datatype`` of a literal vertex."""

@@ -34,7 +34,7 @@ from graphdb.sql import text as strings
 from graphdb.sql.comparisons import same_term
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.signatures import Compile, Forms
-from graphdb.sql.value import SUBQUERY, VOLATILE, SqlValue, as_union
+from graphdb.sql.value import SUBQUERY, VOLATILE, SqlValue, as_union, cast
 
 # --- values ----------------------------------------------------------------------------------------------------
 
@@ -128,7 +128,7 @@ def _coalesce(c: Compiler, node: ast.FunctionCall) -> SqlValue:
         return SqlValue("NULL", NULL)
     if len(types) == 1:
         (only,) = types
-        return SqlValue(_first(values, [value.sql for value in values]), only)
+        return SqlValue(_first(values, [cast(value, only) for value in values]), only)
     if not all(t.base in MEMBERS or t.base is Base.VALUE for t in types):
         raise NotSupportedError(
             "coalesce over vertices and values together is not supported yet",

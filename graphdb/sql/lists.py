@@ -36,7 +36,7 @@ from graphdb.sql.constants import list_sql
 from graphdb.sql.list_items import ItemRows, listed, quantified
 from graphdb.sql.signatures import Forms
 from graphdb.sql.udf import compute
-from graphdb.sql.value import NO_EFFECTS, SUBQUERY, Effects, SqlValue, as_list, named, side_by_side, some, unified
+from graphdb.sql.value import NO_EFFECTS, SUBQUERY, Effects, SqlValue, as_list, cast, named, side_by_side, some, unified
 
 
 def common(values: Sequence[SqlValue]) -> tuple[list[str], Type]:
@@ -85,9 +85,7 @@ def appended(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Expression)
         )
     element = elements.pop() if elements else NULL
     assert element is not None
-    first, second = (
-        f"CAST({v.sql} AS {sql_type(list_of(element))})" if v.type.element == NULL else v.sql for v in sides
-    )
+    first, second = (cast(v, list_of(element)) for v in sides)
     return SqlValue(f"({first} || {second})", list_of(element))  # list_concat takes null for an empty list
 
 

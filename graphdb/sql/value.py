@@ -205,9 +205,19 @@ def unified(values: Sequence[SqlValue]) -> tuple[list[str], Type]:
         if not all(type.base in MEMBERS or type.base is Base.VALUE for type in types):
             raise NotSupportedError("lists of items this different are not supported yet")
         return [as_union(value).sql for value in values], VALUE
-    found = max(types, key=lambda type: type.scale) if types else NULL
-    same = [value.sql if value.type == found else f"CAST({value.sql} AS {sql_type(found)})" for value in values]
-    return same, found
+    found = max(types, key=lambda type: (type.scale, type.element is not None)) if types else NULL
+    return [cast(value, found) for value in values], found
+
+
+def cast(value: SqlValue, type: Type) -> str:
+    """Return SQL of a value as one of a type that holds it."""
+    if value.type == type:
+        return value.sql
+    if value.type.base is Base.NULL:
+        return f"CAST(NULL AS {sql_type(type)})"
+    if value.type.element == NULL and type.element is not None:  # DuckDB makes no struct of a null
+        return f"list_transform({value.sql}, lambda n: CAST(NULL AS {sql_type(type.element)}))"
+    return f"CAST({value.sql} AS {sql_type(type)})"
 
 
 def side_by_side(values: Sequence[SqlValue]) -> SqlValue | None:

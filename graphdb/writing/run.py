@@ -12,7 +12,6 @@ from graphdb.common.errors import ExecutionError, GraphDBError, NotSupportedErro
 from graphdb.common.values.terms import RDF_TYPE
 from graphdb.common.values.types import ANY, Base, sql_type
 from graphdb.grammar import syntax as ast
-from graphdb.interpret.check import check
 from graphdb.interpret.context import Context
 from graphdb.interpret.match import is_looked_up
 from graphdb.interpret.naming import Naming
@@ -85,7 +84,6 @@ class Writing:
         self._prepare = prepare
         run = new_run(arguments, timeout)
         self._context = Context(state.snapshot, state.forget, run.executor, text, arguments, run.new_control)
-        check(query, self._context)
         query, self._arguments = with_maps(query, arguments)
         self.stages = stages_of(query, text)
         self._tables = Tables(state.connection)

@@ -14,8 +14,8 @@ from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.types import Base
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import parts_of, walk
-from graphdb.interpret.check import names_of
 from graphdb.pattern.free import SUBQUERIES, free_variables
+from graphdb.semantics.patterns import names_of
 from graphdb.sql.value import SqlValue
 from graphdb.writing.items import assigned, in_order, reads_of, refused, target_of
 

@@ -269,7 +269,6 @@ def test_matches_that_only_rows_connect_are_joined_one_by_one(db: graphdb.Databa
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("RETURN 1 AS x UNION RETURN 1.5 AS x", "because numbers of different types"),
         ("CREATE (:Never)", "because it writes one row"),
         ("MATCH (a:P) MERGE p = (a)-[:KNOWS]->(b) RETURN p", "because a path that is made is not for SQL"),
         ("MATCH (a:P) CREATE p = (a)-[:KNOWS]->() RETURN p", "because a path that is made is not for SQL"),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import graphdb
@@ -66,6 +66,7 @@ def test_a_key_of_a_map_does_not_change_how_rows_are_shown(name: str) -> None:
 @settings(max_examples=6, deadline=None)
 def test_queries_with_such_names_and_texts_have_the_plans_and_rows_of_others(name: str, texts: list[str]) -> None:
     word = name.replace("`", "")
+    assume(word not in {"a", "b", "m", "n", "p", "x", "one"})  # what the query calls its own
 
     def query(key: str) -> str:
         return (

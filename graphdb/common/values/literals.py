@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
 from graphdb.common.values import temporal_build as build
 from graphdb.common.values.decimals import shortest
+from graphdb.common.values.entities import Edge, Path, Vertex
 from graphdb.common.values.temporal import Date, DateTime, Duration, LocalDateTime, LocalTime, Temporal, Time, to_python
 from graphdb.common.values.terms import LIST_DATATYPE, XSD, ZONED_DATATYPE
 
@@ -97,15 +99,17 @@ def python_value_of(lexical: str, datatype: str | None) -> Any:
     return exported(value_of(lexical, datatype))
 
 
-def exported(value: Any) -> Any:
-    """Return a value without vertices and edges as a user sees it."""
+def exported(value: Any, element: Callable[[Any], object] | None = None) -> Any:
+    """Return a value as a user sees it; ``element`` returns what a user sees of a vertex, edge or path."""
     match value:
         case Temporal():
             return to_python(value)
         case list():
-            return [exported(item) for item in value]
+            return [exported(item, element) for item in value]
         case dict():
-            return {key: exported(item) for key, item in value.items()}
+            return {key: exported(item, element) for key, item in value.items()}
+        case Vertex() | Edge() | Path() if element is not None:
+            return element(value)
     return value
 
 

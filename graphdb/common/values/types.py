@@ -116,6 +116,8 @@ TERM = Type(Base.TERM)
 PATH = Type(Base.PATH)
 ANY = Type(Base.ANY)
 """Values of Python's, which SQL knows by a key: see :mod:`graphdb.sql.udf`."""
+MIXED = Type(Base.ANY, NODE)
+"""The same, where vertices, edges and paths may be among them or in them."""
 
 
 def has_ids(type: Type) -> bool:

@@ -24,7 +24,8 @@ from graphdb.relational.program import Program
 from graphdb.relational.query import Prepared
 from graphdb.results.decode import Arrays
 from graphdb.results.result import Counted
-from graphdb.sql.aggregates import is_aggregate
+from graphdb.semantics.aggregation import is_aggregate
+from graphdb.sql.computing import Beforehand
 from graphdb.sql.value import SUBQUERY, SqlValue
 from graphdb.storage.arrays.arrow import table_of
 
@@ -60,13 +61,13 @@ class PathRun(UnrolledRun, SelectedRun, StepRun):
             if _drops_duplicates(returns):
                 try:
                     return self.prepare_selected(_any_shortest(matches, returns), returns)
-                except NotSupportedError:
+                except (NotSupportedError, Beforehand):
                     pass
             try:
                 if any(path.selector is not None for match in matches for path in match.patterns):
                     return self.prepare_selected(matches, returns)
                 return self.prepare_unrolled(matches, returns)
-            except NotSupportedError:
+            except (NotSupportedError, Beforehand):
                 if self._sets:
                     raise
                 return super().prepare(query)

@@ -10,25 +10,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from graphdb.common.duckdb.connection import quoted
 from graphdb.common.errors import NotSupportedError
-from graphdb.common.values.types import INTEGER, MOMENT, ZONED, Base, Column, single_kind
+from graphdb.common.values.types import ANY, INTEGER, MOMENT, ZONED, Base, Column, Type, single_kind, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern
 from graphdb.relational.candidates import Snapshot
 from graphdb.relational.projection.arrays import Direct
 from graphdb.relational.projection.relation import BINDINGS, ORDER, VALUE, Relation, Source
-from graphdb.relational.projection.return_clause import beside_aggregates, check_grouping
+from graphdb.relational.projection.return_clause import combines_aggregates
+from graphdb.semantics.aggregation import contains_aggregate, unshadowed
 from graphdb.sql import lists, ranges
-from graphdb.sql.aggregates import contains_aggregate, is_plain_key, unshadowed
 from graphdb.sql.comparisons import sort_keys
 from graphdb.sql.compiler import Compiler, Scope
 from graphdb.sql.equivalence import has_key, key, least
 from graphdb.sql.expressions import ExpressionCompiler
 from graphdb.sql.from_clause import Parameters, Rows
+from graphdb.sql.udf import OverRows, computed_over_rows
 from graphdb.sql.value import SqlValue, column
+
+if TYPE_CHECKING:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +166,9 @@ class Shaper:
         compiler = self._compiler(rows, scope)
         conditions = self._compiler(rows, Scope(self._variables, relation.known, exists=self._exists))
         where = [conditions.row_condition(condition) for condition in relation.where]
-        aggregated = any(contains_aggregate(item.expression) for item in items)
-        if aggregated:
-            check_grouping(items, returns.order_by, relation.known, self._text)
+        aggregated = not relation.grouped and any(contains_aggregate(item.expression) for item in items)
+        if aggregated and combines_aggregates(items):
+            raise NotSupportedError("what stands beside aggregates is put together in a second step")
         compiled = [(item, self._settled(compiler, compiler.column(item.expression))) for item in items]
         if aggregated or returns.distinct:
             return self._groups(returns, window, compiled, compiler, where, groups)
@@ -197,10 +202,11 @@ class Shaper:
         """Shape a clause with aggregates or DISTINCT; see :meth:`shape`."""
         relation = self._relation
         items = tuple(item for item, _ in compiled)
-        aggregated = any(contains_aggregate(item.expression) for item in items)
+        aggregating = [not relation.grouped and contains_aggregate(item.expression) for item in items]
+        aggregated = any(aggregating)
         by, chosen = [], []
-        for i, (item, value) in enumerate(compiled):
-            sql, is_key = value.sql, not contains_aggregate(item.expression)
+        for i, (_, value) in enumerate(compiled):
+            sql, is_key = value.sql, not aggregating[i]
             if is_key and aggregated and has_key(value.type, value.bases):
                 by.append(key(compiler, value))
                 sql = least(value)
@@ -208,13 +214,6 @@ class Shaper:
                 by.append(str(i + 1))
             chosen.append(f"{sql} AS c{i}")
         keys = len(by)
-        # What stands beside an aggregate is made of keys: SQL wants to see it, and grouping by it too changes nothing.
-        mixed = [item.expression for item in items if contains_aggregate(item.expression)]
-        whole = {item.expression for item in items if is_plain_key(item.expression)}
-        beside = [compiler.compile(part) for part in beside_aggregates(tuple(mixed), whole)]
-        if any(has_key(value.type, value.bases) for value in beside):
-            raise NotSupportedError("values of several types beside aggregates are not supported in SQL")
-        by += sorted({value.sql for value in beside})
         if relation.groups is not None:
             by.append(relation.groups)
         group = f" GROUP BY {', '.join(by)}" if aggregated and by else ""
@@ -291,6 +290,7 @@ class Shaper:
         names: Iterable[str],
         value: ast.Expression | None = None,
         unwound: ast.UnwindClause | None = None,
+        types: Mapping[ast.Variable, Type] | None = None,
     ) -> tuple[str, Relation]:
         """Return the SQL of the rows that fulfil the conditions, and what they are over the alias ``b``.
 
@@ -302,6 +302,8 @@ class Shaper:
             An expression that becomes the variable :data:`~graphdb.relational.projection.relation.VALUE`.
         unwound
             A list, each item of which makes a row.
+        types
+            Of what types variables have to be, of which only the data says what they are.
 
         Raises
         ------
@@ -312,6 +314,11 @@ class Shaper:
         compiler = self._compiler(rows, Scope(self._variables, relation.known, exists=self._exists))
         where = [compiler.row_condition(condition) for condition in relation.where]
         values = {name: relation.variables[name] for name in names}
+        for variable, type in (types or {}).items():
+            if values[variable.name].type.base is Base.NULL:
+                values[variable.name] = SqlValue(f"CAST(NULL AS {sql_type(type)})", type)
+            else:
+                values[variable.name] = compiler.computed(variable, type)
         if value is not None:
             values[VALUE] = compiler.one_of_any(value)
         blocks = None if unwound is None else ranges.blocks(compiler, unwound.source)
@@ -329,6 +336,17 @@ class Shaper:
         made = {name: value.at(f"c{i}") for i, (name, value) in enumerate(values.items())}
         known = {node: column(f"k{i}", value.type) for i, (node, value) in enumerate(relation.known.items())}
         return sql, Relation(Source.made(f"({sql})", relation.source), made, (), known)
+
+    def computed(self, node: ast.Expression) -> tuple[str, OverRows]:
+        """Return SQL of what an expression takes of each row, and how Python computes it.
+
+        Its columns: the row's number, ``row``, and ``c0`` ….
+        """
+        rows = self._rows()
+        compiler = self._compiler(rows, Scope(self._variables, self._relation.known, exists=self._exists))
+        found = computed_over_rows(compiler, node)
+        chosen = "".join(f", {each.sql} AS c{i}" for i, each in enumerate(found.inputs))
+        return f"SELECT b.rowid AS row{chosen} FROM {self._relation.source} b {rows.joins}", found
 
     def having(self, key: ast.KeyName, expression: ast.Expression) -> str | None:
         """Return SQL of the vertices (``id``) with a property that is what an expression yields for some row.
@@ -445,10 +463,15 @@ class Shaper:
                 continue  # a constant orders nothing
             if value.type.base is Base.NULL:
                 continue  # and nor does what nothing has
+            try:
+                ordered = sort_keys(compiler, value)
+            except NotSupportedError:
+                value = compiler.computed(order.expression, ANY)
+                ordered = sort_keys(compiler, value)
             direction = "DESC NULLS FIRST" if order.descending else "ASC NULLS LAST"
             if order.nulls_first is not order.descending:
                 keys.append(f"({value.sql} IS NULL) {'DESC' if order.nulls_first else 'ASC'}")
-            keys += [f"{key} {direction}" for key in sort_keys(compiler, value)]
+            keys += [f"{key} {direction}" for key in ordered]
         return f" ORDER BY {', '.join(keys)}" if keys else ""
 
     def _ordered(self, order: str, window: tuple[int, int | None], group: str | None) -> str:

@@ -83,6 +83,8 @@ class Relation:
     """Whole expressions that are columns already: subqueries that were run."""
     matches: str | None = None
     """The column that says how many matches a row stands for; None where each is one."""
+    grouped: bool = False
+    """Whether it has a row for each group of a clause, with the clause's keys and aggregates among what is known."""
 
     @property
     def groups(self) -> str | None:

@@ -7,15 +7,16 @@ what is found out here reaches the plan as :class:`~graphdb.pattern.graph.Wanted
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from graphdb.common.errors import BindError, ExecutionError, NotSupportedError, ParameterError
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import parts_of, walk
 from graphdb.pattern.bind import BoundPattern
+from graphdb.pattern.free import LOCAL
 from graphdb.pattern.graph import Duplicates, Wanted
-from graphdb.sql.aggregates import aggregates_in, contains_aggregate, is_aggregate, is_plain_key
+from graphdb.semantics.aggregation import aggregates_in, contains_aggregate, is_aggregate
 from graphdb.sql.constants import from_numpy
 
 
@@ -90,62 +91,20 @@ def window_of(returns: ast.ReturnClause, arguments: Mapping[str, object], text: 
     return number(returns.skip, "SKIP") or 0, number(returns.limit, "LIMIT")
 
 
-def check_grouping(
-    items: tuple[ast.ReturnItem, ...],
-    order_by: tuple[ast.OrderItem, ...],
-    known: Collection[ast.Expression],
-    text: str,
-) -> None:
-    """Check that no expression mixes an aggregate with a variable that is no grouping key.
-
-    Parameters
-    ----------
-    known
-        Expressions that are columns already: they are keys, too.
-
-    Raises
-    ------
-    BindError
-        One does.
-    """
-    keys = {item.expression for item in items if is_plain_key(item.expression)} | {*known}
-    keys |= {ast.Variable(item.alias) for item in items if item.alias}
-
-    def loose(node: object, local: frozenset[str] = frozenset()) -> ast.Variable | None:
-        if is_aggregate(node) or (not isinstance(node, (str, tuple)) and node in keys):
-            return None
-        if isinstance(node, ast.Variable):
-            return None if node.name in local else node
-        if isinstance(node, (ast.ListComprehension, ast.ListPredicate, ast.Reduce)):
-            local |= {node.variable.name, *([node.accumulator.name] if isinstance(node, ast.Reduce) else [])}
-        for part in parts_of(node):
-            if (found := loose(part, local)) is not None:
-                return found
-        return None
-
-    for expression in [each.expression for each in items] + [each.expression for each in order_by]:
-        if contains_aggregate(expression) and (found := loose(expression)) is not None:
-            raise BindError(
-                f"'{found.name}' stands beside an aggregate but is no grouping key",
-                text=text,
-                position=found.span.start,
-                hint="return it as a column of its own",
-            )
+def combines_aggregates(items: Iterable[ast.ReturnItem]) -> bool:
+    """Whether something that depends on the row stands beside an aggregate in an expression: it is made of keys."""
+    return any(contains_aggregate(item.expression) and _names_keys(item.expression, frozenset()) for item in items)
 
 
-def beside_aggregates(node: object, keys: Collection[ast.Expression]) -> list[ast.Expression]:
-    """Return what depends on a variable in an expression, and stands in no aggregate.
-
-    A key is whole: rows that agree in ``n.name`` are one group, whatever their ``n``.
-    """
+def _names_keys(node: object, local: frozenset[str]) -> bool:
+    """Whether a variable is named outside of aggregates, those that lists bring in left out."""
     if is_aggregate(node):
-        return []
-    found: list[ast.Expression] = []
-    if isinstance(node, (ast.Property, ast.Variable, ast.FunctionCall)) and not contains_aggregate(node):
-        found = [node] if any(isinstance(inner, ast.Variable) for inner in walk(node)) else []
-        if node in keys:
-            return found
-    return found + [each for part in parts_of(node) for each in beside_aggregates(part, keys)]
+        return False
+    if isinstance(node, ast.Variable):
+        return node.name not in local
+    if isinstance(node, LOCAL):
+        local |= {node.variable.name, *([node.accumulator.name] if isinstance(node, ast.Reduce) else [])}
+    return any(_names_keys(part, local) for part in parts_of(node))
 
 
 # --- what the match must deliver -------------------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""Semantic analysis of queries: scopes, static types, aggregation; before, and whichever way, they run."""

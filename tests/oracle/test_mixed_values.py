@@ -1,0 +1,248 @@
+"""Values of several types, vertices and edges among them, against a model of them in Python: as a relational program.
+
+Expressions are made at random together with what they yield for one row.  ``GRAPHDB_FUZZ`` multiplies their number.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+import graphdb
+
+MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
+
+Row = dict[str, Any]
+Evaluate = Callable[[Row], Any]
+
+
+@dataclass(frozen=True)
+class Made:
+    """An expression, and what it yields for a row."""
+
+    text: str
+    value: Evaluate
+
+
+@pytest.fixture(scope="module")
+def db() -> Iterator[graphdb.Database]:
+    with graphdb.connect() as database:
+        database.query("CREATE (:V {id: 0, name: 'a', n: 1}), (:V:W {id: 1, name: 'b', n: 'x'}), (:W {id: 2, n: 2.5})")
+        database.query("MATCH (a), (b) WHERE b.id = (a.id + 1) % 3 CREATE (a)-[:R {w: a.id}]->(b)")
+        database.query("MATCH (a {id: 0}), (b {id: 2}) CREATE (a)-[:R {w: 7}]->(b)")
+        yield database
+
+
+@pytest.fixture(scope="module")
+def rows(db: graphdb.Database) -> list[Row]:
+    """The rows of ``MATCH (n)-[r]->(m)``."""
+    return [dict(zip("nrm", row, strict=True)) for row in db.query("MATCH (n)-[r]->(m) RETURN n, r, m").fetchall()]
+
+
+class Maker:
+    """Makes expressions; ``elements`` are names of vertices, ``items`` of what lambdas bring in."""
+
+    def __init__(self, dice: random.Random, degrees: dict[str, int]) -> None:
+        self.dice, self._degrees, self._depth = dice, degrees, 0
+
+    def value(self, depth: int, local: tuple[str, ...] = ()) -> Made:
+        """Return an expression of any type."""
+        dice = self.dice
+        if depth <= 0:
+            return dice.choice([self.constant, self.variable, self.property])(local)
+        kinds = [self.constant, self.variable, self.property]
+        deeper = [self.list, self.map, self.case, self.item, self.coalesced]
+        chosen = dice.choice([*kinds, *deeper, *deeper])
+        return chosen(local) if chosen in kinds else chosen(depth - 1, local)  # type: ignore[operator]
+
+    def constant(self, local: tuple[str, ...]) -> Made:
+        text, value = self.dice.choice([("1", 1), ("2", 2), ("'a'", "a"), ("null", None), ("true", True), ("0.5", 0.5)])
+        return Made(text, lambda row: value)
+
+    def variable(self, local: tuple[str, ...]) -> Made:
+        name = self.dice.choice([*"nrm", *local])
+        return Made(name, lambda row: row[name])
+
+    def property(self, local: tuple[str, ...]) -> Made:
+        name, key = self.dice.choice([("n", "name"), ("m", "n"), ("r", "w"), ("n", "id")])
+        return Made(f"{name}.{key}", lambda row: row[name].properties.get(key))
+
+    def list(self, depth: int, local: tuple[str, ...]) -> Made:
+        """Return a list that is written out, or made of another."""
+        items = [self.value(depth, local) for _ in range(self.dice.randrange(4))]
+        whole = Made(f"[{', '.join(item.text for item in items)}]", lambda row: [item.value(row) for item in items])
+        if self.dice.random() < 0.6:
+            return whole
+        self._depth += 1
+        name = f"x{self._depth}"
+        result = self.value(depth, (*local, name))
+        text = f"[{name} IN {whole.text} | {result.text}]"
+        return Made(text, lambda row: [result.value({**row, name: item}) for item in whole.value(row)])
+
+    def map(self, depth: int, local: tuple[str, ...]) -> Made:
+        items = {key: self.value(depth, local) for key in self.dice.sample("kab", self.dice.randrange(3))}
+        text = "{" + ", ".join(f"{key}: {item.text}" for key, item in items.items()) + "}"
+        return Made(text, lambda row: {key: item.value(row) for key, item in items.items()})
+
+    def case(self, depth: int, local: tuple[str, ...]) -> Made:
+        one, other, bound = self.value(depth, local), self.value(depth, local), self.dice.randrange(3)
+        text = f"CASE WHEN n.id < {bound} THEN {one.text} ELSE {other.text} END"
+        return Made(text, lambda row: (one if row["n"].properties["id"] < bound else other).value(row))
+
+    def item(self, depth: int, local: tuple[str, ...]) -> Made:
+        whole, at = self.list(depth, local), self.dice.randrange(3)
+
+        def value(row: Row) -> Any:
+            return (whole.value(row)[at:] or [None])[0]
+
+        return Made(f"{whole.text}[{at}]", value)
+
+    def coalesced(self, depth: int, local: tuple[str, ...]) -> Made:
+        one, other = self.value(depth, local), self.value(depth, local)
+
+        def value(row: Row) -> Any:
+            found = one.value(row)
+            return other.value(row) if found is None else found
+
+        return Made(f"coalesce({one.text}, {other.text})", value)
+
+    def looked_up(self) -> Made:
+        """Return what is asked of elements that only the data knows."""
+        names = [self.dice.choice(["n", "m", "{id: 9, name: 'z'}", "null"]) for _ in range(3)]
+        key = self.dice.choice(["name", "id", "n"])
+
+        def value(row: Row) -> Any:
+            known = {"{id: 9, name: 'z'}": {"id": 9, "name": "z"}, "null": {}}
+            found = [known[name] if name in known else row[name].properties for name in names]
+            return [each.get(key) for each in found]
+
+        return Made(f"[x IN [{', '.join(names)}] | x.{key}]", value)
+
+    def counted(self) -> Made:
+        """Return a subquery for each item of a list."""
+        names = [self.dice.choice("nm") for _ in range(self.dice.randrange(1, 4))]
+
+        def value(row: Row) -> Any:
+            return [[self._degrees[row[name].iri], row[name]] for name in names]
+
+        return Made(f"[x IN [{', '.join(names)}] | [COUNT {{ (x)-->() }}, x]]", value)
+
+    def any(self) -> Made:
+        """Return any of these."""
+        dice = self.dice.random()
+        return self.looked_up() if dice < 0.2 else self.counted() if dice < 0.3 else self.value(3)
+
+
+def _plain(value: Any) -> str:
+    """Return what is the same for the same values: vertices are equal by their IRIs alone, edges by all they have."""
+    match value:
+        case graphdb.Node():
+            return f"({value.iri} {value.labels} {dict(value.properties)})"
+        case list() | tuple():
+            return f"[{', '.join(map(_plain, value))}]"
+        case dict():
+            return f"{{{', '.join(f'{key}: {_plain(item)}' for key, item in sorted(value.items()))}}}"
+    return repr(value)
+
+
+def _check(db: graphdb.Database, text: str, expected: list[tuple[Any, ...]]) -> None:
+    assert not db.explain(text).startswith("interpreted"), text
+    assert Counter(map(_plain, db.query(text).fetchall())) == Counter(map(_plain, expected)), text
+
+
+@pytest.mark.parametrize("seed", range(30 * MORE))
+def test_values(db: graphdb.Database, rows: list[Row], seed: int) -> None:
+    degrees = Counter(row["n"].iri for row in rows)
+    maker = Maker(random.Random(seed), degrees)
+    one, other = maker.any(), maker.any()
+    both = [(one.value(row), other.value(row)) for row in rows]
+    match maker.dice.randrange(7):
+        case 0:
+            _check(db, f"MATCH (n)-[r]->(m) RETURN {one.text} AS a, {other.text} AS b", both)
+        case 1:
+            expected = [(a, [a, b], {"k": b}) for a, b in both]
+            text = f"MATCH (n)-[r]->(m) WITH {one.text} AS a, {other.text} AS b RETURN a, [a, b] AS l, {{k: b}} AS m"
+            _check(db, text, expected)
+        case 2:
+            expected = [(item,) for a, b in both for item in (a, b, 1)]
+            _check(db, f"MATCH (n)-[r]->(m) UNWIND [{one.text}, {other.text}, 1] AS x RETURN x", expected)
+        case 3:
+            text = f"MATCH (n)-[r]->(m) RETURN {one.text} AS a UNION ALL MATCH (n)-[r]->(m) RETURN {other.text} AS a"
+            _check(db, text, [(value,) for pair in both for value in pair])
+        case 4:
+            # What stands beside an aggregate is made of keys.
+            text = f"MATCH (n)-[r]->(m) WITH r, {one.text} AS a RETURN a, r, [a, count(*), r] AS l"
+            _check(db, text, [(a, row["r"], [a, 1, row["r"]]) for (a, _), row in zip(both, rows, strict=True)])
+        case 5:
+            text = f"MATCH (n)-[r]->(m) WITH n, r, {one.text} AS a ORDER BY r.w RETURN n, collect([a]) AS l"
+            groups: dict[Any, list[Any]] = {}
+            order = sorted(range(len(rows)), key=lambda i: rows[i]["r"].properties["w"])
+            for i in order:
+                groups.setdefault(rows[i]["n"].iri, []).append([both[i][0]])
+            nodes = {row["n"].iri: row["n"] for row in rows}
+            _check(db, text, [(nodes[iri], found) for iri, found in groups.items()])
+        case _:
+            text = f"MATCH (n)-[r]->(m) CALL (n, r, m) {{ RETURN {one.text} AS a }} RETURN a, {other.text} AS b"
+            _check(db, text, both)
+
+
+def test_what_is_asked_of_elements_that_only_the_data_knows(db: graphdb.Database) -> None:
+    for text, expected in [
+        ("MATCH (n) UNWIND [n, {name: 'z'}] AS x RETURN DISTINCT x.name ORDER BY x.name", [("a",), ("b",), ("z",), (None,)]),
+        ("MATCH (n) WHERE any(x IN [n, {name: 'z'}] WHERE x.name = 'a') RETURN n.id", [(0,)]),
+        ("MATCH (n) WITH n, [n, 1] AS l WHERE l[0].name = 'b' RETURN n.id", [(1,)]),
+        ("MATCH (n) RETURN reduce(s = 0, x IN collect([n, n.id]) | s + x[0].id) AS s", [(3,)]),
+        ("MATCH (n) WITH collect([n]) + [1] AS l UNWIND l AS x WITH x WHERE x <> 1 RETURN x[0].id AS i ORDER BY i", [(0,), (1,), (2,)]),
+        ("MATCH (n {id: 0}) WITH [n, 'a'] AS l RETURN labels(l[0]), keys(l[0]), properties(l[0]).name", [(["V"], ["id", "n", "name"], "a")]),
+        ("MATCH (n {id: 0})-[r {w: 0}]->() WITH [r, 1] AS l RETURN type(l[0]), startNode(l[0]).id, l[0].w", [("R", 0, 0)]),
+        ("MATCH (n) RETURN n.id ORDER BY [n, {id: 1}][0].id DESC LIMIT 1", [(2,)]),
+        ("MATCH (n) RETURN DISTINCT n.id AS i, n ORDER BY [n, {id: 1}][0].id DESC LIMIT 1", None),
+        ("MATCH (n) RETURN COLLECT { MATCH (n)-[r]->(m) RETURN [m, 1][0].id ORDER BY r.w } AS c ORDER BY n.id", [([1, 2],), ([2],), ([0],)]),
+    ]:  # fmt: skip
+        assert not db.explain(text).startswith("interpreted"), text
+        found = db.query(text).fetchall()
+        assert found == expected if expected is not None else [row[0] for row in found] == [2], text
+
+
+def test_aggregates_of_values_of_several_types(db: graphdb.Database) -> None:
+    for text, expected in [
+        ("UNWIND [1, 2.5, 3] AS x RETURN sum(x), avg(x), percentileDisc(x, 0.5), percentileCont(x, 0.5)", (6.5, 6.5 / 3, 2.5, 2.5)),
+        ("UNWIND [[1], [2.5]] AS x RETURN sum(x[0]), min(x[0]), max(x[0]), stDevP(x[0])", (3.5, 1, 2.5, 0.75)),
+        ("UNWIND [1, 2] AS x WITH x, 0.5 AS f RETURN percentileCont(x, f)", (1.5,)),
+        ("UNWIND ['P1D', 'P2D', 'P1D'] AS t RETURN toString(sum(DISTINCT duration(t)))", ("P3D",)),
+    ]:  # fmt: skip
+        assert not db.explain(text).startswith("interpreted"), text
+        assert db.query(text).fetchone() == expected, text
+
+
+def test_unions_of_several_types(db: graphdb.Database) -> None:
+    for text, expected in [
+        ("RETURN 1 AS a UNION RETURN 'x' AS a UNION RETURN [1] AS a UNION RETURN 'x' AS a", [1, "x", [1]]),
+        ("RETURN {a: 1} AS a UNION ALL RETURN {b: 1} AS a", [{"a": 1}, {"b": 1}]),
+        ("MATCH (n {id: 0}) RETURN n.name AS a UNION MATCH (n {id: 1}) RETURN [n.id, n.name] AS a", ["a", [1, "b"]]),
+    ]:
+        assert not db.explain(text).startswith("interpreted"), text
+        assert sorted((value for (value,) in db.query(text)), key=repr) == sorted(expected, key=repr), text
+    ((one,), (other,)) = sorted(db.query("MATCH (n {id: 0}) RETURN n AS a UNION RETURN 1 AS a"), key=repr)
+    assert one == 1
+    assert (other.iri, other.properties["name"]) == (other.iri, "a")
+
+
+def test_random_values_are_each_row_s_own(db: graphdb.Database) -> None:
+    for text, expected in [
+        (
+            "UNWIND range(1, 50) AS i WITH [x IN [i, 'a'] | randomUUID()] AS l UNWIND l AS u RETURN count(DISTINCT u)",
+            100,
+        ),
+        ("MATCH (n) CALL (n) { RETURN randomUUID() AS u } RETURN count(DISTINCT u)", 3),
+        ("UNWIND range(1, 20) AS i CALL () { RETURN randomUUID() AS u } RETURN count(DISTINCT u)", 20),
+        ("UNWIND [1, 1, 1] AS i RETURN size(COLLECT { RETURN DISTINCT i }) AS n LIMIT 1", 1),
+    ]:
+        assert not db.explain(text).startswith("interpreted"), text
+        assert db.query(text).scalar() == expected, text
