@@ -204,7 +204,7 @@ class ExpressionCompiler(Compiler):
             inner = self.within(replace(self.scope, aggregates=False))
             try:
                 value = inner._with_effects(lambda: aggregates.AGGREGATES[name](inner, node))
-            except NotSupportedError:
+            except (NotSupportedError, TypeMismatchError):
                 value = inner._with_effects(lambda: aggregates.gathered(inner, node))
             if value.volatile:
                 raise NotSupportedError("what is aggregated cannot be random", text=self.text, position=node.span.start)
