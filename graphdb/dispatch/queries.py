@@ -23,6 +23,7 @@ from graphdb.execute.choose import choose_executor
 from graphdb.execute.warm import warm_up
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse_script
+from graphdb.grammar.walk import walk
 from graphdb.plan.executor import Control
 from graphdb.procedures.implied import expand_call
 from graphdb.relational.path_counts import given_counts
@@ -236,7 +237,7 @@ class Queries:
                 if (again := run.again(former)) is not None:
                     return again
             found = self.prepare_anew(run, query, text, arguments)
-            if isinstance(found, Refused) or found.reusable:
+            if isinstance(found, Refused) or (found.reusable and not _computes_window(query)):
                 self._state.prepared.put(key, found, _own_bytes(found))
                 if isinstance(found, Selected) and found.given is not None:
                     self._state.prepared.put(alike, found, 0)
@@ -282,9 +283,11 @@ class _Later:
         if self.found is None:
             from graphdb.interpret.compute import Computation
             from graphdb.interpret.context import Context
+            from graphdb.interpret.memory import MemoryWatch
 
             state, executor, text, arguments = self._of
-            context = Context(state.snapshot, state.forget, executor, text, arguments, Control)
+            memory = MemoryWatch(state.budget)
+            context = Context(state.snapshot, state.forget, executor, text, arguments, Control, memory)
             self.found = Computation(context, items_within(state.budget.duckdb))
         return self.found
 
@@ -296,6 +299,12 @@ def _key(query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, ob
     # Equal values are not the same argument: 1 is no 1.0, and 0.0 no -0.0.
     values = ((type(value), repr(value) if isinstance(value, float) else value) for value in arguments.values())
     return text, query.span.start, *zip(arguments, values, strict=True)
+
+
+def _computes_window(query: ast.Query | ast.Composite) -> bool:
+    """Whether a SKIP or LIMIT calls functions, whose values another run may not have."""
+    clauses = (part for part in walk(query) if isinstance(part, ast.ReturnClause))
+    return any(isinstance(part, ast.FunctionCall) for each in clauses for part in walk((each.skip, each.limit)))
 
 
 def _own_bytes(prepared: Prepared | Program | Refused) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -55,8 +55,10 @@ from graphdb.interpret.context import Context
 from graphdb.interpret.evaluate import Compiler
 from graphdb.interpret.evaluator import Evaluate
 from graphdb.interpret.order_key import value_key
+from graphdb.interpret.traverse import Traversal
 from graphdb.interpret.values import Several, type_name
 from graphdb.interpret.view import Fact, View
+from graphdb.pattern.path_search import Differing, PathSearch
 from graphdb.semantics.aggregation import is_aggregate
 from graphdb.semantics.check import Queries
 from graphdb.semantics.types import Scope, Static
@@ -241,6 +243,22 @@ class Computation:
                 raise NotSupportedError("a first value that SQL does not hold, within a transaction")
             name = self._calls.function(raw, wanted, volatile)
         return f"{name}({', '.join([str(self._number), str(piece), *columns])})"
+
+    def constant(self, node: ast.Expression) -> object:
+        """See :meth:`graphdb.sql.computing.Computing.constant`."""
+        return self._compiler.compile(node)({})
+
+    def traversal(
+        self,
+        pattern: PathSearch | Differing,
+        given: Mapping[str, Input],
+        used: Sequence[str],
+        yields: Mapping[str, Type],
+    ) -> Traversal:
+        """See :meth:`graphdb.sql.computing.Computing.traversal`."""
+        found = Traversal(pattern, given, used, yields, self._context.of_run, self._reader)
+        found.check()
+        return found
 
     def sources(self) -> list[str]:
         """Return the expressions as they were written."""
@@ -437,6 +455,8 @@ class Computation:
                 return Edge(**value)
             case Base.PATH:
                 return _path(value["vertices"], value["codes"])
+            case Base.TUPLE:
+                return [self._read(value[f"f{i}"], field) for i, (_, field) in enumerate(type.fields)]
             case Base.DURATION:
                 return Duration(**value)
             case Base.DATE | Base.DATETIME | Base.TIME:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from graphdb.plan.explain import explain_text
 from graphdb.relational.edges.parallel_edges import settled
 from graphdb.relational.paths.base import PreparedPaths
-from graphdb.relational.program import Called, Computed, Rows, Searched
+from graphdb.relational.program import Called, Computed, Rows, Searched, Traversed
 from graphdb.storage.arrays.arrow import strings
 
 if TYPE_CHECKING:
@@ -74,6 +74,9 @@ class Explanation:
             if isinstance(step, Called):
                 each = " for each of its arguments" if step.call.arguments else " once"
                 lines.append(f"call {step.view}: {step.call.procedure.signature}{each}: {step.groups}")
+                continue
+            if isinstance(step, Traversed):
+                lines.append(f"search {step.view} path by path, {step.words}, from {step.groups}")
                 continue
             if isinstance(step, Computed):
                 lines.append(f"computed {step.view}, for tables of rows: {step.rows}")

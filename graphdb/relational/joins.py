@@ -139,7 +139,7 @@ class Joins:
         """Yield what the rows say of the vertices that a pattern shares with them, and of the ends of its edges."""
         for name in shared:
             value = left.variables[name]
-            if value.type.base is not (Base.NODE if name in bound.vertex_of else Base.EDGE):
+            if value.type.base not in ((Base.NODE, Base.TERM) if name in bound.vertex_of else (Base.EDGE,)):
                 raise NotSupportedError(f"a pattern that goes on from {value.type} is not supported in SQL")
             ends = [value.part(f'"{end}"', NODE) for end in ("start", "end")]
             columns: dict[int, list[SqlValue]] = {}
@@ -203,6 +203,8 @@ class Joins:
         """Return rows that are a table, of which only the data says that they have a pattern's vertices and edges."""
         types: dict[ast.Variable, Type] = {}
         for part in walk(patterns):
+            if isinstance(part, ast.EdgePattern) and part.repeat is not None:
+                continue  # that is a list
             if isinstance(part, ast.NodePattern | ast.EdgePattern) and part.variable is not None:
                 found = left.variables.get(part.variable.name)
                 if found is not None and found.type.base in (Base.NULL, Base.ANY):

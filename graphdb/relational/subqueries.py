@@ -11,7 +11,7 @@ from graphdb.functions.table import VOLATILE
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.syntax import Span
 from graphdb.grammar.walk import walk
-from graphdb.pattern.bind import BoundPattern
+from graphdb.pattern.bind import BoundPattern, edge_names
 from graphdb.pattern.free import SUBQUERIES, Subquery, free_variables, subqueries_in
 from graphdb.pattern.graph import Wanted
 from graphdb.pattern.lengths import OF_PATHS
@@ -27,8 +27,8 @@ from graphdb.sql.value import SqlValue, as_list, column, column_at
 AT = column("row", INTEGER)
 """The number of the row that a match started from."""
 
-_ALIKE = (Base.NODE, Base.EDGE, Base.INTEGER, Base.STRING, Base.BOOLEAN)
-"""Types whose equal values are the same value: what is made of one is made of the other."""
+_ALIKE = (Base.NODE, Base.TERM, Base.EDGE, Base.PATH, Base.INTEGER, Base.STRING, Base.BOOLEAN)
+"""Types whose equal values are the same value."""
 
 _PLAIN = (Base.INTEGER, Base.FLOAT, Base.STRING, Base.BOOLEAN, Base.DATE, Base.NULL)
 """Types of arguments that procedures are called with from SQL."""
@@ -205,19 +205,19 @@ class Subqueries(Joins):
         Where it takes nothing from the rows there is one group, or none if there are no rows; with ``each`` every row
         is a group.
         """
-        if not taken and not each:
+        if not (taken or each):
             table = self._kept(f"SELECT 0::BIGINT AS g FROM {left.source} b LIMIT 1", left.source)
             return Relation(table, {GROUP: column("g", INTEGER)}), "({0}) r ON TRUE", UNIT.source
         values = {name: left.variables[name] for name in taken}
-        chosen = ", ".join(f"{value.sql} AS c{i}" for i, value in enumerate(values.values()))
-        if not each and all(value.type.base in _ALIKE for value in values.values()):
-            distinct = f"SELECT DISTINCT {chosen} FROM {left.source} b"
+        columns = [f"{value.sql} AS c{i}" for i, value in enumerate(values.values())]
+        if not each and all(map(_is_alike, values.values())):
+            distinct = f"SELECT DISTINCT {', '.join(columns)} FROM {left.source} b"
             table = self._kept(f"SELECT v.*, row_number() OVER () AS g FROM ({distinct}) v", left.source)
             same = [f"o.c{i} IS NOT DISTINCT FROM {value.of('l')}" for i, value in enumerate(values.values())]
             join, reads = f"{table} o ON {all_of(same)} {how} ({{0}}) r ON r.g = o.g", table
         else:
-            numbered = f"{chosen}, b.rowid" if chosen else "b.rowid"
-            table = self._kept(f"SELECT {numbered} AS g FROM {left.source} b", left.source)
+            chosen = ", ".join([*columns, "b.rowid AS g"])
+            table = self._kept(f"SELECT {chosen} FROM {left.source} b", left.source)
             join, reads = "({0}) r ON r.g = l.rowid", UNIT.source
         found = {name: value.at(f"c{i}") for i, (name, value) in enumerate(values.items())}
         return Relation(table, {**found, GROUP: column("g", INTEGER)}), join, reads
@@ -225,6 +225,14 @@ class Subqueries(Joins):
     def _subquery(self, query: ast.Composite, start: Relation) -> Shaped:
         """Shape a whole query that starts from some rows; abstract: see :mod:`graphdb.relational.lower`."""
         raise NotImplementedError
+
+
+def _is_alike(value: SqlValue) -> bool:
+    """Whether equal values are the same value: what is made of one is made of the other."""
+    type = value.type
+    while type.base is Base.LIST and type.element is not None:
+        type = type.element
+    return type.base in _ALIKE
 
 
 def _is_argument(value: SqlValue) -> bool:
@@ -318,18 +326,21 @@ def leading(clauses: Sequence[ast.ClauseNode], known: Collection[str] = ()) -> l
     """Return the MATCH clauses at the head of others that are one pattern together.
 
     Where they start from rows, the ones of ``known`` names, a clause that has nothing to do with those before it is a
-    pattern of its own: what the rows say of either narrows it, and their product is never made.
+    pattern of its own: what the rows say of either narrows it, and their product is never made.  So is one that names
+    an edge of those before it: which edge it is, their rows say.
     """
     found: list[ast.MatchClause] = []
     names: set[str] = set()
+    edges: set[str] = set()
     local: set[str] = set()
     for clause in clauses:
         if not isinstance(clause, ast.MatchClause) or clause.optional:
             break
         parts = (part for part in walk(clause.patterns) if isinstance(part, (ast.NodePattern, ast.EdgePattern)))
         mine = {part.variable.name for part in parts if part.variable is not None}
-        if found and known and not names & mine:
+        if (found and known and not names & mine) or edges & mine:
             break
+        edges |= edge_names(clause)
         if not mine.isdisjoint(local):
             break  # a subquery before it has that name for something of its own
         names |= mine

@@ -31,12 +31,8 @@ class Scope:
     """Pattern variables (and, in ORDER BY, result columns)."""
     known: Mapping[ast.Expression, SqlValue] = field(default_factory=dict)
     """Whole expressions that are columns already."""
-    hidden: frozenset[str] = frozenset()
-    """Pattern variables that can be named no more: DISTINCT or an aggregate stands before."""
     exists: Callable[[ast.PatternPredicate], SqlValue] | None = None
     """Compiles a pattern predicate; None where patterns may not stand."""
-    aggregates: bool = False
-    """Whether aggregates may stand here."""
     matches: str | None = None
     """The column that says how many matches a row stands for; None where each is one."""
     order: str | None = None

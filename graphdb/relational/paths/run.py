@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.errors import NotSupportedError
+from graphdb.common.errors import BindError, NotSupportedError
 from graphdb.common.values.types import BOOLEAN
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
@@ -61,15 +61,13 @@ class PathRun(UnrolledRun, SelectedRun, StepRun):
             if _drops_duplicates(returns):
                 try:
                     return self.prepare_selected(_any_shortest(matches, returns), returns)
-                except (NotSupportedError, Beforehand):
+                except (NotSupportedError, BindError, Beforehand):
                     pass
             try:
                 if any(path.selector is not None for match in matches for path in match.patterns):
                     return self.prepare_selected(matches, returns)
                 return self.prepare_unrolled(matches, returns)
-            except (NotSupportedError, Beforehand):
-                if self._sets:
-                    raise
+            except (NotSupportedError, BindError, Beforehand):  # it is more than that; names were checked before
                 return super().prepare(query)
 
     # --- paths as conditions

@@ -137,7 +137,6 @@ class Shaper:
         items: tuple[ast.ReturnItem, ...],
         window: tuple[int, int | None],
         *,
-        also: Sequence[ast.Expression] = (),
         groups: Source | None = None,
         written: bool = False,
     ) -> Shaped:
@@ -145,8 +144,6 @@ class Shaper:
 
         Parameters
         ----------
-        also
-            Further conditions, which see what is returned beside what was there (those of WITH … WHERE).
         groups
             SQL of all groups there are (column ``g``), where the relation's rows are of groups: then the clause is one
             for each of them, and its rows say of which they are (column ``g``).
@@ -159,7 +156,6 @@ class Shaper:
             self._variables,
             relation.known,
             exists=self._exists,
-            aggregates=True,
             matches=relation.matches,
             order=None if ordered is None else ordered.sql,
         )
@@ -175,7 +171,6 @@ class Shaper:
         told = [(item, self._as_written(compiler, item, value) if written else value) for item, value in compiled]
         known = {item.alias: value for item, value in compiled if item.alias}
         seen = Scope({**self._variables, **known}, unshadowed(relation.known, _named(items)))
-        where += [self._compiler(rows, seen).row_condition(condition) for condition in also]
         order = self._order(returns, seen, rows, items)
         if not order and ordered is not None:
             order = f" ORDER BY {ordered.sql} ASC"
@@ -423,7 +418,7 @@ class Shaper:
         names = {item.expression.name: v for item, v in columns if isinstance(item.expression, ast.Variable)}
         names |= {item.alias: value for item, value in columns if item.alias}
         known = unshadowed({item.expression: value for item, value in columns}, _named(item for item, _ in columns))
-        return Scope(names, known, hidden=frozenset(self._variables))
+        return Scope(names, known)
 
     def _compiler(self, rows: Rows, scope: Scope) -> Compiler:
         return ExpressionCompiler(
