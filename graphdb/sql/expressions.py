@@ -180,7 +180,9 @@ class ExpressionCompiler(Compiler):
         if signature.aggregate:
             try:
                 value = self._with_effects(lambda: aggregates.AGGREGATES[name](self, node))
-            except (NotSupportedError, TypeMismatchError):
+            except (NotSupportedError, TypeMismatchError) as refused:
+                if isinstance(refused, TypeMismatchError) and self.anything(node.arguments[0]).many:
+                    raise
                 value = self._with_effects(lambda: aggregates.gathered(self, node))
             if value.volatile:
                 raise NotSupportedError("what is aggregated cannot be random", text=self.text, position=node.span.start)
