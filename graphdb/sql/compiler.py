@@ -18,14 +18,9 @@ from graphdb.pattern.names import Names
 from graphdb.sql.computing import Computing
 from graphdb.sql.constants import constant
 from graphdb.sql.from_clause import Rows
-from graphdb.sql.value import CAN_FAIL, NO_EFFECTS, Effects, SqlValue, member, named, some
+from graphdb.sql.value import CAN_FAIL, NO_EFFECTS, Effects, SqlValue, lacks_offset, member, named, some
 
 Made = TypeVar("Made")
-
-REFUSED = (NotSupportedError, TypeMismatchError)
-"""What compiling an expression raises where Python has to compute it: SQL has no form for it, or the types that the
-data have now are wrong for it, which is a mistake only if it is computed for some row.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +131,20 @@ class Compiler(ABC):
         """Return the SQL of any expression; a value that SQL does not represent as its key."""
         try:
             return self.native(node)
-        except REFUSED as refused:
-            self._note_mistake(refused)
-            return self.computed(node)
+        except (NotSupportedError, TypeMismatchError) as refused:
+            return self.instead(refused, node)
 
-    def _note_mistake(self, refused: GraphDBError) -> None:
+    def instead(self, refused: GraphDBError, node: ast.Expression, type: Type | None = None) -> SqlValue:
+        """Return the SQL of an expression that Python computes, because SQL does not.
+
+        Where the types of properties do not fit, an error is one of the rows that have such values.  What Python cannot
+        compute either is a mistake whatever the rows are.
+        """
         self.rows.noted.mistaken |= isinstance(refused, TypeMismatchError)
+        try:
+            return self.computed(node, type)
+        except NotSupportedError as other:
+            raise refused if isinstance(refused, TypeMismatchError) else other from None
 
     @property
     def outermost(self) -> bool:
@@ -163,18 +166,15 @@ class Compiler(ABC):
         """Return the SQL of a condition."""
         try:
             value = self.compile(node)
-        except REFUSED as refused:
-            self._note_mistake(refused)
+        except NotSupportedError:
             value = self.computed(node, BOOLEAN)
-        if value.type.base not in (Base.BOOLEAN, Base.NULL, Base.VALUE) and not value.many:
-            self.rows.noted.mistaken = True
-            value = self.computed(node, BOOLEAN)
+        bases = {value.type.base} if not value.many or value.type.element is None else {value.type.element.base}
+        if not bases <= {Base.BOOLEAN, Base.NULL, Base.VALUE}:
+            value = self.instead(self.mismatch(f"expected a condition, found {value.type}", node), node, BOOLEAN)
         if value.type.base is Base.VALUE and not value.many:
             return member(value, Base.BOOLEAN)
-        if value.many and value.type.element in (BOOLEAN, VALUE):
+        if value.many:
             return self.any_of(lambda v: SqlValue(member(v, Base.BOOLEAN), BOOLEAN), value).sql
-        if value.type.base not in (Base.BOOLEAN, Base.NULL):
-            raise self.mismatch(f"expected a condition, found {value.type}", node)
         return value.sql
 
     def row_condition(self, node: ast.Expression) -> str:
@@ -191,9 +191,15 @@ class Compiler(ABC):
         return self.single(self.compile(node), node)
 
     def as_written(self, node: ast.Expression) -> SqlValue:
-        """Compile to a single value that becomes a part of others: a moment has its offset then, which SQL lacks."""
-        value = self.one(node)
-        return self.computed(node, ANY) if value.type.base is Base.ZONED else value
+        """Compile to a single value that becomes a part of others, as :meth:`with_offset` does."""
+        value = self.compile(node)
+        exact = self.with_offset(value, node)
+        return self.single(value, node) if exact is value else exact
+
+    def with_offset(self, value: SqlValue, node: ast.Expression) -> SqlValue:
+        """Return a value, with the offset that it was written with if it is a point in time: SQL has none."""
+        lacking = value.type.base is Base.ZONED or (isinstance(node, ast.Property) and lacks_offset(value))
+        return self.computed(node, ANY) if lacking else value
 
     def one_of_any(self, node: ast.Expression) -> SqlValue:
         """Compile to a single value, one that SQL does not represent as its key."""

@@ -126,7 +126,7 @@ class Rows:
             return SqlValue("NULL", NULL)
         same = " AND ".join(f"{{0}}.{part} = ({edge.sql}).{part}" for part in ("label", '"start"', '"end"', "ordinal"))
         alias = self._join("edge property", key, edge, f"LEFT JOIN {self.edges.relation(key)} {{0}} ON {same}")
-        return self._column(alias, "value", edge, found.type, found.many)
+        return self._column(alias, "value", edge, found.type, found.many, found.bases)
 
     def facet(self, vertex: SqlValue, label: EdgeLabel, facet: str) -> SqlValue:
         """The ``language`` or ``datatype`` of a property's value."""

@@ -57,8 +57,7 @@ def _value(c: Compiler, node: ast.Expression) -> SqlValue:
     value = c.anything(node)
     if value.many:
         raise NotSupportedError("a property with several values is not supported in a map in SQL")
-    if value.type.base is Base.ZONED:
-        value = c.as_written(node)
+    value = c.with_offset(value, node)
     return c.value_of(value) if value.type.base is Base.TERM and value.type.element is not None else value
 
 

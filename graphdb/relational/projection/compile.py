@@ -30,7 +30,7 @@ from graphdb.sql.equivalence import has_key, key, lacks_key, least
 from graphdb.sql.expressions import ExpressionCompiler
 from graphdb.sql.from_clause import Parameters, Rows
 from graphdb.sql.udf import OverRows, computed_over_rows
-from graphdb.sql.value import SqlValue, column
+from graphdb.sql.value import SqlValue, column, lacks_offset
 
 if TYPE_CHECKING:
     pass
@@ -441,13 +441,12 @@ class Shaper:
     def _as_written(self, compiler: Compiler, item: ast.ReturnItem, value: SqlValue) -> SqlValue:
         """Return a zoned property of a vertex with the offset that it was written with, other values as they are."""
         node = item.expression
-        if value.type != ZONED or not isinstance(node, ast.Property) or node in self._relation.known:
+        if not lacks_offset(value) or not isinstance(node, ast.Property) or node in self._relation.known:
             return value
         base = compiler.compile(node.base)
-        if base.type.base is Base.EDGE:
+        if value.type != ZONED or base.type.base is not Base.NODE:
             return compiler.computed(node, ANY)
-        label = self._snapshot.names.property(node.key.words, self._text) if base.type.base is Base.NODE else None
-        return value if label is None else compiler.rows.moment(base, label) or value
+        return compiler.rows.moment(base, self._snapshot.names.property(node.key.words, self._text)) or value
 
     def _order(
         self, returns: ast.ReturnClause, scope: Scope, rows: Rows, items: tuple[ast.ReturnItem, ...] = ()
