@@ -423,8 +423,6 @@ class Computation:
                 return lambda value: None if value is None else _one_of([_literal(item) for item in value])
             case "properties":
                 return lambda value: None if value is None else _properties(value)
-            case "moment":
-                return lambda value: None if value is None else value_of(value["lexical"], value["datatype"])
             case "term":
                 return self._term
         return lambda value: self._read(value, input.type)
@@ -460,10 +458,9 @@ class Computation:
                 return Duration(**value)
             case Base.DATE | Base.DATETIME | Base.TIME:
                 return from_python(value)
-            case Base.DECIMAL | Base.VALUE:
-                if getattr(value, "tzinfo", None) is not None:
-                    raise NotSupportedError("its zone was lost")
-                return from_python(value) or tidied(value)
+            case Base.DECIMAL | Base.VALUE | Base.ZONED:  # a moment is in UTC, whatever zone this runs in
+                value = tidied(value)
+                return from_python(value) or value
         return value
 
 

@@ -108,7 +108,7 @@ class Lowering(Traversals):
         while rest:
             clause = rest[0]
             if isinstance(clause, ast.ReturnClause):
-                return self._project(relation, clause)
+                return self._project(relation, clause, written=not self._within)
             if isinstance(clause, ast.MatchClause):
                 matches = [clause] if clause.optional else leading(rest, relation.names)
                 rest = _starred(matches, _measured(matches, rest[len(matches) :]))
@@ -176,7 +176,7 @@ class Lowering(Traversals):
             found[GROUP] = column("g", INTEGER)
         return Relation(source, found, tuple(conjuncts(clause.where)))
 
-    def _project(self, relation: Relation, returns: ast.ReturnClause) -> Shaped:
+    def _project(self, relation: Relation, returns: ast.ReturnClause, *, written: bool = False) -> Shaped:
         items = self._items(returns, relation)
         aggregated = any(contains_aggregate(item.expression) for item in items)
         waiting = any(contains_aggregate(part) and not is_aggregate(part) for part in self._computed_in(items))
@@ -195,7 +195,7 @@ class Lowering(Traversals):
         relation = self._with_subqueries(relation, expressions, free_variables(expressions))
         window = window_of(returns, self._snapshot, self._arguments, self._text)
         shaper, groups = self._shaper(relation), None if relation.grouped else self._groups
-        return shaper.shape(returns, items, window, groups=groups)
+        return shaper.shape(returns, items, window, groups=groups, written=written)
 
     def _computed_in(self, node: object) -> Iterator[ast.Expression]:
         """Yield what Python computes for tables of rows, of some expressions."""

@@ -114,7 +114,7 @@ class QueryRun(MatchRun):
         if needs.count_only and query.matches:
             shaped = shaper.counted(query.returns, items, window)
         else:
-            shaped = shaper.shape(query.returns, items, window)
+            shaped = shaper.shape(query.returns, items, window, written=True)
         plan = self._plan(bound, needs) if query.matches else None
         return Prepared(plan, needs, shaped, bound, reusable=not self._views)
 

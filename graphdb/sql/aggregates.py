@@ -46,7 +46,7 @@ def _count(c: Compiler, node: ast.FunctionCall) -> SqlValue:
 
 
 def _collect(c: Compiler, node: ast.FunctionCall) -> SqlValue:
-    value = c.with_offset(c.anything(node.arguments[0]), node.arguments[0])
+    value = c.anything(node.arguments[0])
     order = f" ORDER BY {c.scope.order} ASC" if c.scope.order is not None and not node.distinct else ""
     gathered = f"list({value.sql}{order}) FILTER (WHERE {value.sql} IS NOT NULL)"
     if value.many:
@@ -171,7 +171,7 @@ def _percentile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
 
 def _extreme(function: str) -> Compile:
     def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
-        value = c.with_offset(c.value_of(c.one_of_any(node.arguments[0])), node.arguments[0])
+        value = c.value_of(c.one_of_any(node.arguments[0]))
         if value.type.base in (Base.NODE, Base.EDGE, Base.TERM, Base.PATH):
             raise c.mismatch(f"{node.name} needs values, found {value.type}", node.arguments[0])
         if value.type.base in (Base.VALUE, Base.MAP, Base.DURATION):

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from typing import Self, TypeVar
 
 from graphdb.common.errors import GraphDBError, NotSupportedError, ParameterError, TypeMismatchError, nearest
-from graphdb.common.values.types import ANY, BOOLEAN, VALUE, Base, Type
+from graphdb.common.values.types import BOOLEAN, VALUE, Base, Type
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.names import Names
 from graphdb.sql.computing import Computing
 from graphdb.sql.constants import constant
 from graphdb.sql.from_clause import Rows
-from graphdb.sql.value import CAN_FAIL, NO_EFFECTS, Effects, SqlValue, lacks_offset, member, named, some
+from graphdb.sql.value import CAN_FAIL, NO_EFFECTS, Effects, SqlValue, member, named, some
 
 Made = TypeVar("Made")
 
@@ -189,17 +189,6 @@ class Compiler(ABC):
     def one(self, node: ast.Expression) -> SqlValue:
         """Compile to a single value: a multi-valued property must have just one there."""
         return self.single(self.compile(node), node)
-
-    def as_written(self, node: ast.Expression) -> SqlValue:
-        """Compile to a single value that becomes a part of others, as :meth:`with_offset` does."""
-        value = self.compile(node)
-        exact = self.with_offset(value, node)
-        return self.single(value, node) if exact is value else exact
-
-    def with_offset(self, value: SqlValue, node: ast.Expression) -> SqlValue:
-        """Return a value, with the offset that it was written with if it is a point in time: SQL has none."""
-        lacking = value.type.base is Base.ZONED or (isinstance(node, ast.Property) and lacks_offset(value))
-        return self.computed(node, ANY) if lacking else value
 
     def one_of_any(self, node: ast.Expression) -> SqlValue:
         """Compile to a single value, one that SQL does not represent as its key."""

@@ -46,7 +46,7 @@ class Input:
     type: Type
     read: str = "value"
     """``value``; ``several`` values of a property; ``literal`` or ``literals``, as they are written; ``properties``;
-    ``term``, a vertex or a literal as it is written; ``moment``, a point in time as it is written.
+    ``term``, a vertex or a literal as it is written.
     """
 
 

@@ -26,7 +26,7 @@ def has_key(type: Type, bases: frozenset[Base] | None = None) -> bool:
     """Whether values of a type may be equal and two to DuckDB; ``bases`` are the members of a union that occur."""
     if type.base is Base.LIST:
         return type.element is not None and has_key(type.element, bases)
-    if type.base in (Base.ANY, Base.MOMENT):
+    if type.base is Base.ANY:
         return True
     if type.base is Base.TERM:
         return not type.unique
@@ -54,8 +54,6 @@ def key(c: Compiler, value: SqlValue) -> str:
     if not has_key(value.type, value.bases):
         return value.sql
     match value.type.base:
-        case Base.MOMENT:
-            return f"({value.sql}).moment"
         case Base.ANY:
             return f"({value.sql})[:-{VARIANT + 1}]"
         case Base.TERM if value.type.element is not None:  # literals alone

@@ -51,8 +51,6 @@ class ExpressionCompiler(Compiler):
         """Return the SQL of any expression as a column of rows, which may hold a list of several types as a tuple."""
         if isinstance(node, ast.Variable) and node.name in self.scope.variables and node not in self.scope.known:
             return self.scope.variables[node.name]
-        if (known := self.scope.known.get(node)) is not None and known.type.base is Base.MOMENT:
-            return known
         if not isinstance(node, ast.ListLiteral) or node in self.scope.known:
             return self.anything(node)
         try:

@@ -57,7 +57,6 @@ def _value(c: Compiler, node: ast.Expression) -> SqlValue:
     value = c.anything(node)
     if value.many:
         raise NotSupportedError("a property with several values is not supported in a map in SQL")
-    value = c.with_offset(value, node)
     return c.value_of(value) if value.type.base is Base.TERM and value.type.element is not None else value
 
 

@@ -32,7 +32,6 @@ from graphdb.common.values.types import (
     BOOLEAN,
     EDGE,
     MIXED,
-    MOMENT,
     NODE,
     Base,
     Type,
@@ -137,7 +136,7 @@ _OF_LITERALS = frozenset(("lang", "datatype"))
 """Functions of the literal behind a property."""
 
 _REPRESENTED = {Base.BOOLEAN, Base.INTEGER, Base.DECIMAL, Base.FLOAT, Base.STRING, Base.DATE, Base.DATETIME, Base.TIME}
-_REPRESENTED |= {Base.DURATION, Base.VALUE, Base.ANY, Base.NULL, Base.NODE, Base.EDGE, Base.PATH, Base.TERM}
+_REPRESENTED |= {Base.ZONED, Base.DURATION, Base.VALUE, Base.ANY, Base.NULL, Base.NODE, Base.EDGE, Base.PATH, Base.TERM}
 """Types whose values are handed over as they are."""
 
 _LOOK_UP = frozenset("properties keys labels iri lang datatype startnode endnode".split())
@@ -189,8 +188,6 @@ class _Inputs:
         if node in c.scope.known and local.isdisjoint(free_variables(node)):
             return self.taken(c.scope.known[node], node)
         match node:
-            case ast.Variable() if (found := c.scope.variables.get(node.name)) is not None and found.type == MOMENT:
-                return self.taken(found, node)
             case ast.Variable():
                 return self.taken(c.native(node), node)
             case ast.Property(ast.Variable() as base) if self._element(base, local, terms=True) is not None:
@@ -283,8 +280,6 @@ class _Inputs:
             assert value.type.element is not None
             if _is_represented(value.type.element):
                 return self._take(Input(value.sql, value.type, "several"), node)
-        elif value.type == MOMENT:
-            return self._take(Input(value.sql, ANY, "moment"), node)
         elif value.type.base is Base.TERM:
             return self._take(Input(self._c.rows.term(value), value.type, "term"), node)
         elif _is_represented(value.type):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphdb.common.errors import NotSupportedError
-from graphdb.common.values.types import MEMBERS, NULL, UNION, VALUE, ZONED, Base, Column, Type, list_of, sql_type
+from graphdb.common.values.types import MEMBERS, NULL, UNION, VALUE, Base, Column, Type, list_of, sql_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,9 +239,7 @@ def lacks_offset(value: SqlValue) -> bool:
 
 
 def as_list(value: SqlValue) -> SqlValue:
-    """Return a column as what expressions take: a list of several types as one of unions, a moment without its text."""
-    if value.type.base is Base.MOMENT:
-        return value.part("moment", ZONED)
+    """Return a column of lists of several types as what expressions take: lists of unions.  Others as they are."""
     if value.type.base is not Base.TUPLE:
         return value
     items = [as_union(item).sql for item in value.items or _fields(value)]

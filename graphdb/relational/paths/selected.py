@@ -145,7 +145,7 @@ class SelectedRun(AlongRun):
         free = [pair for pair in bound.unequal if {source, target} & {*pair} and not selected.step.apart]
         joined = _joined(selected, needs, free)
         shaper = self._shaper(bound, Source(joined), further, counted=needs.duplicates == "count")
-        shaped = shaper.shape(returns, items, window)
+        shaped = shaper.shape(returns, items, window, written=True)
         plain = not (bound.residual or free or returns.order_by or needs.duplicates != "keep" or selected.around)
         columns = {left: f"v{source}", right: f"v{target}"}
         columns |= {length_name(name): "length" for name in paths} | dict.fromkeys(paths, "path")

@@ -95,7 +95,7 @@ class UnrolledRun(PathBase):
             selects.append(sql)
         source, counted = Source(f"({' UNION ALL BY NAME '.join(selects)})"), needs.duplicates == "count"
         shaper = self._shaper(conditions, source, columns, parameters, outer, counted=counted)
-        shaped = shaper.shape(returns, items, window)
+        shaped = shaper.shape(returns, items, window, written=True)
         return Unrolled(None, needs, shaped, outer, not self._views, tuple(planned))
 
     def _part(

@@ -138,6 +138,7 @@ class Shaper:
         window: tuple[int, int | None],
         *,
         groups: Source | None = None,
+        written: bool = False,
     ) -> Shaped:
         """Shape any RETURN clause over the relation.
 
@@ -146,6 +147,8 @@ class Shaper:
         groups
             SQL of all groups there are (column ``g``), where the relation's rows are of groups: then the clause is one
             for each of them, and its rows say of which they are (column ``g``).
+        written
+            Whether the rows go to the user: a zoned property then keeps the offset that it was written with.
         """
         rows, relation = self._rows(), self._relation
         ordered = relation.variables.get(ORDER)
@@ -164,7 +167,6 @@ class Shaper:
             raise NotSupportedError("what stands beside aggregates is put together in a second step")
         compiled = [(item, self._settled(compiler, compiler.column(item.expression))) for item in items]
         if aggregated or returns.distinct:
-            compiled = [(item, self._as_written(compiler, item, value)) for item, value in compiled]
             compiled = [
                 (item, compiler.computed(item.expression, ANY))
                 if lacks_key(value.type) and (relation.grouped or not contains_aggregate(item.expression))
@@ -172,7 +174,7 @@ class Shaper:
                 for item, value in compiled
             ]
             return self._groups(returns, window, compiled, compiler, where, groups)
-        told = [(item, self._as_written(compiler, item, value)) for item, value in compiled]
+        told = [(item, self._as_written(compiler, item, value) if written else value) for item, value in compiled]
         known = {item.alias: value for item, value in compiled if item.alias}
         seen = Scope({**self._variables, **known}, unshadowed(relation.known, _named(items)))
         order = self._order(returns, seen, rows, items)
