@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from graphdb.common.errors import (
+    BindError,
     ExecutionError,
     GraphDBError,
     MemoryLimitError,
     NotSupportedError,
     QueryTimeout,
     StorageError,
-    TypeMismatchError,
     placed,
 )
 from graphdb.common.progress import Progress
@@ -58,12 +58,12 @@ SPENT = (QueryTimeout, MemoryLimitError, StorageError)
 class Refused:
     """A query that the interpreter has to run, because SQL cannot do it."""
 
-    error: Exception
+    error: GraphDBError
 
     @property
     def reason(self) -> str:
         """What SQL cannot do."""
-        return self.error.message if isinstance(self.error, GraphDBError) else str(self.error)
+        return self.error.message
 
 
 class Queries:
@@ -93,15 +93,8 @@ class Queries:
         with self.new_run(text, arguments, timeout) as run:
             prepared = self.prepare(run, query, text, arguments)
             if not isinstance(prepared, Refused):
-                with suppress(NotSupportedError):  # only its values may show it
-                    return self.result(run, prepared, started)
-        try:
-            return self.interpreted(query, text, arguments, timeout)
-        except TypeMismatchError:
-            refused = prepared if isinstance(prepared, Refused) and isinstance(query, ast.Query) else None
-            if refused is not None and isinstance(refused.error, TypeMismatchError):
-                raise refused.error.with_traceback(None) from None
-            raise
+                return self.result(run, prepared, started)
+        return self.interpreted(query, text, arguments, timeout)
 
     def write(self, query: ast.Composite, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
         """Run a statement that writes: by sets, or what writes few rows or is not for SQL by the interpreter."""
@@ -159,13 +152,7 @@ class Queries:
         return Writing(self._state, query, text, arguments, timeout, new_run, prepare)
 
     def result(self, run: PathRun, prepared: Prepared | Program, started: float) -> Result:
-        """Run what was prepared.
-
-        Raises
-        ------
-        NotSupportedError
-            A value that Python computes failed: the query has to be interpreted.
-        """
+        """Run what was prepared."""
         with running(prepared.computing) as value_of:
             table = run.run(prepared)
         columns = prepared.shaped.columns
@@ -265,14 +252,13 @@ class Queries:
         self.check(query, text)
         try:
             prepared = run.prepare(query)
-        except SPENT:  # what was asked for is spent: no second way
-            raise
-        except GraphDBError as failed:
-            error: Exception = failed
-            if isinstance(failed, ExecutionError) and self._later.found is not None:
-                error = self._later.found.own(failed)
-            if isinstance(query, ast.Query) and not isinstance(error, (NotSupportedError, TypeMismatchError)):
-                raise error from None
+        except ExecutionError as error:  # of a condition that is tested before the match
+            raise error if self._later.found is None else self._later.found.own(error) from None
+        except NotSupportedError as error:
+            return Refused(error)
+        except BindError as error:
+            if isinstance(query, ast.Query):
+                raise
             return Refused(error)
         return prepared if self._later.found is None else replace(prepared, computing=self._later.found)
 

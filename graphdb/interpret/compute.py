@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphdb.common.duckdb.connection import Connection
-from graphdb.common.errors import ExecutionError, GraphDBError, MemoryLimitError, NotSupportedError, QueryTimeout
+from graphdb.common.errors import (
+    ExecutionError,
+    GraphDBError,
+    MemoryLimitError,
+    NotSupportedError,
+    QueryTimeout,
+    TypeMismatchError,
+)
 from graphdb.common.stopping import checked
 from graphdb.common.values.entities import Edge, Path, Vertex
 from graphdb.common.values.literals import value_of
@@ -140,32 +147,40 @@ class Computation:
     ) -> Type:
         """See :meth:`graphdb.sql.computing.Computing.add`."""
         scope: Scope = {f"#{i}": _static(input) for i, input in enumerate(inputs)}
-        types = Queries(self._context.names, self._context.procedures, self._context.text)
+        condition, element = wanted == BOOLEAN, wanted in (NODE, EDGE)
+        static = Static("any")
+        if not (is_aggregate(node) or element):
+            try:
+                static = self._static(node, scope, condition=condition)
+            except TypeMismatchError:  # the text is checked before: only the types of properties do not fit
+                static = self._static(node, dict.fromkeys(scope, static), condition=condition)
         if is_aggregate(node):
             assert isinstance(node, ast.FunctionCall)
-            type, evaluate = ANY, self._aggregate(node)
-        elif wanted is None:
-            static = types.type_of(node, scope)
-            evaluate = self._compiler.compile(node)
+            evaluate = self._aggregate(node)
+        else:
+            evaluate = self._compiler.condition(node) if condition else self._compiler.compile(node)
+        type = ANY if is_aggregate(node) else wanted
+        if type is None:
             type = _of_clock(node) or _type_of(static)
             if type is DATE and not inputs and not _is_sql_date(evaluate):
                 type = ANY
-        elif wanted in (ANY, DURATION):
-            types.type_of(node, scope)
-            type, evaluate = wanted, self._compiler.compile(node)
-        elif wanted in (NODE, EDGE):
-            type, evaluate = wanted, self._element(self._compiler.compile(node), source, wanted)
-        elif wanted == BOOLEAN:
-            types.condition(node, scope)
-            type, evaluate = wanted, self._compiler.condition(node)
-        else:
-            types.type_of(node, scope)
-            type, evaluate = wanted, _items(self._compiler.compile(node))
+        elif element:
+            evaluate = self._element(evaluate, source, type)
+        elif type.base is Base.LIST:
+            evaluate = _items(evaluate)
         if mixed:
             type = MIXED if type == ANY else list_of(MIXED) if type == list_of(ANY) else type
         self._pieces.append(_Piece(tuple(inputs), evaluate, type, source, volatile))
         self._results.append({})
         return type
+
+    def _static(self, node: ast.Expression, scope: Scope, *, condition: bool) -> Static:
+        """Return the static type of an expression; raise where it does not fit."""
+        types = Queries(self._context.names, self._context.procedures, self._context.text)
+        if not condition:
+            return types.type_of(node, scope)
+        types.condition(node, scope)
+        return Static("boolean")
 
     def _aggregate(self, node: ast.FunctionCall) -> Evaluate:
         """Return the function to an aggregate of a list of values."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from graphdb.common.errors import NotSupportedError
+from graphdb.common.errors import NotSupportedError, TypeMismatchError
 from graphdb.common.values.types import BOOLEAN, NULL, Base, Type
 from graphdb.functions.table import SIGNATURE_OF
 from graphdb.grammar import syntax as ast
@@ -55,8 +55,8 @@ class ExpressionCompiler(Compiler):
             return self.anything(node)
         try:
             return lists.column(self, node)
-        except NotSupportedError:
-            return self.computed(node)
+        except (NotSupportedError, TypeMismatchError) as refused:
+            return self.instead(refused, node)
 
     # --- leaves
 
@@ -180,7 +180,9 @@ class ExpressionCompiler(Compiler):
         if signature.aggregate:
             try:
                 value = self._with_effects(lambda: aggregates.AGGREGATES[name](self, node))
-            except NotSupportedError:
+            except (NotSupportedError, TypeMismatchError) as refused:
+                if isinstance(refused, TypeMismatchError) and self.anything(node.arguments[0]).many:
+                    raise
                 value = self._with_effects(lambda: aggregates.gathered(self, node))
             if value.volatile:
                 raise NotSupportedError("what is aggregated cannot be random", text=self.text, position=node.span.start)

@@ -66,7 +66,7 @@ def items(c: Compiler, node: ast.Expression) -> SqlValue:
     if value.type.base is Base.NULL:
         return SqlValue("unnest(CAST(NULL AS INTEGER[]))", NULL)
     if value.type.base is not Base.LIST:
-        return SqlValue(f"unnest([{value.sql}])", value.type)
+        return SqlValue(f"unnest(CASE WHEN {value.sql} IS NOT NULL THEN [{value.sql}] END)", value.type)
     return SqlValue(f"unnest({value.sql})", value.type.element or NULL)
 
 

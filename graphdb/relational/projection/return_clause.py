@@ -17,6 +17,7 @@ from graphdb.pattern.free import LOCAL
 from graphdb.pattern.graph import Duplicates, Wanted
 from graphdb.relational.candidates import Snapshot
 from graphdb.semantics.aggregation import aggregates_in, contains_aggregate, is_aggregate
+from graphdb.semantics.types import type_of_value
 from graphdb.sql.constants import from_numpy
 
 
@@ -53,9 +54,10 @@ def window_of(
                 assert snapshot.computing is not None
                 value = snapshot.computing().constant(node)
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 63:
-            kind = ParameterError if isinstance(node, (ast.Literal, ast.Parameter)) else ExecutionError
+            kind = ParameterError if isinstance(node, ast.Parameter) else ExecutionError
+            found = repr(value) if isinstance(value, int | float) else type_of_value(value)
             raise kind(
-                f"{clause} needs a number of rows, 0 or more, found {value!r}", text=text, position=node.span.start
+                f"{clause} needs a number of rows, 0 or more, found {found}", text=text, position=node.span.start
             )
         return value
 
