@@ -122,7 +122,8 @@ def variable(vertex: VertexInfo, name: str, rows: str = "b") -> SqlValue:
 class Candidates:
     """Finds the candidate sets of one statement's pattern vertices.
 
-    ``matches_of`` runs a pattern predicate and returns the vertices that it matches around its one named vertex.
+    ``matches_of`` runs a pattern predicate and returns the vertices that it matches around its one named vertex; None
+    where it is not run.
     """
 
     def __init__(
@@ -130,7 +131,7 @@ class Candidates:
         snapshot: Snapshot,
         text: str,
         arguments: Mapping[str, object],
-        matches_of: Callable[[ast.PatternPredicate], Ids],
+        matches_of: Callable[[ast.PatternPredicate], Ids | None],
     ) -> None:
         self._snapshot = snapshot
         self._text = text
@@ -166,7 +167,7 @@ class Candidates:
             sets.append(known)
         if others:
             sets.append(self._by_sql(bound, number, others, known))
-        sets += [self._matches_of(predicate) for predicate in info.exists]
+        sets += [found for predicate in info.exists if (found := self._matches_of(predicate)) is not None]
         return PatternVertex(
             info.name,
             reduce(both, sets) if sets else None,

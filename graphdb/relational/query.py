@@ -70,6 +70,13 @@ class QueryRun(MatchRun):
         super().__init__(*arguments, **named)
         self.controls: list[tuple[Step | Searched, PhysicalPlan | None, Control | None]] = []
         """What each match of a program reported, once it ran."""
+        self.queries_left_out: list[Prepared | Program] = []
+        """The queries that EXPLAIN prepares and does not run, of paths that are conditions."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing that its plans depend on was left out, so that what was prepared can run."""
+        return not (self.left_out or self.queries_left_out)
 
     # --- preparing
 
