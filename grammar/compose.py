@@ -72,11 +72,22 @@ def is_plain(matches: Sequence[s.MatchClause], returns: s.ReturnClause) -> bool:
     """Whether a query may be one plan and one SQL statement; what it asks of SQL is found out when it is bound."""
     if any(match.optional for match in matches):
         return False
-    returned = (returns.items, returns.order_by)
-    for part in walk((tuple(matches), returns)):
-        if type(part) in _GENERAL or (isinstance(part, s.PathPattern) and not part.plain):
-            return False
-    return not any(isinstance(part, s.PatternPredicate) for part in walk(returned))
+    asked: list[object] = []
+    for match in matches:
+        asked.append(match.where)
+        for path in match.patterns:
+            if not path.plain:
+                return False
+            for element in (*path.nodes, *path.edges):
+                assert not isinstance(element, s.Subpath)  # the path is plain
+                asked += (element.where, element.properties)
+    returned = walk((returns.items, returns.order_by, returns.skip, returns.limit))
+    if any(isinstance(part, s.PatternPredicate) for part in returned):
+        return False
+    return not any(
+        type(part) in _GENERAL or (isinstance(part, s.PathPattern) and not part.plain)
+        for part in (*returned, *walk(tuple(asked)))
+    )
 
 
 _SUBQUERIES = (s.PatternPredicate, s.PatternComprehension, s.ShortestPath, s.Subquery)

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from graphdb.common.errors import (
+    BindError,
     ExecutionError,
     GraphDBError,
-    MemoryLimitError,
     NotSupportedError,
-    QueryTimeout,
-    StorageError,
-    TypeMismatchError,
 )
 from graphdb.common.progress import Progress
 from graphdb.execute.choose import choose_executor
 from graphdb.execute.warm import warm_up
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse_script
+from graphdb.grammar.walk import walk
 from graphdb.plan.executor import Control
 from graphdb.procedures.implied import expand_call
 from graphdb.relational.path_counts import given_counts
@@ -43,20 +41,17 @@ if TYPE_CHECKING:
     from graphdb.relational.projection.relation import Relation
     from graphdb.writing.run import Writing
 
-SPENT = (QueryTimeout, MemoryLimitError, StorageError)
-"""Errors of what there is no more of, time, memory or room on the disk: no other strategy is tried."""
-
 
 @dataclass(frozen=True, slots=True)
 class Refused:
     """A query that the interpreter has to run, because SQL cannot do it."""
 
-    error: Exception
+    error: GraphDBError
 
     @property
     def reason(self) -> str:
         """What SQL cannot do."""
-        return self.error.message if isinstance(self.error, GraphDBError) else str(self.error)
+        return self.error.message
 
 
 class Queries:
@@ -83,15 +78,8 @@ class Queries:
         with self.new_run(text, arguments, timeout) as run:
             prepared = self.prepare(run, query, text, arguments)
             if not isinstance(prepared, Refused):
-                with suppress(NotSupportedError):  # only its values may show it
-                    return self.result(run, prepared, started)
-        try:
-            return self.interpreted(query, text, arguments, timeout)
-        except TypeMismatchError:
-            refused = prepared if isinstance(prepared, Refused) and isinstance(query, ast.Query) else None
-            if refused is not None and isinstance(refused.error, TypeMismatchError):
-                raise refused.error.with_traceback(None) from None
-            raise
+                return self.result(run, prepared, started)
+        return self.interpreted(query, text, arguments, timeout)
 
     def write(self, query: ast.Composite, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
         """Run a statement that writes: all of it, or nothing."""
@@ -129,13 +117,7 @@ class Queries:
         return Writing(self._state, query, text, arguments, timeout, new_run, prepare)
 
     def result(self, run: PathRun, prepared: Prepared | Program, started: float) -> Result:
-        """Run what was prepared.
-
-        Raises
-        ------
-        NotSupportedError
-            A value that Python computes failed: the query has to be interpreted.
-        """
+        """Run what was prepared."""
         with running(prepared.computing) as value_of:
             table = run.run(prepared)
         columns = prepared.shaped.columns
@@ -219,7 +201,7 @@ class Queries:
                 if (again := run.again(former)) is not None:
                     return again
             found = self.prepare_anew(run, query, text, arguments)
-            if isinstance(found, Refused) or found.reusable:
+            if run.complete and (isinstance(found, Refused) or (found.reusable and not _computes_window(query))):
                 self._state.prepared.put(key, found, _own_bytes(found))
                 if isinstance(found, Selected) and found.given is not None:
                     self._state.prepared.put(alike, found, 0)
@@ -234,14 +216,13 @@ class Queries:
         self.check(query, text)
         try:
             prepared = run.prepare(query)
-        except SPENT:  # what was asked for is spent: no second way
-            raise
-        except GraphDBError as failed:
-            error: Exception = failed
-            if isinstance(failed, ExecutionError) and self._later.found is not None:
-                error = self._later.found.own(failed)
-            if isinstance(query, ast.Query) and not isinstance(error, (NotSupportedError, TypeMismatchError)):
-                raise error from None
+        except ExecutionError as error:  # of a condition that is tested before the match
+            raise error if self._later.found is None else self._later.found.own(error) from None
+        except NotSupportedError as error:
+            return Refused(error)
+        except BindError as error:
+            if isinstance(query, ast.Query):
+                raise
             return Refused(error)
         return prepared if self._later.found is None else replace(prepared, computing=self._later.found)
 
@@ -266,9 +247,11 @@ class _Later:
         if self.found is None:
             from graphdb.interpret.compute import Computation
             from graphdb.interpret.context import Context
+            from graphdb.interpret.memory import MemoryWatch
 
             state, executor, text, arguments = self._of
-            context = Context(state.snapshot, state.forget, executor, text, arguments, Control)
+            memory = MemoryWatch(state.budget)
+            context = Context(state.snapshot, state.forget, executor, text, arguments, Control, memory)
             self.found = Computation(context, items_within(state.budget.duckdb))
         return self.found
 
@@ -280,6 +263,12 @@ def _key(query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, ob
     # Equal values are not the same argument: 1 is no 1.0, and 0.0 no -0.0.
     values = ((type(value), repr(value) if isinstance(value, float) else value) for value in arguments.values())
     return text, query.span.start, *zip(arguments, values, strict=True)
+
+
+def _computes_window(query: ast.Query | ast.Composite) -> bool:
+    """Whether a SKIP or LIMIT calls functions, whose values another run may not have."""
+    clauses = (part for part in walk(query) if isinstance(part, ast.ReturnClause))
+    return any(isinstance(part, ast.FunctionCall) for each in clauses for part in walk((each.skip, each.limit)))
 
 
 def _own_bytes(prepared: Prepared | Program | Refused) -> int:

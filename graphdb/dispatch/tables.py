@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from graphdb.common.duckdb.connection import quoted
-from graphdb.common.errors import NotSupportedError
 from graphdb.dispatch.queries import Queries, Refused
 from graphdb.grammar import syntax as ast
 from graphdb.relational.projection.presentation import presented
@@ -49,13 +47,11 @@ class Tables:
         made = f"{create} {kind} {absent}{name} AS"
         with self._queries.new_run(text, arguments, timeout) as run:
             prepared = self._queries.prepare_anew(run, statement.query, text, arguments)
-            count = None
-            if not isinstance(prepared, Refused):
-                with suppress(NotSupportedError):  # only its values may show it
-                    count = self._made(run, prepared, made, timeout)
-            if count is None:
+            if isinstance(prepared, Refused):
                 table = self._queries.interpreted(statement.query, text, arguments, timeout).presented()
                 count = self._keep(f"{made} FROM", table, timeout)
+            else:
+                count = self._made(run, prepared, made, timeout)
         return f"table {'.'.join(statement.name)}: {count[0][0] if count else 0:,} rows"
 
     def _made(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphdb.common.duckdb.connection import Connection
-from graphdb.common.errors import ExecutionError, GraphDBError, MemoryLimitError, NotSupportedError, QueryTimeout
+from graphdb.common.errors import (
+    ExecutionError,
+    GraphDBError,
+    MemoryLimitError,
+    NotSupportedError,
+    QueryTimeout,
+    TypeMismatchError,
+)
 from graphdb.common.stopping import checked
 from graphdb.common.values.entities import Edge, Path, Vertex
 from graphdb.common.values.literals import value_of
@@ -43,6 +50,7 @@ from graphdb.common.values.types import (
 )
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.aggregates import aggregate
+from graphdb.interpret.apply import Applied, arrow_type
 from graphdb.interpret.calls import wrong
 from graphdb.interpret.context import Context
 from graphdb.interpret.evaluate import Compiler
@@ -50,6 +58,8 @@ from graphdb.interpret.evaluator import Evaluate
 from graphdb.interpret.order_key import value_key
 from graphdb.interpret.values import Several, type_name
 from graphdb.interpret.view import Fact, View
+from graphdb.pattern.path_search import Differing, PathSearch
+from graphdb.procedures.registry import Call
 from graphdb.semantics.aggregation import is_aggregate
 from graphdb.semantics.check import Queries
 from graphdb.semantics.types import Scope, Static
@@ -138,32 +148,40 @@ class Computation:
     ) -> Type:
         """See :meth:`graphdb.sql.computing.Computing.add`."""
         scope: Scope = {f"#{i}": _static(input) for i, input in enumerate(inputs)}
-        types = Queries(self._context.names, self._context.procedures, self._context.text)
+        condition, element = wanted == BOOLEAN, wanted in (NODE, EDGE)
+        static = Static("any")
+        if not (is_aggregate(node) or element):
+            try:
+                static = self._static(node, scope, condition=condition)
+            except TypeMismatchError:  # the text is checked before: only the types of properties do not fit
+                static = self._static(node, dict.fromkeys(scope, static), condition=condition)
         if is_aggregate(node):
             assert isinstance(node, ast.FunctionCall)
-            type, evaluate = ANY, self._aggregate(node)
-        elif wanted is None:
-            static = types.type_of(node, scope)
-            evaluate = self._compiler.compile(node)
+            evaluate = self._aggregate(node)
+        else:
+            evaluate = self._compiler.condition(node) if condition else self._compiler.compile(node)
+        type = ANY if is_aggregate(node) else wanted
+        if type is None:
             type = _of_clock(node) or _type_of(static)
             if type is DATE and not inputs and not _is_sql_date(evaluate):
                 type = ANY
-        elif wanted in (ANY, DURATION):
-            types.type_of(node, scope)
-            type, evaluate = wanted, self._compiler.compile(node)
-        elif wanted in (NODE, EDGE):
-            type, evaluate = wanted, self._element(self._compiler.compile(node), source, wanted)
-        elif wanted == BOOLEAN:
-            types.condition(node, scope)
-            type, evaluate = wanted, self._compiler.condition(node)
-        else:
-            types.type_of(node, scope)
-            type, evaluate = wanted, _items(self._compiler.compile(node))
+        elif element:
+            evaluate = self._element(evaluate, source, type)
+        elif type.base is Base.LIST:
+            evaluate = _items(evaluate)
         if mixed:
             type = MIXED if type == ANY else list_of(MIXED) if type == list_of(ANY) else type
         self._pieces.append(_Piece(tuple(inputs), evaluate, type, source, volatile))
         self._results.append({})
         return type
+
+    def _static(self, node: ast.Expression, scope: Scope, *, condition: bool) -> Static:
+        """Return the static type of an expression; raise where it does not fit."""
+        types = Queries(self._context.names, self._context.procedures, self._context.text)
+        if not condition:
+            return types.type_of(node, scope)
+        types.condition(node, scope)
+        return Static("boolean")
 
     def _aggregate(self, node: ast.FunctionCall) -> Evaluate:
         """Return the function to an aggregate of a list of values."""
@@ -221,8 +239,24 @@ class Computation:
 
     def _call(self, piece: int, wanted: str, columns: Sequence[str], volatile: bool = False) -> str:
         with self._connection.guard() as raw:
-            name = self._calls.function(raw, wanted, volatile, within=self._connection.transactions.inside)
+            name = self._calls.function(raw, wanted, volatile, self._connection.transactions.inside)
         return f"{name}({', '.join([str(self._number), str(piece), *columns])})"
+
+    def constant(self, node: ast.Expression) -> object:
+        """See :meth:`graphdb.sql.computing.Computing.constant`."""
+        return self._compiler.compile(node)({})
+
+    def applied(
+        self,
+        function: PathSearch | Differing | Call,
+        given: Mapping[str, Input],
+        yields: Mapping[str, Type],
+        used: Sequence[str] = (),
+    ) -> Applied:
+        """See :meth:`graphdb.sql.computing.Computing.applied`."""
+        found = Applied(function, given, yields, used, self._context.of_run, self._reader, self._held)
+        found.check()
+        return found
 
     def sources(self) -> list[str]:
         """Return the expressions as they were written."""
@@ -318,7 +352,7 @@ class Computation:
             if len(known) < _REMEMBERED and not piece.volatile and not any(isinstance(value, list) for value in given):
                 with suppress(TypeError):  # a list inside
                     known[key] = found
-        array = pa.array(results, _arrow_type(piece.type))
+        array = pa.array(results, arrow_type(piece.type))
         if piece.type is DATE:
             array = array.cast(pa.date32())
         arrays = array, pa.array(failed, pa.int64())
@@ -352,7 +386,7 @@ class Computation:
             if not isinstance(value, list) or isinstance(value, Several):
                 raise NotSupportedError("a list was expected")
             return [self._held(item, type.element or ANY) for item in checked(value)]
-        if type.base is Base.NODE:
+        if type.base in (Base.NODE, Base.TERM):
             if not isinstance(value, Vertex):
                 raise NotSupportedError("a vertex was expected")
             return value.id
@@ -419,14 +453,15 @@ class Computation:
                 return Edge(**value)
             case Base.PATH:
                 return _path(value["vertices"], value["codes"])
+            case Base.TUPLE:
+                return [self._read(value[f"f{i}"], field) for i, (_, field) in enumerate(type.fields)]
             case Base.DURATION:
                 return Duration(**value)
             case Base.DATE | Base.DATETIME | Base.TIME:
                 return from_python(value)
-            case Base.DECIMAL | Base.VALUE:
-                if getattr(value, "tzinfo", None) is not None:
-                    raise NotSupportedError("its zone was lost")
-                return from_python(value) or tidied(value)
+            case Base.DECIMAL | Base.VALUE | Base.ZONED:  # a moment is in UTC, whatever zone this runs in
+                value = tidied(value)
+                return from_python(value) or value
         return value
 
 
@@ -584,22 +619,3 @@ def _type_of(static: Static) -> Type:
         element = _type_of(static.element) if static.element is not None else ANY
         return list_of(element) if element.base in _PYTHON or element.base in _ELEMENTS else ANY
     return _OF_STATIC.get(static.base, ANY)
-
-
-def _arrow_type(type: Type) -> pa.DataType:
-    import pyarrow as pa
-
-    if type.base is Base.LIST:
-        return pa.list_(_arrow_type(type.element or ANY))
-    return {
-        Base.BOOLEAN: pa.bool_(),
-        Base.INTEGER: pa.int64(),
-        Base.FLOAT: pa.float64(),
-        Base.STRING: pa.string(),
-        Base.ANY: pa.binary(),
-        Base.DATE: pa.int32(),
-        Base.NODE: pa.int64(),
-        Base.EDGE: pa.struct([(name, pa.int64()) for name in _EDGE]),
-        Base.PATH: pa.struct([(name, pa.list_(pa.int64())) for name in ("vertices", "codes")]),
-        Base.DURATION: pa.struct([(name, pa.int64()) for name in _PARTS]),
-    }[type.base]

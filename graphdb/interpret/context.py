@@ -87,6 +87,13 @@ class Context(StatementNames):
         self._numbers = 0
         self._aggregates: dict[ast.Expression, str] = {}
 
+    def of_run(self, new_control: Callable[[], Control]) -> Context:
+        """Return the context of one more run over the same data."""
+        memory = None if self._memory is None else self._memory.again()
+        found = Context(self._snapshot_of, self.changed, self.executor, self.text, self.arguments, new_control, memory)
+        found.started = self.started
+        return found
+
     def watched(self, items: Iterable[Item]) -> Iterator[Item]:
         """Yield what is gone through in Python, as long as there is time and nobody has cancelled the statement.
 

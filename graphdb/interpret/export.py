@@ -1,25 +1,25 @@
-"""What leaves the evaluator: its values as those that a user sees."""
+"""Values that leave the evaluator, as a user sees them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from graphdb.common.values.elements import Node, Path, Relationship
 from graphdb.common.values.temporal import Temporal, to_python
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.interpret.context import Context
+from graphdb.interpret.context import Context, Row
 from graphdb.interpret.values import Edge, Vertex
 from graphdb.interpret.values import Path as PathValue
 
 
 class Exporter:
-    """Turns the evaluator's values into what a user sees."""
+    """Turns the interpreter's values into what a user sees."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    def rows(self, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[list[Any]]:
+    def rows(self, rows: Sequence[Row], columns: Sequence[str]) -> list[list[Any]]:
         """Return the columns' values."""
         for row in rows:
             self._context.view.expect(row[name] for name in columns)

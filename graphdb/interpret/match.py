@@ -21,10 +21,11 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.interpret.context import Context, Row
 from graphdb.interpret.evaluate import Compiler
-from graphdb.interpret.search import NODES_DIFFER, Search
+from graphdb.interpret.search import Search
 from graphdb.interpret.values import Edge, Path, Vertex, equals, type_name
 from graphdb.pattern.bind import bind, conjuncts, property_conditions, variables_in
 from graphdb.pattern.graph import PatternGraph
+from graphdb.pattern.path_search import NODES_DIFFER, PathSearch
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.relational.candidates import Candidates
 from graphdb.sql.expressions import LARGEST
@@ -140,7 +141,8 @@ class Match:
         if whole is not None and whole.variable is not None:
             key = whole.variable.name
         mode = self.clause.mode
-        search = Search(self.context, self._compiler, tuple(nodes), tuple(names), tuple(edges), whole, key, mode)
+        pattern = PathSearch(tuple(nodes), tuple(names), tuple(edges), whole, key, mode)
+        search = Search(self.context, self._compiler, pattern)
         for name in search.names:
             if name in self.known:
                 hidden = self.context.fresh("b")

@@ -23,9 +23,14 @@ class MemoryWatch:
     """
 
     def __init__(self, budget: Budget) -> None:
+        self._budget = budget
         self._begin = max(resident(), LIBRARIES)  # of the libraries some may be still to come
         self._allowed = budget.duckdb + budget.graph + budget.bindings
         self._next = time.monotonic() + _EVERY
+
+    def again(self) -> MemoryWatch:
+        """Return one for a run that begins now."""
+        return MemoryWatch(self._budget)
 
     def check(self) -> None:
         """Raise if the statement takes too much.

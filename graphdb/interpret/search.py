@@ -7,7 +7,7 @@ first, and then no more paths than it may want are kept for each pair of vertex 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -16,48 +16,29 @@ from graphdb.grammar import syntax as ast
 from graphdb.interpret.automaton import PLACES, Automaton, Trace
 from graphdb.interpret.shortest import Shortest
 from graphdb.interpret.values import Edge, Path, Vertex
+from graphdb.pattern.path_search import PathSearch
 
 if TYPE_CHECKING:
     from graphdb.interpret.context import Context, Row
     from graphdb.interpret.evaluator import Evaluator
 
-NODES_DIFFER = (ast.MatchMode.DIFFERENT_NODES, ast.MatchMode.INDUCED)
-"""Match modes under which no vertex is used twice."""
-
 
 class Search:
-    """Finds the paths of a pattern from a bound vertex.
+    """Finds the paths of a pattern from a bound vertex."""
 
-    Parameters
-    ----------
-    names
-        The names of the nodes, those of unnamed ones too: what has one name is one vertex.
-    whole
-        The path pattern with its mode and selector, where ``nodes`` and ``edges`` are all of it; None for one edge
-        or part of a path that is matched in openCypher's way.
-    key
-        The name under which rows hold the path.
-    """
-
-    def __init__(
-        self,
-        context: Context,
-        compiler: Evaluator,
-        nodes: tuple[ast.NodePattern, ...],
-        names: tuple[str, ...],
-        edges: tuple[ast.EdgePattern | ast.Subpath, ...],
-        whole: ast.PathPattern | None,
-        key: str,
-        match_mode: ast.MatchMode,
-    ) -> None:
+    def __init__(self, context: Context, compiler: Evaluator, search: PathSearch) -> None:
         self._context = context
         self._compiler = compiler
-        self._nodes, self._node_names, self._edges, self._whole = nodes, names, edges, whole
-        self.key = key
+        self._pattern = search
+        self._nodes, self._node_names, self._edges = search.nodes, search.names, search.edges
+        self.key, self.selector, self.nodes_differ, self.mode = (
+            search.key,
+            search.selector,
+            search.nodes_differ,
+            search.mode,
+        )
+        edges, match_mode = search.edges, search.match_mode
         self._renamed: dict[str, str] = {}
-        self.selector = whole.selector if whole is not None else None
-        self.nodes_differ = match_mode in NODES_DIFFER
-        self.mode = whole.mode if whole is not None and whole.mode is not None else _default_mode(match_mode, names)
         self._free = self.mode is ast.PathMode.WALK
         self._trails = not self._free and not (
             self.mode is ast.PathMode.SIMPLE and match_mode is ast.MatchMode.REPEATABLE_ELEMENTS
@@ -83,14 +64,14 @@ class Search:
             and edge.where is None
         )
         """Whether kernels find them: one repeated edge on which there are no conditions."""
-        self.names = _variables(nodes[1:-1], edges)
-        self.places = f"{PLACES} {key}"
+        self.names = list(search.variables)
+        self.places = f"{PLACES} {search.key}"
         """The name under which rows hold the places of its nodes."""
         if self._free and self.selector is None and _unbounded(edges):
             raise BindError(
                 "without an upper bound there can be infinitely many walks",
                 text=context.text,
-                position=(whole.span if whole is not None else nodes[0].span).start,
+                position=(search.whole or search.nodes[0]).span.start,
                 hint="write TRAIL, SIMPLE, ACYCLIC, a selector such as ANY SHORTEST, or an upper bound",
             )
 
@@ -103,16 +84,15 @@ class Search:
         self._renamed[name] = hidden
         self.names = [hidden if other == name else other for other in self.names]
 
-    def run(self, row: Row, left: str, right: str, distinct: bool) -> Iterator[Row]:
-        """Yield the row with each path between its two vertices, of which it holds at least one."""
-        backwards = left not in row
-        start, end = (right, left) if backwards else (left, right)
-        if not isinstance(row[start], Vertex) or (end in row and not isinstance(row[end], Vertex)):
-            return
+    def prepare(self, known: Collection[str], backwards: bool) -> None:
+        """Build the automaton, for rows that hold some names; raises what is wrong with the pattern."""
+        self._automaton(known, backwards)
+
+    def _automaton(self, known: Collection[str], backwards: bool) -> Automaton:
         automaton = self._automata.get(backwards)
         if automaton is None:
             automaton = self._automata[backwards] = Automaton(
-                self._context, self._compiler, self._nodes, self._edges, self._renamed, backwards, row
+                self._context, self._compiler, self._nodes, self._edges, self._renamed, backwards, known
             )
         if automaton.late and self.selector is not None:
             raise NotSupportedError(
@@ -121,6 +101,15 @@ class Search:
                 position=self._nodes[0].span.start,
                 hint="write it in WHERE, where it is asked of the paths that were selected",
             )
+        return automaton
+
+    def run(self, row: Row, left: str, right: str, distinct: bool) -> Iterator[Row]:
+        """Yield the row with each path between its two vertices, of which it holds at least one."""
+        backwards = left not in row
+        start, end = (right, left) if backwards else (left, right)
+        if not isinstance(row[start], Vertex) or (end in row and not isinstance(row[end], Vertex)):
+            return
+        automaton = self._automaton(row, backwards)
         if self._simple:
             yield from self._shortest(automaton, row, start, end, distinct)
             return
@@ -323,33 +312,9 @@ def _selected(traces: list[Trace], selector: ast.Selector, used: frozenset[Edge]
     return [trace for trace in traces if trace.length in lengths]
 
 
-def _default_mode(mode: ast.MatchMode, names: Sequence[str]) -> ast.PathMode:
-    """Return the mode of a path that says none, between nodes of some names."""
-    match mode:
-        case ast.MatchMode.DIFFERENT_EDGES:
-            return ast.PathMode.TRAIL
-        case ast.MatchMode.REPEATABLE_ELEMENTS:
-            return ast.PathMode.WALK
-    again = len(names) - len({*names})
-    if not again:
-        return ast.PathMode.ACYCLIC
-    # What is written twice is one vertex; which of a path's vertices are, only the whole path tells.
-    return ast.PathMode.SIMPLE if again == 1 and names[0] == names[-1] else ast.PathMode.TRAIL
-
-
 def _unbounded(edges: Sequence[ast.EdgePattern | ast.Subpath]) -> bool:
     return any(
         (edge.repeat is not None and edge.repeat.high is None)
         or (isinstance(edge, ast.Subpath) and _unbounded(edge.pattern.edges))
         for edge in edges
     )
-
-
-def _variables(nodes: Sequence[ast.NodePattern], edges: Sequence[ast.EdgePattern | ast.Subpath]) -> list[str]:
-    names = [node.variable.name for node in nodes if node.variable is not None]
-    for edge in edges:
-        if isinstance(edge, ast.Subpath):
-            names += _variables(edge.pattern.nodes, edge.pattern.edges)
-        elif edge.variable is not None:
-            names.append(edge.variable.name)
-    return list(dict.fromkeys(names))

@@ -7,14 +7,14 @@ evaluated here.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.errors import BindError, GraphDBError, NotSupportedError, nearest
+from graphdb.common.errors import GraphDBError, NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.failing import can_fail
@@ -105,10 +105,10 @@ class BoundPattern:
 def bind(
     matches: tuple[ast.MatchClause, ...], names: Names, text: str, given: Collection[str] | None = None
 ) -> BoundPattern:
-    """Bind the MATCH clauses of a query; raises :class:`~graphdb.common.errors.BindError` with the place.
+    """Bind the MATCH clauses of a query, whose scopes have been checked.
 
     ``given`` are the names that the rows have which the match starts from: those that it names too are resources
-    there, and a condition that names others is left for SQL.  With it, scopes have been checked.
+    there, and a condition that names others is left for SQL.
     """
     binder = _Binder(names, text, given=given)
     for clause in matches:
@@ -135,6 +135,12 @@ def conjuncts(condition: ast.Expression | None) -> Iterator[ast.Expression]:
 def variables_in(node: object) -> set[str]:
     """Return the names of all variables in a piece of syntax, those in patterns included."""
     return {part.name for part in walk(node) if isinstance(part, ast.Variable)}
+
+
+def edge_names(match: ast.MatchClause) -> set[str]:
+    """Return the names of the edges in a MATCH clause."""
+    edges = (part for part in walk(match.patterns) if isinstance(part, ast.EdgePattern))
+    return {edge.variable.name for edge in edges if edge.variable is not None}
 
 
 def _asks_label_only(condition: ast.Expression, edge: str) -> bool:
@@ -192,9 +198,8 @@ class _Binder:
             if max(len(self.bound.vertices), len(self.bound.edges)) > MOST:
                 raise self._error(NotSupportedError, f"a pattern of more than {MOST} vertices or edges", path)
         where += conjuncts(clause.where)
-        if self.given is None:
-            for condition in where:
-                self._check_scope(condition)
+        if self.outer is not None:
+            self._refuse_outer(where)
         self._conditions += where
         self.bound.clauses.append(Clause(clause.mode, tuple(dict.fromkeys(self._clause_vertices))))
 
@@ -216,8 +221,6 @@ class _Binder:
 
     def _node(self, node: ast.NodePattern) -> int:
         name = node.variable.name if node.variable else None
-        if name is not None and name in self.bound.edge_of:
-            raise self._error(BindError, f"'{name}' is an edge already", node.variable)
         if name is not None and name in self.bound.vertex_of:
             vertex = self.bound.vertex_of[name]
         else:
@@ -235,15 +238,6 @@ class _Binder:
         vertex = len(self.bound.vertices)
         info = VertexInfo(name or f"#{vertex}")
         if name is not None and self.outer is not None:
-            if name in self.outer.edge_of:
-                raise self._error(BindError, f"'{name}' is an edge already", node.variable)
-            if name not in self.outer.vertex_of:
-                raise self._error(
-                    BindError,
-                    f"unknown variable '{name}'",
-                    node.variable,
-                    "a pattern in WHERE cannot introduce variables; leave the name out",
-                )
             known = self.outer.vertices[self.outer.vertex_of[name]]
             info.labels += known.labels
             info.iris += known.iris
@@ -255,21 +249,10 @@ class _Binder:
     def _edge(self, edge: ast.EdgePattern, left: int, right: int) -> str:
         name = edge.variable.name if edge.variable else None
         if name is not None:
-            if name in self.bound.vertex_of:
-                raise self._error(BindError, f"'{name}' is a vertex already", edge.variable)
-            if self.outer is not None and name in self.outer.edge_of:
+            if self.outer is not None:
                 raise self._error(
                     NotSupportedError, "bound edges in a pattern in WHERE are not supported yet", edge.variable
                 )
-            if self.outer is not None:
-                raise self._error(
-                    BindError,
-                    f"unknown variable '{name}'",
-                    edge.variable,
-                    "a pattern in WHERE cannot introduce variables; leave the name out",
-                )
-            if name in self._clause_edges:
-                raise self._error(BindError, f"edge '{name}' stands twice in one pattern", edge.variable)
             if name in self.bound.edge_of:
                 raise self._error(
                     NotSupportedError, "an edge variable in several MATCH clauses is not supported yet", edge.variable
@@ -421,24 +404,13 @@ class _Binder:
     def _is_resource(self, vertex: int) -> bool:
         return not self.bound.vertices[vertex].kinds
 
-    def _check_scope(self, condition: ast.Expression) -> None:
-        """Raise an error for a variable that no clause up to this one declares."""
-        known: Mapping[str, int] = self.bound.vertex_of | self.bound.edge_of
-        for part in walk(condition):
+    def _refuse_outer(self, conditions: list[ast.Expression]) -> None:
+        """Refuse conditions that compare with a variable outside of the pattern."""
+        known = self.bound.vertex_of | self.bound.edge_of
+        for part in walk(tuple(conditions)):
             if isinstance(part, ast.Variable) and part.name not in known and not part.name.startswith("#"):
-                if self.outer is not None and part.name in self.outer.variables:
-                    raise self._error(
-                        NotSupportedError,
-                        f"a pattern in WHERE that compares with '{part.name}' outside of it is not supported yet",
-                        part,
-                    )
-                near = nearest(part.name, known)
-                raise self._error(
-                    BindError,
-                    f"unknown variable '{part.name}'",
-                    part,
-                    f"did you mean '{near[0]}'?" if near else None,
-                )
+                message = f"a pattern in WHERE that compares with '{part.name}' outside of it is not supported yet"
+                raise self._error(NotSupportedError, message, part)
 
     def _error(self, kind: type[Failure], message: str, node: object, hint: str | None = None) -> Failure:
         span: ast.Span = getattr(node, "span", ast.Span(0, 0))

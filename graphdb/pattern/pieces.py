@@ -116,7 +116,8 @@ def _piece(edge: ast.EdgePattern | ast.Subpath) -> Piece:
     across: list[ast.Expression] = []
     for condition in conjuncts(edge.where):
         used = free_variables(condition)
-        at = [i for i, part in enumerate(edges) if isinstance(part, ast.EdgePattern) and used <= known[i]]
+        alone = found.simple  # what it names besides is outside the path
+        at = [i for i, part in enumerate(edges) if isinstance(part, ast.EdgePattern) and (alone or used <= known[i])]
         (where[at[0]] if at else across).append(condition)
     nodes, own = names_of(*inner.nodes), names_of(*(e for e in edges if isinstance(e, ast.EdgePattern)))
     again = len({*nodes}) < len(nodes)

@@ -78,7 +78,7 @@ class Joins:
 
     def _without_computed(self, match: ast.MatchClause, later: list[ast.Expression]) -> ast.MatchClause:
         """Return a MATCH without the conditions that Python computes something for, which are added to ``later``."""
-        conditions = conjuncts(match.where)
+        conditions = tuple(conjuncts(match.where))
         waiting = [each for each in conditions if any(part in self._beforehand for part in walk(each))]
         later += waiting
         ready = tuple(each for each in conditions if each not in waiting)
@@ -117,6 +117,7 @@ class Joins:
         chosen = "".join(f", {found.variables[name].of('r')} AS m{i}" for i, name in enumerate(new))
         chosen += "".join(f", {value.of('r')} AS f{i}" for i, value in enumerate(found.known.values()))
         facts = {node: value.at(f"f{i}") for i, (node, value) in enumerate(found.known.items())}
+        facts = {node: value for node, value in facts.items() if _base(node) not in left.variables}
         join = "LEFT JOIN" if how == "outer join" else "JOIN"
         start = f"{left.source} l"
         where = pattern.where
@@ -139,7 +140,7 @@ class Joins:
         """Yield what the rows say of the vertices that a pattern shares with them, and of the ends of its edges."""
         for name in shared:
             value = left.variables[name]
-            if value.type.base is not (Base.NODE if name in bound.vertex_of else Base.EDGE):
+            if value.type.base not in ((Base.NODE, Base.TERM) if name in bound.vertex_of else (Base.EDGE,)):
                 raise NotSupportedError(f"a pattern that goes on from {value.type} is not supported in SQL")
             ends = [value.part(f'"{end}"', NODE) for end in ("start", "end")]
             columns: dict[int, list[SqlValue]] = {}
@@ -203,6 +204,8 @@ class Joins:
         """Return rows that are a table, of which only the data says that they have a pattern's vertices and edges."""
         types: dict[ast.Variable, Type] = {}
         for part in walk(patterns):
+            if isinstance(part, ast.EdgePattern) and part.repeat is not None:
+                continue  # that is a list
             if isinstance(part, ast.NodePattern | ast.EdgePattern) and part.variable is not None:
                 found = left.variables.get(part.variable.name)
                 if found is not None and found.type.base in (Base.NULL, Base.ANY):

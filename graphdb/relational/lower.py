@@ -14,19 +14,18 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from graphdb.common.errors import NotSupportedError
-from graphdb.common.values.types import ANY, INTEGER, Base, Column, Type, has_terms
+from graphdb.common.values.types import INTEGER, TERM, Column, Type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import replaced, walk
 from graphdb.pattern.apart import apart
 from graphdb.pattern.bind import BoundPattern, conjuncts
 from graphdb.pattern.free import SUBQUERIES, free_variables
 from graphdb.pattern.graph import Duplicates, Wanted
-from graphdb.pattern.lengths import length_name, with_lengths
+from graphdb.pattern.lengths import OF_PATHS, length_name, with_lengths
 from graphdb.pattern.pieces import names_of
-from graphdb.pattern.rename import rewritten
+from graphdb.pattern.rename import renamed, rewritten
 from graphdb.pattern.unroll import Version, is_plain, plain_versions
 from graphdb.relational.joins import KEPT, Setting, available, needs_of, only
-from graphdb.relational.path_joins import Searches
 from graphdb.relational.program import Program, Step
 from graphdb.relational.projection.compile import Shaped
 from graphdb.relational.projection.relation import (
@@ -42,9 +41,10 @@ from graphdb.relational.projection.relation import (
 )
 from graphdb.relational.projection.return_clause import combines_aggregates, duplicates_of, wanted, window_of
 from graphdb.relational.subqueries import AT, leading
-from graphdb.semantics.aggregation import aggregates_in, contains_aggregate
+from graphdb.relational.traversals import Traversals
+from graphdb.semantics.aggregation import aggregates_in, contains_aggregate, is_aggregate
 from graphdb.sql.constants import long_column, long_maps
-from graphdb.sql.equivalence import has_key
+from graphdb.sql.equivalence import has_key, lacks_key
 from graphdb.sql.lists import common
 from graphdb.sql.value import SqlValue, as_list, bases_of, column, column_at
 
@@ -54,10 +54,13 @@ if TYPE_CHECKING:
 _LONG = 3
 """Edges of a path from which on it is searched for, where it is enough that there is one."""
 
+_NOTHING = f"{OF_PATHS} nothing"
+"""The column of rows that have no other."""
+
 _READING = (ast.MatchClause, ast.UnwindClause, ast.WithClause, ast.CallClause, ast.ProcedureClause, ast.ReturnClause)
 
 
-class Lowering(Searches):
+class Lowering(Traversals):
     """Lowers one query: its clauses, one after the other; see :class:`~graphdb.relational.joins.Joins`."""
 
     def __init__(self, setting: Setting) -> None:
@@ -102,7 +105,7 @@ class Lowering(Searches):
         relation, rest = start, list(clauses)
         self._names = free_variables(tuple(clauses))
         self._clauses = tuple(clauses)
-        while True:
+        while rest:
             clause = rest[0]
             if isinstance(clause, ast.ReturnClause):
                 return self._project(relation, clause, written=not self._within)
@@ -132,6 +135,7 @@ class Lowering(Searches):
             else:
                 assert isinstance(clause, ast.WithClause)
                 relation = self._with(relation, clause)
+        return Shaped("SELECT 1 AS one WHERE FALSE", {}, ())  # a procedure was called for what it does
 
     def _invoked(self, relation: Relation, clause: ast.ProcedureClause, live: Collection[str]) -> Relation:
         """Join rows with those that a procedure yields for each, or for all with the same arguments."""
@@ -154,11 +158,12 @@ class Lowering(Searches):
             if named is not None:
                 return replace(relation, variables=named, where=tuple(conjuncts(clause.where)))
             return self._after(self._project(relation, clause.returns), clause)
-        # A condition sees what was there before, too: then it is tested there.
-        where = tuple(conjuncts(clause.where))
-        if clause.returns.skip is not None or clause.returns.limit is not None or any(self._aside(where)):
-            raise NotSupportedError("this condition on what was before WITH is not supported in SQL")
-        return self._after(self._project(relation, clause.returns, where), replace(clause, where=None))
+        # A condition sees what was there before, too: that goes with the rows until it is tested.
+        before = free_variables(clause.where).intersection(relation.variables).difference(map(_column_name, items))
+        hidden = {name: f"{OF_PATHS} before {name}" for name in sorted(before)}
+        further = tuple(ast.ReturnItem(ast.Variable(name), alias, alias) for name, alias in hidden.items())
+        returns = replace(clause.returns, items=(*items, *further), star=False)
+        return self._after(self._project(relation, returns), replace(clause, where=renamed(clause.where, hidden)))
 
     def _after(self, shaped: Shaped, clause: ast.WithClause) -> Relation:
         """Return the rows of a WITH; where it orders them, with their numbers."""
@@ -171,39 +176,30 @@ class Lowering(Searches):
             found[GROUP] = column("g", INTEGER)
         return Relation(source, found, tuple(conjuncts(clause.where)))
 
-    def _project(
-        self,
-        relation: Relation,
-        returns: ast.ReturnClause,
-        also: Sequence[ast.Expression] = (),
-        *,
-        written: bool = False,
-    ) -> Shaped:
+    def _project(self, relation: Relation, returns: ast.ReturnClause, *, written: bool = False) -> Shaped:
         items = self._items(returns, relation)
         aggregated = any(contains_aggregate(item.expression) for item in items)
-        if aggregated and not relation.grouped and (combines_aggregates(items) or any(self._waiting(items, returns))):
+        waiting = any(contains_aggregate(part) and not is_aggregate(part) for part in self._computed_in(items))
+        if aggregated and not relation.grouped and (waiting or combines_aggregates(items)):
             relation = self._grouped(relation, items, returns)
-        if any(self._waiting((), returns)):
-            if returns.distinct or (aggregated and not relation.grouped):
+        if any(self._computed_in(returns.order_by)):
+            if returns.distinct or aggregated:
                 relation = self._returned(relation, items, returns)
                 returns = replace(returns, distinct=False)
+                columns = (replace(item, expression=ast.Variable(item.alias)) if item.alias else item for item in items)
+                items = tuple(columns)
             else:
                 aliased = {ast.Variable(item.alias): item.expression for item in items if item.alias}
                 returns = replace(returns, order_by=replaced(returns.order_by, aliased))
         expressions = (*[item.expression for item in items], *returns.order_by)
-        relation = self._with_subqueries(relation, expressions, free_variables((*expressions, *also)))
-        window = window_of(returns, self._arguments, self._text)
+        relation = self._with_subqueries(relation, expressions, free_variables(expressions))
+        window = window_of(returns, self._snapshot, self._arguments, self._text)
         shaper, groups = self._shaper(relation), None if relation.grouped else self._groups
-        return shaper.shape(returns, items, window, also=also, groups=groups, written=written)
+        return shaper.shape(returns, items, window, groups=groups, written=written)
 
-    def _waiting(self, items: Sequence[ast.ReturnItem], returns: ast.ReturnClause) -> Iterator[ast.Expression]:
-        """Yield what Python computes beforehand of a clause, of what its order is by or of aggregates."""
-        for part in self._aside(returns.order_by):
-            if part in self._beforehand:
-                yield part
-        for part in self._aside(tuple(items)):
-            if part in self._beforehand and contains_aggregate(part):
-                yield part
+    def _computed_in(self, node: object) -> Iterator[ast.Expression]:
+        """Yield what Python computes for tables of rows, of some expressions."""
+        return (part for part in self._aside(node) if part in self._beforehand)
 
     def _grouped(self, relation: Relation, items: Sequence[ast.ReturnItem], returns: ast.ReturnClause) -> Relation:
         """Return the groups that a clause makes of rows: its keys and its aggregates are known columns."""
@@ -234,14 +230,18 @@ class Lowering(Searches):
         if returns.star:
             names = sorted(relation.names)
             items = tuple(ast.ReturnItem(ast.Variable(n), n, n, returns.span) for n in names) + items
-        return items or (ast.ReturnItem(ast.Literal(1), "#", "#"),)  # rows without columns are rows nevertheless
+        return items or (ast.ReturnItem(ast.Literal(1), _NOTHING, _NOTHING, returns.span),)
 
     def _union(self, parts: Sequence[Shaped], keeps_all: bool) -> Shaped:
         """Put the rows of several parts together; columns that SQL has no one type for are of keys."""
         columns: list[Column] = []
-        several = [i for i, same in enumerate(zip(*[part.columns for part in parts], strict=True)) if not _alike(same)]
+        several = [
+            i
+            for i, same in enumerate(zip(*[part.columns for part in parts], strict=True))
+            if not _alike(same) or (not keeps_all and any(lacks_key(column.type) for column in same))
+        ]
         if several:
-            parts = [self._as_keys(part, several) for part in parts]
+            parts = [self._as_keys(part, several, self._groups is not None) for part in parts]
         chosen: list[list[str]] = [[] for _ in parts]
         for i, same in enumerate(zip(*[part.columns for part in parts], strict=True)):
             given = [column_at(f"c{i}", each, "u") for each in same]
@@ -260,33 +260,6 @@ class Lowering(Searches):
         sql = (" UNION ALL " if keeps_all else " UNION ").join(selects)
         reads = frozenset[str]().union(*(part.reads for part in parts))
         return Shaped(sql, self._parameters.used(sql), tuple(columns), reads=reads)
-
-    def _as_keys(self, part: Shaped, several: Sequence[int]) -> Shaped:
-        """Return a part of a UNION with some columns of values that SQL knows by keys."""
-        names = [f"column {i}" for i in range(len(part.columns))]
-        found = {name: column_at(f"c{i}", each) for i, (name, each) in enumerate(zip(names, part.columns, strict=True))}
-        if self._groups is not None:
-            found[GROUP] = column("g", INTEGER)
-        relation, wanted = Relation(part.source, found), []
-        for i in several:
-            if part.columns[i].type.base is Base.ANY:
-                continue
-            if has_terms(part.columns[i].type):
-                relation = self._with_computed(relation, ast.Variable(names[i]), names)
-                value = relation.known[ast.Variable(names[i])]
-                relation = replace(relation, variables={**relation.variables, names[i]: value}, known={})
-            else:
-                wanted.append(names[i])
-        types = {ast.Variable(name): ANY for name in wanted}
-        sql, rows = self._shaper(relation).select(relation.variables, types=types)
-        if self._groups is not None:
-            sql = f"SELECT k.* RENAME (c{len(names)} AS g) FROM ({sql}) k"
-        made = [rows.variables[name] for name in names]
-        columns = tuple(
-            replace(each, type=value.type, many=value.many, bases=value.bases)
-            for each, value in zip(part.columns, made, strict=True)
-        )
-        return Shaped(sql, self._parameters.used(sql), columns, reads=relation.source.reads)
 
     def _each_once(self, source: Source, columns: Sequence[Column]) -> Shaped:
         """Return rows of which equivalent ones come once, where DuckDB would tell them apart."""
@@ -325,7 +298,7 @@ class Lowering(Searches):
             live = self._live(UNIT, rest)
             versions = self._unrolled(matches, live, (), rest[0])
             if versions is None:
-                return self._searched(UNIT, matches, live, _drops(rest[0]))
+                return self._with_paths(UNIT, matches, live, _drops(rest[0]))
             return self._first_unrolled(versions, live, rest[0])
         bound, view = self._bound(matches, UNIT), self._name("bindings")
         relation = bindings_of(bound, self._snapshot.edges, view)
@@ -345,7 +318,7 @@ class Lowering(Searches):
         items = self._items(returns, relation)
         if any(self._aside((returns, relation.where))) or _looks_back(clause, items, relation.variables):
             return None
-        needs = wanted(returns, items, bound, window_of(returns, self._arguments, self._text))
+        needs = wanted(returns, items, bound, window_of(returns, self._snapshot, self._arguments, self._text))
         return Wanted((), (), False, None, "count") if needs.count_only else needs
 
     def _match(
@@ -360,11 +333,11 @@ class Lowering(Searches):
         if not all(map(is_plain, matches)):
             versions = self._unrolled(matches, live, left.variables, rest[0])
             if versions is None and how == "JOIN":
-                return self._searched(left, matches, live, _drops(rest[0]))
+                return self._with_paths(left, matches, live, _drops(rest[0]))
             if versions is None:
                 rows = Source.made(f"(SELECT l.*, l.rowid AS row FROM {left.source} l)", left.source)
                 start = replace(left, source=rows, variables={**left.variables, ROW: AT})
-                return self._by_row(left, [self._searched(start, matches, live, _drops(rest[0]))], live, how)
+                return self._by_row(left, [self._with_paths(start, matches, live, _drops(rest[0]))], live, how)
             joined = [
                 _aliased(self._joined(left, self._bound(v.matches, left), live | {*v.same.values()}, "join"), v)
                 for v in versions
@@ -417,16 +390,16 @@ class Lowering(Searches):
         """Return some columns of several relations' rows that fulfil their conditions, and what they are."""
         selects, sources = [], []
         for relation in relations:
-            if any(name not in relation.variables for name in names):
-                raise NotSupportedError("such paths beside such clauses are not supported in SQL")
             sql, found = self._shaper(self._filtered(relation, {*names, *live})).select(names)
             if found.known:  # not all of them may have the same
                 sql = f"SELECT {', '.join(found.variables[name].sql for name in names) or '1 AS one'} FROM ({sql}) b"
             sources.append(found.source)
             selects.append((sql, {name: found.variables[name] for name in names}))
-        if any(variables != selects[0][1] for _, variables in selects):
-            raise NotSupportedError("paths that end at vertices or at literals are not supported in SQL")
-        return Source.made(f"({' UNION ALL '.join(sql for sql, _ in selects)})", *sources), selects[0][1]
+        together = dict(selects[0][1])
+        for name, value in together.items():
+            if any(variables[name] != value for _, variables in selects):  # one ends at vertices, another at literals
+                together[name] = replace(value, type=TERM)
+        return Source.made(f"({' UNION ALL '.join(sql for sql, _ in selects)})", *sources), together
 
     def _first_unrolled(self, versions: Sequence[Version], live: Collection[str], then: ast.ClauseNode) -> Relation:
         """Lower a MATCH with paths that starts from nothing."""
@@ -482,8 +455,6 @@ def _check_reading(query: ast.Composite) -> None:
         for clause in part:
             if not isinstance(clause, _READING):
                 raise NotSupportedError("writing is not for SQL")
-        if not isinstance(part[-1], ast.ReturnClause):
-            raise NotSupportedError("a call that ends a query is not for SQL")
 
 
 def _distinct(part: tuple[ast.ClauseNode, ...]) -> tuple[ast.ClauseNode, ...]:
@@ -500,7 +471,11 @@ def _looks_back(clause: ast.ClauseNode, items: Iterable[ast.ReturnItem], before:
     """Whether the condition of a WITH names what was there before it, and is no more."""
     if not isinstance(clause, ast.WithClause):
         return False
-    return bool((free_variables(clause.where) - {item.alias or item.text for item in items}) & set(before))
+    return bool(free_variables(clause.where).difference(map(_column_name, items)) & set(before))
+
+
+def _column_name(item: ast.ReturnItem) -> str:
+    return item.alias or item.text
 
 
 def _named(
@@ -516,7 +491,7 @@ def _named(
         found = relation.variables.get(item.expression.name) if isinstance(item.expression, ast.Variable) else None
         if found is None or found.column is None:
             return None
-        named[item.alias or item.text] = found
+        named[_column_name(item)] = found
     return named
 
 

@@ -13,7 +13,9 @@ from graphdb.sql.constants import from_numpy
 
 
 def given_counts(statement: object) -> tuple[int, ...]:
-    """Return the numbers of paths of a statement that parameters say, in order."""
+    """Return the numbers of paths of a statement that parameters say, in order: of plain paths none."""
+    if isinstance(statement, ast.Query):
+        return ()
     return tuple(part.count for part in walk(statement) if isinstance(part, ast.Selector) and part.given is not None)
 
 

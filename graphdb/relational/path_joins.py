@@ -200,18 +200,20 @@ class Searches(Subqueries):
         if not matches:
             return replace(left, where=(*left.where, *where)) if where else left
         used = later.union(free_variables(where), *({path.left, path.right} for path in split.paths))
+        relation = self._with_plain(left, matches, used)
+        return replace(relation, where=(*relation.where, *where))
+
+    def _with_plain(self, left: Relation, matches: Sequence[ast.MatchClause], used: set[str]) -> Relation:
+        """Join rows with the matches of plain patterns; ``used`` are the names that are wanted after it."""
         if left is UNIT:
             bound, view = self._bound(matches, UNIT), self._name("bindings")
             relation = bindings_of(bound, self._snapshot.edges, view)
             needs = needs_of(bound, used | free_variables(relation.where))
             self._steps.append(Step("match", view, bound, needs, self._pattern_of(bound, needs)))
-            relation = only(relation, available(bound, needs))
-        else:
-            keep = used | free_variables(tuple(matches))
-            left = self._table(self._filtered(left, keep), keep)
-            bound = self._bound(matches, left)
-            relation = self._joined(left, bound, used, "join")
-        return replace(relation, where=(*relation.where, *where))
+            return only(relation, available(bound, needs))
+        keep = used | free_variables(tuple(matches))
+        left = self._table(self._filtered(left, keep), keep)
+        return self._joined(left, self._bound(matches, left), used, "join")
 
     def _joined_path(
         self,

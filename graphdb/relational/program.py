@@ -16,7 +16,7 @@ from graphdb.plan.physical import PhysicalPlan
 from graphdb.procedures.answers import Answer, arrow_type
 from graphdb.procedures.registry import Call
 from graphdb.relational.projection.compile import Shaped
-from graphdb.sql.computing import Computing
+from graphdb.sql.computing import Applying, Computing
 from graphdb.storage.arrays.arrow import numbers
 
 if TYPE_CHECKING:
@@ -174,6 +174,23 @@ class Called:
 
 
 @dataclass(frozen=True, slots=True)
+class Applied:
+    """Rows that Python makes of each of some groups of rows, such as paths, for SQL that names them ``view``.
+
+    Its columns: the group ``g``, and ``c0`` … of what is wanted of each.
+    """
+
+    view: str
+    words: str
+    """How they are made, for EXPLAIN."""
+    applying: Applying
+    groups: str
+    """SQL of the groups: what each gives (columns ``c0`` …), and its number ``g``."""
+    reads: frozenset[str]
+    """The names of the tables and views that this SQL reads, of those that the program makes."""
+
+
+@dataclass(frozen=True, slots=True)
 class Computed:
     """An expression that Python computes for the rows of a table, for SQL that names its values ``view``.
 
@@ -194,7 +211,7 @@ class Computed:
         return self.compute(rows).append_column("row", rows.column("row"))
 
 
-AnyStep: TypeAlias = "Step | Searched | Called | Computed | Rows"
+AnyStep: TypeAlias = "Step | Searched | Applied | Called | Computed | Rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +243,8 @@ class Program:
                     sql += [step.table, step.sql, *map(type, step.parameters.values())]
                 case Searched():
                     sql += [step.view, *step.columns]
+                case Applied():
+                    sql += [step.view, step.groups, *step.applying.table().schema.types]
                 case Called():
                     signature = step.call.procedure.signature
                     sql += [step.view, step.groups, signature, step.call.yields, *map(type, step.parameters.values())]

@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from graphdb.common.errors import NotSupportedError
-from graphdb.common.values.types import BOOLEAN, INTEGER, Base, Type, list_of, sql_type
+from graphdb.common.values.types import ANY, BOOLEAN, INTEGER, MIXED, Base, Type, has_terms, list_of, sql_type
 from graphdb.functions.table import VOLATILE
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.syntax import Span
 from graphdb.grammar.walk import walk
-from graphdb.pattern.bind import BoundPattern
+from graphdb.pattern.bind import BoundPattern, edge_names
 from graphdb.pattern.free import SUBQUERIES, Subquery, free_variables, subqueries_in
 from graphdb.pattern.graph import Wanted
-from graphdb.pattern.lengths import OF_PATHS
+from graphdb.pattern.lengths import OF_PATHS, length_name
+from graphdb.pattern.path_search import Differing, PathSearch
 from graphdb.pattern.unroll import is_plain
 from graphdb.procedures.registry import Call
 from graphdb.relational.joins import Joins, all_of
-from graphdb.relational.program import Called, Computed, Step
+from graphdb.relational.program import Applied, Called, Computed, Step
 from graphdb.relational.projection.compile import Shaped
 from graphdb.relational.projection.relation import GROUP, ROW, UNIT, VALUE, Relation, Source
 from graphdb.semantics.aggregation import contains_aggregate
+from graphdb.sql.computing import Input
 from graphdb.sql.value import SqlValue, as_list, column, column_at
 
 AT = column("row", INTEGER)
 """The number of the row that a match started from."""
 
-_ALIKE = (Base.NODE, Base.EDGE, Base.INTEGER, Base.STRING, Base.BOOLEAN)
-"""Types whose equal values are the same value: what is made of one is made of the other."""
+_ALIKE = (Base.NODE, Base.TERM, Base.EDGE, Base.PATH, Base.INTEGER, Base.STRING, Base.BOOLEAN)
+"""Types whose equal values are the same value."""
 
 _PLAIN = (Base.INTEGER, Base.FLOAT, Base.STRING, Base.BOOLEAN, Base.DATE, Base.NULL)
 """Types of arguments that procedures are called with from SQL."""
@@ -137,7 +138,7 @@ class Subqueries(Joins):
         It runs once for all rows, or for all that differ in what it takes from them: each is a group of its own.
         """
         free = free_variables(query)
-        taken = [name for name in left.names if name in free]
+        taken = [name for name in left.variables if name in free]
         each = _is_volatile(query)
         grouped = bool(taken) or each or _calls_procedure(query)
         start, join, groups = UNIT, "({0}) r ON TRUE", UNIT.source
@@ -147,9 +148,10 @@ class Subqueries(Joins):
         sql, by = shaped.sql, ("q.g, ", " GROUP BY q.g") if grouped else ("", "")
         type, gathered, found = INTEGER, "1" if exists and grouped else "count(*)", "coalesce(r.n, 0)"
         if collects:
+            if shaped.columns[0].many:
+                shaped = self._as_keys(shaped, [0], grouped)
+                sql = shaped.sql
             (gathers,) = shaped.columns
-            if gathers.many:
-                raise NotSupportedError("a list of properties with several values is not supported in SQL")
             item = as_list(column("c0", gathers.type, "q"))
             type = list_of(item.type)
             sql = f"SELECT p.*, row_number() OVER () AS at FROM ({sql}) p"
@@ -161,7 +163,8 @@ class Subqueries(Joins):
         """Join rows with those that a query makes of each, or of all that differ in what it takes from them."""
         free = free_variables(clause.query)
         known = relation.names if clause.imported is None else [variable.name for variable in clause.imported]
-        taken = [name for name in dict.fromkeys(known) if name in free]
+        known = [*known, *map(length_name, known)]
+        taken = [name for name in dict.fromkeys(known) if name in free and name in relation.variables]
         how = "LEFT JOIN" if clause.optional else "JOIN"
         left = self._table(self._with_subqueries(relation, (), {*live, *taken}), {*live, *taken})
         each = _is_volatile(clause.query)
@@ -181,7 +184,10 @@ class Subqueries(Joins):
         types = [field.type.sql for _, field in call.yields]
         given = [left.variables[name] for name in names]
         if None in types or not all(_is_argument(value) for value in given):
-            raise NotSupportedError("such values of a procedure are not supported in SQL")
+            items = call.clause.yields or ()
+            yields = {item.variable.name: _held_as(type) for item, type in zip(items, types, strict=True)}
+            found = self._applied(left, call, names, yields, left.variables, f"calls of {call.procedure.signature}")
+            return replace(found, variables={n: value for n, value in found.variables.items() if n not in names})
         view = self._name("called")
         start, join, groups = self._groups_of(left, names, "JOIN")
         sql = f"SELECT b.* FROM {start.source} b ORDER BY b.g ASC"
@@ -197,6 +203,39 @@ class Subqueries(Joins):
             variables[item.variable.name] = column(f"s{i}", type)
         return replace(left, source=source, variables=variables)
 
+    def _applied(
+        self,
+        relation: Relation,
+        function: PathSearch | Differing | Call,
+        names: Sequence[str],
+        yields: Mapping[str, Type],
+        used: Collection[str],
+        words: str,
+        taken: Sequence[str] = (),
+    ) -> Relation:
+        """Join rows with those that Python makes of each that differs in some names; ``used`` are wanted later.
+
+        A path may not take the edges that are ``taken``.
+        """
+        assert self._snapshot.computing is not None
+        keep = {*used, *names}
+        left = self._table(self._filtered(relation, keep), keep)
+        given = {
+            name: Input(value.sql, value.type, "several" if value.many else "value")
+            for name, value in left.variables.items()
+            if name in names
+        }
+        applying = self._snapshot.computing().applied(function, given, yields, taken)
+        start, join, groups = self._groups_of(left, list(given), "JOIN")
+        view = self._name("applied")
+        sql = f"SELECT b.* FROM {start.source} b ORDER BY b.g ASC"
+        self._steps.append(Applied(view, words, applying, sql, start.source.reads))
+        new = "".join(f", r.c{i} AS s{i}" for i in range(len(yields)))
+        joined = f"(SELECT l.*{new} FROM {left.source} l JOIN {join.format(f'SELECT * FROM {view} v')})"
+        source = Source.made(joined, left.source, groups, Source.of(view))
+        made = {name: column(f"s{i}", type) for i, (name, type) in enumerate(yields.items())}
+        return replace(left, source=source, variables={**left.variables, **made})
+
     def _groups_of(
         self, left: Relation, taken: Sequence[str], how: str = "LEFT JOIN", *, each: bool = False
     ) -> tuple[Relation, str, Source]:
@@ -205,26 +244,66 @@ class Subqueries(Joins):
         Where it takes nothing from the rows there is one group, or none if there are no rows; with ``each`` every row
         is a group.
         """
-        if not taken and not each:
+        if not (taken or each):
             table = self._kept(f"SELECT 0::BIGINT AS g FROM {left.source} b LIMIT 1", left.source)
             return Relation(table, {GROUP: column("g", INTEGER)}), "({0}) r ON TRUE", UNIT.source
         values = {name: left.variables[name] for name in taken}
-        chosen = ", ".join(f"{value.sql} AS c{i}" for i, value in enumerate(values.values()))
-        if not each and all(value.type.base in _ALIKE for value in values.values()):
-            distinct = f"SELECT DISTINCT {chosen} FROM {left.source} b"
+        columns = [f"{value.sql} AS c{i}" for i, value in enumerate(values.values())]
+        if not each and all(map(_is_alike, values.values())):
+            distinct = f"SELECT DISTINCT {', '.join(columns)} FROM {left.source} b"
             table = self._kept(f"SELECT v.*, row_number() OVER () AS g FROM ({distinct}) v", left.source)
             same = [f"o.c{i} IS NOT DISTINCT FROM {value.of('l')}" for i, value in enumerate(values.values())]
             join, reads = f"{table} o ON {all_of(same)} {how} ({{0}}) r ON r.g = o.g", table
         else:
-            numbered = f"{chosen}, b.rowid" if chosen else "b.rowid"
-            table = self._kept(f"SELECT {numbered} AS g FROM {left.source} b", left.source)
+            chosen = ", ".join([*columns, "b.rowid AS g"])
+            table = self._kept(f"SELECT {chosen} FROM {left.source} b", left.source)
             join, reads = "({0}) r ON r.g = l.rowid", UNIT.source
         found = {name: value.at(f"c{i}") for i, (name, value) in enumerate(values.items())}
         return Relation(table, {**found, GROUP: column("g", INTEGER)}), join, reads
 
+    def _as_keys(self, part: Shaped, several: Sequence[int], grouped: bool) -> Shaped:
+        """Return rows (of groups, if ``grouped``) with some columns of values that SQL knows by keys."""
+        names = [f"column {i}" for i in range(len(part.columns))]
+        found = {name: column_at(f"c{i}", each) for i, (name, each) in enumerate(zip(names, part.columns, strict=True))}
+        if grouped:
+            found[GROUP] = column("g", INTEGER)
+        relation, wanted = Relation(part.source, found), []
+        for i in several:
+            if part.columns[i].type.base is Base.ANY:
+                continue
+            if has_terms(part.columns[i].type):
+                relation = self._with_computed(relation, ast.Variable(names[i]), names)
+                value = relation.known[ast.Variable(names[i])]
+                relation = replace(relation, variables={**relation.variables, names[i]: value}, known={})
+            else:
+                wanted.append(names[i])
+        types = {ast.Variable(name): ANY for name in wanted}
+        sql, rows = self._shaper(relation).select(relation.variables, types=types)
+        if grouped:
+            sql = f"SELECT k.* RENAME (c{len(names)} AS g) FROM ({sql}) k"
+        made = [rows.variables[name] for name in names]
+        columns = tuple(
+            replace(each, type=value.type, many=value.many, bases=value.bases)
+            for each, value in zip(part.columns, made, strict=True)
+        )
+        return Shaped(sql, self._parameters.used(sql), columns, reads=relation.source.reads)
+
     def _subquery(self, query: ast.Composite, start: Relation) -> Shaped:
         """Shape a whole query that starts from some rows; abstract: see :mod:`graphdb.relational.lower`."""
         raise NotImplementedError
+
+
+def _is_alike(value: SqlValue) -> bool:
+    """Whether equal values are the same value: what is made of one is made of the other."""
+    type = value.type
+    while type.base is Base.LIST and type.element is not None:
+        type = type.element
+    return type.base in _ALIKE
+
+
+def _held_as(type: Type | None) -> Type:
+    """Return the type that columns hold a procedure's values in."""
+    return MIXED if type is None or type.base not in _PLAIN or type.base is Base.DATE else type
 
 
 def _is_argument(value: SqlValue) -> bool:
@@ -318,18 +397,21 @@ def leading(clauses: Sequence[ast.ClauseNode], known: Collection[str] = ()) -> l
     """Return the MATCH clauses at the head of others that are one pattern together.
 
     Where they start from rows, the ones of ``known`` names, a clause that has nothing to do with those before it is a
-    pattern of its own: what the rows say of either narrows it, and their product is never made.
+    pattern of its own: what the rows say of either narrows it, and their product is never made.  So is one that names
+    an edge of those before it: which edge it is, their rows say.
     """
     found: list[ast.MatchClause] = []
     names: set[str] = set()
+    edges: set[str] = set()
     local: set[str] = set()
     for clause in clauses:
         if not isinstance(clause, ast.MatchClause) or clause.optional:
             break
         parts = (part for part in walk(clause.patterns) if isinstance(part, (ast.NodePattern, ast.EdgePattern)))
         mine = {part.variable.name for part in parts if part.variable is not None}
-        if found and known and not names & mine:
+        if (found and known and not names & mine) or edges & mine:
             break
+        edges |= edge_names(clause)
         if not mine.isdisjoint(local):
             break  # a subquery before it has that name for something of its own
         names |= mine

@@ -19,7 +19,7 @@ from graphdb.sql.equivalence import each_once, has_key, items_once, key
 from graphdb.sql.numbers import numeric
 from graphdb.sql.signatures import Compile
 from graphdb.sql.udf import aggregate, compute
-from graphdb.sql.value import SqlValue, as_union, member, named, number
+from graphdb.sql.value import SqlValue, as_union, cast, member, named, number
 
 Known = TypeVar("Known")
 
@@ -122,7 +122,8 @@ def gathered(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     values = [SqlValue(f"coalesce({there}, [])", list_of(value.type), bases=value.bases)]
     for argument in node.arguments[1:]:
         further = c.one_of_any(argument)
-        values.append(further.made(f"first({further.sql})"))
+        sql = f"CASE WHEN count(*) > 0 THEN first({further.sql}) ELSE {cast(SqlValue('0', INTEGER), further.type)} END"
+        values.append(further.made(sql))
     return aggregate(c, node, values)
 
 

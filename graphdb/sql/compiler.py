@@ -31,12 +31,8 @@ class Scope:
     """Pattern variables (and, in ORDER BY, result columns)."""
     known: Mapping[ast.Expression, SqlValue] = field(default_factory=dict)
     """Whole expressions that are columns already."""
-    hidden: frozenset[str] = frozenset()
-    """Pattern variables that can be named no more: DISTINCT or an aggregate stands before."""
     exists: Callable[[ast.PatternPredicate], SqlValue] | None = None
     """Compiles a pattern predicate; None where patterns may not stand."""
-    aggregates: bool = False
-    """Whether aggregates may stand here."""
     matches: str | None = None
     """The column that says how many matches a row stands for; None where each is one."""
     order: str | None = None
@@ -135,8 +131,20 @@ class Compiler(ABC):
         """Return the SQL of any expression; a value that SQL does not represent as its key."""
         try:
             return self.native(node)
-        except NotSupportedError:
-            return self.computed(node)
+        except (NotSupportedError, TypeMismatchError) as refused:
+            return self.instead(refused, node)
+
+    def instead(self, refused: GraphDBError, node: ast.Expression, type: Type | None = None) -> SqlValue:
+        """Return the SQL of an expression that Python computes, because SQL does not.
+
+        Where the types of properties do not fit, an error is one of the rows that have such values.  What Python cannot
+        compute either is a mistake whatever the rows are.
+        """
+        self.rows.noted.mistaken |= isinstance(refused, TypeMismatchError)
+        try:
+            return self.computed(node, type)
+        except NotSupportedError as other:
+            raise refused if isinstance(refused, TypeMismatchError) else other from None
 
     @property
     def outermost(self) -> bool:
@@ -160,12 +168,13 @@ class Compiler(ABC):
             value = self.compile(node)
         except NotSupportedError:
             value = self.computed(node, BOOLEAN)
+        bases = {value.type.base} if not value.many or value.type.element is None else {value.type.element.base}
+        if not bases <= {Base.BOOLEAN, Base.NULL, Base.VALUE}:
+            value = self.instead(self.mismatch(f"expected a condition, found {value.type}", node), node, BOOLEAN)
         if value.type.base is Base.VALUE and not value.many:
             return member(value, Base.BOOLEAN)
-        if value.many and value.type.element in (BOOLEAN, VALUE):
+        if value.many:
             return self.any_of(lambda v: SqlValue(member(v, Base.BOOLEAN), BOOLEAN), value).sql
-        if value.type.base not in (Base.BOOLEAN, Base.NULL):
-            raise self.mismatch(f"expected a condition, found {value.type}", node)
         return value.sql
 
     def row_condition(self, node: ast.Expression) -> str:

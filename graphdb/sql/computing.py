@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -10,6 +10,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from graphdb.common.errors import GraphDBError
 from graphdb.common.values.types import Type
 from graphdb.grammar import syntax as ast
+from graphdb.pattern.path_search import Differing, PathSearch
+from graphdb.plan.executor import Control
+from graphdb.procedures.registry import Call
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,6 +60,16 @@ class Beforehand(GraphDBError):
     def __init__(self, node: ast.Expression) -> None:
         super().__init__("this is computed before the rest is compiled")
         self.node = node
+
+
+class Applying(Protocol):
+    """Who makes rows of the rows of a table."""
+
+    def tables(self, rows: pa.Table, new_control: Callable[[], Control]) -> Iterator[pa.Table]:
+        """Yield what is made: the number ``g`` of the row that it is made of, and ``c0`` …, the columns in order."""
+
+    def table(self) -> pa.Table:
+        """Return a table of these columns, without rows."""
 
 
 class Computing(Protocol):
@@ -105,6 +121,39 @@ class Computing(Protocol):
         """Return SQL that is true, and ends the run where the rows of a chunk have more items than fit in memory.
 
         ``items`` is how many a row has; ``volatile`` says that this does not differ between rows.
+        """
+
+    def constant(self, node: ast.Expression) -> object:
+        """Return the value of an expression without variables.
+
+        Raises
+        ------
+        GraphDBError
+            Something is wrong with it.
+        """
+
+    def applied(
+        self,
+        function: PathSearch | Differing | Call,
+        given: Mapping[str, Input],
+        yields: Mapping[str, Type],
+        used: Sequence[str] = (),
+    ) -> Applying:
+        """Return what makes rows of rows: the paths of a search, the row itself if its vertices differ, or a call's.
+
+        Parameters
+        ----------
+        given
+            What rows hold, by name: their columns are ``c0`` … in this order, beside their number ``g``.
+        yields
+            The types of what is wanted of each new row, by name.
+        used
+            The names of edges and paths among what is given whose edges a path may not take.
+
+        Raises
+        ------
+        GraphDBError
+            Something is wrong with the pattern.
         """
 
     def sources(self) -> list[str]:

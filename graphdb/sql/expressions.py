@@ -9,11 +9,10 @@ property is true if it is true for any of its values; where one value is needed,
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 
-from graphdb.common.errors import BindError, NotSupportedError, nearest
+from graphdb.common.errors import NotSupportedError, TypeMismatchError
 from graphdb.common.values.types import BOOLEAN, NULL, Base, Type
-from graphdb.functions.table import SIGNATURE_OF, did_you_mean
+from graphdb.functions.table import SIGNATURE_OF
 from graphdb.grammar import syntax as ast
 from graphdb.sql import aggregates, comparisons, durations, functions, lists, maps, numbers, temporal, text
 from graphdb.sql.compiler import Compiler
@@ -56,8 +55,8 @@ class ExpressionCompiler(Compiler):
             return self.anything(node)
         try:
             return lists.column(self, node)
-        except NotSupportedError:
-            return self.computed(node)
+        except (NotSupportedError, TypeMismatchError) as refused:
+            return self.instead(refused, node)
 
     # --- leaves
 
@@ -72,21 +71,9 @@ class ExpressionCompiler(Compiler):
 
     def _variable(self, node: ast.Variable) -> SqlValue:
         found = self.scope.variables.get(node.name)
-        if found is None and node.name in self.scope.hidden:
-            raise BindError(
-                f"'{node.name}' cannot be sorted by: after DISTINCT and aggregates only returned columns can",
-                text=self.text,
-                position=node.span.start,
-                hint="return it, or sort by a column's alias",
-            )
         if found is None:
-            near = nearest(node.name, self.scope.variables)
-            raise BindError(
-                f"unknown variable '{node.name}'",
-                text=self.text,
-                position=node.span.start,
-                hint=f"did you mean '{near[0]}'?" if near else None,
-            )
+            message = f"'{node.name}' is not in the scope of this SQL"
+            raise NotSupportedError(message, text=self.text, position=node.span.start)
         return as_list(found)
 
     def _property(self, node: ast.Property) -> SqlValue:
@@ -185,27 +172,18 @@ class ExpressionCompiler(Compiler):
         return numbers.arithmetic(self, left, right, node)
 
     def _countstar(self, node: ast.CountStar) -> SqlValue:
-        self._aggregate_allowed("count(*)", node)
         return aggregates.number_of_matches(self)
 
     def _functioncall(self, node: ast.FunctionCall) -> SqlValue:
         name = node.name.lower()
-        signature = SIGNATURE_OF.get(name)
-        if signature is None:
-            message = f"unknown function '{node.name}'"
-            raise BindError(message, text=self.text, position=node.span.start, hint=did_you_mean(name))
+        signature = SIGNATURE_OF[name]
         if signature.aggregate:
-            self._aggregate_allowed(node.name, node)
-        elif node.quantifier is not None:
-            raise BindError(f"{node.name} takes no {node.quantifier}", text=self.text, position=node.span.start)
-        if (wrong := signature.wrong_number(node.name, len(node.arguments))) is not None:
-            raise BindError(wrong, text=self.text, position=node.span.start)
-        if signature.aggregate:
-            inner = self.within(replace(self.scope, aggregates=False))
             try:
-                value = inner._with_effects(lambda: aggregates.AGGREGATES[name](inner, node))
-            except NotSupportedError:
-                value = inner._with_effects(lambda: aggregates.gathered(inner, node))
+                value = self._with_effects(lambda: aggregates.AGGREGATES[name](self, node))
+            except (NotSupportedError, TypeMismatchError) as refused:
+                if isinstance(refused, TypeMismatchError) and self.anything(node.arguments[0]).many:
+                    raise
+                value = self._with_effects(lambda: aggregates.gathered(self, node))
             if value.volatile:
                 raise NotSupportedError("what is aggregated cannot be random", text=self.text, position=node.span.start)
             return value
@@ -214,15 +192,6 @@ class ExpressionCompiler(Compiler):
             message = f"SQL does not compute {node.name}"
             raise NotSupportedError(message, text=self.text, position=node.span.start)
         return form(self, node)
-
-    def _aggregate_allowed(self, name: str, node: ast.Expression) -> None:
-        if not self.scope.aggregates:
-            raise BindError(
-                f"the aggregate {name} cannot stand here",
-                text=self.text,
-                position=node.span.start,
-                hint="aggregates stand in RETURN, and not inside one another",
-            )
 
 
 _COMPILED = {**comparisons.COMPILED, **text.COMPILED, **lists.COMPILED, **maps.COMPILED}

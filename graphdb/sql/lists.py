@@ -66,7 +66,7 @@ def items(c: Compiler, node: ast.Expression) -> SqlValue:
     if value.type.base is Base.NULL:
         return SqlValue("unnest(CAST(NULL AS INTEGER[]))", NULL)
     if value.type.base is not Base.LIST:
-        return SqlValue(f"unnest([{value.sql}])", value.type)
+        return SqlValue(f"unnest(CASE WHEN {value.sql} IS NOT NULL THEN [{value.sql}] END)", value.type)
     return SqlValue(f"unnest({value.sql})", value.type.element or NULL)
 
 
@@ -237,9 +237,7 @@ def _each(
     known = {node: value for node, value in c.scope.known.items() if variable.name not in variables_in(node)}
     effects = Effects(reads=frozenset((name,))) if row else NO_EFFECTS
     variables = {**c.scope.variables, variable.name: named(name + column, element, effects=effects)}
-    return name, c.within(
-        replace(c.scope, variables=variables, known=known, aggregates=False, exists=None), of_items=True
-    )
+    return name, c.within(replace(c.scope, variables=variables, known=known, exists=None), of_items=True)
 
 
 def _body(value: SqlValue) -> str:

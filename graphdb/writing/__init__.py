@@ -1,11 +1,15 @@
-"""Writing by sets: CREATE, MERGE, SET, REMOVE and DELETE as SQL over the rows that the clauses before them made.
+"""Writing: CREATE, MERGE, SET, REMOVE, DELETE and FOREACH over the rows that the clauses before them made.
 
 A statement is cut into stages (:mod:`.stages`): clauses that read, and one that writes.  What reads is lowered and run
-as any query (:mod:`graphdb.relational`), over the graph as the stages before have left it; its rows, with the values
-that the writing clause needs, are kept as a temporary table (:mod:`.kept`).  The writing clause (:mod:`.create`,
-:mod:`.merge`, :mod:`.change`, :mod:`.delete`) makes relations of what comes and goes out of it, which
-:class:`~graphdb.storage.updates.apply.Update` applies.  Python never sees a row.
+as any query (:mod:`graphdb.relational`), over the graph as the stages before have left it (:mod:`.reading`); its rows
+are Python values where they are few, else a temporary table (:mod:`.rows`, :mod:`.kept`).  The writing clause is
+applied in one of two ways, which is decided when its rows are there and before anything of it is written
+(:mod:`.run`):
 
-What cannot go this way raises :class:`~graphdb.common.errors.NotSupportedError`, and is interpreted as a whole
-(:mod:`graphdb.interpret.write`): EXPLAIN says which way a statement goes, and why.
+- by sets (:mod:`.create`, :mod:`.merge`, :mod:`.change`, :mod:`.delete`): SQL makes relations of what comes and goes,
+  with the values that the clause needs as columns of the rows;
+- row by row (:mod:`.row_writer`): where there are few rows, and where sets cannot do it.  What was written waits
+  (:mod:`.pending`) until something is read again.
+
+Both change the file through :class:`~graphdb.storage.updates.apply.Update`, within one transaction.
 """

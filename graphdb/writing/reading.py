@@ -298,8 +298,9 @@ def expected(prepared: Prepared | Program) -> float:
 
 def described(run: PathRun, prepared: Prepared | Program, state: State) -> list[str]:
     """Return how rows are read."""
-    names = state.snapshot().names
+    names, describe = state.snapshot().names, run.executor.describe
     if isinstance(prepared, Program):
-        return list(Explanation.of_program(prepared, names, run.executor.describe, run.controls).lines)
-    executor = "" if prepared.plan is None else run.executor.describe(prepared.plan)
-    return list(Explanation.planned(prepared, names, executor).lines)
+        found = Explanation.of_program(prepared, names, describe, run.controls)
+    else:
+        found = Explanation.of_reading(prepared, names, describe)
+    return list((Explanation.of_conditions(run, names) + found).lines)

@@ -356,6 +356,8 @@ class RowWriter:
     # --- MERGE
 
     def _merge(self, clause: ast.MergeClause, rows: list[Row]) -> list[Row]:
+        if not rows:
+            return []
         asked = self._asked(clause.pattern, rows)
         alone = len(rows) < 2 or apart(clause, rows[0], _holding(rows), partial(self._keys, rows))
         if not alone or any(map(_of_several_kinds, zip(*asked, strict=True))):

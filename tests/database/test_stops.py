@@ -48,6 +48,7 @@ SLOW = {
     "a map not closed": "RETURN {" + ", ".join(f"k{i}: {i}" for i in range(50_000)) + " AS x",
     "row by row": "UNWIND range(1, 2000) AS a UNWIND range(1, 2000) AS b WITH {x: a, y: [b, 'b']} AS m RETURN count(m.y[1] + m.x)",
     "cross product": "MATCH (a:P), (b:P), (c:P) RETURN sum(a.k * b.k + c.k)",
+    "path by path": "UNWIND range(1, 1000) AS i MATCH (a:P)-[r:NEXT*1..40 {k: i % 2}]->(b) RETURN count(r)",
     "set": "MATCH (q:Q) SET q.k = q.k + 1, q.t = 'text ' + q.k",
     "set by maps": "MATCH (q:Q) SET q += {z: q.k, w: 'a' + q.k}",
     "create": "UNWIND range(1, 1000000) AS i CREATE (:R {k: i})-[:E]->(:R {k: i + 1})",
@@ -61,6 +62,7 @@ def db() -> Iterator[graphdb.Database]:
     with graphdb.connect(device="cpu") as db:
         db.query("UNWIND range(1, 1000) AS i CREATE (:P {k: i})")
         db.query("UNWIND range(1, 20000) AS i CREATE (:Q {k: i})")
+        db.query("MATCH (a:P), (b:P) WHERE b.k IN [a.k + 1, a.k + 2] UNWIND [0, 1] AS k CREATE (a)-[:NEXT {k: k}]->(b)")
         for form in ("MATCH (a:P) RETURN sum(a.k)", "WITH [1, 'a'] AS l RETURN l[0]", "MATCH (q:Q {k: 1}) SET q.k = 1"):
             db.query(form)  # imports what it needs
         yield db

@@ -1,4 +1,7 @@
-"""The routes that a query can go: as SQL over matches, in the interpreter, into a table, and from SQL."""
+"""The routes that a query can go: as SQL over matches, in the interpreter, into a table, and from SQL.
+
+Paths have two routes of their own: searched set by set, and one by one.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,38 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import pytest
+
 import graphdb
+from graphdb.common.errors import NotSupportedError
+from graphdb.dispatch.queries import Queries
 from graphdb.grammar.parser import parse
+from graphdb.relational.lower import Lowering
+from graphdb.relational.paths.run import PathRun
+
+
+def never_interpreted(patch: pytest.MonkeyPatch) -> None:
+    """Have no reading query interpreted."""
+    whole = Queries.interpreted
+
+    def interpreted(self: Queries, query: Any, text: str, *rest: Any) -> Any:
+        if getattr(query, "writes", False):
+            return whole(self, query, text, *rest)
+        raise AssertionError(f"interpreted: {text}")
+
+    patch.setattr(Queries, "interpreted", interpreted)
+
+
+def path_by_path(patch: pytest.MonkeyPatch) -> None:
+    """Have all paths searched for one by one."""
+
+    def refuse(*_: object) -> None:
+        raise NotSupportedError("paths are to be searched for one by one")
+
+    for name in ("prepare_selected", "prepare_unrolled"):
+        patch.setattr(PathRun, name, refuse)
+    patch.setattr(Lowering, "_searched", refuse)
+    patch.setattr(Lowering, "_unrolled", lambda *_: None)
 
 
 def interpreted(

@@ -373,8 +373,9 @@ def _bag(rows: list[tuple[Any, ...]]) -> Counter[tuple[str, ...]]:
 
 
 def _interpreted(database: graphdb.Database, text: str) -> Any:
-    query = parse(text)
-    return database._statements().queries.interpreted(query, text, {}, _PATIENCE)  # type: ignore[arg-type]
+    query, queries = parse(text), database._statements().queries
+    queries.check(query, text)  # type: ignore[arg-type]
+    return queries.interpreted(query, text, {}, _PATIENCE)  # type: ignore[arg-type]
 
 
 def _compare(database: graphdb.Database, text: str) -> None:

@@ -17,9 +17,8 @@ from typing import Any
 import pytest
 
 import graphdb
-from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.elements import Node, Path, Relationship
-from graphdb.relational.paths.run import PathRun
+from tests.oracle.routes import never_interpreted, path_by_path
 
 MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 PATTERNS = 8 * MORE
@@ -439,17 +438,14 @@ def rows(database: graphdb.Database, text: str) -> list[Found]:
     return [(path, tuple(rest)) for path, *rest in found]
 
 
-def refuse(*_: object) -> None:
-    raise NotSupportedError("to compare")
-
-
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("interpreted", [False, True], ids=["planned", "interpreted"])
-def test_patterns(graphs: list[Graph], seed: int, interpreted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("single", [False, True], ids=["set by set", "path by path"])
+def test_patterns(graphs: list[Graph], seed: int, single: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = graphs[seed]
-    if interpreted:
-        monkeypatch.setattr(PathRun, "prepare", refuse)
-    graph.database.query(f"PREFIX forget: <http://what.was/prepared/{interpreted}>")
+    never_interpreted(monkeypatch)
+    if single:
+        path_by_path(monkeypatch)
+    graph.database.query(f"PREFIX forget: <http://what.was/prepared/{single}>")
     dice = random.Random(seed)
     for _ in range(PATTERNS):
         pattern = random_pattern(dice)

@@ -16,8 +16,8 @@ import pytest
 import graphdb
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.elements import Node, Path, Relationship
-from graphdb.relational.paths.run import PathRun
 from tests.oracle import walks as oracle
+from tests.oracle.routes import never_interpreted, path_by_path
 from tests.oracle.walks import Clause, Edge, Graph, Link, Piece, Query
 
 GRAPHS = 4 * int(os.environ.get("GRAPHDB_FUZZ", "1"))
@@ -133,10 +133,6 @@ class Random:
         return f"{letter}{self._count}"
 
 
-def refuse(*_: object) -> None:
-    raise NotSupportedError("to compare")
-
-
 def found(database: graphdb.Database, graph: Graph, query: Query) -> Counter[tuple[Any, ...]]:
     """The rows of a query in the oracle's words."""
     ids = {node.iri: node.properties["id"] for (node,) in database.query("MATCH (v) RETURN v")}
@@ -158,12 +154,13 @@ def found(database: graphdb.Database, graph: Graph, query: Query) -> Counter[tup
 
 
 @pytest.mark.parametrize("seed", range(GRAPHS))
-@pytest.mark.parametrize("interpreted", [False, True], ids=["planned", "interpreted"])
-def test_rows_are_those_of_all_walks(seed: int, interpreted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("single", [False, True], ids=["set by set", "path by path"])
+def test_rows_are_those_of_all_walks(seed: int, single: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     dice = random.Random(seed)
     graph = random_graph(dice)
-    if interpreted:
-        monkeypatch.setattr(PathRun, "prepare", refuse)
+    never_interpreted(monkeypatch)
+    if single:
+        path_by_path(monkeypatch)
     with graphdb.connect(threads=1, device="cpu") as database:
         database.query(graph.text())
         for _ in range(QUERIES):

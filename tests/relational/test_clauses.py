@@ -269,16 +269,16 @@ def test_matches_that_only_rows_connect_are_joined_one_by_one(db: graphdb.Databa
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("CREATE (:Never)", "because it writes one row"),
-        ("MATCH (a:P) MERGE p = (a)-[:KNOWS]->(b) RETURN p", "because a path that is made is not for SQL"),
-        ("MATCH (a:P) CREATE p = (a)-[:KNOWS]->() RETURN p", "because a path that is made is not for SQL"),
-        ("MATCH (a:P)-[:KNOWS]->(b) DELETE a RETURN b", "because naming vertices and edges after DELETE"),
+        ("CREATE (:Never)", "there are few rows"),
+        ("MATCH (a:P) MERGE p = (a)-[:KNOWS]->(b) RETURN p", "a path that is made has a name"),
+        ("MATCH (a:P) CREATE p = (a)-[:KNOWS]->() RETURN p", "a path that is made has a name"),
+        ("MATCH (a:P)-[:KNOWS]->(b) DELETE [a][0] RETURN b", "an expression yields what is deleted"),
     ],
 )
-def test_explain_says_why_a_query_is_interpreted(db: graphdb.Database, text: str, why: str) -> None:
+def test_explain_says_why_a_clause_goes_row_by_row(db: graphdb.Database, text: str, why: str) -> None:
     lines = db.explain(text).splitlines()
-    assert lines[0].startswith("interpreted, row by row")
-    assert why in lines[1]
+    assert lines[0].startswith("written row by row")
+    assert f"  row by row: {why}" in lines
 
 
 # --- what is kept, and what is left ----------------------------------------------------------------------------

@@ -40,9 +40,9 @@ class Calls:
     def __init__(self) -> None:
         self._number = next(_NUMBERS)
         self._names: dict[tuple[str, bool], str] = {}
-        self._within: list[tuple[str, bool]] = []
-        """Functions made within a transaction: a ROLLBACK takes them away."""
         self._function_numbers = itertools.count()
+        self._uncommitted: list[tuple[str, bool]] = []
+        """The functions that were created within a transaction, which its ROLLBACK takes away."""
         self._callees: dict[int, weakref.ref[Callee]] = {}
         """References without callbacks: Python drops an interrupt that reaches it within one."""
         self._callee_numbers = itertools.count()
@@ -59,17 +59,14 @@ class Calls:
         return number
 
     def rolled_back(self) -> None:
-        """Forget the functions that were made within a transaction, which is rolled back."""
-        for kind in self._within:
-            self._names.pop(kind, None)
-        self._within.clear()
+        """Forget the functions of a transaction that was rolled back; DuckDB creates none of the same name again."""
+        while self._uncommitted:
+            self._names.pop(self._uncommitted.pop(), None)
 
-    def function(
-        self, raw: duckdb.DuckDBPyConnection, sql_type: str, volatile: bool = False, *, within: bool = False
-    ) -> str:
+    def function(self, raw: duckdb.DuckDBPyConnection, sql_type: str, volatile: bool, uncommitted: bool) -> str:
         """Return the name of the function with results of a type, which takes a callee's number and any columns.
 
-        If ``volatile``, it is called for each row even where its arguments are constants.  ``within`` says that a
+        If ``volatile``, it is called for each row even where its arguments are constants.  ``uncommitted`` says that a
         transaction is open, which may be rolled back.
         """
         name = self._names.get((sql_type, volatile))
@@ -87,8 +84,8 @@ class Calls:
             )
             _REGISTERED.add(raw)
             self._names[sql_type, volatile] = name
-            if within:
-                self._within.append((sql_type, volatile))
+            if uncommitted:
+                self._uncommitted.append((sql_type, volatile))
         return name
 
 

@@ -124,7 +124,7 @@ class SelectedRun(AlongRun):
         paths = {path.variable.name} if path.variable is not None else set()
         items, returns, after = with_lengths((items, returns, after), paths)
         bound.residual += after
-        window = window_of(returns, self._arguments, self._text)
+        window = window_of(returns, self._snapshot, self._arguments, self._text)
         needs = wanted(returns, items, bound, window)
         if needs.count_only:
             needs = replace(needs, count_only=False, duplicates="count")

@@ -74,7 +74,7 @@ class UnrolledRun(PathBase):
         columns = {name: variable(outer.vertices[i], at[name]) for name, i in outer.vertex_of.items()}
         columns |= {name: column(at[name], type) for type, names in kinds.items() for name in names}
 
-        window = window_of(returns, self._arguments, self._text)
+        window = window_of(returns, self._snapshot, self._arguments, self._text)
         needs = wanted(returns, items, outer, window)
         tested = any(bound.residual for bound in bounds)
         conditions = BoundPattern(residual=outer.residual)
@@ -171,6 +171,10 @@ def _outer(versions: list[Version], bounds: list[BoundPattern]) -> tuple[BoundPa
         bound = next(bound for bound in bounds if name in bound.vertex_of)
         outer.vertex_of[name] = len(outer.vertices)
         outer.vertices.append(bound.vertices[bound.vertex_of[name]])
+    for name, other in [pair for version in versions for pair in version.same.items()]:
+        if name not in outer.vertex_of and other in outer.vertex_of and not name.startswith("#"):
+            outer.vertex_of[name] = len(outer.vertices)
+            outer.vertices.append(replace(outer.vertices[outer.vertex_of[other]], name=name))
     return outer, same
 
 

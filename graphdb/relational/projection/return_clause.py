@@ -6,85 +6,58 @@ what is found out here reaches the plan as :class:`~graphdb.pattern.graph.Wanted
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from graphdb.common.errors import BindError, ExecutionError, NotSupportedError, ParameterError
+from graphdb.common.errors import ExecutionError, ParameterError
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import parts_of, walk
 from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.free import LOCAL
 from graphdb.pattern.graph import Duplicates, Wanted
+from graphdb.relational.candidates import Snapshot
 from graphdb.semantics.aggregation import aggregates_in, contains_aggregate, is_aggregate
+from graphdb.semantics.types import type_of_value
 from graphdb.sql.constants import from_numpy
 
 
-def expand_star(returns: ast.ReturnClause, bound: BoundPattern, text: str) -> tuple[ast.ReturnItem, ...]:
-    """Return the items with ``*`` written out, and check that their names differ."""
-    items: tuple[ast.ReturnItem, ...] = ()
-    if returns.star:
-        if not bound.variables:
-            raise BindError("RETURN * needs a variable", text=text, position=returns.span.start)
-        items = tuple(ast.ReturnItem(ast.Variable(name), name, name, returns.span) for name in bound.variables)
-    items += returns.items
-    seen: set[str] = set()
-    for item in items:
-        name = item.alias or item.text
-        if name in seen:
-            raise BindError(f"two columns are called '{name}'", text=text, position=item.span.start, hint="add AS …")
-        seen.add(name)
-    return items
+def expand_star(returns: ast.ReturnClause, bound: BoundPattern) -> tuple[ast.ReturnItem, ...]:
+    """Return the items with ``*`` written out."""
+    star = bound.variables if returns.star else []
+    return (*(ast.ReturnItem(ast.Variable(name), name, name, returns.span) for name in star), *returns.items)
 
 
-_WHOLE: Mapping[str, Callable[[int, int], int]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.floordiv,
-    "%": operator.mod,
-}
-"""Operators of small integers, none of them negative, which are Python's then."""
-
-
-def window_of(returns: ast.ReturnClause, arguments: Mapping[str, object], text: str) -> tuple[int, int | None]:
+def window_of(
+    returns: ast.ReturnClause, snapshot: Snapshot, arguments: Mapping[str, object], text: str
+) -> tuple[int, int | None]:
     """Return the values of SKIP (0 without one) and LIMIT (None without one).
 
     Raises
     ------
     ParameterError
         One is no number of rows, or a parameter without a value.
-    NotSupportedError
-        One is more than sums, differences, products and quotients: the interpreter evaluates it.
+    ExecutionError
+        One is an expression that yields no number of rows.
     """
 
-    def computed(node: ast.Expression) -> Any:
+    def number(node: ast.Expression | None, clause: str) -> int | None:
         match node:
+            case None:
+                return None
             case ast.Literal():
-                return node.value
+                value: Any = node.value
             case ast.Parameter():
                 if node.name not in arguments:
                     raise ParameterError(f"parameter ${node.name} has no value", text=text, position=node.span.start)
-                return from_numpy(arguments[node.name])
-            case ast.Binary() if node.operator in _WHOLE:
-                sides = computed(node.left), computed(node.right)
-                if all(isinstance(side, int) and 0 <= side < 1 << 31 for side in sides):
-                    return _WHOLE[node.operator](*sides)
-        raise TypeError
-
-    def number(node: ast.Expression | None, clause: str) -> int | None:
-        if node is None:
-            return None
-        try:
-            value = computed(node)
-        except (ArithmeticError, TypeError):  # what is wrong with it the interpreter tells
-            raise NotSupportedError(
-                f"{clause} with this expression is not supported in SQL", text=text, position=node.span.start
-            ) from None
+                value = from_numpy(arguments[node.name])
+            case _:
+                assert snapshot.computing is not None
+                value = snapshot.computing().constant(node)
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 63:
-            kind = ParameterError if isinstance(node, (ast.Literal, ast.Parameter)) else ExecutionError
+            kind = ParameterError if isinstance(node, ast.Parameter) else ExecutionError
+            found = repr(value) if isinstance(value, int | float) else type_of_value(value)
             raise kind(
-                f"{clause} needs a number of rows, 0 or more, found {value!r}", text=text, position=node.span.start
+                f"{clause} needs a number of rows, 0 or more, found {found}", text=text, position=node.span.start
             )
         return value
 
