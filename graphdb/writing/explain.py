@@ -11,7 +11,7 @@ from graphdb.common.errors import (
     NotSupportedError,
     TypeMismatchError,
 )
-from graphdb.common.values.types import sql_type
+from graphdb.common.values.types import PATH, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.relational.paths.run import PathRun
 from graphdb.relational.projection.relation import Relation
@@ -140,6 +140,8 @@ class Explaining(Reading, ABC):
 def _after(clause: WriteClause, values: Mapping[str, SqlValue]) -> dict[str, SqlValue]:
     """Return what is known of rows after a clause that writes."""
     known = {name: value for name, value in values.items() if not name.startswith("#")}
-    if isinstance(clause, ast.MergeClause):
-        return named(creation(clause), known)
-    return named(clause, known) if isinstance(clause, ast.CreateClause) else known
+    create = creation(clause) if isinstance(clause, ast.MergeClause) else clause
+    if not isinstance(create, ast.CreateClause):
+        return known
+    paths = {each.variable.name: SqlValue("NULL", PATH) for each in create.patterns if each.variable is not None}
+    return {**named(create, known), **paths}
