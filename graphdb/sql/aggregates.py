@@ -122,7 +122,8 @@ def gathered(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     values = [SqlValue(f"coalesce({there}, [])", list_of(value.type), bases=value.bases)]
     for argument in node.arguments[1:]:
         further = c.one_of_any(argument)
-        values.append(further.made(f"first({further.sql})"))
+        # A constant is there for a group of no rows, too.
+        values.append(further.made(f"first({further.sql})") if free_variables(argument) else further)
     return aggregate(c, node, values)
 
 
