@@ -85,7 +85,17 @@ class PathSearch:
     @property
     def variables(self) -> dict[str, tuple[bool, bool]]:
         """The variables between its ends: whether each is an edge, and whether it is a list of what is repeated."""
-        return dict(_variables(self.nodes[1:-1], self.edges, False))
+        return variables_between(self.nodes, self.edges)
+
+
+def variables_between(
+    nodes: tuple[ast.NodePattern, ...], edges: tuple[ast.EdgePattern | ast.Subpath, ...]
+) -> dict[str, tuple[bool, bool]]:
+    """Return the variables of a path but for its ends; see :attr:`PathSearch.variables`.
+
+    Single edges of plain paths are among them.
+    """
+    return dict(_variables(nodes[1:-1], edges, False))
 
 
 def _variables(

@@ -105,8 +105,8 @@ def plain_versions(
     for version in versions:
         if ({*needed} | variables_in(version.matches)) & {*version.paths, *version.lists}:
             raise NotSupportedError("paths and their edges as values beside such clauses are not supported in SQL")
-        if not version.same.keys().isdisjoint(given):
-            raise NotSupportedError("paths of no edge to what is given are not supported in SQL")
+        if not {*version.same, *version.lists}.isdisjoint(given):
+            raise NotSupportedError("paths of no edge to what is given, and given edges, are not supported in SQL")
     return versions
 
 

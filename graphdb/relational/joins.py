@@ -117,6 +117,7 @@ class Joins:
         chosen = "".join(f", {found.variables[name].of('r')} AS m{i}" for i, name in enumerate(new))
         chosen += "".join(f", {value.of('r')} AS f{i}" for i, value in enumerate(found.known.values()))
         facts = {node: value.at(f"f{i}") for i, (node, value) in enumerate(found.known.items())}
+        facts = {node: value for node, value in facts.items() if _base(node) not in left.variables}
         join = "LEFT JOIN" if how == "outer join" else "JOIN"
         start = f"{left.source} l"
         where = pattern.where

@@ -14,7 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from graphdb.common.errors import NotSupportedError
-from graphdb.common.values.types import ANY, INTEGER, Base, Column, Type, has_terms
+from graphdb.common.values.types import ANY, INTEGER, TERM, Base, Column, Type, has_terms
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import replaced, walk
 from graphdb.pattern.apart import apart
@@ -415,16 +415,16 @@ class Lowering(Traversals):
         """Return some columns of several relations' rows that fulfil their conditions, and what they are."""
         selects, sources = [], []
         for relation in relations:
-            if any(name not in relation.variables for name in names):
-                raise NotSupportedError("such paths beside such clauses are not supported in SQL")
             sql, found = self._shaper(self._filtered(relation, {*names, *live})).select(names)
             if found.known:  # not all of them may have the same
                 sql = f"SELECT {', '.join(found.variables[name].sql for name in names) or '1 AS one'} FROM ({sql}) b"
             sources.append(found.source)
             selects.append((sql, {name: found.variables[name] for name in names}))
-        if any(variables != selects[0][1] for _, variables in selects):
-            raise NotSupportedError("paths that end at vertices or at literals are not supported in SQL")
-        return Source.made(f"({' UNION ALL '.join(sql for sql, _ in selects)})", *sources), selects[0][1]
+        together = dict(selects[0][1])
+        for name, value in together.items():
+            if any(variables[name] != value for _, variables in selects):  # one ends at vertices, another at literals
+                together[name] = replace(value, type=TERM)
+        return Source.made(f"({' UNION ALL '.join(sql for sql, _ in selects)})", *sources), together
 
     def _first_unrolled(self, versions: Sequence[Version], live: Collection[str], then: ast.ClauseNode) -> Relation:
         """Lower a MATCH with paths that starts from nothing."""

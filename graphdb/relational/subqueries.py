@@ -14,7 +14,7 @@ from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern, edge_names
 from graphdb.pattern.free import SUBQUERIES, Subquery, free_variables, subqueries_in
 from graphdb.pattern.graph import Wanted
-from graphdb.pattern.lengths import OF_PATHS
+from graphdb.pattern.lengths import OF_PATHS, length_name
 from graphdb.pattern.unroll import is_plain
 from graphdb.procedures.registry import Call
 from graphdb.relational.joins import Joins, all_of
@@ -137,7 +137,7 @@ class Subqueries(Joins):
         It runs once for all rows, or for all that differ in what it takes from them: each is a group of its own.
         """
         free = free_variables(query)
-        taken = [name for name in left.names if name in free]
+        taken = [name for name in left.variables if name in free]
         each = _is_volatile(query)
         grouped = bool(taken) or each or _calls_procedure(query)
         start, join, groups = UNIT, "({0}) r ON TRUE", UNIT.source
@@ -161,7 +161,8 @@ class Subqueries(Joins):
         """Join rows with those that a query makes of each, or of all that differ in what it takes from them."""
         free = free_variables(clause.query)
         known = relation.names if clause.imported is None else [variable.name for variable in clause.imported]
-        taken = [name for name in dict.fromkeys(known) if name in free]
+        known = [*known, *map(length_name, known)]
+        taken = [name for name in dict.fromkeys(known) if name in free and name in relation.variables]
         how = "LEFT JOIN" if clause.optional else "JOIN"
         left = self._table(self._with_subqueries(relation, (), {*live, *taken}), {*live, *taken})
         each = _is_volatile(clause.query)

@@ -16,8 +16,9 @@ from graphdb.common.values.types import EDGE, INTEGER, NODE, PATH, TERM, Base, T
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import bind, conjuncts
-from graphdb.pattern.free import free_variables, subqueries_in
+from graphdb.pattern.free import free_variables
 from graphdb.pattern.lengths import OF_PATHS, all_hold, length_name
+from graphdb.pattern.path_conditions import at_the_ends, with_sets
 from graphdb.pattern.path_search import NODES_DIFFER, Differing, PathSearch
 from graphdb.relational.path_joins import Searches
 from graphdb.relational.program import Traversed
@@ -91,6 +92,7 @@ class Traversals(Searches):
         self, left: Relation, matches: Sequence[ast.MatchClause], live: Collection[str], drops: bool
     ) -> Relation:
         """Join rows with the matches of clauses that have paths in them: set by set, or else path by path."""
+        matches = [at_the_ends(match, self._hidden) for match in matches]
         steps = len(self._steps)
         try:
             return self._searched(left, matches, live, drops)
@@ -210,6 +212,12 @@ class Traversals(Searches):
         self, relation: Relation, search: PathSearch, used: Collection[str], taken: Sequence[str]
     ) -> Relation:
         """Join rows with the paths of a search, which do not take the edges of some others."""
+        search, sets = with_sets(search, self._hidden)
+        if sets:
+            relation = self._with_subqueries(relation, sets.values(), used)
+            columns = {name: relation.known[node] for name, node in sets.items()}
+            relation = replace(relation, variables={**relation.variables, **columns})
+            used = {*used, *sets}
         known = relation.variables
         vertex = self._vertices_of(search)
         left, right = search.names[0], search.names[-1]
@@ -250,8 +258,6 @@ class Traversals(Searches):
         words: str,
     ) -> Relation:
         """Join rows with what is found for each that differs in some names."""
-        if any(subqueries_in(pattern)):
-            raise NotSupportedError("a subquery within a path is not supported in SQL")
         assert self._snapshot.computing is not None
         keep = {*used, *names}
         left = self._table(self._filtered(relation, keep), keep)

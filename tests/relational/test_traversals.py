@@ -63,6 +63,17 @@ FORMS: list[tuple[str, list[tuple[Any, ...]]]] = [
     ("MATCH (a:A) RETURN a.n, COUNT { (a)-[r*1..2 {w: a.n}]->(:B) } AS c", [(1, 1), (3, 0)]),
     ("MATCH (a) WITH a.n AS n ORDER BY n LIMIT 2 WHERE a:A RETURN n", [(1,)]),
     ("MATCH (a) WITH a.n AS n WHERE EXISTS { (a)-[:R]->(:A) } RETURN n", [(3,)]),
+    (
+        "MATCH (a:A)((x)-[r]->(y) WHERE EXISTS { (y)-->(:B) })+(b) RETURN a.n, b.n",
+        [(1, 2)] * 2 + [(3, 1), (3, 2), (3, 2)],
+    ),
+    (
+        "UNWIND [1, 2] AS k MATCH (a:B)-[r*1..2 WHERE COUNT { ()-[r]->() } = k]->(b) RETURN k, b.n, size(r)",
+        [(1, 3, 1), (1, 2, 1), (1, 1, 2), (1, 3, 2)],
+    ),
+    ("MATCH TRAIL (a:A)-[r]->{1,3}(b WHERE b.n = size(r)) RETURN a.n, b.n", [(1, 2), (1, 3), (3, 1), (3, 2), (3, 3)]),
+    ("MATCH (a)-[r*0..1]->(b) WITH r, b MATCH (b)-[r*1..2]->(c) RETURN b.n, c.n", [(2, 2)]),
+    ("MATCH ()-[r:S]->() OPTIONAL MATCH (c)-[r]->(d {n: 2}) RETURN r.w, c.n, d.n", [(2, None, None), (5, None, None)]),
     ("MATCH () WITH * RETURN 1 AS x", [(1,)] * 3),
     ("MATCH () WITH * LIMIT 2 MATCH (b:B) RETURN b.n", [(2,)] * 2),
     ("MATCH (n) WITH n LIMIT toInteger(ceil(1.7)) RETURN count(*) AS c", [(2,)]),
