@@ -53,15 +53,17 @@ class Explainer:
             except (NotSupportedError, TypeMismatchError, BindError, ParseError) as refused:
                 return self._explained(query, profile, text, arguments, timeout, refused.message)
         with self._queries.new_run(text, arguments, timeout) as run:
+            run.left_out = None if profile else []
             started = time.perf_counter()
             prepared = self._queries.prepare(run, query, text, arguments)
             if isinstance(prepared, Refused):
                 return self._explained(query, profile, text, arguments, timeout, prepared.reason)
             planned = time.perf_counter() - started
             names = self._state.snapshot().names
+            if not profile:
+                found = Explanation.of_reading(prepared, names, run.executor.describe)
+                return Explanation.of_conditions(run, names) + found
             if isinstance(prepared, Program):
-                if not profile:
-                    return Explanation.of_program(prepared, names, run.executor.describe)
                 with running(prepared.computing):
                     table = run.run(prepared)
                 seconds = planned, time.perf_counter() - started
@@ -69,8 +71,6 @@ class Explainer:
                     prepared, names, run.executor.describe, run.controls, seconds, table.num_rows
                 )
             executor = "" if prepared.plan is None else run.executor.describe(prepared.plan)
-            if not profile:
-                return Explanation.planned(prepared, names, executor)
             with running(prepared.computing):
                 table = run.run(prepared)
             seconds = planned, time.perf_counter() - started

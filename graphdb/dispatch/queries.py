@@ -237,7 +237,7 @@ class Queries:
                 if (again := run.again(former)) is not None:
                     return again
             found = self.prepare_anew(run, query, text, arguments)
-            if isinstance(found, Refused) or (found.reusable and not _computes_window(query)):
+            if run.complete and (isinstance(found, Refused) or (found.reusable and not _computes_window(query))):
                 self._state.prepared.put(key, found, _own_bytes(found))
                 if isinstance(found, Selected) and found.given is not None:
                     self._state.prepared.put(alike, found, 0)

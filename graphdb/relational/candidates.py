@@ -30,8 +30,8 @@ from graphdb.procedures.registry import Procedures
 from graphdb.snapshot.edges import Edges
 from graphdb.snapshot.properties import Properties
 from graphdb.snapshot.terms import Lookup
-from graphdb.sql.compiler import Scope
-from graphdb.sql.computing import Computing
+from graphdb.sql.compiler import Compiler, Scope
+from graphdb.sql.computing import Beforehand, Computing
 from graphdb.sql.expressions import ExpressionCompiler
 from graphdb.sql.from_clause import NAMES_VIEW, Parameters, Rows
 from graphdb.sql.value import SqlValue, column
@@ -122,7 +122,8 @@ def variable(vertex: VertexInfo, name: str, rows: str = "b") -> SqlValue:
 class Candidates:
     """Finds the candidate sets of one statement's pattern vertices.
 
-    ``matches_of`` runs a pattern predicate and returns the vertices that it matches around its one named vertex.
+    ``matches_of`` runs a pattern predicate and returns the vertices that it matches around its one named vertex; None
+    where it is not run.
     """
 
     def __init__(
@@ -130,7 +131,7 @@ class Candidates:
         snapshot: Snapshot,
         text: str,
         arguments: Mapping[str, object],
-        matches_of: Callable[[ast.PatternPredicate], Ids],
+        matches_of: Callable[[ast.PatternPredicate], Ids | None],
     ) -> None:
         self._snapshot = snapshot
         self._text = text
@@ -166,7 +167,7 @@ class Candidates:
             sets.append(known)
         if others:
             sets.append(self._by_sql(bound, number, others, known))
-        sets += [self._matches_of(predicate) for predicate in info.exists]
+        sets += [found for predicate in info.exists if (found := self._matches_of(predicate)) is not None]
         return PatternVertex(
             info.name,
             reduce(both, sets) if sets else None,
@@ -292,7 +293,7 @@ class Candidates:
         known: dict[ast.Expression, SqlValue] = {ast.Property(ast.Variable(info.name), key): value}
         scope = Scope({info.name: column("subject", NODE, "p")}, known)
         compiler = ExpressionCompiler(self._text, names, self._arguments, rows, scope, self._snapshot.computing)
-        where = " AND ".join(compiler.condition(condition) for condition in conditions)
+        where = " AND ".join(_tested(compiler, condition) for condition in conditions)
         return self._ids(f"SELECT p.subject AS id FROM {found.relation} p {rows.joins} WHERE {where}", parameters)
 
     def _by_sql(self, bound: BoundPattern, number: int, conditions: list[ast.Expression], known: Ids | None) -> Ids:
@@ -304,7 +305,7 @@ class Candidates:
         compiler = ExpressionCompiler(
             self._text, self._snapshot.names, self._arguments, rows, scope, self._snapshot.computing
         )
-        where = " AND ".join(compiler.condition(condition) for condition in conditions)
+        where = " AND ".join(_tested(compiler, condition) for condition in conditions)
         everything = self._everything(bound, number) if known is None else None
         with self._snapshot.connection.view(
             "_graphdb_universe", {"id": known if known is not None else np.empty(0, np.int64)}
@@ -361,6 +362,14 @@ class Candidates:
 
     def _source(self, node: ast.Expression | ast.LabelExpression) -> str:
         return " ".join(self._text[node.span.start : node.span.end].split())
+
+
+def _tested(compiler: Compiler, condition: ast.Expression) -> str:
+    """Return the SQL of a condition of a vertex; one that some values fail at is tested after the match."""
+    sql = compiler.condition(condition)
+    if compiler.rows.noted.mistaken:
+        raise Beforehand(condition)
+    return sql
 
 
 def _knows_null(part: object, arguments: Mapping[str, object]) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from graphdb.plan.explain import explain_text
 from graphdb.relational.edges.parallel_edges import settled
 from graphdb.relational.paths.base import PreparedPaths
-from graphdb.relational.program import Called, Computed, Rows, Searched, Traversed
+from graphdb.relational.program import Applied, Called, Computed, Program, Rows, Searched
 from graphdb.storage.arrays.arrow import strings
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from graphdb.pattern.names import Names
     from graphdb.plan.executor import Control
     from graphdb.plan.physical import PhysicalPlan
-    from graphdb.relational.program import Program, Step
-    from graphdb.relational.query import Prepared
+    from graphdb.relational.program import Step
+    from graphdb.relational.query import Prepared, QueryRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,30 @@ class Explanation:
     """The lines of an explanation."""
 
     lines: tuple[str, ...]
+
+    @classmethod
+    def of_conditions(cls, run: QueryRun, names: Names) -> Explanation:
+        """Explain what a run matches before it makes the plans that follow, and EXPLAIN does not: conditions."""
+        describe, lines = run.executor.describe, list[str]()
+        for plan, bound in run.left_out or ():
+            lines += _plan("first match", plan, bound, names, describe(plan), None)
+        for prepared in run.queries_left_out:
+            lines.append("first:")
+            lines += [f"  {line}" for line in cls.of_reading(prepared, names, describe).lines]
+        return cls(tuple(lines))
+
+    @classmethod
+    def of_reading(
+        cls, prepared: Prepared | Program, names: Names, describe: Callable[[PhysicalPlan], str]
+    ) -> Explanation:
+        """Explain a query that has not run."""
+        if isinstance(prepared, Program):
+            return cls.of_program(prepared, names, describe)
+        return cls.planned(prepared, names, "" if prepared.plan is None else describe(prepared.plan))
+
+    def __add__(self, other: Explanation) -> Explanation:
+        """Return the lines of both."""
+        return Explanation(self.lines + other.lines)
 
     @classmethod
     def planned(cls, prepared: Prepared, names: Names, executor: str) -> Explanation:
@@ -75,8 +99,8 @@ class Explanation:
                 each = " for each of its arguments" if step.call.arguments else " once"
                 lines.append(f"call {step.view}: {step.call.procedure.signature}{each}: {step.groups}")
                 continue
-            if isinstance(step, Traversed):
-                lines.append(f"search {step.view} path by path, {step.words}, from {step.groups}")
+            if isinstance(step, Applied):
+                lines.append(f"{step.words} as {step.view}, from {step.groups}")
                 continue
             if isinstance(step, Computed):
                 lines.append(f"computed {step.view}, for tables of rows: {step.rows}")

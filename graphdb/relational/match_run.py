@@ -1,6 +1,7 @@
 """Matches under way: a bound pattern is planned over its candidates and run, and SQL sees its bindings.
 
-Pattern predicates are matches, too: of the same run, before the match that they are conditions of.
+Pattern predicates are matches, too: of the same run, before the match that they are conditions of.  EXPLAIN plans these
+and runs none.
 """
 
 from __future__ import annotations
@@ -94,6 +95,8 @@ class MatchRun:
         """Bindings that are visible to SQL, and that others start from."""
         self.control: Control | None = None
         """What the match reported, once it ran."""
+        self.left_out: list[tuple[PhysicalPlan, BoundPattern]] | None = None
+        """The matches that EXPLAIN plans and does not run, of patterns that are conditions; None where they run."""
 
     def __enter__(self) -> Self:
         self._limits = stopping(self._left(), self._cancelled)
@@ -160,12 +163,12 @@ class MatchRun:
 
     # --- pattern predicates
 
-    def _around(self, predicate: ast.PatternPredicate, outer: BoundPattern) -> Ids:
-        """The vertices around which a pattern with one named vertex matches, sorted."""
+    def _around(self, predicate: ast.PatternPredicate, outer: BoundPattern) -> Ids | None:
+        """The vertices around which a pattern with one named vertex matches, sorted; None where it is left out."""
         inner = self._inner(predicate, outer)
         (vertex,) = inner.vertex_of.values()
         found = self._distinct(inner, (vertex,))
-        return found[0]
+        return found[0] if self.left_out is None else None
 
     def _exists(
         self, predicate: ast.PatternPredicate, outer: BoundPattern, variables: Mapping[str, SqlValue]
@@ -178,15 +181,16 @@ class MatchRun:
         if not names:
             needs = Wanted((), (), True, 1)
             plan = self._plan(inner, needs)
-            return SqlValue("TRUE" if self._count(plan, needs, inner, self.new_control()) else "FALSE", BOOLEAN)
-        found = self._distinct(inner, tuple(inner.vertex_of.values()))
+            found = self._count(plan, needs, inner, self.new_control())
+            return SqlValue("TRUE" if found else "FALSE" if self.left_out is None else "CAST(NULL AS BOOLEAN)", BOOLEAN)
+        columns = self._distinct(inner, tuple(inner.vertex_of.values()))
         view = self._snapshot.connection.temporary()
-        columns = {f"v{i}": self._snapshot.store.to_terms(column) for i, column in enumerate(found)}
+        shown = {f"v{i}": self._snapshot.store.to_terms(column) for i, column in enumerate(columns)}
         self._lazy_stack = self._lazy_stack or ExitStack()
-        self._lazy_stack.enter_context(self._snapshot.connection.view(view, table_of(columns)))
+        self._lazy_stack.enter_context(self._snapshot.connection.view(view, table_of(shown)))
         self._views += 1
         ids = ", ".join(variables[name].sql for name in names)
-        return SqlValue(f"(({ids}) IN (SELECT {', '.join(columns)} FROM {view}))", BOOLEAN, effects=SUBQUERY)
+        return SqlValue(f"(({ids}) IN (SELECT {', '.join(shown)} FROM {view}))", BOOLEAN, effects=SUBQUERY)
 
     def _inner(self, predicate: ast.PatternPredicate, outer: BoundPattern) -> BoundPattern:
         inner = bind_exists(predicate, outer, self._snapshot.names, self._text)
@@ -309,6 +313,9 @@ class MatchRun:
 
     def _blocks(self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, control: Control) -> Iterator[Block]:
         """Run a match, and settle which edges its triples stand for; no more rows than are wanted."""
+        if self.left_out is not None:
+            self.left_out.append((plan, bound))
+            return
         chooser = Chooser(self._snapshot, bound, needs)
         if not chooser:
             yield from self.executor.run(plan, control)
@@ -337,6 +344,9 @@ class MatchRun:
 
     def _count(self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, control: Control) -> int:
         """The number of a pattern's matches."""
+        if self.left_out is not None:
+            self.left_out.append((plan, bound))
+            return 0
         if plan.count_only:
             return self.executor.count(plan, control)
         if plan.weighed is not None and plan.weighed.root < 0:

@@ -29,7 +29,7 @@ from graphdb.relational.joins import Setting
 from graphdb.relational.list_subqueries import sees_items, with_rows
 from graphdb.relational.lower import Lowering
 from graphdb.relational.match_run import MatchRun, restricted
-from graphdb.relational.program import Called, Computed, Given, Program, Rows, Searched, Step, Traversed
+from graphdb.relational.program import Applied, Called, Computed, Given, Program, Rows, Searched, Step
 from graphdb.relational.projection.arrays import FEW, project
 from graphdb.relational.projection.compile import Shaped, Shaper
 from graphdb.relational.projection.relation import BINDINGS, UNIT, Relation, bindings_of
@@ -70,6 +70,13 @@ class QueryRun(MatchRun):
         super().__init__(*arguments, **named)
         self.controls: list[tuple[Step | Searched, PhysicalPlan | None, Control | None]] = []
         """What each match of a program reported, once it ran."""
+        self.queries_left_out: list[Prepared | Program] = []
+        """The queries that EXPLAIN prepares and does not run, of paths that are conditions."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing that its plans depend on was left out, so that what was prepared can run."""
+        return not (self.left_out or self.queries_left_out)
 
     # --- preparing
 
@@ -178,9 +185,9 @@ class QueryRun(MatchRun):
                     if isinstance(step, Searched):
                         stack.enter_context(self._snapshot.connection.view(step.view, step.table(None)))
                         continue
-                    if isinstance(step, Traversed):
+                    if isinstance(step, Applied):
                         raw.execute(f"SELECT * FROM ({step.groups}) LIMIT 0").fetchall()
-                        stack.enter_context(self._snapshot.connection.view(step.view, step.traversing.table()))
+                        stack.enter_context(self._snapshot.connection.view(step.view, step.applying.table()))
                         continue
                     if isinstance(step, Computed):
                         found = raw.sql(f"SELECT * FROM ({step.rows}) LIMIT 0", params=dict(step.parameters))
@@ -276,8 +283,8 @@ class QueryRun(MatchRun):
                 if isinstance(step, Called):
                     stack.enter_context(self._yielded(step))
                     continue
-                if isinstance(step, Traversed):
-                    stack.enter_context(self._traversed(step))
+                if isinstance(step, Applied):
+                    stack.enter_context(self._applied_to(step))
                     continue
                 if isinstance(step, Computed):
                     rows = self._snapshot.connection.arrow(step.rows, step.parameters)
@@ -306,8 +313,8 @@ class QueryRun(MatchRun):
         """Search for paths, and show them to SQL; abstract: see :mod:`graphdb.relational.paths.steps`."""
         raise NotImplementedError
 
-    def _traversed(self, step: Traversed) -> AbstractContextManager[None]:
-        """Search for paths one by one, and show them to SQL; abstract, as :meth:`_paths_found`."""
+    def _applied_to(self, step: Applied) -> AbstractContextManager[None]:
+        """Make rows of rows, and show them to SQL; abstract, as :meth:`_paths_found`."""
         raise NotImplementedError
 
     def _show_lists(self, program: Program, stack: ExitStack) -> None:

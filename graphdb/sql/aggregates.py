@@ -19,7 +19,7 @@ from graphdb.sql.equivalence import each_once, has_key, items_once, key
 from graphdb.sql.numbers import numeric
 from graphdb.sql.signatures import Compile
 from graphdb.sql.udf import aggregate, compute
-from graphdb.sql.value import SqlValue, as_union, member, named, number
+from graphdb.sql.value import SqlValue, as_union, cast, member, named, number
 
 
 def number_of_matches(c: Compiler, where: str = "") -> SqlValue:
@@ -117,8 +117,10 @@ def gathered(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     values = [SqlValue(f"coalesce({there}, [])", list_of(value.type), bases=value.bases)]
     for argument in node.arguments[1:]:
         further = c.one_of_any(argument)
-        # A constant is there for a group of no rows, too.
-        values.append(further.made(f"first({further.sql})") if free_variables(argument) else further)
+        sql = further.sql
+        if free_variables(argument):  # a constant is there for a group of no rows, too
+            sql = f"CASE WHEN count(*) > 0 THEN first({sql}) ELSE {cast(SqlValue('0', INTEGER), further.type)} END"
+        values.append(further.made(sql))
     return aggregate(c, node, values)
 
 

@@ -125,6 +125,7 @@ class Writing:
         for stage in self.stages:
             try:
                 with self._new_run(self._arguments, self._left()) as run:
+                    run.left_out = []
                     if stage.write is None:
                         if sure:
                             self._refuse_unsure(stage, values, {})
@@ -343,8 +344,9 @@ def _are_looked_up(stage: Stage) -> bool:
 
 def _explained(run: PathRun, prepared: Prepared | Program, state: State) -> list[str]:
     """Return how rows are read."""
-    names = state.snapshot().names
+    names, describe = state.snapshot().names, run.executor.describe
     if isinstance(prepared, Program):
-        return list(Explanation.of_program(prepared, names, run.executor.describe, run.controls).lines)
-    executor = "" if prepared.plan is None else run.executor.describe(prepared.plan)
-    return list(Explanation.planned(prepared, names, executor).lines)
+        found = Explanation.of_program(prepared, names, describe, run.controls)
+    else:
+        found = Explanation.of_reading(prepared, names, describe)
+    return list((Explanation.of_conditions(run, names) + found).lines)

@@ -71,7 +71,7 @@ class AlongRun(PathBase):
         words = " ".join(self._text[path.nodes[0].span.end : path.nodes[-1].span.start].split())
         if alone and (direction_of(pieces) is not ast.Direction.BOTH or not _asks_ends(pieces[0])):
             edges = self._taken(pieces[0], 0)
-            return Along(*_both_ways(edges, graph.vertices, graph.dtype), f"{words} of {len(edges):,} edges")
+            return Along(*_both_ways(edges, graph.vertices, graph.dtype), f"{words} of {self._number(len(edges))}")
         product = Product(graph.vertices, self._bindings_bytes // _BYTES)
         whole = BEGIN
         for number, piece in enumerate(pieces):
@@ -81,8 +81,11 @@ class AlongRun(PathBase):
         edges = product.edges
         nodes = (len(product.pieces) + 1) * graph.vertices
         dtype = graph.dtype if nodes < np.iinfo(graph.dtype).max else np.int64
-        words = f"{words}, in {len(product.pieces)} states of {len(edges):,} edges"
+        words = f"{words}, in {len(product.pieces)} states of {self._number(len(edges))}"
         return Along(*_both_ways(edges, nodes, dtype), words, tuple(product.pieces), len(pieces) - 1)
+
+    def _number(self, edges: int) -> str:
+        return f"{edges:,} edges" if self.left_out is None else "the edges that match"
 
     def _repeated(self, product: Product, number: int, piece: Piece) -> Fragment:
         """Write a part as often as it comes; ``number`` is that of the path's part that it is, or is in."""
@@ -175,6 +178,8 @@ class AlongRun(PathBase):
         name = _LEFT if node.variable is None else node.variable.name
         bound = self._alone((replace(node, variable=ast.Variable(name, node.span)),), (), None, [name])
         found = self._columns_of(bound, Wanted((0,), (), False, None), {"id": "b.v0"})["id"]
+        if self.left_out is not None:
+            return None
         mask = np.zeros(self._snapshot.graph.vertices, bool)
         mask[self._snapshot.store.to_vertices(found)] = True
         return mask

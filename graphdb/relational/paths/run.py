@@ -95,8 +95,12 @@ class PathRun(UnrolledRun, SelectedRun, StepRun):
         variable = ast.Variable(name, condition.span)
         returns = ast.ReturnClause((ast.ReturnItem(variable, name, name),), distinct=True, span=condition.span)
         prepared = self.prepare(ast.Composite(((clause, returns),), span=condition.span))
-        with self.bindings(prepared):
-            found = self._snapshot.connection.columns(prepared.shaped.sql, dict(prepared.shaped.parameters))["c0"]
+        found = np.empty(0, np.int64)
+        if self.left_out is not None:
+            self.queries_left_out.append(prepared)
+        else:
+            with self.bindings(prepared):
+                found = self._snapshot.connection.columns(prepared.shaped.sql, dict(prepared.shaped.parameters))["c0"]
         key = f"{_SET}{len(self._sets)}"
         self._sets[key] = np.sort(self._snapshot.store.to_vertices(np.asarray(found, np.int64)))
         ends = ast.NodePattern(variable), ast.NodePattern(iri=ast.IriLiteral(key))
@@ -107,9 +111,11 @@ class PathRun(UnrolledRun, SelectedRun, StepRun):
         iri = predicate.pattern.nodes[-1].iri
         return None if iri is None else self._sets.get(iri.iri)
 
-    def _around(self, predicate: ast.PatternPredicate, outer: BoundPattern) -> Ids:
+    def _around(self, predicate: ast.PatternPredicate, outer: BoundPattern) -> Ids | None:
         found = self._set_of(predicate)
-        return super()._around(predicate, outer) if found is None else found
+        if found is None:
+            return super()._around(predicate, outer)
+        return found if self.left_out is None else None
 
     def _exists(
         self, predicate: ast.PatternPredicate, outer: BoundPattern, variables: Mapping[str, SqlValue]

@@ -1,0 +1,111 @@
+"""EXPLAIN runs no match: neither the query's nor those of patterns that are conditions."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+import graphdb
+from graphdb.execute.host import HostExecutor
+from graphdb.execute.paths.steps import Paths
+from graphdb.relational import match_run
+from graphdb.relational.edges.assignment import Chooser
+
+CONDITIONS = [
+    "(a)-[:R]->()",
+    "NOT (a)-[:R]->(:B {x: 2})",
+    "(a)-[:S]->(b)",
+    "()-[:S]->()",
+    "(a)-[:R {w: 5}]->()",
+    "(a)-[:R*1..3]->(:B)",
+    "EXISTS { (a)-[:R]->() }",
+    "EXISTS { MATCH (a)-[:R]->(c) WHERE c.x > a.x AND (c)-[:S]->() }",
+    "NOT EXISTS { (a)-[:R|S]->+(:B) }",
+    "COUNT { (a)-[:R]->() } > 1",
+    "all(y IN [1, 2] WHERE (a)-[:R]->())",
+]
+PATTERNS = [
+    "(a:A), (b)",
+    "(a:A)-[:R]->(b)",
+    "(a)-[r:R {w: 1}]->(b:B)",
+    "p = ANY SHORTEST (a:A) ((x)-[r:R]->(y) WHERE r.w >= 1)+ (b:B)",
+    "p = ANY SHORTEST (a:A)-[r:R {w: 1}]->+(b:B WHERE b.x > 1)",
+    "(a:A)-[:R]->{1,3}(b)",
+]
+RESULTS = [
+    "a.x",
+    "count(*)",
+    "a.x, (a)-[:R]->(b) AS s",
+    "DISTINCT b",
+    "[(a)-[:R]->(c) | c.x]",
+    "b.x ORDER BY a.x LIMIT 1",
+]
+
+
+@pytest.fixture(scope="module")
+def db() -> Iterator[graphdb.Database]:
+    with graphdb.connect(device="cpu", threads=1) as database:
+        database.query(
+            "CREATE (a:A {x: 1})-[:R {w: 1}]->(b:B {x: 2})-[:S {w: 2}]->(c:A {x: 3})-[:R {w: 3}]->(a), (a)-[:S]->(c), "
+            "(a)-[:R {w: 5}]->(b)"
+        )
+        yield database
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What ran of matches and searches, by its name."""
+    names: list[str] = []
+    runs = [
+        (HostExecutor, "run"),
+        (HostExecutor, "count"),
+        (match_run, "count_by_vertex"),
+        (match_run, "count_matches"),
+    ]
+    runs += [(Chooser, "scan"), *[(Paths, name) for name in ("between", "across", "reached")]]
+    for owner, name in runs:
+        original = getattr(owner, name)
+
+        def spy(*arguments: object, original: object = original, name: str = name, **named: object) -> object:
+            names.append(name)
+            return original(*arguments, **named)  # type: ignore[operator]
+
+        monkeypatch.setattr(owner, name, spy)
+    return names
+
+
+def test_explain_runs_no_match(db: graphdb.Database, ran: list[str]) -> None:
+    chance = random.Random(5)
+    queries = [f"MATCH {pattern} RETURN {result}" for pattern in PATTERNS for result in RESULTS]
+    queries += [f"MATCH {chance.choice(PATTERNS)} WHERE {c} RETURN {r}" for c in CONDITIONS for r in RESULTS[:3]]
+    queries += [
+        f"MATCH (a:A) WHERE {chance.choice(CONDITIONS[:1])} WITH a MATCH {chance.choice(PATTERNS[1:3])} RETURN count(*)",
+        "MATCH (a:A) OPTIONAL MATCH (a)-[:S]->(b) WHERE (b)-[:R]->() RETURN a.x, b.x",
+        "CALL { MATCH (a:A) WHERE (a)-[:S]->() RETURN a } RETURN a.x",
+        "MATCH (a:A) WHERE (a)-[:S]->() SET a.seen = true",
+        "MATCH (a:A) WHERE (a)-[:R]->+(:B) CREATE (a)-[:T]->(:C)",
+        "MATCH (a:A), (b:B) WHERE NOT (a)-[:T]->(b) MERGE (a)-[:T]->(b)",
+    ]
+    for query in queries:
+        report = db.explain(query)
+        assert not ran, (query, ran)
+        assert report
+    before = db.query("MATCH (a)-[r]->(b) RETURN count(*)").scalar()
+    assert ran
+    assert before == 5
+
+
+def test_what_explain_leaves_out_runs_afterwards(db: graphdb.Database, ran: list[str]) -> None:
+    """The plan that EXPLAIN made without conditions is no plan to run."""
+    query = "MATCH (a:A) WHERE (a)-[:R {w: 3}]->() RETURN a.x"
+    report = db.explain(query)
+    assert report.splitlines()[0].startswith("first match on cpu")
+    assert not ran
+    for _ in range(3):
+        assert db.query(query).fetchall() == [(3,)]
+    assert ran
+    ran.clear()
+    assert "scan 1 vertices" in db.explain(query)  # as it was planned when it ran
+    assert not ran
