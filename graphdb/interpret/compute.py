@@ -239,10 +239,7 @@ class Computation:
 
     def _call(self, piece: int, wanted: str, columns: Sequence[str], volatile: bool = False) -> str:
         with self._connection.guard() as raw:
-            # A ROLLBACK would take a new function away.
-            if not self._calls.has(wanted, volatile) and self._connection.transactions.inside:
-                raise NotSupportedError("a first value that SQL does not hold, within a transaction")
-            name = self._calls.function(raw, wanted, volatile)
+            name = self._calls.function(raw, wanted, volatile, self._connection.transactions.inside)
         return f"{name}({', '.join([str(self._number), str(piece), *columns])})"
 
     def constant(self, node: ast.Expression) -> object:
@@ -462,10 +459,9 @@ class Computation:
                 return Duration(**value)
             case Base.DATE | Base.DATETIME | Base.TIME:
                 return from_python(value)
-            case Base.DECIMAL | Base.VALUE:
-                if getattr(value, "tzinfo", None) is not None:
-                    raise NotSupportedError("its zone was lost")
-                return from_python(value) or tidied(value)
+            case Base.DECIMAL | Base.VALUE | Base.ZONED:  # a moment is in UTC, whatever zone this runs in
+                value = tidied(value)
+                return from_python(value) or value
         return value
 
 

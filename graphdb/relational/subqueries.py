@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from graphdb.common.errors import NotSupportedError
-from graphdb.common.values.types import BOOLEAN, INTEGER, MIXED, Base, Type, list_of, sql_type
+from graphdb.common.values.types import ANY, BOOLEAN, INTEGER, MIXED, Base, Type, has_terms, list_of, sql_type
 from graphdb.functions.table import VOLATILE
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.syntax import Span
@@ -150,9 +149,10 @@ class Subqueries(Joins):
         sql, by = shaped.sql, ("q.g, ", " GROUP BY q.g") if grouped else ("", "")
         type, gathered, found = INTEGER, "1" if exists and grouped else "count(*)", "coalesce(r.n, 0)"
         if collects:
+            if shaped.columns[0].many:
+                shaped = self._as_keys(shaped, [0], grouped)
+                sql = shaped.sql
             (gathers,) = shaped.columns
-            if gathers.many:
-                raise NotSupportedError("a list of properties with several values is not supported in SQL")
             item = as_list(column("c0", gathers.type, "q"))
             type = list_of(item.type)
             sql = f"SELECT p.*, row_number() OVER () AS at FROM ({sql}) p"
@@ -261,6 +261,33 @@ class Subqueries(Joins):
             join, reads = "({0}) r ON r.g = l.rowid", UNIT.source
         found = {name: value.at(f"c{i}") for i, (name, value) in enumerate(values.items())}
         return Relation(table, {**found, GROUP: column("g", INTEGER)}), join, reads
+
+    def _as_keys(self, part: Shaped, several: Sequence[int], grouped: bool) -> Shaped:
+        """Return rows (of groups, if ``grouped``) with some columns of values that SQL knows by keys."""
+        names = [f"column {i}" for i in range(len(part.columns))]
+        found = {name: column_at(f"c{i}", each) for i, (name, each) in enumerate(zip(names, part.columns, strict=True))}
+        if grouped:
+            found[GROUP] = column("g", INTEGER)
+        relation, wanted = Relation(part.source, found), []
+        for i in several:
+            if part.columns[i].type.base is Base.ANY:
+                continue
+            if has_terms(part.columns[i].type):
+                relation = self._with_computed(relation, ast.Variable(names[i]), names)
+                value = relation.known[ast.Variable(names[i])]
+                relation = replace(relation, variables={**relation.variables, names[i]: value}, known={})
+            else:
+                wanted.append(names[i])
+        types = {ast.Variable(name): ANY for name in wanted}
+        sql, rows = self._shaper(relation).select(relation.variables, types=types)
+        if grouped:
+            sql = f"SELECT k.* RENAME (c{len(names)} AS g) FROM ({sql}) k"
+        made = [rows.variables[name] for name in names]
+        columns = tuple(
+            replace(each, type=value.type, many=value.many, bases=value.bases)
+            for each, value in zip(part.columns, made, strict=True)
+        )
+        return Shaped(sql, self._parameters.used(sql), columns, reads=relation.source.reads)
 
     def _subquery(self, query: ast.Composite, start: Relation) -> Shaped:
         """Shape a whole query that starts from some rows; abstract: see :mod:`graphdb.relational.lower`."""

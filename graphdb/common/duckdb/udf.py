@@ -40,6 +40,9 @@ class Calls:
     def __init__(self) -> None:
         self._number = next(_NUMBERS)
         self._names: dict[tuple[str, bool], str] = {}
+        self._function_numbers = itertools.count()
+        self._uncommitted: list[tuple[str, bool]] = []
+        """The functions that were created within a transaction, which its ROLLBACK takes away."""
         self._callees: dict[int, weakref.ref[Callee]] = {}
         """References without callbacks: Python drops an interrupt that reaches it within one."""
         self._callee_numbers = itertools.count()
@@ -55,18 +58,20 @@ class Calls:
             self._many = max(_FIRST, 2 * len(self._callees))
         return number
 
-    def has(self, sql_type: str, volatile: bool = False) -> bool:
-        """Whether the function with results of a type is there."""
-        return (sql_type, volatile) in self._names
+    def rolled_back(self) -> None:
+        """Forget the functions of a transaction that was rolled back; DuckDB creates none of the same name again."""
+        while self._uncommitted:
+            self._names.pop(self._uncommitted.pop(), None)
 
-    def function(self, raw: duckdb.DuckDBPyConnection, sql_type: str, volatile: bool = False) -> str:
+    def function(self, raw: duckdb.DuckDBPyConnection, sql_type: str, volatile: bool, uncommitted: bool) -> str:
         """Return the name of the function with results of a type, which takes a callee's number and any columns.
 
-        If ``volatile``, it is called for each row even where its arguments are constants.
+        If ``volatile``, it is called for each row even where its arguments are constants.  ``uncommitted`` says that a
+        transaction is open, which may be rolled back.
         """
         name = self._names.get((sql_type, volatile))
         if name is None:
-            name = f"_graphdb_call{self._number}_{len(self._names)}"
+            name = f"_graphdb_call{self._number}_{next(self._function_numbers)}"
             callees = self._callees
 
             def call(*columns: Any) -> Any:  # DuckDB reads the annotations
@@ -79,6 +84,8 @@ class Calls:
             )
             _REGISTERED.add(raw)
             self._names[sql_type, volatile] = name
+            if uncommitted:
+                self._uncommitted.append((sql_type, volatile))
         return name
 
 
