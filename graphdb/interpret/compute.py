@@ -238,10 +238,7 @@ class Computation:
 
     def _call(self, piece: int, wanted: str, columns: Sequence[str], volatile: bool = False) -> str:
         with self._connection.guard() as raw:
-            # A ROLLBACK would take a new function away.
-            if not self._calls.has(wanted, volatile) and self._connection.transactions.inside:
-                raise NotSupportedError("a first value that SQL does not hold, within a transaction")
-            name = self._calls.function(raw, wanted, volatile)
+            name = self._calls.function(raw, wanted, volatile, inside=self._connection.transactions.inside)
         return f"{name}({', '.join([str(self._number), str(piece), *columns])})"
 
     def constant(self, node: ast.Expression) -> object:
@@ -462,9 +459,8 @@ class Computation:
             case Base.DATE | Base.DATETIME | Base.TIME:
                 return from_python(value)
             case Base.DECIMAL | Base.VALUE:
-                if getattr(value, "tzinfo", None) is not None:
-                    raise NotSupportedError("its zone was lost")
-                return from_python(value) or tidied(value)
+                value = tidied(value)  # a moment in UTC, as it is in any column
+                return from_python(value) or value
         return value
 
 

@@ -261,6 +261,8 @@ class _Inputs:
 
     def taken(self, value: SqlValue, node: ast.Expression) -> ast.Variable:
         """Take a value as an input; return the variable in its place."""
+        if value.bases is not None and Base.ZONED in value.bases:  # the zones as written are not in the column
+            raise _refused(self._c, node)
         if value.many:
             assert value.type.element is not None
             if _is_represented(value.type.element):

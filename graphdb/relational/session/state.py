@@ -486,6 +486,7 @@ class State:
     def rolled_back(self) -> None:
         """Forget what was read or created in a transaction that is no more, the catalog's tables included."""
         self.forget()
+        self.connection.calls.rolled_back()
         self._lazy_catalog = None
         self._wrote = False
         self._verified = False
