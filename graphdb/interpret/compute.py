@@ -50,15 +50,16 @@ from graphdb.common.values.types import (
 )
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.aggregates import aggregate
+from graphdb.interpret.apply import Applied, arrow_type
 from graphdb.interpret.calls import wrong
 from graphdb.interpret.context import Context
 from graphdb.interpret.evaluate import Compiler
 from graphdb.interpret.evaluator import Evaluate
 from graphdb.interpret.order_key import value_key
-from graphdb.interpret.traverse import Traversal
 from graphdb.interpret.values import Several, type_name
 from graphdb.interpret.view import Fact, View
 from graphdb.pattern.path_search import Differing, PathSearch
+from graphdb.procedures.registry import Call
 from graphdb.semantics.aggregation import is_aggregate
 from graphdb.semantics.check import Queries
 from graphdb.semantics.types import Scope, Static
@@ -238,22 +239,22 @@ class Computation:
 
     def _call(self, piece: int, wanted: str, columns: Sequence[str], volatile: bool = False) -> str:
         with self._connection.guard() as raw:
-            name = self._calls.function(raw, wanted, volatile, inside=self._connection.transactions.inside)
+            name = self._calls.function(raw, wanted, volatile, self._connection.transactions.inside)
         return f"{name}({', '.join([str(self._number), str(piece), *columns])})"
 
     def constant(self, node: ast.Expression) -> object:
         """See :meth:`graphdb.sql.computing.Computing.constant`."""
         return self._compiler.compile(node)({})
 
-    def traversal(
+    def applied(
         self,
-        pattern: PathSearch | Differing,
+        function: PathSearch | Differing | Call,
         given: Mapping[str, Input],
-        used: Sequence[str],
         yields: Mapping[str, Type],
-    ) -> Traversal:
-        """See :meth:`graphdb.sql.computing.Computing.traversal`."""
-        found = Traversal(pattern, given, used, yields, self._context.of_run, self._reader)
+        used: Sequence[str] = (),
+    ) -> Applied:
+        """See :meth:`graphdb.sql.computing.Computing.applied`."""
+        found = Applied(function, given, yields, used, self._context.of_run, self._reader, self._held)
         found.check()
         return found
 
@@ -351,7 +352,7 @@ class Computation:
             if len(known) < _REMEMBERED and not piece.volatile and not any(isinstance(value, list) for value in given):
                 with suppress(TypeError):  # a list inside
                     known[key] = found
-        array = pa.array(results, _arrow_type(piece.type))
+        array = pa.array(results, arrow_type(piece.type))
         if piece.type is DATE:
             array = array.cast(pa.date32())
         arrays = array, pa.array(failed, pa.int64())
@@ -385,7 +386,7 @@ class Computation:
             if not isinstance(value, list) or isinstance(value, Several):
                 raise NotSupportedError("a list was expected")
             return [self._held(item, type.element or ANY) for item in checked(value)]
-        if type.base is Base.NODE:
+        if type.base in (Base.NODE, Base.TERM):
             if not isinstance(value, Vertex):
                 raise NotSupportedError("a vertex was expected")
             return value.id
@@ -458,8 +459,8 @@ class Computation:
                 return Duration(**value)
             case Base.DATE | Base.DATETIME | Base.TIME:
                 return from_python(value)
-            case Base.DECIMAL | Base.VALUE:
-                value = tidied(value)  # a moment in UTC, as it is in any column
+            case Base.DECIMAL | Base.VALUE | Base.ZONED:  # a moment is in UTC, whatever zone this runs in
+                value = tidied(value)
                 return from_python(value) or value
         return value
 
@@ -618,22 +619,3 @@ def _type_of(static: Static) -> Type:
         element = _type_of(static.element) if static.element is not None else ANY
         return list_of(element) if element.base in _PYTHON or element.base in _ELEMENTS else ANY
     return _OF_STATIC.get(static.base, ANY)
-
-
-def _arrow_type(type: Type) -> pa.DataType:
-    import pyarrow as pa
-
-    if type.base is Base.LIST:
-        return pa.list_(_arrow_type(type.element or ANY))
-    return {
-        Base.BOOLEAN: pa.bool_(),
-        Base.INTEGER: pa.int64(),
-        Base.FLOAT: pa.float64(),
-        Base.STRING: pa.string(),
-        Base.ANY: pa.binary(),
-        Base.DATE: pa.int32(),
-        Base.NODE: pa.int64(),
-        Base.EDGE: pa.struct([(name, pa.int64()) for name in _EDGE]),
-        Base.PATH: pa.struct([(name, pa.list_(pa.int64())) for name in ("vertices", "codes")]),
-        Base.DURATION: pa.struct([(name, pa.int64()) for name in _PARTS]),
-    }[type.base]

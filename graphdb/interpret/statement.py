@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.context import Context
+from graphdb.interpret.export import Exporter
 from graphdb.interpret.memory import MemoryWatch
 from graphdb.interpret.result import ValuesResult
-from graphdb.interpret.run import Exporter, Interpreter
+from graphdb.interpret.run import Interpreter
 from graphdb.plan.executor import Control, Executor
 from graphdb.relational.session.state import State
 

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.errors import NotSupportedError
-from graphdb.common.lru_cache import LRUCache
 from graphdb.common.stopping import checked
 from graphdb.common.values.elements import Node
 from graphdb.common.values.terms import RDF_TYPE, Kind
@@ -30,8 +29,8 @@ from graphdb.procedures.registry import Procedures
 from graphdb.snapshot.edges import Edges
 from graphdb.snapshot.properties import Properties
 from graphdb.snapshot.terms import Lookup
-from graphdb.sql.compiler import Scope
-from graphdb.sql.computing import Computing
+from graphdb.sql.compiler import Compiler, Scope
+from graphdb.sql.computing import Beforehand, Computing
 from graphdb.sql.expressions import ExpressionCompiler
 from graphdb.sql.from_clause import NAMES_VIEW, Parameters, Rows
 from graphdb.sql.value import SqlValue, column
@@ -91,8 +90,6 @@ class Snapshot:
     """Who computes what SQL cannot express, for the statement under way."""
     ids: dict[str, int | None] = field(default_factory=dict)
     """IRIs that were looked up, with their ids; None for those that the database lacks."""
-    proved: LRUCache[bool] = field(default_factory=lambda: LRUCache(1 << 20))
-    """Programs whose SQL DuckDB has bound: by that SQL, and by the types of what it is given."""
 
     @property
     def held(self) -> KnownStatistics:
@@ -293,7 +290,7 @@ class Candidates:
         known: dict[ast.Expression, SqlValue] = {ast.Property(ast.Variable(info.name), key): value}
         scope = Scope({info.name: column("subject", NODE, "p")}, known)
         compiler = ExpressionCompiler(self._text, names, self._arguments, rows, scope, self._snapshot.computing)
-        where = " AND ".join(compiler.condition(condition) for condition in conditions)
+        where = " AND ".join(_tested(compiler, condition) for condition in conditions)
         return self._ids(f"SELECT p.subject AS id FROM {found.relation} p {rows.joins} WHERE {where}", parameters)
 
     def _by_sql(self, bound: BoundPattern, number: int, conditions: list[ast.Expression], known: Ids | None) -> Ids:
@@ -305,7 +302,7 @@ class Candidates:
         compiler = ExpressionCompiler(
             self._text, self._snapshot.names, self._arguments, rows, scope, self._snapshot.computing
         )
-        where = " AND ".join(compiler.condition(condition) for condition in conditions)
+        where = " AND ".join(_tested(compiler, condition) for condition in conditions)
         everything = self._everything(bound, number) if known is None else None
         with self._snapshot.connection.view(
             "_graphdb_universe", {"id": known if known is not None else np.empty(0, np.int64)}
@@ -362,6 +359,14 @@ class Candidates:
 
     def _source(self, node: ast.Expression | ast.LabelExpression) -> str:
         return " ".join(self._text[node.span.start : node.span.end].split())
+
+
+def _tested(compiler: Compiler, condition: ast.Expression) -> str:
+    """Return the SQL of a condition of a vertex; one that some values fail at is tested after the match."""
+    sql = compiler.condition(condition)
+    if compiler.rows.noted.mistaken:
+        raise Beforehand(condition)
+    return sql
 
 
 def _knows_null(part: object, arguments: Mapping[str, object]) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from graphdb.plan.explain import explain_text
 from graphdb.relational.edges.parallel_edges import settled
 from graphdb.relational.paths.base import PreparedPaths
-from graphdb.relational.program import Called, Computed, Program, Rows, Searched, Traversed
+from graphdb.relational.program import Applied, Called, Computed, Program, Rows, Searched
 from graphdb.storage.arrays.arrow import strings
 
 if TYPE_CHECKING:
@@ -99,8 +99,8 @@ class Explanation:
                 each = " for each of its arguments" if step.call.arguments else " once"
                 lines.append(f"call {step.view}: {step.call.procedure.signature}{each}: {step.groups}")
                 continue
-            if isinstance(step, Traversed):
-                lines.append(f"search {step.view} path by path, {step.words}, from {step.groups}")
+            if isinstance(step, Applied):
+                lines.append(f"{step.words} as {step.view}, from {step.groups}")
                 continue
             if isinstance(step, Computed):
                 lines.append(f"computed {step.view}, for tables of rows: {step.rows}")

@@ -78,7 +78,7 @@ class Joins:
 
     def _without_computed(self, match: ast.MatchClause, later: list[ast.Expression]) -> ast.MatchClause:
         """Return a MATCH without the conditions that Python computes something for, which are added to ``later``."""
-        conditions = conjuncts(match.where)
+        conditions = tuple(conjuncts(match.where))
         waiting = [each for each in conditions if any(part in self._beforehand for part in walk(each))]
         later += waiting
         ready = tuple(each for each in conditions if each not in waiting)

@@ -14,7 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from graphdb.common.errors import NotSupportedError
-from graphdb.common.values.types import ANY, INTEGER, TERM, Base, Column, Type, has_terms
+from graphdb.common.values.types import INTEGER, TERM, Column, Type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import replaced, walk
 from graphdb.pattern.apart import apart
@@ -42,9 +42,9 @@ from graphdb.relational.projection.relation import (
 from graphdb.relational.projection.return_clause import combines_aggregates, duplicates_of, wanted, window_of
 from graphdb.relational.subqueries import AT, leading
 from graphdb.relational.traversals import Traversals
-from graphdb.semantics.aggregation import aggregates_in, contains_aggregate
+from graphdb.semantics.aggregation import aggregates_in, contains_aggregate, is_aggregate
 from graphdb.sql.constants import long_column, long_maps
-from graphdb.sql.equivalence import has_key
+from graphdb.sql.equivalence import has_key, lacks_key
 from graphdb.sql.lists import common
 from graphdb.sql.value import SqlValue, as_list, bases_of, column, column_at
 
@@ -179,12 +179,15 @@ class Lowering(Traversals):
     def _project(self, relation: Relation, returns: ast.ReturnClause, *, written: bool = False) -> Shaped:
         items = self._items(returns, relation)
         aggregated = any(contains_aggregate(item.expression) for item in items)
-        if aggregated and not relation.grouped and (combines_aggregates(items) or any(self._waiting(items, returns))):
+        waiting = any(contains_aggregate(part) and not is_aggregate(part) for part in self._computed_in(items))
+        if aggregated and not relation.grouped and (waiting or combines_aggregates(items)):
             relation = self._grouped(relation, items, returns)
-        if any(self._waiting((), returns)):
-            if returns.distinct or (aggregated and not relation.grouped):
+        if any(self._computed_in(returns.order_by)):
+            if returns.distinct or aggregated:
                 relation = self._returned(relation, items, returns)
                 returns = replace(returns, distinct=False)
+                columns = (replace(item, expression=ast.Variable(item.alias)) if item.alias else item for item in items)
+                items = tuple(columns)
             else:
                 aliased = {ast.Variable(item.alias): item.expression for item in items if item.alias}
                 returns = replace(returns, order_by=replaced(returns.order_by, aliased))
@@ -194,14 +197,9 @@ class Lowering(Traversals):
         shaper, groups = self._shaper(relation), None if relation.grouped else self._groups
         return shaper.shape(returns, items, window, groups=groups, written=written)
 
-    def _waiting(self, items: Sequence[ast.ReturnItem], returns: ast.ReturnClause) -> Iterator[ast.Expression]:
-        """Yield what Python computes beforehand of a clause, of what its order is by or of aggregates."""
-        for part in self._aside(returns.order_by):
-            if part in self._beforehand:
-                yield part
-        for part in self._aside(tuple(items)):
-            if part in self._beforehand and contains_aggregate(part):
-                yield part
+    def _computed_in(self, node: object) -> Iterator[ast.Expression]:
+        """Yield what Python computes for tables of rows, of some expressions."""
+        return (part for part in self._aside(node) if part in self._beforehand)
 
     def _grouped(self, relation: Relation, items: Sequence[ast.ReturnItem], returns: ast.ReturnClause) -> Relation:
         """Return the groups that a clause makes of rows: its keys and its aggregates are known columns."""
@@ -237,9 +235,13 @@ class Lowering(Traversals):
     def _union(self, parts: Sequence[Shaped], keeps_all: bool) -> Shaped:
         """Put the rows of several parts together; columns that SQL has no one type for are of keys."""
         columns: list[Column] = []
-        several = [i for i, same in enumerate(zip(*[part.columns for part in parts], strict=True)) if not _alike(same)]
+        several = [
+            i
+            for i, same in enumerate(zip(*[part.columns for part in parts], strict=True))
+            if not _alike(same) or (not keeps_all and any(lacks_key(column.type) for column in same))
+        ]
         if several:
-            parts = [self._as_keys(part, several) for part in parts]
+            parts = [self._as_keys(part, several, self._groups is not None) for part in parts]
         chosen: list[list[str]] = [[] for _ in parts]
         for i, same in enumerate(zip(*[part.columns for part in parts], strict=True)):
             given = [column_at(f"c{i}", each, "u") for each in same]
@@ -258,33 +260,6 @@ class Lowering(Traversals):
         sql = (" UNION ALL " if keeps_all else " UNION ").join(selects)
         reads = frozenset[str]().union(*(part.reads for part in parts))
         return Shaped(sql, self._parameters.used(sql), tuple(columns), reads=reads)
-
-    def _as_keys(self, part: Shaped, several: Sequence[int]) -> Shaped:
-        """Return a part of a UNION with some columns of values that SQL knows by keys."""
-        names = [f"column {i}" for i in range(len(part.columns))]
-        found = {name: column_at(f"c{i}", each) for i, (name, each) in enumerate(zip(names, part.columns, strict=True))}
-        if self._groups is not None:
-            found[GROUP] = column("g", INTEGER)
-        relation, wanted = Relation(part.source, found), []
-        for i in several:
-            if part.columns[i].type.base is Base.ANY:
-                continue
-            if has_terms(part.columns[i].type):
-                relation = self._with_computed(relation, ast.Variable(names[i]), names)
-                value = relation.known[ast.Variable(names[i])]
-                relation = replace(relation, variables={**relation.variables, names[i]: value}, known={})
-            else:
-                wanted.append(names[i])
-        types = {ast.Variable(name): ANY for name in wanted}
-        sql, rows = self._shaper(relation).select(relation.variables, types=types)
-        if self._groups is not None:
-            sql = f"SELECT k.* RENAME (c{len(names)} AS g) FROM ({sql}) k"
-        made = [rows.variables[name] for name in names]
-        columns = tuple(
-            replace(each, type=value.type, many=value.many, bases=value.bases)
-            for each, value in zip(part.columns, made, strict=True)
-        )
-        return Shaped(sql, self._parameters.used(sql), columns, reads=relation.source.reads)
 
     def _each_once(self, source: Source, columns: Sequence[Column]) -> Shaped:
         """Return rows of which equivalent ones come once, where DuckDB would tell them apart."""

@@ -16,7 +16,7 @@ from graphdb.plan.physical import PhysicalPlan
 from graphdb.procedures.answers import Answer, arrow_type
 from graphdb.procedures.registry import Call
 from graphdb.relational.projection.compile import Shaped
-from graphdb.sql.computing import Computing, Traversing
+from graphdb.sql.computing import Applying, Computing
 from graphdb.storage.arrays.arrow import numbers
 
 if TYPE_CHECKING:
@@ -174,16 +174,16 @@ class Called:
 
 
 @dataclass(frozen=True, slots=True)
-class Traversed:
-    """Paths that are searched for one by one, for each of some groups of rows; for SQL that names them ``view``.
+class Applied:
+    """Rows that Python makes of each of some groups of rows, such as paths, for SQL that names them ``view``.
 
-    Its columns: the group ``g``, and ``c0`` … of what is wanted of each path.
+    Its columns: the group ``g``, and ``c0`` … of what is wanted of each.
     """
 
     view: str
     words: str
-    """What is searched for, for EXPLAIN."""
-    traversing: Traversing
+    """How they are made, for EXPLAIN."""
+    applying: Applying
     groups: str
     """SQL of the groups: what each gives (columns ``c0`` …), and its number ``g``."""
     reads: frozenset[str]
@@ -211,7 +211,7 @@ class Computed:
         return self.compute(rows).append_column("row", rows.column("row"))
 
 
-AnyStep: TypeAlias = "Step | Searched | Traversed | Called | Computed | Rows"
+AnyStep: TypeAlias = "Step | Searched | Applied | Called | Computed | Rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,38 +225,11 @@ class Program:
     reusable: bool = True
     computing: Computing | None = None
     """Who computes what its SQL cannot express."""
-    assumed: bool = False
-    """Whether DuckDB has not bound its SQL, but the same over other values."""
 
     @property
     def matches(self) -> list[Step]:
         """Its matches alone."""
         return [step for step in self.steps if isinstance(step, Step)]
-
-    @property
-    def proof(self) -> tuple[object, ...]:
-        """What DuckDB's binding of its SQL depends on."""
-        sql: list[object] = [self.shaped.sql, *map(type, self.shaped.parameters.values())]
-        for step in self.steps:
-            match step:
-                case Rows():
-                    sql += [step.table, step.sql, *map(type, step.parameters.values())]
-                case Searched():
-                    sql += [step.view, *step.columns]
-                case Traversed():
-                    sql += [step.view, step.groups, *step.traversing.table().schema.types]
-                case Called():
-                    signature = step.call.procedure.signature
-                    sql += [step.view, step.groups, signature, step.call.yields, *map(type, step.parameters.values())]
-                case Computed():
-                    sql += [step.view, step.rows, step.sql_type, *map(type, step.parameters.values())]
-                case Step():
-                    sql += [step.view, step.needs, step.numbered]
-                    for given in step.given:
-                        sql += [given.sql, *map(type, given.parameters.values())]
-        for view, table in self.lists.items():
-            sql += [view, *table.schema.types]
-        return tuple(sql)
 
     @property
     def own_bytes(self) -> int:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from graphdb.common.errors import NotSupportedError
-from graphdb.common.values.types import BOOLEAN, INTEGER, Base, Type, list_of, sql_type
+from graphdb.common.values.types import ANY, BOOLEAN, INTEGER, MIXED, Base, Type, has_terms, list_of, sql_type
 from graphdb.functions.table import VOLATILE
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.syntax import Span
@@ -15,13 +14,15 @@ from graphdb.pattern.bind import BoundPattern, edge_names
 from graphdb.pattern.free import SUBQUERIES, Subquery, free_variables, subqueries_in
 from graphdb.pattern.graph import Wanted
 from graphdb.pattern.lengths import OF_PATHS, length_name
+from graphdb.pattern.path_search import Differing, PathSearch
 from graphdb.pattern.unroll import is_plain
 from graphdb.procedures.registry import Call
 from graphdb.relational.joins import Joins, all_of
-from graphdb.relational.program import Called, Computed, Step
+from graphdb.relational.program import Applied, Called, Computed, Step
 from graphdb.relational.projection.compile import Shaped
 from graphdb.relational.projection.relation import GROUP, ROW, UNIT, VALUE, Relation, Source
 from graphdb.semantics.aggregation import contains_aggregate
+from graphdb.sql.computing import Input
 from graphdb.sql.value import SqlValue, as_list, column, column_at
 
 AT = column("row", INTEGER)
@@ -147,9 +148,10 @@ class Subqueries(Joins):
         sql, by = shaped.sql, ("q.g, ", " GROUP BY q.g") if grouped else ("", "")
         type, gathered, found = INTEGER, "1" if exists and grouped else "count(*)", "coalesce(r.n, 0)"
         if collects:
+            if shaped.columns[0].many:
+                shaped = self._as_keys(shaped, [0], grouped)
+                sql = shaped.sql
             (gathers,) = shaped.columns
-            if gathers.many:
-                raise NotSupportedError("a list of properties with several values is not supported in SQL")
             item = as_list(column("c0", gathers.type, "q"))
             type = list_of(item.type)
             sql = f"SELECT p.*, row_number() OVER () AS at FROM ({sql}) p"
@@ -182,7 +184,10 @@ class Subqueries(Joins):
         types = [field.type.sql for _, field in call.yields]
         given = [left.variables[name] for name in names]
         if None in types or not all(_is_argument(value) for value in given):
-            raise NotSupportedError("such values of a procedure are not supported in SQL")
+            items = call.clause.yields or ()
+            yields = {item.variable.name: _held_as(type) for item, type in zip(items, types, strict=True)}
+            found = self._applied(left, call, names, yields, left.variables, f"calls of {call.procedure.signature}")
+            return replace(found, variables={n: value for n, value in found.variables.items() if n not in names})
         view = self._name("called")
         start, join, groups = self._groups_of(left, names, "JOIN")
         sql = f"SELECT b.* FROM {start.source} b ORDER BY b.g ASC"
@@ -197,6 +202,39 @@ class Subqueries(Joins):
             assert type is not None
             variables[item.variable.name] = column(f"s{i}", type)
         return replace(left, source=source, variables=variables)
+
+    def _applied(
+        self,
+        relation: Relation,
+        function: PathSearch | Differing | Call,
+        names: Sequence[str],
+        yields: Mapping[str, Type],
+        used: Collection[str],
+        words: str,
+        taken: Sequence[str] = (),
+    ) -> Relation:
+        """Join rows with those that Python makes of each that differs in some names; ``used`` are wanted later.
+
+        A path may not take the edges that are ``taken``.
+        """
+        assert self._snapshot.computing is not None
+        keep = {*used, *names}
+        left = self._table(self._filtered(relation, keep), keep)
+        given = {
+            name: Input(value.sql, value.type, "several" if value.many else "value")
+            for name, value in left.variables.items()
+            if name in names
+        }
+        applying = self._snapshot.computing().applied(function, given, yields, taken)
+        start, join, groups = self._groups_of(left, list(given), "JOIN")
+        view = self._name("applied")
+        sql = f"SELECT b.* FROM {start.source} b ORDER BY b.g ASC"
+        self._steps.append(Applied(view, words, applying, sql, start.source.reads))
+        new = "".join(f", r.c{i} AS s{i}" for i in range(len(yields)))
+        joined = f"(SELECT l.*{new} FROM {left.source} l JOIN {join.format(f'SELECT * FROM {view} v')})"
+        source = Source.made(joined, left.source, groups, Source.of(view))
+        made = {name: column(f"s{i}", type) for i, (name, type) in enumerate(yields.items())}
+        return replace(left, source=source, variables={**left.variables, **made})
 
     def _groups_of(
         self, left: Relation, taken: Sequence[str], how: str = "LEFT JOIN", *, each: bool = False
@@ -223,6 +261,33 @@ class Subqueries(Joins):
         found = {name: value.at(f"c{i}") for i, (name, value) in enumerate(values.items())}
         return Relation(table, {**found, GROUP: column("g", INTEGER)}), join, reads
 
+    def _as_keys(self, part: Shaped, several: Sequence[int], grouped: bool) -> Shaped:
+        """Return rows (of groups, if ``grouped``) with some columns of values that SQL knows by keys."""
+        names = [f"column {i}" for i in range(len(part.columns))]
+        found = {name: column_at(f"c{i}", each) for i, (name, each) in enumerate(zip(names, part.columns, strict=True))}
+        if grouped:
+            found[GROUP] = column("g", INTEGER)
+        relation, wanted = Relation(part.source, found), []
+        for i in several:
+            if part.columns[i].type.base is Base.ANY:
+                continue
+            if has_terms(part.columns[i].type):
+                relation = self._with_computed(relation, ast.Variable(names[i]), names)
+                value = relation.known[ast.Variable(names[i])]
+                relation = replace(relation, variables={**relation.variables, names[i]: value}, known={})
+            else:
+                wanted.append(names[i])
+        types = {ast.Variable(name): ANY for name in wanted}
+        sql, rows = self._shaper(relation).select(relation.variables, types=types)
+        if grouped:
+            sql = f"SELECT k.* RENAME (c{len(names)} AS g) FROM ({sql}) k"
+        made = [rows.variables[name] for name in names]
+        columns = tuple(
+            replace(each, type=value.type, many=value.many, bases=value.bases)
+            for each, value in zip(part.columns, made, strict=True)
+        )
+        return Shaped(sql, self._parameters.used(sql), columns, reads=relation.source.reads)
+
     def _subquery(self, query: ast.Composite, start: Relation) -> Shaped:
         """Shape a whole query that starts from some rows; abstract: see :mod:`graphdb.relational.lower`."""
         raise NotImplementedError
@@ -234,6 +299,11 @@ def _is_alike(value: SqlValue) -> bool:
     while type.base is Base.LIST and type.element is not None:
         type = type.element
     return type.base in _ALIKE
+
+
+def _held_as(type: Type | None) -> Type:
+    """Return the type that columns hold a procedure's values in."""
+    return MIXED if type is None or type.base not in _PLAIN or type.base is Base.DATE else type
 
 
 def _is_argument(value: SqlValue) -> bool:

@@ -1,7 +1,7 @@
 """Patterns with paths of any kind, as joins: their paths are searched for one by one where no set-based search applies.
 
 A MATCH clause is taken apart as :mod:`graphdb.relational.path_joins` does: vertices that single edges join are matched
-by plans, and each path between them is one step (:class:`~graphdb.relational.program.Traversed`).  The step starts from
+by plans, and each path between them is one step (:class:`~graphdb.relational.program.Applied`).  The step starts from
 the distinct ends that the rows have by then, with what its conditions name of the rows, and an automaton of the pattern
 leads it from edge to edge.  What a path may not take of the clause's other edges is given to it, too.
 """
@@ -21,10 +21,8 @@ from graphdb.pattern.lengths import OF_PATHS, all_hold, length_name
 from graphdb.pattern.path_conditions import at_the_ends, with_sets
 from graphdb.pattern.path_search import NODES_DIFFER, Differing, PathSearch
 from graphdb.relational.path_joins import Searches
-from graphdb.relational.program import Traversed
-from graphdb.relational.projection.relation import Relation, Source
-from graphdb.sql.computing import Input
-from graphdb.sql.value import SqlValue, column
+from graphdb.relational.projection.relation import Relation
+from graphdb.sql.value import SqlValue
 
 
 @dataclass(slots=True)
@@ -234,7 +232,7 @@ class Traversals(Searches):
         inner = free_variables((search.nodes[1:-1], search.edges))
         names = [n for n in known if n in {left, right, *inner, *taken}]
         words = " ".join(self._text[search.nodes[0].span.start : search.nodes[-1].span.end].split())
-        return self._applied(relation, search, names, taken, yields, used, words)
+        return self._applied(relation, search, names, yields, used, f"search path by path, {words},", taken)
 
     def _differing(self, relation: Relation, clause: _Clause, used: Collection[str], induced: bool) -> Relation:
         """Return the rows whose vertices differ, those within paths too."""
@@ -245,37 +243,7 @@ class Traversals(Searches):
         edges += [search.key for search in clause.searches]
         pattern = Differing(tuple(sorted(vertices)), inner, tuple(edges) if induced else (), induced)
         names = [*pattern.vertices, *pattern.inner, *pattern.edges]
-        return self._applied(relation, pattern, names, (), {}, used, clause.match.mode.value)
-
-    def _applied(
-        self,
-        relation: Relation,
-        pattern: PathSearch | Differing,
-        names: Sequence[str],
-        taken: Sequence[str],
-        yields: Mapping[str, Type],
-        used: Collection[str],
-        words: str,
-    ) -> Relation:
-        """Join rows with what is found for each that differs in some names."""
-        assert self._snapshot.computing is not None
-        keep = {*used, *names}
-        left = self._table(self._filtered(relation, keep), keep)
-        given = {
-            name: Input(value.sql, value.type, "several" if value.many else "value")
-            for name, value in left.variables.items()
-            if name in names
-        }
-        traversing = self._snapshot.computing().traversal(pattern, given, taken, yields)
-        start, join, groups = self._groups_of(left, list(given), "JOIN")
-        view = self._name("searched")
-        sql = f"SELECT b.* FROM {start.source} b ORDER BY b.g ASC"
-        self._steps.append(Traversed(view, words, traversing, sql, start.source.reads))
-        new = "".join(f", r.c{i} AS s{i}" for i in range(len(yields)))
-        joined = f"(SELECT l.*{new} FROM {left.source} l JOIN {join.format(f'SELECT * FROM {view} v')})"
-        source = Source.made(joined, left.source, groups, Source.of(view))
-        made = {name: column(f"s{i}", type) for i, (name, type) in enumerate(yields.items())}
-        return replace(left, source=source, variables={**left.variables, **made})
+        return self._applied(relation, pattern, names, {}, used, f"tested for {clause.match.mode.value}")
 
     def _vertices_of(self, search: PathSearch) -> Type:
         """Return the type of a path's vertices: it may lead to literals by labels that have some."""

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.duckdb.connection import Connection
+from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.terms import Kind
-from graphdb.common.values.types import NULL, VALUE, list_of, literal_sql, type_of_kinds
+from graphdb.common.values.types import NULL, VALUE, ZONED, bases_of_kinds, list_of, literal_sql, type_of_kinds
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.names import ABSENT, Names
 from graphdb.snapshot.properties import PropertyColumn
@@ -125,7 +126,7 @@ class Edges:
             value, group = f"list({value} ORDER BY l.lexical ASC, l.id ASC)", " GROUP BY ALL"
         edge = 'e.label AS label, e.subject AS "start", e.object AS "end", e.ordinal AS ordinal'
         rows = f"(SELECT {edge}, {value} AS value FROM {source}{group})"
-        return PropertyColumn(rows, list_of(single) if many else single, many)
+        return PropertyColumn(rows, list_of(single) if many else single, many, bases_of_kinds(kinds))
 
     def relation(self, key: int) -> str:
         """Return the relation of a property's :meth:`column`, made into a table the first time."""
@@ -147,8 +148,11 @@ class Edges:
 
     def plain(self, key: int) -> bool:
         """Whether the values of a property are read as an array: one of a plain type for each edge that has it."""
-        column = self.column(key)
-        return not column.many and column.type not in (VALUE, NULL)
+        try:
+            column = self.column(key)
+        except NotSupportedError:
+            return False
+        return not column.many and column.type not in (VALUE, NULL, ZONED)
 
     def values(self, labels: tuple[int, ...], key: int) -> pa.Array:
         """Return the values of a :meth:`plain` property in the order of the table of some labels."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.common.values.types import EXACT_ONLY, VALUE, ZONED, Type, list_of, literal_sql, type_of_kinds
+from graphdb.common.values.types import EXACT_ONLY, VALUE, ZONED, Base, Type, list_of, literal_sql, type_of_kinds
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.catalog import EdgeLabel
 from graphdb.storage.graph.changes import Changes
@@ -40,6 +40,8 @@ class PropertyColumn:
     type: Type
     many: bool
     """Whether ``value`` is a list, because some subject has several."""
+    bases: frozenset[Base] | None = None
+    """Of a union: the members that occur; None where that is not known."""
 
 
 class Properties:

@@ -140,6 +140,7 @@ class Compiler(ABC):
         Where the types of properties do not fit, an error is one of the rows that have such values.  What Python cannot
         compute either is a mistake whatever the rows are.
         """
+        self.rows.noted.mistaken |= isinstance(refused, TypeMismatchError)
         try:
             return self.computed(node, type)
         except NotSupportedError as other:

@@ -12,6 +12,7 @@ from graphdb.common.values.types import Type
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.path_search import Differing, PathSearch
 from graphdb.plan.executor import Control
+from graphdb.procedures.registry import Call
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,11 +62,11 @@ class Beforehand(GraphDBError):
         self.node = node
 
 
-class Traversing(Protocol):
-    """Who finds the paths of a pattern for the rows of a table."""
+class Applying(Protocol):
+    """Who makes rows of the rows of a table."""
 
     def tables(self, rows: pa.Table, new_control: Callable[[], Control]) -> Iterator[pa.Table]:
-        """Yield what is found: the number ``g`` of the row that it is for, and ``c0`` …, the columns in order."""
+        """Yield what is made: the number ``g`` of the row that it is made of, and ``c0`` …, the columns in order."""
 
     def table(self) -> pa.Table:
         """Return a table of these columns, without rows."""
@@ -131,23 +132,23 @@ class Computing(Protocol):
             Something is wrong with it.
         """
 
-    def traversal(
+    def applied(
         self,
-        pattern: PathSearch | Differing,
+        function: PathSearch | Differing | Call,
         given: Mapping[str, Input],
-        used: Sequence[str],
         yields: Mapping[str, Type],
-    ) -> Traversing:
-        """Return who finds the paths of a pattern.
+        used: Sequence[str] = (),
+    ) -> Applying:
+        """Return what makes rows of rows: the paths of a search, the row itself if its vertices differ, or a call's.
 
         Parameters
         ----------
         given
             What rows hold, by name: their columns are ``c0`` … in this order, beside their number ``g``.
-        used
-            The names of edges and paths among it whose edges a path may not take.
         yields
-            The types of what is wanted of each path, by name.
+            The types of what is wanted of each new row, by name.
+        used
+            The names of edges and paths among what is given whose edges a path may not take.
 
         Raises
         ------

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.common.values.types import MEMBERS, NUMERIC, VALUE, Base, Type, has_terms
+from graphdb.common.values.types import MEMBERS, NULL, NUMERIC, VALUE, Base, Type, has_terms
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.computing import VARIANT
 from graphdb.sql.value import SqlValue, item_of
@@ -33,6 +33,14 @@ def has_key(type: Type, bases: frozenset[Base] | None = None) -> bool:
     if type.base is Base.VALUE:
         return bases is None or len(bases & NUMERIC) > 1
     return any(has_key(field) for _, field in type.fields)
+
+
+def lacks_key(type: Type) -> bool:
+    """Whether what distinguishes values of a type would have to be looked up for each item of a list."""
+    if type.base is Base.LIST and type.element is not None and has_terms(type.element):
+        return True
+    inside = [type.element or NULL, *(field for _, field in type.fields)]
+    return type.base in (Base.LIST, Base.MAP) and any(map(lacks_key, inside))
 
 
 def key(c: Compiler, value: SqlValue) -> str:

@@ -69,12 +69,14 @@ class Parameters:
 
 
 class Noted:
-    """The effects of what was compiled so far of one expression."""
+    """What is known of what was compiled so far of one expression."""
 
-    __slots__ = ("effects",)
+    __slots__ = ("effects", "mistaken")
 
     def __init__(self) -> None:
         self.effects = NO_EFFECTS
+        self.mistaken = False
+        """Whether the types that the data have now are wrong somewhere: it fails, if it is computed for some row."""
 
 
 class Rows:
@@ -124,7 +126,7 @@ class Rows:
             return SqlValue("NULL", NULL)
         same = " AND ".join(f"{{0}}.{part} = ({edge.sql}).{part}" for part in ("label", '"start"', '"end"', "ordinal"))
         alias = self._join("edge property", key, edge, f"LEFT JOIN {self.edges.relation(key)} {{0}} ON {same}")
-        return self._column(alias, "value", edge, found.type, found.many)
+        return self._column(alias, "value", edge, found.type, found.many, found.bases)
 
     def facet(self, vertex: SqlValue, label: EdgeLabel, facet: str) -> SqlValue:
         """The ``language`` or ``datatype`` of a property's value."""
@@ -161,7 +163,7 @@ class Rows:
         found: dict[str, SqlValue] = {}
         if element.type == EDGE:
             for iri, key in self.edges.keys.items():
-                if not self.edges.plain(key) or self.edges.column(key).type == ZONED:
+                if not self.edges.plain(key):
                     raise NotSupportedError("such properties are not supported in SQL all at once")
                 found[names.written(iri)] = self.edge_value(element, key)
         else:

@@ -79,6 +79,8 @@ def aggregate(c: Compiler, node: ast.FunctionCall, values: Sequence[SqlValue]) -
         raise _refused(c, node)
     found = _Inputs(c)
     arguments = tuple(found.taken(value, node) for value in values)
+    if found.looks_up(node.arguments[0]):
+        raise Beforehand(node.arguments[0])
     return _call(c.computing(), found, replace(node, arguments=arguments), node, None)
 
 
@@ -130,9 +132,11 @@ def _can_fail(rewritten: ast.Expression) -> bool:
 
 _OF_ELEMENTS = frozenset("id elementid iri labels type predicate lang datatype length".split())
 """Functions of vertices, edges and paths with values that SQL finds."""
+_OF_LITERALS = frozenset(("lang", "datatype"))
+"""Functions of the literal behind a property."""
 
 _REPRESENTED = {Base.BOOLEAN, Base.INTEGER, Base.DECIMAL, Base.FLOAT, Base.STRING, Base.DATE, Base.DATETIME, Base.TIME}
-_REPRESENTED |= {Base.DURATION, Base.VALUE, Base.ANY, Base.NULL, Base.NODE, Base.EDGE, Base.PATH, Base.TERM}
+_REPRESENTED |= {Base.ZONED, Base.DURATION, Base.VALUE, Base.ANY, Base.NULL, Base.NODE, Base.EDGE, Base.PATH, Base.TERM}
 """Types whose values are handed over as they are."""
 
 _LOOK_UP = frozenset("properties keys labels iri lang datatype startnode endnode".split())
@@ -198,9 +202,11 @@ class _Inputs:
                     return mapped(rest, lambda part: there if part is base else part)
             case ast.FunctionCall() if node.name.lower() in c.aggregate_names:
                 return self.taken(c.native(node), node)
-            case ast.FunctionCall(_, (ast.Variable() | ast.Property(),)) if node.name.lower() in _OF_ELEMENTS:
-                variable = node.arguments[0].base if isinstance(node.arguments[0], ast.Property) else node.arguments[0]
-                if isinstance(variable, ast.Variable) and self._element(variable, local, every=True) is not None:
+            case ast.FunctionCall(_, (ast.Variable() as base,)) if node.name.lower() in _OF_ELEMENTS:
+                if self._element(base, local, every=True) is not None:
+                    return self.taken(c.native(node), node)
+            case ast.FunctionCall(_, (ast.Property(ast.Variable() as base),)) if node.name.lower() in _OF_LITERALS:
+                if self._element(base, local, every=True) is not None:
                     return self.taken(c.native(node), node)
             case ast.FunctionCall() if node.name.lower() in VOLATILE:
                 self.volatile = True
@@ -237,7 +243,7 @@ class _Inputs:
         kinds = {Base.NODE, Base.EDGE, *([Base.TERM] if terms or every else []), *([Base.PATH] if every else [])}
         return found if found is not None and found.type.base in kinds else None
 
-    def _property(self, node: ast.Property, base: ast.Variable) -> ast.Variable:
+    def _property(self, node: ast.Property, base: ast.Variable) -> ast.Expression:
         c = self._c
         element = c.scope.variables[base.name]
         if element.type.base in (Base.NODE, Base.TERM):
@@ -245,7 +251,16 @@ class _Inputs:
             if label.kinds & AS_WRITTEN:
                 read = "literals" if label.max_values > 1 else "literal"
                 return self._take(Input(c.rows.as_written(element, label), ANY, read), node)
-        return self.taken(c.native(node), node)
+            return self.taken(c.native(node), node)
+        try:
+            value = c.native(node)
+        except NotSupportedError:  # SQL has not all of its values
+            value = None
+        if value is not None and value.type.base is not Base.ZONED:
+            return self.taken(value, node)
+        edges = c.rows.edges
+        name = ast.Literal(c.names.written(edges.iri(edges.key(node.key, c.names, c.text))), node.span)
+        return ast.Subscript(self._properties(element, node), name, node.span)
 
     def _properties(self, element: SqlValue, node: ast.Expression) -> ast.Variable:
         rows = self._c.rows
@@ -261,8 +276,6 @@ class _Inputs:
 
     def taken(self, value: SqlValue, node: ast.Expression) -> ast.Variable:
         """Take a value as an input; return the variable in its place."""
-        if value.bases is not None and Base.ZONED in value.bases:  # the zones as written are not in the column
-            raise _refused(self._c, node)
         if value.many:
             assert value.type.element is not None
             if _is_represented(value.type.element):

@@ -230,6 +230,14 @@ def side_by_side(values: Sequence[SqlValue]) -> SqlValue | None:
     return SqlValue(f"struct_pack({packed})", Type(Base.TUPLE, fields=fields), items=tuple(values))
 
 
+def lacks_offset(value: SqlValue) -> bool:
+    """Whether points in time may be among values that have lost the offset that they were written with."""
+    type = value.type.element or value.type if value.many else value.type
+    if type.base is Base.VALUE:
+        return value.bases is None or Base.ZONED in value.bases
+    return type.base is Base.ZONED
+
+
 def as_list(value: SqlValue) -> SqlValue:
     """Return a column of lists of several types as what expressions take: lists of unions.  Others as they are."""
     if value.type.base is not Base.TUPLE:

@@ -10,6 +10,8 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -221,6 +223,12 @@ def test_aggregates_of_values_of_several_types(db: graphdb.Database) -> None:
         assert db.query(text).fetchone() == expected, text
 
 
+def test_a_constant_fraction_is_there_for_a_group_without_rows(db: graphdb.Database) -> None:
+    for fraction in ("0.4", "1 - 0.5"):
+        text = f"MATCH (n) WHERE n.id = 77 RETURN percentileDisc([n.id, 'a'], {fraction}) AS p"
+        assert db.query(text).fetchall() == [(None,)]
+
+
 def test_unions_of_several_types(db: graphdb.Database) -> None:
     for text, expected in [
         ("RETURN 1 AS a UNION RETURN 'x' AS a UNION RETURN [1] AS a UNION RETURN 'x' AS a", [1, "x", [1]]),
@@ -246,3 +254,78 @@ def test_random_values_are_each_row_s_own(db: graphdb.Database) -> None:
     ]:
         assert not db.explain(text).startswith("interpreted"), text
         assert db.query(text).scalar() == expected, text
+
+
+def test_functions_of_a_transaction_that_is_rolled_back(db: graphdb.Database) -> None:
+    texts = ["UNWIND [1, 'a'] AS x RETURN [x, [1]] AS l", "UNWIND [[1.5, 'a']] AS x RETURN [y IN x | y = 1.5] AS l"]
+    expected = [[([1, [1]],), (["a", [1]],)], [([True, False],)]]
+    for end in ("ROLLBACK", "COMMIT", "ROLLBACK"):
+        db.query("BEGIN")
+        for text, rows in zip(texts, expected, strict=True):
+            assert not db.explain(text).startswith("interpreted"), text
+            assert db.query(text).fetchall() == rows
+        db.query(end)
+        assert [db.query(text).fetchall() for text in texts] == expected
+
+
+WHEN = datetime(2020, 1, 1, 12, tzinfo=timezone(timedelta(hours=2)))
+
+
+def test_points_in_time_are_in_utc_after_with() -> None:
+    """Whatever is computed of them; a property itself has the offset that it was written with."""
+    utc = WHEN.astimezone(UTC)
+    with graphdb.connect() as db:
+        db.query(
+            "CREATE ({w: datetime('2020-01-01T12:00+02:00')})-[:R {w: datetime('2020-01-01T12:00+02:00')}]->({w: 1})"
+        )
+        for start in ("MATCH (x)-[:R]->()", "MATCH ()-[x:R]->()"):
+            for rest, expected in [
+                ("RETURN x.w, x.w.hour, [x.w, [1]]", (WHEN, 12, [WHEN, [1]])),
+                ("WITH x.w AS w RETURN w, w.hour, [w, [1]]", (utc, 10, [utc, [1]])),
+                ("WITH DISTINCT x.w AS w RETURN w, {w: w}", (utc, {"w": utc})),
+                ("RETURN collect(x.w), max(x.w), count(DISTINCT x.w)", ([utc], utc, 1)),
+                ("WITH x.w AS w, count(*) AS c ORDER BY w RETURN w.offset, c", ("Z", 1)),
+                ("CALL (x) { RETURN x.w AS w } RETURN w = x.w, w.hour", (True, 10)),
+            ]:
+                assert not db.explain(f"{start} {rest}").startswith("interpreted"), rest
+                found = db.query(f"{start} {rest}").fetchall()
+                assert repr(found).replace("timezone.utc", "UTC") == repr([expected]).replace("timezone.utc", "UTC"), (
+                    rest
+                )
+
+
+def test_properties_of_edges_that_sql_does_not_hold() -> None:
+    with graphdb.connect() as db:
+        db.query("CREATE ({id: 1})-[:R {l: [1, 2], d: duration('P1D')}]->({id: 2})-[:R {l: ['a']}]->()")
+        for text, expected in [
+            ("MATCH ()-[r]->() RETURN r.l, r.l[0], size(r.l)", [([1, 2], 1, 2), (["a"], "a", 1)]),
+            ("MATCH ()-[r]->() WITH r.l AS l, r.d AS d RETURN l + 1, d.days", [([1, 2, 1], 1), (["a", 1], None)]),
+            ("MATCH ()-[r]->() WHERE r.l = ['a'] RETURN r.l", [(["a"],)]),
+        ]:
+            assert not db.explain(text).startswith("interpreted"), text
+            assert Counter(map(repr, db.query(text).fetchall())) == Counter(map(repr, expected)), text
+
+
+def test_lists_of_literals(tmp_path: Path) -> None:
+    """A list of matched literals holds their values: equivalent lists are one, in whatever clause."""
+    file = tmp_path / "graph.ttl"
+    file.write_text(
+        '<urn:x:a> <urn:x:p> "1"^^<http://www.w3.org/2001/XMLSchema#integer>, "u" .\n'
+        '<urn:x:b> <urn:x:p> "01"^^<http://www.w3.org/2001/XMLSchema#integer>, "u" .\n'
+    )
+    with graphdb.connect() as db:
+        db.load(str(file))
+        rows = "MATCH (n)-[:p]->(x) WITH n, x ORDER BY x WITH n, collect(x) AS l"
+        for rest, expected in [
+            ("RETURN DISTINCT l", [["u", 1]]),
+            ("RETURN l, count(*) AS c", [["u", 1]]),
+            ("RETURN count(DISTINCT l)", [1]),
+            ("RETURN size(collect(DISTINCT l))", [1]),
+            ("RETURN l UNION RETURN [2] AS l", [["u", 1], [2]]),
+            ("WITH l ORDER BY l LIMIT 1 RETURN l", [["u", 1]]),
+            ("UNWIND l AS x RETURN DISTINCT x", ["u", 1]),
+            ("WITH l LIMIT 1 RETURN [x IN l | x = 1]", [[False, True]]),
+        ]:
+            assert not db.explain(f"{rows} {rest}").startswith("interpreted"), rest
+            found = [row[0] for row in db.query(f"{rows} {rest}")]
+            assert sorted(found, key=repr) == sorted(expected, key=repr), rest

@@ -100,10 +100,18 @@ def test_a_call_ends_a_query(db: graphdb.Database, monkeypatch: pytest.MonkeyPat
     assert (sorted(called), len(result), result.columns) == ([1, 2], 0, ())
 
 
+def test_procedures_take_and_yield_values_of_any_type(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    never_interpreted(monkeypatch)
+    db.register_procedure("test.inside(value :: ANY?) :: (item :: ANY?)", lambda value: [(each,) for each in value])
+    found = db.query("MATCH (b:B) UNWIND [[b, 1], [{n: 'x'}]] AS l CALL test.inside(l) YIELD item AS x RETURN x")
+    assert sorted(repr(getattr(x, "labels", x)) for (x,) in found) == ["('B',)", "1", "{'n': 'x'}"]
+    found = db.query("MATCH (b:B) CALL test.inside([b, null]) YIELD item AS x MATCH (x)-[r:S]->(c) RETURN c.n, r.w")
+    assert found.fetchall() == [(3, 2)]
+
+
 def test_explain_names_the_step(db: graphdb.Database) -> None:
     told = db.explain("UNWIND [1, 2] AS k MATCH (a:A)-[r* {w: k}]->(b) RETURN k, b.n")
-    assert "search _searched" in told
-    assert "path by path, (a:A)-[r* {w: k}]->(b), from" in told
+    assert "search path by path, (a:A)-[r* {w: k}]->(b), as _applied" in told
 
 
 def test_edges_from_before_are_edges(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,9 +40,9 @@ class Calls:
     def __init__(self) -> None:
         self._number = next(_NUMBERS)
         self._names: dict[tuple[str, bool], str] = {}
-        self._numbers = itertools.count()
-        self._uncommitted: set[tuple[str, bool]] = set()
-        """Functions that were made within a transaction, which a ROLLBACK takes away."""
+        self._function_numbers = itertools.count()
+        self._uncommitted: list[tuple[str, bool]] = []
+        """The functions that were created within a transaction, which its ROLLBACK takes away."""
         self._callees: dict[int, weakref.ref[Callee]] = {}
         """References without callbacks: Python drops an interrupt that reaches it within one."""
         self._callee_numbers = itertools.count()
@@ -59,22 +59,19 @@ class Calls:
         return number
 
     def rolled_back(self) -> None:
-        """Forget the functions that went with a transaction."""
-        for key in self._uncommitted:
-            del self._names[key]
-        self._uncommitted.clear()
+        """Forget the functions of a transaction that was rolled back; DuckDB creates none of the same name again."""
+        while self._uncommitted:
+            self._names.pop(self._uncommitted.pop(), None)
 
-    def function(
-        self, raw: duckdb.DuckDBPyConnection, sql_type: str, volatile: bool = False, *, inside: bool = False
-    ) -> str:
+    def function(self, raw: duckdb.DuckDBPyConnection, sql_type: str, volatile: bool, uncommitted: bool) -> str:
         """Return the name of the function with results of a type, which takes a callee's number and any columns.
 
-        If ``volatile``, it is called for each row even where its arguments are constants.  ``inside`` says that a
-        transaction is open, of which one that is new is a part.
+        If ``volatile``, it is called for each row even where its arguments are constants.  ``uncommitted`` says that a
+        transaction is open, which may be rolled back.
         """
         name = self._names.get((sql_type, volatile))
         if name is None:
-            name = f"_graphdb_call{self._number}_{next(self._numbers)}"
+            name = f"_graphdb_call{self._number}_{next(self._function_numbers)}"
             callees = self._callees
 
             def call(*columns: Any) -> Any:  # DuckDB reads the annotations
@@ -87,8 +84,8 @@ class Calls:
             )
             _REGISTERED.add(raw)
             self._names[sql_type, volatile] = name
-            if inside:
-                self._uncommitted.add((sql_type, volatile))
+            if uncommitted:
+                self._uncommitted.append((sql_type, volatile))
         return name
 
 

@@ -13,7 +13,7 @@ from graphdb.execute.paths.path_rows import PathRows
 from graphdb.execute.paths.steps import Paths
 from graphdb.plan.paths import EVERY, PathStep
 from graphdb.relational.paths.base import PathBase, Waiting
-from graphdb.relational.program import Searched, Traversed
+from graphdb.relational.program import Applied, Searched
 
 Ids = NDArray[np.int64]
 
@@ -34,11 +34,11 @@ class StepRun(PathBase):
             yield
 
     @contextmanager
-    def _traversed(self, step: Traversed) -> Iterator[None]:
-        """Search for paths one by one, and show them to SQL."""
-        found = Waiting(self, step.view, step.traversing.table(), self._bindings_bytes // 4)
+    def _applied_to(self, step: Applied) -> Iterator[None]:
+        """Make rows of rows, and show them to SQL."""
+        found = Waiting(self, step.view, step.applying.table(), self._bindings_bytes // 4)
         rows = self._snapshot.connection.arrow(step.groups, {})
-        for table in step.traversing.tables(rows, self.new_control):
+        for table in step.applying.tables(rows, self.new_control):
             found.add(table)
         with found.visible():
             yield

@@ -26,11 +26,11 @@ from graphdb.semantics.aggregation import contains_aggregate, unshadowed
 from graphdb.sql import lists, ranges
 from graphdb.sql.comparisons import sort_keys
 from graphdb.sql.compiler import Compiler, Scope
-from graphdb.sql.equivalence import has_key, key, least
+from graphdb.sql.equivalence import has_key, key, lacks_key, least
 from graphdb.sql.expressions import ExpressionCompiler
 from graphdb.sql.from_clause import Parameters, Rows
 from graphdb.sql.udf import OverRows, computed_over_rows
-from graphdb.sql.value import SqlValue, column
+from graphdb.sql.value import SqlValue, column, lacks_offset
 
 if TYPE_CHECKING:
     pass
@@ -167,6 +167,12 @@ class Shaper:
             raise NotSupportedError("what stands beside aggregates is put together in a second step")
         compiled = [(item, self._settled(compiler, compiler.column(item.expression))) for item in items]
         if aggregated or returns.distinct:
+            compiled = [
+                (item, compiler.computed(item.expression, ANY))
+                if lacks_key(value.type) and (relation.grouped or not contains_aggregate(item.expression))
+                else (item, value)
+                for item, value in compiled
+            ]
             return self._groups(returns, window, compiled, compiler, where, groups)
         told = [(item, self._as_written(compiler, item, value) if written else value) for item, value in compiled]
         known = {item.alias: value for item, value in compiled if item.alias}
@@ -330,7 +336,7 @@ class Shaper:
             values[unwound.variable.name] = column(f"c{len(values)}", INTEGER)
         made = {name: value.at(f"c{i}") for i, (name, value) in enumerate(values.items())}
         known = {node: column(f"k{i}", value.type) for i, (node, value) in enumerate(relation.known.items())}
-        return sql, Relation(Source.made(f"({sql})", relation.source), made, (), known)
+        return sql, Relation(Source.made(f"({sql})", relation.source), made, (), known, grouped=relation.grouped)
 
     def computed(self, node: ast.Expression) -> tuple[str, OverRows]:
         """Return SQL of what an expression takes of each row, and how Python computes it.
@@ -437,11 +443,12 @@ class Shaper:
     def _as_written(self, compiler: Compiler, item: ast.ReturnItem, value: SqlValue) -> SqlValue:
         """Return a zoned property of a vertex with the offset that it was written with, other values as they are."""
         node = item.expression
-        if value.type != ZONED or not isinstance(node, ast.Property) or node in self._relation.known:
+        if not lacks_offset(value) or not isinstance(node, ast.Property) or node in self._relation.known:
             return value
         base = compiler.compile(node.base)
-        label = self._snapshot.names.property(node.key.words, self._text) if base.type.base is Base.NODE else None
-        return value if label is None else compiler.rows.moment(base, label) or value
+        if value.type != ZONED or base.type.base is not Base.NODE:
+            return compiler.computed(node, ANY)
+        return compiler.rows.moment(base, self._snapshot.names.property(node.key.words, self._text)) or value
 
     def _order(
         self, returns: ast.ReturnClause, scope: Scope, rows: Rows, items: tuple[ast.ReturnItem, ...] = ()

@@ -1,60 +1,64 @@
-"""Paths for rows of a relation: those that a search finds from each row's vertices, as tables that SQL joins with them.
+"""Rows that Python makes of the rows of a relation, as tables that SQL joins with them: paths, and a procedure's rows.
 
-What a row gives are the ends that are known, the edges that are taken already, and whatever the conditions within the
-path look at.  The rows are distinct, so each search runs once.
+What a row gives to a search are the ends that are known, the edges that are taken already, and whatever the conditions
+within the path look at.  The rows are distinct, so each search runs once.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from graphdb.common.errors import TypeMismatchError
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.common.values.types import CODE_BITS, Base, Type
+from graphdb.common.values.types import ANY, Base, Type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.interpret.context import Context, Row
 from graphdb.interpret.evaluate import Compiler
+from graphdb.interpret.export import Exporter
 from graphdb.interpret.search import Search
 from graphdb.interpret.values import Edge, Path, Vertex, type_name
 from graphdb.pattern.path_search import Differing, PathSearch
 from graphdb.plan.executor import Control
+from graphdb.procedures.registry import Call
 from graphdb.sql.computing import Input
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
 _BLOCK = 10_000
 """Rows of a table that is handed on."""
 
 
 @dataclass(frozen=True, slots=True)
-class Traversal:
-    """A search, and what it takes from rows and yields; see :meth:`graphdb.sql.computing.Computing.traversal`.
+class Applied:
+    """What makes rows of rows, what it takes, and what it yields; see :meth:`graphdb.sql.computing.Computing.applied`.
 
     Attributes
     ----------
     context_of
         Makes the context of a run, given who makes its controls.
-    reader_of
-        Returns what makes an evaluator's value of a column's.
+    reader_of, held
+        What makes an evaluator's value of a column's, and a value as SQL holds it.
     """
 
-    pattern: PathSearch | Differing
+    function: PathSearch | Differing | Call
     given: Mapping[str, Input]
-    used: Sequence[str]
     yields: Mapping[str, Type]
+    used: Sequence[str]
     context_of: Callable[[Callable[[], Control]], Context]
     reader_of: Callable[[Input], Callable[[Any], Any]]
+    held: Callable[[Any, Type], Any]
 
     def check(self) -> None:
         """Raise what is wrong with the pattern."""
         self._function(self.context_of(Control))
 
     def tables(self, rows: pa.Table, new_control: Callable[[], Control]) -> Iterator[pa.Table]:
-        """Yield what is found: the number ``g`` of the row that it is for, and ``c0`` …, the columns in order."""
+        """Yield what is made: the number ``g`` of the row that it is made of, and ``c0`` …, the columns in order."""
         context = self.context_of(new_control)
         function = self._function(context)
         readers = [self.reader_of(input) for input in self.given.values()]
@@ -63,7 +67,7 @@ class Traversal:
         for number, *values in context.watched(zip(rows.column("g").to_pylist(), *columns, strict=True)):
             row = {name: read(value) for name, read, value in zip(self.given, readers, values, strict=True)}
             for new in function(row):
-                found.append([number, *map(_held, map(new.__getitem__, self.yields), self.yields.values())])
+                found.append([number, *(self.held(new[name], type) for name, type in self.yields.items())])
                 if len(found) == _BLOCK:
                     context.check(new_control())
                     yield self.table(found)
@@ -74,16 +78,36 @@ class Traversal:
         """Return rows as a table of the columns ``g`` and ``c0`` …."""
         import pyarrow as pa
 
-        types = {"g": pa.int64(), **{f"c{i}": _arrow_type(type) for i, type in enumerate(self.yields.values())}}
+        types = {"g": pa.int64(), **{f"c{i}": arrow_type(type) for i, type in enumerate(self.yields.values())}}
         columns = list(zip(*rows, strict=True)) or [()] * len(types)
         arrays = [pa.array(column, type) for column, type in zip(columns, types.values(), strict=True)]
         return pa.table(arrays, list(types))
 
-    def _function(self, context: Context) -> Callable[[Row], Iterator[Row]]:
+    def _function(self, context: Context) -> Callable[[Row], Iterable[Row]]:
         """Return the function from a row to the rows that are made of it."""
-        pattern = self.pattern
-        if isinstance(pattern, Differing):
-            return lambda row: iter([row] if _differs(context, pattern, row) else ())
+        match self.function:
+            case Differing() as differing:
+                return lambda row: [row] if _differs(context, differing, row) else []
+            case PathSearch() as search:
+                return self._paths(context, search)
+        return self._calls(context, self.function)
+
+    def _calls(self, context: Context, call: Call) -> Callable[[Row], Iterator[Row]]:
+        place = ast.Variable(call.clause.name, call.clause.named)
+        exporter, control = Exporter(context), context.new_control()
+
+        def rows(row: Row) -> Iterator[Row]:
+            values = [exporter.value(row[name]) for name in self.given]
+            answer = context.procedures.answer(call, values, context.snapshot, lambda: context.check(control))
+            if not call.procedure.signature.columns:
+                yield {}
+                return
+            columns = [[context.given(each, place) for each in answer.values(number)] for number, _ in call.yields]
+            yield from (dict(zip(self.yields, new, strict=True)) for new in zip(*columns, strict=True))
+
+        return rows
+
+    def _paths(self, context: Context, pattern: PathSearch) -> Callable[[Row], Iterator[Row]]:
         search = Search(context, Compiler(context), pattern)
         left, right = pattern.names[0], pattern.names[-1]
         known = [name for name in pattern.variables if pattern.renamed(name) in self.yields]
@@ -141,38 +165,22 @@ def _between(context: Context, vertices: list[Vertex]) -> Iterator[Edge]:
             yield from context.view.parallel(code >> 1, start.id, end.id)
 
 
-# --- values as SQL holds them
-
-
-def _held(value: Any, type: Type) -> Any:
-    if value is None:
-        return None
-    match type.base:
-        case Base.LIST:
-            assert type.element is not None
-            return [_held(item, type.element) for item in value]
-        case Base.EDGE:
-            return {"label": value.label, "start": value.start, "end": value.end, "ordinal": value.ordinal}
-        case Base.PATH:
-            codes = [_code(edge, before) for edge, before in zip(value.edges, value.vertices, strict=False)]
-            return {"vertices": [vertex.id for vertex in value.vertices], "codes": codes}
-    return value.id
-
-
-def _code(edge: Edge, before: Vertex) -> int:
-    """Return the code of a path's edge (see :mod:`graphdb.common.values.types`)."""
-    return edge.ordinal << CODE_BITS | edge.label << 1 | (edge.start != before.id)
-
-
-def _arrow_type(type: Type) -> pa.DataType:
+def arrow_type(type: Type) -> pa.DataType:
+    """Return the Arrow type of values as SQL holds them."""
     import pyarrow as pa
 
-    match type.base:
-        case Base.LIST:
-            assert type.element is not None
-            return pa.list_(_arrow_type(type.element))
-        case Base.EDGE:
-            return pa.struct([(part, pa.int64()) for part in ("label", "start", "end", "ordinal")])
-        case Base.PATH:
-            return pa.struct([(part, pa.list_(pa.int64())) for part in ("vertices", "codes")])
-    return pa.int64()
+    if type.base is Base.LIST:
+        return pa.list_(arrow_type(type.element or ANY))
+    return {
+        Base.BOOLEAN: pa.bool_(),
+        Base.INTEGER: pa.int64(),
+        Base.FLOAT: pa.float64(),
+        Base.STRING: pa.string(),
+        Base.ANY: pa.binary(),
+        Base.DATE: pa.int32(),
+        Base.NODE: pa.int64(),
+        Base.TERM: pa.int64(),
+        Base.EDGE: pa.struct([(name, pa.int64()) for name in ("label", "start", "end", "ordinal")]),
+        Base.PATH: pa.struct([(name, pa.list_(pa.int64())) for name in ("vertices", "codes")]),
+        Base.DURATION: pa.struct([(name, pa.int64()) for name in ("months", "days", "seconds", "nanoseconds")]),
+    }[type.base]
