@@ -223,6 +223,12 @@ def test_aggregates_of_values_of_several_types(db: graphdb.Database) -> None:
         assert db.query(text).fetchone() == expected, text
 
 
+def test_a_constant_fraction_is_there_for_a_group_without_rows(db: graphdb.Database) -> None:
+    for fraction in ("0.4", "1 - 0.5"):
+        text = f"MATCH (n) WHERE n.id = 77 RETURN percentileDisc([n.id, 'a'], {fraction}) AS p"
+        assert db.query(text).fetchall() == [(None,)]
+
+
 def test_unions_of_several_types(db: graphdb.Database) -> None:
     for text, expected in [
         ("RETURN 1 AS a UNION RETURN 'x' AS a UNION RETURN [1] AS a UNION RETURN 'x' AS a", [1, "x", [1]]),

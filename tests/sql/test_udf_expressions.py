@@ -10,9 +10,9 @@ import pytest
 
 import graphdb
 from graphdb.common.values.temporal import Date, DateTime, Duration, LocalTime
-from graphdb.grammar.parser import parse
 from graphdb.interpret.order_key import order_key
 from graphdb.interpret.values import group_key, sort_key
+from tests.oracle.routes import in_python
 
 
 @pytest.fixture
@@ -163,7 +163,7 @@ def test_all_properties_are_columns(query: str) -> None:
         report = db.explain(query)
         assert "interpreted" not in report
         assert "computed" not in report
-        assert db.query(query).fetchall() == list(db._statements().queries.interpreted(parse(query), query, {}, None))  # type: ignore[arg-type]
+        assert db.query(query).fetchall() == list(in_python(db, query))  # type: ignore[arg-type]
 
 
 def test_equal_inputs_of_several_types_are_different(db: graphdb.Database) -> None:
