@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.errors import NotSupportedError
-from graphdb.common.lru_cache import LRUCache
 from graphdb.common.stopping import checked
 from graphdb.common.values.elements import Node
 from graphdb.common.values.terms import RDF_TYPE, Kind
@@ -91,8 +90,6 @@ class Snapshot:
     """Who computes what SQL cannot express, for the statement under way."""
     ids: dict[str, int | None] = field(default_factory=dict)
     """IRIs that were looked up, with their ids; None for those that the database lacks."""
-    proved: LRUCache[bool] = field(default_factory=lambda: LRUCache(1 << 20))
-    """Programs whose SQL DuckDB has bound: by that SQL, and by the types of what it is given."""
 
     @property
     def held(self) -> KnownStatistics:

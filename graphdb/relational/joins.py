@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from graphdb.common.errors import NotSupportedError
@@ -13,14 +14,14 @@ from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern, bind, conjuncts
 from graphdb.pattern.free import SUBQUERIES, free_variables, subqueries_in
 from graphdb.pattern.graph import Duplicates, PatternGraph, Wanted
-from graphdb.pattern.lengths import OF_PATHS
 from graphdb.pattern.pieces import Piece
+from graphdb.pattern.unroll import is_plain
 from graphdb.plan.paths import PathStep
 from graphdb.relational.candidates import Snapshot
 from graphdb.relational.edges.parallel_edges import settle
 from graphdb.relational.program import AnyStep, Given, Rows, Step
 from graphdb.relational.projection.compile import Shaper
-from graphdb.relational.projection.relation import ARGUMENT, GROUP, MATCHES, ORDER, ROW, Relation, Source, bindings_of
+from graphdb.relational.projection.relation import GROUP, MATCHES, ORDER, ROW, Relation, Source, bindings_of
 from graphdb.sql.from_clause import Parameters
 from graphdb.sql.value import SqlValue, column
 
@@ -75,6 +76,17 @@ class Joins:
         bound.residual += later
         settle(self._snapshot, self._text, self._arguments, bound, self._clauses)
         return bound
+
+    def _is_plain(self, match: ast.MatchClause) -> bool:
+        """Whether the matches of a clause are those of a plan."""
+        return is_plain(match) and not self._leaves_out(match)
+
+    def _leaves_out(self, match: ast.MatchClause) -> bool:
+        """Whether only the edges of a whole match say that it is INDUCED: some are parallel, and may be in the data."""
+        if match.mode is not ast.MatchMode.INDUCED or not self._snapshot.edges.parallel:
+            return False
+        pairs = [frozenset(ends) for path in match.patterns for ends in pairwise(node.variable for node in path.nodes)]
+        return len({*pairs}) < len(pairs)
 
     def _without_computed(self, match: ast.MatchClause, later: list[ast.Expression]) -> ast.MatchClause:
         """Return a MATCH without the conditions that Python computes something for, which are added to ``later``."""
@@ -194,9 +206,6 @@ class Joins:
         names = [name for name in relation.variables if name in kept]
         if not ready and self._number(relation, names):
             return replace(relation, variables={name: relation.variables[name] for name in names})
-        own = [name for name in names if name.startswith("#") and name not in KEPT]
-        if not all(name.startswith((OF_PATHS, ARGUMENT)) for name in own):
-            raise NotSupportedError("a subquery among the properties of a pattern is not supported in SQL")
         sql, found = self._shaper(replace(relation, where=ready)).select(names)
         return replace(found, source=self._kept(sql, relation.source), where=waiting)
 

@@ -24,7 +24,7 @@ from graphdb.pattern.graph import Duplicates, Wanted
 from graphdb.pattern.lengths import OF_PATHS, length_name, with_lengths
 from graphdb.pattern.pieces import names_of
 from graphdb.pattern.rename import renamed, rewritten
-from graphdb.pattern.unroll import Version, is_plain, plain_versions
+from graphdb.pattern.unroll import Version, plain_versions
 from graphdb.relational.joins import KEPT, Setting, available, needs_of, only
 from graphdb.relational.program import Program, Step
 from graphdb.relational.projection.compile import Shaped
@@ -294,7 +294,7 @@ class Lowering(Traversals):
 
     def _first(self, matches: Sequence[ast.MatchClause], rest: Sequence[ast.ClauseNode]) -> Relation:
         """Lower a MATCH that starts from nothing; what is returned at once may need less than all its bindings."""
-        if not all(map(is_plain, matches)):
+        if not all(map(self._is_plain, matches)):
             live = self._live(UNIT, rest)
             versions = self._unrolled(matches, live, (), rest[0])
             if versions is None:
@@ -330,7 +330,7 @@ class Lowering(Traversals):
         left = self._table(relation, live | free_variables(tuple(matches)))
         left = self._with_elements(left, tuple(matches))
         how = "LEFT JOIN" if matches[0].optional else "JOIN"
-        if not all(map(is_plain, matches)):
+        if not all(map(self._is_plain, matches)):
             versions = self._unrolled(matches, live, left.variables, rest[0])
             if versions is None and how == "JOIN":
                 return self._with_paths(left, matches, live, _drops(rest[0]))
@@ -367,6 +367,8 @@ class Lowering(Traversals):
         That is where they cannot be unrolled, or where it is enough that there is one: long ones are many.
         """
         repeats = [edge.repeat for match in matches for path in match.patterns for edge in path.edges if edge.repeat]
+        if any(map(self._leaves_out, matches)):
+            return None
         if _drops(then) and any(repeat.low <= 1 and (repeat.high or _LONG) >= _LONG for repeat in repeats):
             return None
         try:

@@ -117,6 +117,11 @@ class _Split:
     free: dict[str, ast.MatchClause]
     after: tuple[ast.Expression, ...]
 
+    def asked(self, path: _Path) -> set[str]:
+        """Return the names of a path's ends, and those that conditions on them alone name besides."""
+        ends = {path.left, path.right}
+        return ends.union(*(free_variables(self.free[end]) for end in ends & self.free.keys()))
+
 
 class Searches(Subqueries):
     """Lowers MATCH clauses with paths that are searched for."""
@@ -144,9 +149,9 @@ class Searches(Subqueries):
         later = {*live, *free_variables(split.after)}
         steps, beside = self._steps_of(split, matches, left, later)
         later = later.union(*beside)
-        relation = self._around(left, split, later)
+        relation = self._around(left, split, later.union(*map(split.asked, split.paths)))
         for number, (path, step) in enumerate(zip(split.paths, steps, strict=True)):
-            used = later.union(*({other.left, other.right} for other in split.paths[number + 1 :]))
+            used = later.union(*map(split.asked, split.paths[number + 1 :]))
             relation = self._joined_path(relation, path, step, split.free, used, drops, beside[number])
         return replace(relation, where=(*relation.where, *split.after))
 

@@ -225,38 +225,11 @@ class Program:
     reusable: bool = True
     computing: Computing | None = None
     """Who computes what its SQL cannot express."""
-    assumed: bool = False
-    """Whether DuckDB has not bound its SQL, but the same over other values."""
 
     @property
     def matches(self) -> list[Step]:
         """Its matches alone."""
         return [step for step in self.steps if isinstance(step, Step)]
-
-    @property
-    def proof(self) -> tuple[object, ...]:
-        """What DuckDB's binding of its SQL depends on."""
-        sql: list[object] = [self.shaped.sql, *map(type, self.shaped.parameters.values())]
-        for step in self.steps:
-            match step:
-                case Rows():
-                    sql += [step.table, step.sql, *map(type, step.parameters.values())]
-                case Searched():
-                    sql += [step.view, *step.columns]
-                case Applied():
-                    sql += [step.view, step.groups, *step.applying.table().schema.types]
-                case Called():
-                    signature = step.call.procedure.signature
-                    sql += [step.view, step.groups, signature, step.call.yields, *map(type, step.parameters.values())]
-                case Computed():
-                    sql += [step.view, step.rows, step.sql_type, *map(type, step.parameters.values())]
-                case Step():
-                    sql += [step.view, step.needs, step.numbered]
-                    for given in step.given:
-                        sql += [given.sql, *map(type, given.parameters.values())]
-        for view, table in self.lists.items():
-            sql += [view, *table.schema.types]
-        return tuple(sql)
 
     @property
     def own_bytes(self) -> int:

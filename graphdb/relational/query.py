@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.errors import ExecutionError, MemoryLimitError, NotSupportedError, QueryTimeout
+from graphdb.common.errors import NotSupportedError
 from graphdb.execute.search.group import grouped
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import is_larger
@@ -42,7 +42,6 @@ from graphdb.storage.arrays.arrow import table_of, values
 from graphdb.storage.arrays.sorted_sets import each_once
 
 if TYPE_CHECKING:
-    import duckdb
     import pyarrow as pa
 
 Ids = NDArray[np.int64]
@@ -157,10 +156,6 @@ class QueryRun(MatchRun):
                 beforehand.append(found.node)
             else:
                 break
-        if self._snapshot.proved.get(program.proof):
-            program = replace(program, assumed=True)
-        else:
-            self._prove(program)
         with self._snapshot.graph.watched(self.new_control().check):
             steps = tuple(
                 replace(step, plan=self._made(step.pattern, step.bound, step.needs))
@@ -169,54 +164,6 @@ class QueryRun(MatchRun):
                 for step in program.steps
             )
         return replace(program, steps=steps)
-
-    def _prove(self, program: Program) -> None:
-        """Have DuckDB bind the SQL of a program, over no rows: what it would refuse is refused before anything runs."""
-        import duckdb
-
-        with self._snapshot.connection.guard() as raw, ExitStack() as stack:
-            try:
-                self._show_lists(program, stack)
-                for step in program.steps:
-                    if isinstance(step, Rows):
-                        self._keep_rows(raw, step, "LIMIT 0")
-                        stack.callback(raw.execute, f"DROP TABLE IF EXISTS temp.{step.table}")
-                        continue
-                    if isinstance(step, Searched):
-                        stack.enter_context(self._snapshot.connection.view(step.view, step.table(None)))
-                        continue
-                    if isinstance(step, Applied):
-                        raw.execute(f"SELECT * FROM ({step.groups}) LIMIT 0").fetchall()
-                        stack.enter_context(self._snapshot.connection.view(step.view, step.applying.table()))
-                        continue
-                    if isinstance(step, Computed):
-                        found = raw.sql(f"SELECT * FROM ({step.rows}) LIMIT 0", params=dict(step.parameters))
-                        empty = step.table(found.to_arrow_table())
-                        stack.enter_context(self._snapshot.connection.view(step.view, empty))
-                        continue
-                    if isinstance(step, Called):
-                        raw.execute(f"SELECT * FROM ({step.groups}) LIMIT 0", dict(step.parameters)).fetchall()
-                        stack.enter_context(self._snapshot.connection.view(step.view, step.table([], [])))
-                        continue
-                    empty = self._empty(step.needs, step.bound)
-                    if step.numbered:
-                        empty = empty.append_column("rowid", empty.column(0))
-                    if step.needs.nothing:
-                        empty = empty.append_column("one", empty.column("n"))
-                    stack.enter_context(self._snapshot.connection.view(step.view, empty))
-                    for given in step.given:
-                        raw.execute(f"SELECT id FROM ({given.sql}) LIMIT 0", dict(given.parameters)).fetchall()
-                shaped = program.shaped
-                raw.execute(f"SELECT * FROM ({shaped.sql}) LIMIT 0", dict(shaped.parameters)).fetchall()
-            except duckdb.InterruptException:
-                raise
-            except duckdb.Error as error:
-                raise NotSupportedError(f"DuckDB does not know it: {str(error).splitlines()[0]}") from None
-        proof = program.proof
-        self._snapshot.proved.put(proof, True, sum(len(part) for part in proof if isinstance(part, str)))
-
-    def _keep_rows(self, raw: duckdb.DuckDBPyConnection, rows: Rows, limit: str = "") -> None:
-        raw.execute(f"CREATE OR REPLACE TEMP TABLE {rows.table} AS FROM ({rows.sql}) {limit}", dict(rows.parameters))
 
     # --- running
 
@@ -256,18 +203,6 @@ class QueryRun(MatchRun):
     @contextmanager
     def _steps(self, program: Program) -> Iterator[None]:
         """Run the matches of a program in order, and keep visible to SQL what comes after them names."""
-        try:
-            with self._stepped(program):
-                yield
-        except (QueryTimeout, MemoryLimitError):
-            raise
-        except ExecutionError:
-            if program.assumed:  # it may be these values that DuckDB does not take
-                self._prove(program)
-            raise
-
-    @contextmanager
-    def _stepped(self, program: Program) -> Iterator[None]:
         with ExitStack() as everything:
             self._show_lists(program, everything)
             alive: dict[str, ExitStack] = {}
@@ -336,7 +271,7 @@ class QueryRun(MatchRun):
     @contextmanager
     def _kept(self, rows: Rows) -> Iterator[None]:
         with self._snapshot.connection.guard(self._left()) as raw:
-            self._keep_rows(raw, rows)
+            raw.execute(f"CREATE OR REPLACE TEMP TABLE {rows.table} AS FROM ({rows.sql})", dict(rows.parameters))
         try:
             yield
         finally:

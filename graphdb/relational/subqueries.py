@@ -15,7 +15,6 @@ from graphdb.pattern.free import SUBQUERIES, Subquery, free_variables, subquerie
 from graphdb.pattern.graph import Wanted
 from graphdb.pattern.lengths import OF_PATHS, length_name
 from graphdb.pattern.path_search import Differing, PathSearch
-from graphdb.pattern.unroll import is_plain
 from graphdb.procedures.registry import Call
 from graphdb.relational.joins import Joins, all_of
 from graphdb.relational.program import Applied, Called, Computed, Step
@@ -81,6 +80,8 @@ class Subqueries(Joins):
     def _with_subquery(self, relation: Relation, node: Subquery, keep: Collection[str]) -> Relation:
         left = self._table(relation, {*keep, *free_variables(node)})
         one = _one_match(node)
+        if one is not None and not all(map(self._is_plain, one[0])):
+            one = None
         if one is not None:
             left = self._with_elements(left, tuple(one[0]))
         if one is None or any(self._aside(one[1])):
@@ -371,7 +372,7 @@ def _one_match(node: Subquery) -> tuple[list[ast.MatchClause], ast.Expression | 
         return None
     *clauses, returns = query.parts[0]
     matches = leading(clauses)
-    if not matches or len(matches) < len(clauses) or not all(map(is_plain, matches)):
+    if not matches or len(matches) < len(clauses):
         return None
     if not isinstance(returns, ast.ReturnClause) or returns.distinct or returns.order_by or returns.star:
         return None

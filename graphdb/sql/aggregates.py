@@ -1,4 +1,4 @@
-"""Compiles aggregates, also over rows that stand for several equal matches; says which calls are aggregates.
+"""Compiles aggregates, also over rows that stand for several equal matches.
 
 :data:`AGGREGATES` has them by their names in lower case.
 """
@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
 
 from graphdb.common.errors import NotSupportedError, TypeMismatchError, with_place
 from graphdb.common.values.terms import Kind
 from graphdb.common.values.types import DURATION, FLOAT, INTEGER, NUMERIC, VALUE, Base, list_of, sql_type
 from graphdb.grammar import syntax as ast
+from graphdb.pattern.free import free_variables
 from graphdb.sql import durations
 from graphdb.sql.comparisons import sort_keys
 from graphdb.sql.compiler import Compiler
@@ -20,11 +20,6 @@ from graphdb.sql.numbers import numeric
 from graphdb.sql.signatures import Compile
 from graphdb.sql.udf import aggregate, compute
 from graphdb.sql.value import SqlValue, as_union, cast, member, named, number
-
-Known = TypeVar("Known")
-
-
-# --- what they compile to --------------------------------------------------------------------------------------
 
 
 def number_of_matches(c: Compiler, where: str = "") -> SqlValue:
@@ -122,7 +117,9 @@ def gathered(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     values = [SqlValue(f"coalesce({there}, [])", list_of(value.type), bases=value.bases)]
     for argument in node.arguments[1:]:
         further = c.one_of_any(argument)
-        sql = f"CASE WHEN count(*) > 0 THEN first({further.sql}) ELSE {cast(SqlValue('0', INTEGER), further.type)} END"
+        sql = further.sql
+        if free_variables(argument):  # a constant is there for a group of no rows, too
+            sql = f"CASE WHEN count(*) > 0 THEN first({sql}) ELSE {cast(SqlValue('0', INTEGER), further.type)} END"
         values.append(further.made(sql))
     return aggregate(c, node, values)
 

@@ -21,11 +21,13 @@ from graphdb.common.values.types import (
     VALUE,
     Base,
     Type,
+    has_ids,
     has_terms,
     list_of,
     sql_type,
 )
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import variables_in
 from graphdb.pattern.free import free_variables
 from graphdb.pattern.rename import rewritten
@@ -240,6 +242,24 @@ def _each(
     return name, c.within(replace(c.scope, variables=variables, known=known, exists=None), of_items=True)
 
 
+_OF_ELEMENTS = frozenset("properties keys labels iri type startnode endnode".split())
+"""Functions that look something up."""
+
+
+def _check_looked_up(variable: ast.Variable, element: Type, *bodies: ast.Expression | None) -> None:
+    """Refuse a lambda over paths, lists or maps that looks into the vertices and edges in them: it takes no joins."""
+    for part in walk(bodies) if has_ids(element) else ():
+        match part:
+            case ast.Property(base) | ast.MapProjection(base) | ast.LabelPredicate(base):
+                asked = base
+            case ast.FunctionCall(name, (base,)) if name.lower() in _OF_ELEMENTS:
+                asked = base
+            case _:
+                continue
+        if not isinstance(asked, ast.Variable) and variable.name in free_variables(asked):
+            raise NotSupportedError("what is looked up within the items of a list is not supported in SQL")
+
+
 def _body(value: SqlValue) -> str:
     """Return the SQL of a lambda's body, in which DuckDB takes no subquery."""
     if value.subquery:
@@ -286,6 +306,7 @@ def _comprehension(c: Compiler, node: ast.ListComprehension) -> SqlValue:
         c.rows.note(SUBQUERY)
         return SqlValue(listed(source.sql, item, rows, value.sql, where, f"CAST([] AS {sql_type(type)})"), type)
     element = source.type.element or NULL
+    _check_looked_up(node.variable, element, node.where, node.result)
     sql = source.sql
     if node.where is not None:
         name, inner = _each(c, node.variable, element)
@@ -304,6 +325,7 @@ def _predicate(c: Compiler, node: ast.ListPredicate) -> SqlValue:
         condition = inner.condition(node.where if node.where is not None else node.variable)
         c.rows.note(SUBQUERY)
         return SqlValue(quantified(source.sql, item, rows, condition, node.quantifier), BOOLEAN)
+    _check_looked_up(node.variable, source.type.element or NULL, node.where)
     name, inner = _each(c, node.variable, source.type.element or NULL)
     test = _test(inner, node.where if node.where is not None else node.variable)
     answers = f"list_transform({source.sql}, lambda {name}: CAST({test} AS BOOLEAN))"

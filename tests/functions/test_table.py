@@ -19,7 +19,7 @@ from graphdb.functions.table import NAMES, SIGNATURE_OF, SIGNATURES
 from graphdb.interpret.functions import FACETS, FUNCTIONS
 from graphdb.sql.aggregates import AGGREGATES
 from graphdb.sql.functions import FORMS
-from tests.oracle.routes import interpreted
+from tests.oracle.routes import in_python
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "language"
 MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
@@ -112,7 +112,7 @@ def test_sql_equals_python(db: graphdb.Database, group: str) -> None:
             text = f"MATCH p = (n:N)-[e:R]->(m) RETURN n.k AS k, {call} AS x"
             by_default, by_python = (
                 outcome(lambda t=text: db.query(t).fetchall()),
-                outcome(lambda t=text: interpreted(db, t)),
+                outcome(lambda t=text: in_python(db, t)),
             )
             if isinstance(by_python, str) or isinstance(by_default, str):
                 assert type(by_python) is type(by_default), (text, by_default, by_python)

@@ -1,4 +1,4 @@
-"""The routes that a query can go: as SQL over matches, in the interpreter, into a table, and from SQL.
+"""The routes that a query can go: as SQL over matches, its expressions in Python, into a table, and from SQL.
 
 Paths have two routes of their own: searched set by set, and one by one.
 """
@@ -14,9 +14,14 @@ import pytest
 import graphdb
 from graphdb.common.errors import NotSupportedError
 from graphdb.dispatch.queries import Queries
-from graphdb.grammar.parser import parse
+from graphdb.grammar import syntax as ast
+from graphdb.pattern.free import SUBQUERIES
 from graphdb.relational.lower import Lowering
 from graphdb.relational.paths.run import PathRun
+from graphdb.semantics.aggregation import is_aggregate
+from graphdb.sql.expressions import ExpressionCompiler
+from graphdb.sql.udf import _OF_ELEMENTS
+from graphdb.sql.value import SqlValue
 
 
 def never_interpreted(patch: pytest.MonkeyPatch) -> None:
@@ -43,11 +48,36 @@ def path_by_path(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Lowering, "_unrolled", lambda *_: None)
 
 
-def interpreted(
-    db: graphdb.Database, text: str, arguments: Mapping[str, object] | None = None
+_FOUND = (ast.Literal, ast.Parameter, ast.Variable, ast.CountStar, ast.IriLiteral, *SUBQUERIES)
+"""Constants, and what only SQL finds, whoever computes the expression around it."""
+
+
+def python_forms(patch: pytest.MonkeyPatch) -> None:
+    """Have Python compute all expressions: what SQL finds in the graph, groups and joins is all that it is left."""
+    native = ExpressionCompiler._native
+
+    def found(self: ExpressionCompiler, node: ast.Expression) -> SqlValue:
+        match node:
+            case ast.Property(ast.Variable()) | ast.LabelPredicate(ast.Variable()):
+                return native(self, node)
+            case ast.FunctionCall(name, (ast.Variable(),)) if name.lower() in _OF_ELEMENTS:
+                return native(self, node)
+        if node in self.scope.known or isinstance(node, _FOUND) or is_aggregate(node):
+            return native(self, node)
+        raise NotSupportedError("expressions are to be computed in Python")
+
+    patch.setattr(ExpressionCompiler, "_native", found)
+
+
+def in_python(
+    db: graphdb.Database, text: str, arguments: Mapping[str, object] | None = None, timeout: float | None = None
 ) -> list[tuple[Any, ...]]:
-    """The rows of a query that is interpreted as a whole."""
-    return db._statements().queries.interpreted(parse(text), text, arguments or {}, None).fetchall()  # type: ignore[arg-type]
+    """The rows of a query whose expressions Python computes."""
+    with pytest.MonkeyPatch.context() as patch:
+        python_forms(patch)
+        return db.query(
+            f"{text}\n", arguments, timeout=timeout
+        ).fetchall()  # a text of its own: nothing is cached of it
 
 
 def bag(rows: Iterable[tuple[Any, ...]]) -> Counter[str]:
@@ -65,7 +95,7 @@ def _plain(value: Any) -> Any:
 
 def every_route(db: graphdb.Database, text: str) -> dict[str, Counter[str]]:
     """The rows of a reading query by each route, as bags."""
-    found = {"default": bag(db.query(text).fetchall()), "interpreted": bag(interpreted(db, text))}
+    found = {"default": bag(db.query(text).fetchall()), "in Python": bag(in_python(db, text))}
     found["cypher()"] = bag(db.sql(f"SELECT * FROM cypher($$ {text} $$)").fetchall())
     db.query(f"CREATE OR REPLACE TABLE made AS {text}")
     found["table"] = bag(db.sql("FROM made").fetchall())

@@ -22,7 +22,7 @@ from graphdb.common.values.temporal import (
     shift,
 )
 from graphdb.common.values.temporal_between import between
-from tests.oracle.routes import interpreted
+from tests.oracle.routes import in_python
 
 ZONES = ["Europe/Stockholm", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu", "Pacific/Apia", "UTC"]
 OFFSETS = [0, 3600, -5 * 3600, 20700, 14 * 3600]
@@ -104,4 +104,4 @@ def test_in_queries(a: str, b: str, lies: str) -> None:
         "RETURN toString(duration.between(a, b)) AS lies, a + duration.between(a, b) = b AS same"
     )
     with graphdb.connect(device="cpu", threads=1) as db:
-        assert db.query(text).fetchall() == interpreted(db, text) == [(lies, True)]
+        assert db.query(text).fetchall() == in_python(db, text) == [(lies, True)]

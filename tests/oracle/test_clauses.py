@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, event, given, note, settings
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb.grammar.parser import parse
 from tests.oracle.databases import loaded
+from tests.oracle.routes import in_python
 
 MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 
@@ -372,25 +372,18 @@ def _bag(rows: list[tuple[Any, ...]]) -> Counter[tuple[str, ...]]:
     return Counter(tuple(map(_plain, row)) for row in rows)
 
 
-def _interpreted(database: graphdb.Database, text: str) -> Any:
-    query, queries = parse(text), database._statements().queries
-    queries.check(query, text)  # type: ignore[arg-type]
-    return queries.interpreted(query, text, {}, _PATIENCE)  # type: ignore[arg-type]
-
-
 def _compare(database: graphdb.Database, text: str) -> None:
     note(text)
     try:
-        expected = _bag(_interpreted(database, text).fetchall())
+        expected = _bag(in_python(database, text, timeout=_PATIENCE))
     except graphdb.QueryTimeout:
-        event("too much to interpret")
+        event("too much for Python")
         return
     except graphdb.GraphDBError as error:
         event(f"error: {type(error).__name__}")
         with pytest.raises(graphdb.GraphDBError):
             database.query(text).fetchall()
         return
-    event("interpreted" if "interpreted" in database.explain(text) else "SQL")
     assert _bag(database.query(text).fetchall()) == expected
 
 

@@ -21,9 +21,9 @@ from hypothesis import HealthCheck, event, given, note, settings
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb.grammar.parser import parse
 from graphdb.plan.passes import counting
 from graphdb.relational.edges import parallel_edges as choices
+from tests.oracle.routes import in_python
 
 MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 VARIABLES = "abcd"
@@ -291,4 +291,4 @@ def _compare_all(database: graphdb.Database, query: str, want: Counter[tuple[Any
     event(way)
     assert way == "SQL"
     assert Counter(database.query(query)) == want
-    assert Counter(database._statements().queries.interpreted(parse(query), query, {}, None)) == want  # type: ignore[arg-type]
+    assert Counter(in_python(database, query)) == want  # type: ignore[arg-type]

@@ -20,7 +20,7 @@ import pytest
 
 import graphdb
 from tests.oracle.databases import loaded
-from tests.oracle.routes import interpreted
+from tests.oracle.routes import in_python
 
 MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -87,7 +87,7 @@ def graph(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 def _answers(db: graphdb.Database, text: str) -> list[list[tuple[Any, ...]]]:
     """The rows of a query by every route; those of tables are of texts where types vary."""
-    found = [db.query(text).fetchall(), interpreted(db, text)]
+    found = [db.query(text).fetchall(), in_python(db, text)]
     db.query(f"CREATE OR REPLACE TABLE made AS {text}")
     assert db.sql("SELECT count(*) FROM made").scalar() == len(found[0])
     assert len(db.sql(f"SELECT * FROM cypher($$ {text} $$)").fetchall()) == len(found[0])
@@ -194,7 +194,7 @@ def test_what_is_in_a_list_is_equal_not_the_same() -> None:
             db.query("MATCH (n) DETACH DELETE n")
             db.query("CREATE ({v: 1}), ({v: 1.0})")
             assert db.query(text).scalar() is expected, text
-            assert interpreted(db, text) == [(expected,)], text
+            assert in_python(db, text) == [(expected,)], text
 
 
 def _sum(left: object, right: object) -> object:
@@ -221,7 +221,7 @@ def test_null_beside_a_list() -> None:
             listed = f"WITH [{{p: {a}, q: {b}}}] AS rows UNWIND rows AS row RETURN row.p + row.q + {d} AS x"
             for text in (literal, listed) if isinstance(left, list) or left is None else (literal, unwound, listed):
                 if whole is not None or text != unwound:
-                    assert db.query(text).fetchall() == interpreted(db, text) == [(whole,)], text
+                    assert db.query(text).fetchall() == in_python(db, text) == [(whole,)], text
         for text, expected in [
             ("MATCH (n:N) RETURN n.id AS id, n.one + [0] AS x", [(0, [1, 0]), (1, None), (2, None)]),
             ("MATCH (n:N) RETURN n.id AS id, [0] + n.one AS x", [(0, [0, 1]), (1, None), (2, None)]),
@@ -239,7 +239,7 @@ def test_null_beside_a_list() -> None:
                 [(0, [0, 1, 1]), (1, None), (2, None)],
             ),
         ]:
-            assert sorted(db.query(text).fetchall()) == sorted(interpreted(db, text)) == expected, text
+            assert sorted(db.query(text).fetchall()) == sorted(in_python(db, text)) == expected, text
 
 
 # --- literals as vertices --------------------------------------------------------------------------------------
@@ -381,13 +381,13 @@ def test_properties_of_some_types(seed: int) -> None:
                 "MATCH (n:N) RETURN n.v AS v, 1 AS c UNION MATCH (n:N) RETURN n.v AS v, 1 AS c",
                 "MATCH (n:N) CALL { WITH n RETURN n.v AS v } RETURN v, count(*) AS c",
             ):
-                for found in (db.query(text).fetchall(), interpreted(db, text)):
+                for found in (db.query(text).fetchall(), in_python(db, text)):
                     expected = groups if "count" in text else Counter(dict.fromkeys(groups, 1))
                     assert len(found) == len(groups), text
                     assert Counter({same(v): c for v, c in found}) == expected, text
                     assert {type(v) for v, _ in found} <= set(map(type, values))
             text = "MATCH (n:N) RETURN count(DISTINCT n.v) AS c, collect(DISTINCT n.v) AS l, count(DISTINCT [n.v]) AS d"
-            for found in (db.query(text).fetchall(), interpreted(db, text)):
+            for found in (db.query(text).fetchall(), in_python(db, text)):
                 ((count, items, lists),) = found
                 assert (count, lists) == (len(groups), len(groups))
                 assert Counter(map(same, items)) == Counter(dict.fromkeys(groups, 1))
@@ -417,5 +417,5 @@ def test_aggregates_of_distinct_numbers(seed: int) -> None:
                 f"MATCH (n:N) WITH n.v AS x RETURN {text}",
                 f"MATCH (n:N) RETURN {text.replace('x)', 'n.v)').replace('x,', 'n.v,')}",
             ):
-                for found in (db.query(query).fetchone(), *interpreted(db, query)):
+                for found in (db.query(query).fetchone(), *in_python(db, query)):
                     assert [float(v) for v in found] == pytest.approx([float(v) for v in expected], rel=1e-12), query

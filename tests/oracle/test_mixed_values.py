@@ -223,6 +223,12 @@ def test_aggregates_of_values_of_several_types(db: graphdb.Database) -> None:
         assert db.query(text).fetchone() == expected, text
 
 
+def test_a_constant_fraction_is_there_for_a_group_without_rows(db: graphdb.Database) -> None:
+    for fraction in ("0.4", "1 - 0.5"):
+        text = f"MATCH (n) WHERE n.id = 77 RETURN percentileDisc([n.id, 'a'], {fraction}) AS p"
+        assert db.query(text).fetchall() == [(None,)]
+
+
 def test_unions_of_several_types(db: graphdb.Database) -> None:
     for text, expected in [
         ("RETURN 1 AS a UNION RETURN 'x' AS a UNION RETURN [1] AS a UNION RETURN 'x' AS a", [1, "x", [1]]),
@@ -323,3 +329,18 @@ def test_lists_of_literals(tmp_path: Path) -> None:
             assert not db.explain(f"{rows} {rest}").startswith("interpreted"), rest
             found = [row[0] for row in db.query(f"{rows} {rest}")]
             assert sorted(found, key=repr) == sorted(expected, key=repr), rest
+
+
+def test_elements_within_the_items_of_lists(db: graphdb.Database) -> None:
+    rows = "MATCH p = (n)-[r]->(m) WITH n, r, m, p ORDER BY r.w"
+    for text, expected in [
+        ("WITH collect(p) AS l RETURN [p IN l | nodes(p)[0].id]", [0, 1, 2, 0]),
+        ("WITH collect([n, m]) AS l RETURN [x IN l WHERE x[0].id < 1 | x[1].id]", [1, 2]),
+        ("WITH collect({n: n, m: m}) AS l RETURN [x IN l | x.n.id]", [0, 1, 2, 0]),
+        (
+            "WITH collect(p) AS l RETURN [any(p IN l WHERE nodes(p)[0]:W), all(p IN l WHERE nodes(p)[1]:W)]",
+            [True, False],
+        ),
+    ]:
+        assert not db.explain(f"{rows} {text}").startswith("interpreted"), text
+        assert db.query(f"{rows} {text}").scalar() == expected, text

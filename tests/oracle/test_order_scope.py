@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphdb
-from tests.oracle.routes import interpreted
+from tests.oracle.routes import in_python
 
 MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 NAMES = ("x", "y", "z")
@@ -37,5 +37,5 @@ def test_new_names_hide_old_ones(
     text = "UNWIND $rows AS m WITH m.x AS x, m.y AS y, m.z AS z "
     text += f"RETURN {projected}" if last else f"WITH {projected} RETURN collect([x, y, z]) AS rows"
     with graphdb.connect(threads=1) as db:
-        for answer in (db.query(text, rows=made).fetchall(), interpreted(db, text, {"rows": made})):
+        for answer in (db.query(text, rows=made).fetchall(), in_python(db, text, {"rows": made})):
             assert [tuple(row[:3]) for row in (answer if last else answer[0][0])] == found

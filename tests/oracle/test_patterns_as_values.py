@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 import graphdb
-from tests.oracle.routes import bag, every_route, interpreted
+from tests.oracle.routes import bag, every_route, in_python
 
 MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 
@@ -88,7 +88,7 @@ def test_everywhere(db: graphdb.Database) -> None:
         )
         expected = bag(rows)
         assert bag(db.query(text).fetchall()) == expected, text
-        assert bag(interpreted(db, text)) == expected, text
+        assert bag(in_python(db, text)) == expected, text
 
 
 def test_to_keep_and_to_sort_by(db: graphdb.Database) -> None:
@@ -96,9 +96,9 @@ def test_to_keep_and_to_sort_by(db: graphdb.Database) -> None:
     for route, found in every_route(db, keep).items():
         assert found == bag([(a, b) for a, label, b in EDGES if label == "R"]), route
     count = "MATCH (a:N) RETURN (a)-[:S]->() AS is, count(*) AS c ORDER BY is"
-    assert db.query(count).fetchall() == interpreted(db, count) == [(False, 4), (True, 2)]
+    assert db.query(count).fetchall() == in_python(db, count) == [(False, 4), (True, 2)]
     ordered = "MATCH (a:N) RETURN a.id AS i ORDER BY (a)-[:S]->(), a.id"
-    assert db.query(ordered).fetchall() == interpreted(db, ordered) == [(0,), (2,), (3,), (5,), (1,), (4,)]
+    assert db.query(ordered).fetchall() == in_python(db, ordered) == [(0,), (2,), (3,), (5,), (1,), (4,)]
 
 
 def test_to_write() -> None:

@@ -1,4 +1,4 @@
-"""Calls of procedures against a join in Python: with values that SQL has or not, and whatever form the rows are returned in.
+"""Calls of procedures against a join in Python: as columns and as keys, and whatever form the rows are returned in.
 
 ``GRAPHDB_FUZZ`` multiplies the examples.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -16,8 +17,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb.grammar import syntax as s
-from graphdb.grammar.parser import parse
+from tests.oracle.routes import in_python
 
 MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 
@@ -110,15 +110,9 @@ def test_calls_are_joins(db: graphdb.Database, table: tuple[Any, ...], data: st.
     assert not told.startswith("interpreted"), text
     WAYS["as keys" if "calls of my.table" in told else "as columns"] += 1
 
-    query = parse(text)
-    assert isinstance(query, s.Composite)
-    for way in (
-        lambda: db.query(text, parameters),
-        lambda: db._statements().queries.interpreted(query, text, parameters, None),
-    ):
+    for way in (db.query, partial(in_python, db)):
         calls.clear()
-        with db._state.procedures.statement():
-            result = way()
+        result = way(text, parameters)
         assert Counter(repr(row) for row in result) == should
         assert sorted(calls) == sorted(distinct)
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import pytest
 
 import graphdb
-from graphdb.grammar.parser import parse
 from tests.oracle.databases import loaded
+from tests.oracle.routes import in_python
 
 VALUES = {
     "x": ["1", "2", "3", "4", '"01"^^<http://www.w3.org/2001/XMLSchema#integer>'],
@@ -50,7 +50,7 @@ def _check(database: graphdb.Database, text: str, joined: bool = False) -> None:
     if joined:
         assert "unnest(" in report
         assert "list_transform" not in report
-    expected = database._statements().queries.interpreted(parse(text), text, {}, None).fetchall()  # type: ignore[arg-type]
+    expected = in_python(database, text)  # type: ignore[arg-type]
     assert Counter(map(repr, database.query(text).fetchall())) == Counter(map(repr, expected)), text
 
 

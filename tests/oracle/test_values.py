@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, event, given, note, settings
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb.grammar.parser import parse
 from tests.oracle.databases import loaded
+from tests.oracle.routes import in_python
 
 MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 
@@ -303,7 +303,7 @@ def _bag(rows: list[tuple[Any, ...]]) -> Counter[tuple[str, ...]]:
 def _compare(database: graphdb.Database, text: str) -> None:
     note(text)
     try:
-        expected = database._statements().queries.interpreted(parse(text), text, {}, None).fetchall()  # type: ignore[arg-type]
+        expected = in_python(database, text)  # type: ignore[arg-type]
     except graphdb.GraphDBError as error:
         event(f"error: {type(error).__name__}")
         with pytest.raises(graphdb.GraphDBError):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 import graphdb
-from tests.oracle.routes import bag, every_route, interpreted
+from tests.oracle.routes import bag, every_route, in_python
 
 MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 
@@ -86,10 +86,10 @@ def test_written_out_again_is_as_by_its_name(db: graphdb.Database) -> None:
     answered = 0
     for _ in range(50 * MORE):
         written, named = _query(dice)
-        expected = bag(interpreted(db, named))
+        expected = bag(in_python(db, named))
         assert bag(db.query(named).fetchall()) == expected, named
         assert bag(db.query(written).fetchall()) == expected, written
-        assert bag(interpreted(db, written)) == expected, written
+        assert bag(in_python(db, written)) == expected, written
         answered += bool(expected)
     assert answered > 15
 
@@ -114,7 +114,7 @@ def test_written_out_again_is_as_by_its_name(db: graphdb.Database) -> None:
 )
 def test_names_and_expressions(db: graphdb.Database, text: str, rows: list[tuple[object, ...]]) -> None:
     expected = bag(rows)
-    assert every_route(db, text) == dict.fromkeys(("default", "interpreted", "cypher()", "table"), expected)
+    assert every_route(db, text) == dict.fromkeys(("default", "in Python", "cypher()", "table"), expected)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse
 from graphdb.pattern.apart import apart
 from graphdb.relational.program import Program
+from tests.oracle.routes import in_python
 
 APART = [
     "MATCH (a:A), (b:B) WHERE a.x = b.x RETURN a.x, b.y",
@@ -61,7 +62,7 @@ def test_what_is_taken_apart_has_the_same_rows(db: graphdb.Database, text: str) 
         program = run.prepare(parse(text))  # type: ignore[arg-type]
     assert isinstance(program, Program)
     assert len(program.matches) > 1
-    want = Counter(statements.queries.interpreted(parse(text), text, {}, None).fetchall())  # type: ignore[arg-type]
+    want = Counter(in_python(db, text))
     assert want
     if "LIMIT" in text:
         assert sum(want.values()) == 3
@@ -73,7 +74,7 @@ def test_what_one_plan_does_as_well_stays_together(db: graphdb.Database, text: s
     query = parse(text)
     clauses = query.matches if isinstance(query, ast.Query) else query.parts[0]  # type: ignore[union-attr]
     assert len(apart([clause for clause in clauses if isinstance(clause, ast.MatchClause)])) == 1
-    want = Counter(db._statements().queries.interpreted(query, text, {}, None).fetchall())  # type: ignore[arg-type]
+    want = Counter(in_python(db, text))
     assert want
     assert Counter(db.query(text).fetchall()) == want
 

@@ -74,6 +74,8 @@ FORMS: list[tuple[str, list[tuple[Any, ...]]]] = [
     ("MATCH TRAIL (a:A)-[r]->{1,3}(b WHERE b.n = size(r)) RETURN a.n, b.n", [(1, 2), (1, 3), (3, 1), (3, 2), (3, 3)]),
     ("MATCH (a)-[r*0..1]->(b) WITH r, b MATCH (b)-[r*1..2]->(c) RETURN b.n, c.n", [(2, 2)]),
     ("MATCH ()-[r:S]->() OPTIONAL MATCH (c)-[r]->(d {n: 2}) RETURN r.w, c.n, d.n", [(2, None, None), (5, None, None)]),
+    ("MATCH (n {n: 1}) MATCH ({n: COUNT { (n)-->() }})-[{w: COUNT { (n)-->() }}]->(b) RETURN b.n", [(3,)]),
+    ("UNWIND [1, 3] AS k MATCH (a:B)-[:R*]->(b), (b)-[:S*]->({n: k}) RETURN k, b.n", [(3, 2)]),
     ("MATCH () WITH * RETURN 1 AS x", [(1,)] * 3),
     ("MATCH () WITH * LIMIT 2 MATCH (b:B) RETURN b.n", [(2,)] * 2),
     ("MATCH (n) WITH n LIMIT toInteger(ceil(1.7)) RETURN count(*) AS c", [(2,)]),
@@ -90,6 +92,27 @@ def test_every_form_is_a_program(
     never_interpreted(monkeypatch)
     assert Counter(map(repr, db.query(text))) == Counter(map(repr, expected))
     assert "interpreted" not in db.explain(text)
+
+
+PARALLEL: list[tuple[str, list[tuple[Any, ...]]]] = [
+    ("MATCH INDUCED (a)-[r]->(b), (a)-[s]->(b), (b)-[t]->(a) RETURN a.n, r.w, s.w, t.w", [(1, 1, 9, 8), (1, 9, 1, 8)]),
+    ("MATCH INDUCED (a)-[r]->(b), (b)-[t]->(a) RETURN a.n", []),
+    ("MATCH (x {n: 2}) RETURN COUNT { MATCH INDUCED (a)-[r]->(x), (a)-[s]->(x), (x)-[t]->(a) } AS c", [(2,)]),
+    (
+        "MATCH (x) OPTIONAL MATCH INDUCED (a)-[r]->(x), (a)-[s]->(x), (x)-[t]->(a) RETURN x.n, t.w",
+        [(1, None), (2, 8), (2, 8)],
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), PARALLEL)
+def test_induced_matches_leave_out_no_parallel_edge(
+    text: str, expected: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    never_interpreted(monkeypatch)
+    with graphdb.connect(threads=1, device="cpu") as database:
+        database.query("CREATE (a {n: 1})-[:R {w: 1}]->(b {n: 2}), (a)-[:R {w: 9}]->(b), (b)-[:S {w: 8}]->(a)")
+        assert Counter(map(repr, database.query(text))) == Counter(map(repr, expected))
 
 
 def test_a_call_ends_a_query(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import pytest
 import graphdb
 from graphdb.results.display import array_of
 from graphdb.storage.arrays import times_with_offset
-from tests.oracle.routes import interpreted
+from tests.oracle.routes import in_python
 
 
 def _random_time(dice: random.Random) -> time:
@@ -135,7 +135,7 @@ def test_offsets_up_to_eighteen_hours() -> None:
                     f"UNWIND $rows AS row CREATE (:N {{id: row.id, at: {at}, on: {on}, all: [{at}, {on}]}})", rows=given
                 )
                 text = "MATCH (n:N) RETURN n.id AS id, n.at AS at, n.on AS on ORDER BY id"
-                for found in (db.query(text).fetchall(), interpreted(db, text)):
+                for found in (db.query(text).fetchall(), in_python(db, text)):
                     assert found == expected
                     assert [v.utcoffset() for _, *both in found for v in both] == [
                         v.utcoffset() for pair in zip(times, dates, strict=True) for v in pair
@@ -171,8 +171,8 @@ def test_times_are_equal_where_clock_and_offset_are() -> None:
     """As in Neo4j; dates and times go by the moment."""
     with graphdb.connect(device="cpu", threads=1) as db:
         text = "WITH time('10:00+01:00') AS a, time('09:00Z') AS b RETURN a = b, a > b, a >= b, a < b, a <= b"
-        assert db.query(text).fetchall() == interpreted(db, text) == [(False, True, True, False, False)]
+        assert db.query(text).fetchall() == in_python(db, text) == [(False, True, True, False, False)]
         text = "UNWIND [time('10:00+01:00'), time('09:00Z'), time('09:00Z')] AS t RETURN count(DISTINCT t)"
-        assert db.query(text).fetchall() == interpreted(db, text) == [(2,)]
+        assert db.query(text).fetchall() == in_python(db, text) == [(2,)]
         text = text.replace("time('", "datetime('2020-01-01T")
-        assert db.query(text).fetchall() == interpreted(db, text) == [(1,)]
+        assert db.query(text).fetchall() == in_python(db, text) == [(1,)]
