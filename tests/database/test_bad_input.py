@@ -107,7 +107,7 @@ def refused(action: Callable[[], object], kind: type[graphdb.GraphDBError] = gra
         ("MATCH (a) RETURN 'x' * 2", "TypeMismatchError", "'x'", "* cannot take a string and an integer"),
         ("MATCH (a) RETURN 1 IN 2", "TypeMismatchError", "2", "IN needs a list"),
         ("MATCH (a) RETURN toUpper(1)", "TypeMismatchError", "1)", "needs a string"),
-        ("MATCH (a) RETURN sum(a.name)", "TypeMismatchError", "sum", "needs numbers"),
+        ("MATCH (a) RETURN sum(a.name)", "TypeMismatchError", "a.name", "needs a number"),
         ("MATCH (a RETURN a", "ParseError", "RETURN", ")"),
         ("MATCH (a)-[:knows->(b) RETURN a", "ParseError", "->", "]"),
         ("MATCH (a) RETURN", "ParseError", None, ""),
