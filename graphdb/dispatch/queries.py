@@ -267,8 +267,12 @@ def _key(query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, ob
 
 def _computes_window(query: ast.Query | ast.Composite) -> bool:
     """Whether a SKIP or LIMIT calls functions, whose values another run may not have."""
-    clauses = (part for part in walk(query) if isinstance(part, ast.ReturnClause))
-    return any(isinstance(part, ast.FunctionCall) for each in clauses for part in walk((each.skip, each.limit)))
+    if isinstance(query, ast.Query):
+        windows: list[object] = [query.returns.skip, query.returns.limit]
+    else:
+        returns = [part for part in walk(query) if isinstance(part, ast.ReturnClause)]
+        windows = [window for each in returns for window in (each.skip, each.limit)]
+    return any(isinstance(part, ast.FunctionCall) for part in walk(tuple(windows)))
 
 
 def _own_bytes(prepared: Prepared | Program | Refused) -> int:

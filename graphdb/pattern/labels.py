@@ -69,7 +69,8 @@ def edge_labels(labels: ast.LabelExpression, names: Names, text: str) -> tuple[i
 
 def admits_literals(labels: ast.LabelExpression | None, names: Names, text: str) -> bool:
     """Whether an edge with this expression, where there is one, can end at a literal: it names a property."""
-    for part in walk(labels):
+    chains = [labels] if isinstance(labels, ast.LabelChain) else walk(labels)
+    for part in chains:
         if isinstance(part, ast.LabelChain):
             for words in names.chains(part.words):
                 with suppress(BindError):

@@ -31,7 +31,7 @@ from graphdb.relational.lower import Lowering
 from graphdb.relational.match_run import MatchRun, restricted
 from graphdb.relational.program import Applied, Called, Computed, Given, Program, Rows, Searched, Step
 from graphdb.relational.projection.arrays import FEW, project
-from graphdb.relational.projection.compile import Shaped, Shaper
+from graphdb.relational.projection.compile import Shaped, Shaper, counted
 from graphdb.relational.projection.relation import BINDINGS, UNIT, Relation, bindings_of
 from graphdb.relational.projection.return_clause import expand_star, wanted, window_of
 from graphdb.results.decode import Arrays
@@ -108,18 +108,19 @@ class QueryRun(MatchRun):
         window = window_of(query.returns, self._snapshot, self._arguments, self._text)
         items = expand_star(query.returns, bound)
         needs = wanted(query.returns, items, bound, window)
-        shaper = Shaper(
-            self._snapshot,
-            self._text,
-            self._arguments,
-            replace(bindings_of(bound, self._snapshot.edges), matches="b.n" if needs.duplicates == "count" else None),
-            lambda predicate, variables: self._exists(predicate, bound, variables),
-            bound,
-        )
         # The SQL is written before the match runs, so that every mistake is told before any work is done.
         if needs.count_only and query.matches:
-            shaped = shaper.counted(query.returns, items, window)
+            shaped = counted(items, window)
         else:
+            relation = bindings_of(bound, self._snapshot.edges)
+            shaper = Shaper(
+                self._snapshot,
+                self._text,
+                self._arguments,
+                replace(relation, matches="b.n" if needs.duplicates == "count" else None),
+                lambda predicate, variables: self._exists(predicate, bound, variables),
+                bound,
+            )
             shaped = shaper.shape(query.returns, items, window, written=True)
         plan = self._plan(bound, needs) if query.matches else None
         return Prepared(plan, needs, shaped, bound, reusable=not self._views)

@@ -43,7 +43,7 @@ class Compiler(ABC):
     """Compiles the expressions of one statement; errors carry its ``text``.
 
     Everything that compiles raises :class:`~graphdb.common.errors.NotSupportedError` where SQL cannot do it exactly
-    (Python computes it then, or the query is interpreted), and :class:`~graphdb.common.errors.BindError`,
+    (Python computes it then), and :class:`~graphdb.common.errors.BindError`,
     :class:`~graphdb.common.errors.TypeMismatchError` or :class:`~graphdb.common.errors.ParameterError` for mistakes.
     """
 

@@ -160,12 +160,12 @@ class Computing(Protocol):
         """Return the expressions as they were written."""
 
     def run(self, known: dict[bytes, Any] | None = None) -> AbstractContextManager[Callable[[bytes], object]]:
-        """Begin a run; yield what returns the value behind a key, as a user sees it, during the run and after it.
+        """Begin a run; yield what returns the value behind a key, vertices by ids in it, during the run and after it.
 
         ``known`` has the values behind the keys of the rows that the query starts from, and gets those it computes.
 
         Raises
         ------
-        NotSupportedError
-            An expression failed, or its keys do not distinguish all of its values: the query has to be interpreted.
+        GraphDBError
+            An expression failed that some row needs.
         """

@@ -207,7 +207,7 @@ def type_of_kinds(mask: int, scale: int = 18) -> Type:
     Raises
     ------
     NotSupportedError
-        Some are lists or temporal values that SQL does not hold: a query that reads them is interpreted.
+        Some are lists or temporal values that SQL does not hold: Python reads them from their text.
     """
     if mask > 0 and mask & EXACT_ONLY:
         raise NotSupportedError("lists and exact temporal values of a property are not supported in SQL")

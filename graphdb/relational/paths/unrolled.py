@@ -26,6 +26,7 @@ from graphdb.relational.paths.base import (
     items_of,
     unnamed,
 )
+from graphdb.relational.projection.compile import counted
 from graphdb.relational.projection.relation import BINDINGS, Source
 from graphdb.relational.projection.return_clause import wanted, window_of
 from graphdb.sql.from_clause import Parameters
@@ -79,7 +80,7 @@ class UnrolledRun(PathBase):
         tested = any(bound.residual for bound in bounds)
         conditions = BoundPattern(residual=outer.residual)
         if needs.count_only and not tested:
-            shaped = self._shaper(conditions, Source.of(FIXED), columns, outer=outer).counted(returns, items, window)
+            shaped = counted(items, window)
             parts = tuple(Part(bound, self._planned(bound, needs), needs) for bound in bounds)
             return Unrolled(None, needs, shaped, outer, not self._views, parts)
         needs = replace(needs, limit=None if tested else needs.limit)
@@ -93,8 +94,9 @@ class UnrolledRun(PathBase):
             part, sql = self._part(version, bound, needs, wanted_at, f"{FIXED}{number}", parameters)
             planned.append(part)
             selects.append(sql)
-        source, counted = Source(f"({' UNION ALL BY NAME '.join(selects)})"), needs.duplicates == "count"
-        shaper = self._shaper(conditions, source, columns, parameters, outer, counted=counted)
+        source = Source(f"({' UNION ALL BY NAME '.join(selects)})")
+        several = needs.duplicates == "count"
+        shaper = self._shaper(conditions, source, columns, parameters, outer, counted=several)
         shaped = shaper.shape(returns, items, window, written=True)
         return Unrolled(None, needs, shaped, outer, not self._views, tuple(planned))
 

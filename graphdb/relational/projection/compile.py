@@ -121,16 +121,6 @@ class Shaper:
         columns = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in chosen(self._variables).items())
         return f"SELECT {columns} FROM {self._relation.source} b {rows.joins}{_where(where)}"
 
-    def counted(
-        self, returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...], window: tuple[int, int | None]
-    ) -> Shaped:
-        """Shape the one row of a query that only counts: the bindings are (count)."""
-        counts = [(item, column("count", INTEGER)) for item in items]
-        columns = self._columns(counts)
-        self._order(returns, self._returned(counts), self._rows())  # one row needs no order, but a mistake is one
-        chosen = ", ".join(f"b.count AS c{i}" for i in range(len(items)))
-        return Shaped(f"SELECT {chosen} FROM {BINDINGS} b{self._window(window)}", {}, columns, window)
-
     def shape(
         self,
         returns: ast.ReturnClause,
@@ -189,7 +179,7 @@ class Shaper:
         plain = not (where or order or any(value.type == MOMENT for _, value in told))
         direct = self._direct(self._bound, items) if plain and self._bound is not None else None
         used = self._parameters.used(sql)
-        return Shaped(sql, used, self._columns(told), window, direct, bool(order), reads=self._reads(groups))
+        return Shaped(sql, used, _columns(told), window, direct, bool(order), reads=self._reads(groups))
 
     def _groups(
         self,
@@ -238,7 +228,7 @@ class Shaper:
         sql = f"SELECT q.* FROM ({inner}) q {outer.joins}"
         sql += self._ordered(order, window, None if relation.groups is None else "q.g")
         used, reads = self._parameters.used(sql), self._reads(groups)
-        found = Shaped(sql, used, self._columns(compiled), window, ordered=bool(order), reads=reads)
+        found = Shaped(sql, used, _columns(compiled), window, ordered=bool(order), reads=reads)
         alone = relation.matches is not None and not (where or returns.distinct)
         grouped = (
             alone and not any(has_key(value.type, value.bases) for _, value in compiled) and self._counts_pairs(items)
@@ -251,7 +241,7 @@ class Shaper:
             for i, (item, value) in enumerate(compiled)
         )
         inner = f"SELECT {columns} FROM {relation.source} b {joins}"
-        return replace(found, grouped=f"SELECT q.* FROM ({inner}) q {outer.joins}{order}{self._window(window)}")
+        return replace(found, grouped=f"SELECT q.* FROM ({inner}) q {outer.joins}{order}{_window(window)}")
 
     def _each_once(self, sql: str, compiled: list[Compiled]) -> str:
         """Return SQL of rows (``c0 …``) of which equivalent ones come once, though DuckDB tells them apart."""
@@ -480,26 +470,33 @@ class Shaper:
         """Return SQL that orders the rows and cuts a window out of them, or out of those of each group."""
         skip, limit = window
         if group is None or (not skip and limit is None):
-            return order + self._window(window)
+            return order + _window(window)
         upper = "" if limit is None else f" AND {skip + limit}"
         tested = f"BETWEEN {skip + 1}{upper}" if upper else f"> {skip}"
         return f" QUALIFY row_number() OVER (PARTITION BY {group}{order}) {tested}{order}"
 
-    def _window(self, window: tuple[int, int | None]) -> str:
-        skip, limit = window
-        sql = f" LIMIT {int(limit)}" if limit is not None else ""
-        return sql + (f" OFFSET {int(skip)}" if skip else "")
 
-    def _columns(self, compiled: list[Compiled]) -> tuple[Column, ...]:
-        keys = [_key(item) for item, _ in compiled]
-        columns = []
-        for (item, value), named in zip(compiled, keys, strict=True):
-            name = item.alias or item.text
-            alone = [other.lower() for other in keys].count(named.lower()) == 1
-            columns.append(
-                Column(name, named if alone else name.replace(".", "_"), value.type, value.many, value.bases)
-            )
-        return tuple(columns)
+def counted(items: tuple[ast.ReturnItem, ...], window: tuple[int, int | None]) -> Shaped:
+    """Shape the one row of a query that only counts, which needs no order: the bindings are (count)."""
+    columns = _columns([(item, column("count", INTEGER)) for item in items])
+    chosen = ", ".join(f"b.count AS c{i}" for i in range(len(items)))
+    return Shaped(f"SELECT {chosen} FROM {BINDINGS} b{_window(window)}", {}, columns, window)
+
+
+def _window(window: tuple[int, int | None]) -> str:
+    skip, limit = window
+    sql = f" LIMIT {int(limit)}" if limit is not None else ""
+    return sql + (f" OFFSET {int(skip)}" if skip else "")
+
+
+def _columns(compiled: Sequence[Compiled]) -> tuple[Column, ...]:
+    keys = [_key(item) for item, _ in compiled]
+    columns = []
+    for (item, value), named in zip(compiled, keys, strict=True):
+        name = item.alias or item.text
+        alone = [other.lower() for other in keys].count(named.lower()) == 1
+        columns.append(Column(name, named if alone else name.replace(".", "_"), value.type, value.many, value.bases))
+    return tuple(columns)
 
 
 def _chosen(columns: Sequence[Compiled]) -> str:
