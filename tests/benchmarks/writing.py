@@ -102,9 +102,9 @@ class Rows(Ours):
     """Ours, row by row whatever the number of rows."""
 
     def __init__(self) -> None:
-        from graphdb.writing import run
+        from graphdb.writing import reading
 
-        run.LEAST = sys.maxsize
+        reading.LEAST = sys.maxsize
         super().__init__()
 
 
@@ -224,7 +224,7 @@ class LadybugByPoint(Ladybug):
 
 ENGINES: dict[str, Callable[[], Any]] = {
     "graphdb": Ours,
-    "row by row": Interpreted,
+    "row by row": Rows,
     "duckdb": Duck,
     "ladybug": Ladybug,
 }
