@@ -27,6 +27,7 @@ from graphdb.common.stopping import checked
 from graphdb.common.values.entities import Edge, Path, Vertex
 from graphdb.common.values.literals import value_of
 from graphdb.common.values.temporal import Date, Duration, from_python
+from graphdb.common.values.terms import Kind
 from graphdb.common.values.types import (
     ANY,
     BOOLEAN,
@@ -64,6 +65,7 @@ from graphdb.semantics.aggregation import is_aggregate
 from graphdb.semantics.check import Queries
 from graphdb.semantics.types import Scope, Static
 from graphdb.sql.computing import Input
+from graphdb.storage.arrays.python_values import pylist
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -506,7 +508,7 @@ def _distinct(columns: list[pa.ChunkedArray], rows: int) -> tuple[list[list[Any]
         found = array.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False).astype(np.int64)
         _, which = np.unique(which * (int(found.max(initial=0)) + 1) + found, return_inverse=True)
     _, first = np.unique(which, return_index=True)
-    return [array.take(pa.array(first)).to_pylist() for array in arrays], which
+    return [pylist(array.take(pa.array(first))) for array in arrays], which
 
 
 def _flat_types(type: pa.DataType) -> list[pa.DataType]:
@@ -518,7 +520,7 @@ def _flat_types(type: pa.DataType) -> list[pa.DataType]:
 
 def _each(columns: list[pa.ChunkedArray]) -> tuple[list[list[Any]], None]:
     """Return all rows of some columns."""
-    return [column.to_pylist() for column in columns], None
+    return [pylist(column) for column in columns], None
 
 
 def _codes(path: Path) -> Iterator[int]:
@@ -556,10 +558,14 @@ def _one_of(values: list[Any]) -> Any:
     return values[0] if len(values) == 1 else Several(values) if values else None
 
 
+_FROM_TEXT = EXACT_ONLY | 1 << Kind.DATE | 1 << Kind.DATETIME | 1 << Kind.ZONED
+"""Kinds of literals, as bits, that Python's types do not hold all of."""
+
+
 def _literal(found: dict[str, Any]) -> Any:
     """Return the value of a literal as it is written: what DuckDB's types bend is read from its text."""
     value = found["value"]
-    if 1 << found["kind"] & EXACT_ONLY or from_python(value) is not None:
+    if 1 << found["kind"] & _FROM_TEXT or from_python(value) is not None:
         return value_of(found["lexical"], found["datatype"])
     return tidied(value)
 

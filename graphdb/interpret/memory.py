@@ -55,8 +55,11 @@ class MemoryWatch:
 def resident() -> int:
     """Return the bytes of memory that this process holds (at most so far, where the system does not say more)."""
     try:
-        with open("/proc/self/statm", "rb") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        file = os.open("/proc/self/statm", os.O_RDONLY)  # no object that an interrupt could leave open behind it
+        try:
+            return int(os.read(file, 256).split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        finally:
+            os.close(file)
     except OSError:
         import resource
 

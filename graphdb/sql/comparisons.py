@@ -66,7 +66,7 @@ def _compare_lists(c: Compiler, operator: str, left: SqlValue, right: SqlValue) 
     """Lists are equal if all their items are; an unknown item makes the answer unknown, a different one false."""
     if operator != "=":
         raise NotSupportedError("an order of lists is not supported in SQL")
-    if has_terms(left.type) and has_terms(right.type):
+    if has_terms(left.type) or has_terms(right.type):
         raise NotSupportedError("the values of the literals in lists are not looked up in SQL")
     pair = c.fresh()
     items = [named(f"{pair}[{i}]", v.type.element or NULL) for i, v in enumerate((left, right), 1)]

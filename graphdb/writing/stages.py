@@ -106,7 +106,7 @@ class Stage:
 def stages_of(clauses: Sequence[ast.ClauseNode], scope: Sequence[str] = ()) -> tuple[Stage, ...]:
     """Cut the clauses of a statement into stages; they start from rows with the variables of ``scope``."""
     waiting, stages, reads = list(clauses), list[Stage](), list[ast.ClauseNode]()
-    names = list(scope)
+    names, named = list(scope), _Named()
     while waiting:
         clause = waiting.pop(0)
         if not isinstance(clause, _WRITES):
@@ -116,15 +116,42 @@ def stages_of(clauses: Sequence[ast.ClauseNode], scope: Sequence[str] = ()) -> t
         if isinstance(clause, ast.CreateClause):
             clause, then = _asking_later(clause, names)
             waiting[:0] = then
-        stages.append(_stage(tuple(reads), clause, tuple(names), tuple(waiting)))
+        stages.append(_stage(tuple(reads), clause, tuple(names), tuple(waiting), named))
         reads, names = [], list(dict.fromkeys(_scope_after(clause, names)))
     if reads:
         stages.append(Stage(tuple(reads), None))
     return tuple(stages)
 
 
+class _Named:
+    """What clauses name: each is gone through once, however many stands before it."""
+
+    def __init__(self) -> None:
+        self._variables: dict[int, set[str]] = {}
+        self._stars: dict[int, bool] = {}
+
+    def variables(self, clauses: Sequence[ast.ClauseNode]) -> set[str]:
+        """Return the free variables of some clauses."""
+        for clause in clauses:
+            if id(clause) not in self._variables:
+                self._variables[id(clause)] = free_variables(clause)
+        return set().union(*(self._variables[id(clause)] for clause in clauses))
+
+    def stars(self, clauses: Sequence[ast.ClauseNode]) -> bool:
+        """Whether one of them takes all names there are."""
+        for clause in clauses:
+            if id(clause) not in self._stars:
+                found = (part for part in walk(clause) if isinstance(part, ast.ReturnClause))
+                self._stars[id(clause)] = any(part.star for part in found)
+        return any(self._stars[id(clause)] for clause in clauses)
+
+
 def _stage(
-    reads: tuple[ast.ClauseNode, ...], clause: WriteClause, scope: tuple[str, ...], later: tuple[ast.ClauseNode, ...]
+    reads: tuple[ast.ClauseNode, ...],
+    clause: WriteClause,
+    scope: tuple[str, ...],
+    later: tuple[ast.ClauseNode, ...],
+    named: _Named,
 ) -> Stage:
     inner = _inner(clause, scope)
     by_row: WriteClause = clause
@@ -134,15 +161,15 @@ def _stage(
     if not isinstance(clause, ast.ForeachClause):
         by_row, asked = _asked(by_row)
     after = (*(stage.write for stage in inner if stage.made is not None and stage.write is not None), *later)
-    stars = any(isinstance(part, ast.ReturnClause) and part.star for part in walk(later))
-    used = set(scope) if stars else free_variables((clause, *after))
+    stars = named.stars(later)
+    used = set(scope) if stars else named.variables((clause, *after))
     stage = Stage(
         reads, clause, scope, after, tuple(name for name in scope if name in used), by_row, asked, inner=inner
     )
     if isinstance(clause, ast.ForeachClause):
         return stage
     try:
-        needed = set(scope) if stars else free_variables(after)
+        needed = set(scope) if stars else named.variables(after)
         for pattern in _patterns_of(clause):
             if pattern.variable is not None and (stars or pattern.variable.name in needed):
                 raise RowByRow("a path that is made has a name")
@@ -167,7 +194,7 @@ def _inner(clause: WriteClause, scope: Sequence[str]) -> tuple[Stage, ...]:
             names = tuple(dict.fromkeys(_scope_after(clause, scope)))
             sets = ((items, made) for items, made in ((clause.on_create, True), (clause.on_match, False)) if items)
             return tuple(
-                replace(_stage((), ast.SetClause(items, span=clause.span), names, ()), made=made)
+                replace(_stage((), ast.SetClause(items, span=clause.span), names, (), _Named()), made=made)
                 for items, made in sets
             )
     return ()

@@ -35,7 +35,12 @@ def _items(array: pa.Array) -> list[Any]:
     try:
         values: list[Any] = array.to_pylist()
     except (OverflowError, ValueError):
-        values = [_item(scalar) for scalar in array]
+        if not pa.types.is_struct(type):
+            return [_item(scalar) for scalar in array]
+        names = [field.name for field in type]
+        rows = zip(*(_items(array.field(i)) for i in range(type.num_fields)), strict=True)
+        there = array.is_valid().to_pylist()
+        values = [dict(zip(names, row, strict=True)) if valid else None for row, valid in zip(rows, there, strict=True)]
     return values
 
 

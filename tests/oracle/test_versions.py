@@ -17,7 +17,7 @@ import pytest
 
 import graphdb
 from graphdb.common.values.elements import Node, Path, Relationship
-from graphdb.writing import run as by_sets
+from graphdb.writing import reading as by_sets
 
 HISTORIES = int(os.environ.get("GRAPHDB_HISTORIES", "4"))
 

@@ -184,7 +184,7 @@ def test_what_point_writes_change_is_seen(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 
 def test_a_statement_that_wrote_few_rows_may_write_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphdb.dispatch.queries._FEW", 2)
+    monkeypatch.setattr("graphdb.writing.reading.LEAST", 3)
     with graphdb.connect(device="cpu") as db:
         db.query("UNWIND range(1, 9) AS i CREATE (:T {k: i / 4})")
         text = "MATCH (n:T {k: $k}) SET n.seen = n.k"
