@@ -39,9 +39,13 @@ def test_scenarios(runner: Runner, folder: str) -> None:
 
 @pytest.mark.parametrize("folder", WRITING)
 def test_writing_by_sets(runner: Runner, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few rows are written one by one where nothing else is said: here they are written by sets, too."""
+    """Few rows are written one by one where nothing else is said: here they are written by sets, too.
+
+    Two statements of hundreds of clauses are left to :func:`test_scenarios`: each clause takes a set its own statements.
+    """
     monkeypatch.setattr("graphdb.writing.reading.LEAST", 0)
-    _check(runner, {scenario["id"] for scenario in scenarios() if scenario["folder"] == folder and writes(scenario)})
+    chosen = [scenario for scenario in scenarios() if scenario["folder"] == folder and writes(scenario)]
+    _check(runner, {scenario["id"] for scenario in chosen if len(str(scenario)) < 20_000})
 
 
 def test_no_scenario_is_left_out() -> None:
