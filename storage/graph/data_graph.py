@@ -294,7 +294,9 @@ class DataGraph:
         def build() -> NDArray[np.uint32]:
             types = None if self.type_label is None else self.partition((self.type_label,), "out")
             edges = self.partition((label,), direction)
-            return self._derive(len(edges.neighbours), lambda: build_column(edges, types, self.vertices))
+            return self._derive(
+                len(edges.neighbours), lambda: build_column(edges, types, self.vertices, self.resources)
+            )
 
         return self._cached(("signature", label, direction), build)
 

@@ -46,8 +46,12 @@ def required_bits(neighbours: Iterable[tuple[int, ...]], at_least_two: bool) -> 
     return once | twice << 1 if at_least_two else once
 
 
-def build_column(partition: Partition, types: Partition | None, vertices: int) -> NDArray[np.uint32]:
-    """Build the column of one partition; ``types`` holds every vertex's labels (``rdf:type``, ``out``)."""
+def build_column(partition: Partition, types: Partition | None, vertices: int, resources: int) -> NDArray[np.uint32]:
+    """Build the column of one partition; ``types`` holds every vertex's labels (``rdf:type``, ``out``).
+
+    A literal in the place of a class (ids from ``resources`` on) is counted with any label: no pattern asks for it, and
+    its id changes with the number of resources.
+    """
     from graphdb.storage.graph.pcsr_kernels import count_neighbour_labels
 
     column = np.zeros(vertices, np.uint32)
@@ -59,7 +63,7 @@ def build_column(partition: Partition, types: Partition | None, vertices: int) -
         class_starts[typed + 1] = np.diff(type_starts)
         np.cumsum(class_starts, out=class_starts)
         known, which = np.unique(of_type, return_inverse=True)
-        classes = np.array([bucket(int(label)) for label in known], np.int64)[which]
+        classes = np.array([bucket(int(label) if label < resources else 0) for label in known], np.int64)[which]
     count_neighbour_labels(keys, starts, neighbours, class_starts, classes, column)
     return column
 
