@@ -415,7 +415,7 @@ class Computation:
         return value
 
     def _reader(self, input: Input) -> Callable[[Any], Any]:
-        """Return what makes the interpreter's value of an input's."""
+        """Return what makes the evaluator's value of an input's."""
         match input.read:
             case "several":
                 element = input.type.element or ANY
@@ -459,8 +459,8 @@ class Computation:
                 return [self._read(value[f"f{i}"], field) for i, (_, field) in enumerate(type.fields)]
             case Base.DURATION:
                 return Duration(**value)
-            case Base.DATE | Base.DATETIME | Base.TIME:
-                return from_python(value)
+            case Base.DATE | Base.DATETIME | Base.TIME:  # as text where Python's calendar does not have it
+                return from_python(value) or value
             case Base.DECIMAL | Base.VALUE | Base.ZONED:  # a moment is in UTC, whatever zone this runs in
                 value = tidied(value)
                 return from_python(value) or value

@@ -154,7 +154,7 @@ class Traversals(Searches):
             else:
                 for i, edge in enumerate(path.edges):
                     if isinstance(edge, ast.EdgePattern) and edge.repeat is None:
-                        edges.append((self._edge_name(edge, edges), edge, names[i], names[i + 1]))
+                        edges.append((self._edge_name(edge), edge, names[i], names[i + 1]))
                         continue
                     pair, key = slice(i, i + 2), self._hidden("path")
                     one = PathSearch(path.nodes[pair], tuple(names[pair]), (edge,), None, key, match.mode)
@@ -169,7 +169,7 @@ class Traversals(Searches):
         found.parts = _joined_parts(nodes, edges)
         return found
 
-    def _edge_name(self, edge: ast.EdgePattern, edges: Sequence[tuple[str, ast.EdgePattern, str, str]]) -> str:
+    def _edge_name(self, edge: ast.EdgePattern) -> str:
         return self._hidden("edge") if edge.variable is None else edge.variable.name
 
     def _hidden(self, what: str) -> str:

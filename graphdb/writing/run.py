@@ -121,7 +121,7 @@ class Writing(Explaining):
             if self._context.view.deleted:
                 raise RowByRow("rows may name what is deleted")
             if rows is None and not (stage.reads and self._are_many(stage, start)):
-                most = self._least / max(self._items(stage), 1) if start.is_unit and stage.why_rows is None else inf
+                most = self._least / max(self._items(stage), 1) if start.is_unit else inf
                 rows = self._read_rows(stage, start, most)
             if rows is None:
                 kept = self._read_for_sets(stage, stage.query(by_sets=True), start)
