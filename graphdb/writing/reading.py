@@ -283,10 +283,13 @@ def _in_python(stage: Stage) -> bool:
 
 
 def expected(prepared: Prepared | Program) -> float:
-    """Return how many rows a query that starts from nothing is expected to have; infinity where only a run tells."""
+    """Return how many rows a query that starts from nothing is expected to have; infinity where only a run tells.
+
+    Of a match whose vertices the rows give, one for each row: what they give is few until the run says otherwise.
+    """
     rows = 1.0
     for step in prepared.steps if isinstance(prepared, Program) else (prepared,):
-        if isinstance(step, Materialized):
+        if isinstance(step, Materialized) or (isinstance(step, Step) and step.given):
             continue
         plan = step.plan if isinstance(step, (Step, Prepared)) else None
         if plan is not None:
