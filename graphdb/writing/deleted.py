@@ -9,10 +9,8 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.interpret.context import Row
 from graphdb.interpret.values import Edge, Vertex
+from graphdb.writing.joining import OF_ALL
 from graphdb.writing.stages import Stage
-
-_READING = frozenset({"labels", "properties", "keys"})
-"""Functions that look at an element; others only need to know which one it is."""
 
 
 def check_deleted(stage: Stage, rows: Sequence[Row], deleted: Collection[Vertex | Edge], text: str) -> None:
@@ -39,7 +37,7 @@ def _read_of(part: object) -> object:
             return part.base
         case ast.LabelPredicate():
             return part.operand
-        case ast.FunctionCall() if part.name.lower() in _READING and len(part.arguments) == 1:
+        case ast.FunctionCall() if part.name.lower() in OF_ALL and len(part.arguments) == 1:
             return part.arguments[0]
     return None
 
