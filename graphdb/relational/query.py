@@ -34,6 +34,7 @@ from graphdb.relational.projection.arrays import FEW, project
 from graphdb.relational.projection.compile import Shaped, Shaper, counted
 from graphdb.relational.projection.relation import BINDINGS, UNIT, Relation, bindings_of
 from graphdb.relational.projection.return_clause import expand_star, wanted, window_of
+from graphdb.relational.session.plan_cache import StepPlans
 from graphdb.results.decode import Arrays
 from graphdb.results.result import Counted
 from graphdb.sql.computing import Beforehand, Computing
@@ -69,6 +70,8 @@ class QueryRun(MatchRun):
         super().__init__(*arguments, **named)
         self.controls: list[tuple[Step | Searched, PhysicalPlan | None, Control | None]] = []
         """What each match of a program reported, once it ran."""
+        self.step_plans = StepPlans()
+        """The plans of steps that start from rows: those that the plan cache has for the query, if it has it."""
         self.queries_left_out: list[Prepared | Program] = []
         """The queries that EXPLAIN prepares and does not run, of paths that are conditions."""
 
@@ -281,14 +284,14 @@ class QueryRun(MatchRun):
     def _plan_from(self, step: Step) -> PhysicalPlan:
         """Plan a match whose vertices its rows give."""
         given = [self._given(one) for one in step.given]
-        if (former := step.former.again(given)) is not None:
-            return former
+        if (cached := self.step_plans.get(step.view, given)) is not None:
+            return cached
         vertices = list(step.pattern.vertices)
         for one, ids in zip(step.given, given, strict=True):
             vertices[one.vertex] = restricted(vertices[one.vertex], ids)
         with self._snapshot.graph.watched(self.new_control().check):
             plan = self._made(replace(step.pattern, vertices=tuple(vertices)), step.bound, step.needs)
-        step.former.keep(given, plan)
+        self.step_plans.put(step.view, given, plan)
         return plan
 
     def _given(self, given: Given) -> Ids:
