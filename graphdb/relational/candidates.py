@@ -185,7 +185,7 @@ class Candidates:
         compiler = ExpressionCompiler(
             self._text, self._snapshot.names, self._arguments, rows, Scope({edge.name: SqlValue("u", EDGE)})
         )
-        where = " AND ".join(compiler.condition(condition) for condition in conditions)
+        where = " AND ".join(compiler.filter(condition) for condition in conditions)
         with self._snapshot.connection.view("_graphdb_labels", {"label": np.array(admitted, np.int64)}):
             sql = f"SELECT u.label AS label FROM _graphdb_labels u {rows.joins} WHERE {where}"
             left = self._snapshot.connection.columns(sql, parameters.used(sql))["label"]
@@ -366,7 +366,7 @@ class Candidates:
 
 def _tested(compiler: Compiler, condition: ast.Expression) -> str:
     """Return the SQL of a condition of a vertex; one that some values fail at is tested after the match."""
-    sql = compiler.condition(condition)
+    sql = compiler.filter(condition)
     if compiler.rows.noted.mistaken:
         raise Beforehand(condition)
     return sql

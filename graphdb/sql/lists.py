@@ -110,7 +110,7 @@ def _literal(c: Compiler, node: ast.ListLiteral) -> SqlValue:
 
 def _item_of(c: Compiler, node: ast.Expression) -> SqlValue:
     """Compile an item of a list that is written out: a literal vertex is its value there."""
-    value = c.one(node)
+    value = c.whole(node)
     return c.value_of(value) if value.type.element is not None and value.type.base is Base.TERM else value
 
 
@@ -194,8 +194,8 @@ def _case(c: Compiler, node: ast.Case) -> SqlValue:
         return c.any_of(lambda a, b: SqlValue(compare(c, "=", a, b), BOOLEAN), operand, c.compile(test)).sql
 
     tests = [" OR ".join(f"({holds(test)})" for test in tests) for tests, _ in node.branches]
-    results = [c.value_of(c.one(result)) for _, result in node.branches]
-    otherwise = SqlValue("NULL", NULL) if node.otherwise is None else c.value_of(c.one(node.otherwise))
+    results = [c.value_of(c.whole(result)) for _, result in node.branches]
+    otherwise = SqlValue("NULL", NULL) if node.otherwise is None else c.value_of(c.whole(node.otherwise))
     (*chosen, rest), type = common([*results, otherwise])
     branches = " ".join(f"WHEN {test} THEN {sql}" for test, sql in zip(tests, chosen, strict=True))
     return SqlValue(f"CASE {branches} ELSE {rest} END", type)

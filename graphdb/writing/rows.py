@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -189,6 +190,8 @@ def _value(value: Any, type: Type, keys: Keys) -> Any:
             return Duration(*value.values())
         case Base.MOMENT:
             return value_of(value["lexical"], value["datatype"])
+        case Base.ZONED if isinstance(value, datetime):  # Arrow calls its zone by a name of its own
+            return from_python(value.astimezone(UTC))
         case Base.DATE | Base.DATETIME if isinstance(value, str):  # a year that Python does not have
             return value_of(value, XSD + ("date" if type.base is Base.DATE else "dateTime"))
     temporal = from_python(value)
