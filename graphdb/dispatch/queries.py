@@ -1,19 +1,14 @@
-"""Pattern queries: prepared once and found again, run as matches with SQL after them, by sets, or interpreted."""
+"""Pattern queries: prepared once and found again, run as matches with SQL after them."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from graphdb.common.errors import (
-    BindError,
-    ExecutionError,
-    GraphDBError,
-    NotSupportedError,
-)
+from graphdb.common.errors import ExecutionError
 from graphdb.common.progress import Progress
 from graphdb.execute.choose import choose_executor
 from graphdb.execute.warm import warm_up
@@ -36,22 +31,9 @@ from graphdb.sql.udf import running
 
 if TYPE_CHECKING:
     from graphdb.interpret.compute import Computation
-    from graphdb.interpret.result import ValuesResult
     from graphdb.plan.executor import Executor
     from graphdb.relational.projection.relation import Relation
     from graphdb.writing.run import Writing
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """A query that the interpreter has to run, because SQL cannot do it."""
-
-    error: GraphDBError
-
-    @property
-    def reason(self) -> str:
-        """What SQL cannot do."""
-        return self.error.message
 
 
 class Queries:
@@ -73,13 +55,10 @@ class Queries:
     def read(
         self, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object], timeout: float | None
     ) -> Result:
-        """Run a query that only reads: as matches with SQL after them, or what SQL does not know by the interpreter."""
+        """Run a query that only reads: as matches, with SQL after them."""
         started = time.perf_counter()
         with self.new_run(text, arguments, timeout) as run:
-            prepared = self.prepare(run, query, text, arguments)
-            if not isinstance(prepared, Refused):
-                return self.result(run, prepared, started)
-        return self.interpreted(query, text, arguments, timeout)
+            return self.result(run, self.prepare(run, query, text, arguments), started)
 
     def write(self, query: ast.Composite, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
         """Run a statement that writes: all of it, or nothing."""
@@ -123,19 +102,6 @@ class Queries:
         columns = prepared.shaped.columns
         return Result(self._state.version(), table, columns, elapsed=time.perf_counter() - started, value_of=value_of)
 
-    def interpreted(
-        self,
-        query: ast.Query | ast.Composite,
-        text: str,
-        arguments: Mapping[str, object],
-        timeout: float | None,
-    ) -> ValuesResult:
-        """Run a query by the interpreter; see :mod:`graphdb.interpret`."""
-        from graphdb.interpret.statement import interpreted
-
-        run = self.new_run(text, arguments, timeout)
-        return interpreted(self._state, run.executor, query, text, arguments, run.new_control)
-
     def new_run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> PathRun:
         """Return what prepares and runs a query over the present snapshot, with an executor chosen once."""
         executor = self._executor
@@ -157,7 +123,7 @@ class Queries:
         )
 
     @staticmethod
-    def _only_counts(prepared: Prepared | Program | Refused) -> bool:
+    def _only_counts(prepared: Prepared | Program) -> bool:
         """Whether a query's result is the number of its plan's matches, and nothing is left to do after the match."""
         if not isinstance(prepared, Prepared) or prepared.plan is None or not prepared.reusable:
             return False
@@ -181,7 +147,7 @@ class Queries:
 
     def prepare(
         self, run: PathRun, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]
-    ) -> Prepared | Program | Refused:
+    ) -> Prepared | Program:
         """Return the query ready to run: as it was prepared last time, while the data stays as it is.
 
         Raises
@@ -191,7 +157,7 @@ class Queries:
         """
         key = _key(query, text, arguments)
         try:
-            found: Prepared | Program | Refused | None = self._state.prepared.get(key)
+            found: Prepared | Program | None = self._state.prepared.get(key)
         except TypeError:  # a list among the arguments
             return self.prepare_anew(run, query, text, arguments)
         if found is None:
@@ -201,7 +167,7 @@ class Queries:
                 if (again := run.again(former)) is not None:
                     return again
             found = self.prepare_anew(run, query, text, arguments)
-            if run.complete and (isinstance(found, Refused) or (found.reusable and not _computes_window(query))):
+            if run.complete and found.reusable and not _computes_window(query):
                 self._state.prepared.put(key, found, _own_bytes(found))
                 if isinstance(found, Selected) and found.given is not None:
                     self._state.prepared.put(alike, found, 0)
@@ -211,19 +177,13 @@ class Queries:
 
     def prepare_anew(
         self, run: QueryRun, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]
-    ) -> Prepared | Program | Refused:
+    ) -> Prepared | Program:
         """Return the query ready to run, whatever was prepared before; raises as :meth:`prepare` does."""
         self.check(query, text)
         try:
             prepared = run.prepare(query)
         except ExecutionError as error:  # of a condition that is tested before the match
             raise error if self._later.found is None else self._later.found.own(error) from None
-        except NotSupportedError as error:
-            return Refused(error)
-        except BindError as error:
-            if isinstance(query, ast.Query):
-                raise
-            return Refused(error)
         return prepared if self._later.found is None else replace(prepared, computing=self._later.found)
 
     @contextmanager
@@ -275,10 +235,8 @@ def _computes_window(query: ast.Query | ast.Composite) -> bool:
     return any(isinstance(part, ast.FunctionCall) for part in walk(tuple(windows)))
 
 
-def _own_bytes(prepared: Prepared | Program | Refused) -> int:
+def _own_bytes(prepared: Prepared | Program) -> int:
     """Return what the plans of a query hold of memory."""
     if isinstance(prepared, Prepared):
         return 0 if prepared.plan is None else prepared.plan.own_bytes
-    if isinstance(prepared, Program):
-        return prepared.own_bytes
-    return 0
+    return prepared.own_bytes

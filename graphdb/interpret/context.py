@@ -1,10 +1,10 @@
-"""One interpreted statement: what all its steps share."""
+"""One statement in the evaluator: what all its parts share."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -37,16 +37,6 @@ _OFTEN = 1 << 4
 """Rows that are gone through between two questions whether to go on: expressions may be long."""
 
 
-class SubqueryRuns(Protocol):
-    """Who runs the subqueries inside expressions (:mod:`graphdb.interpret.subqueries`)."""
-
-    def of(self, node: Any) -> Callable[[Row], list[Row]]:
-        """Return the function from a row to the matches of a subquery."""
-
-    def run_ahead(self, expressions: Iterable[Any], rows: list[Row]) -> None:
-        """Run the subqueries in some expressions for all rows at once."""
-
-
 class Context(StatementNames):
     """The state of names and data, the statement's text and parameters, and who runs its patterns.
 
@@ -61,8 +51,6 @@ class Context(StatementNames):
     memory
         Watches how much the rows take, where they are all there at once.
     """
-
-    subqueries: SubqueryRuns
 
     def __init__(
         self,
@@ -85,7 +73,6 @@ class Context(StatementNames):
         self.started = time.time_ns()
         self.view = View(self)
         self._numbers = 0
-        self._aggregates: dict[ast.Expression, str] = {}
 
     def of_run(self, new_control: Callable[[], Control]) -> Context:
         """Return the context of one more run over the same data."""
@@ -131,7 +118,7 @@ class Context(StatementNames):
     # --- values
 
     def given(self, value: object, node: ast.Expression) -> Any:
-        """Return a parameter's value as the interpreter knows it."""
+        """Return a parameter's value as the evaluator knows it."""
         value = from_numpy(value)
         match value:
             case bool() | float() | str() | None | Vertex() | Temporal():
@@ -184,10 +171,6 @@ class Context(StatementNames):
         """Return a name that no user can write."""
         self._numbers += 1
         return f"#{what}{self._numbers}"
-
-    def aggregate_key(self, node: ast.Expression) -> str:
-        """Return the name under which a row holds an aggregate's value."""
-        return self._aggregates.setdefault(node, f"#aggregate{len(self._aggregates)}")
 
     def vertices(self, terms: Any) -> Any:
         """Return the vertex ids of term ids, as an array."""

@@ -140,7 +140,7 @@ class QueryRun(MatchRun):
         Raises
         ------
         GraphDBError
-            SQL cannot do it, or it is a mistake: the interpreter will tell.
+            Something is wrong with it, or it is more than a limit allows.
         """
         if sees_items(query):
             query = with_rows(query)

@@ -2,7 +2,7 @@
 
 Matching, joins, grouping and ordering stay in SQL.  Where an expression is of a kind that SQL lacks (a duration, a map
 whose keys only the data knows, a list of several types), the smallest piece around it whose value SQL can hold again is
-handed to the interpreter's own evaluator: DuckDB calls it with the piece's inputs, a chunk of rows at a time, which are
+handed to the evaluator: DuckDB calls it with the piece's inputs, a chunk of rows at a time, which are
 made distinct as Arrow arrays; only distinct inputs are ever evaluated.  So every function has one meaning, and what is
 left to Python grows with the different values in the rows, not with the rows.  ``EXPLAIN`` names the pieces.
 

@@ -17,7 +17,7 @@ import graphdb
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.elements import Node, Path, Relationship
 from tests.oracle import walks as oracle
-from tests.oracle.routes import never_interpreted, path_by_path
+from tests.oracle.routes import path_by_path
 from tests.oracle.walks import Clause, Edge, Graph, Link, Piece, Query
 
 GRAPHS = 4 * int(os.environ.get("GRAPHDB_FUZZ", "1"))
@@ -158,7 +158,6 @@ def found(database: graphdb.Database, graph: Graph, query: Query) -> Counter[tup
 def test_rows_are_those_of_all_walks(seed: int, single: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     dice = random.Random(seed)
     graph = random_graph(dice)
-    never_interpreted(monkeypatch)
     if single:
         path_by_path(monkeypatch)
     with graphdb.connect(threads=1, device="cpu") as database:

@@ -1,4 +1,4 @@
-"""Paths along edges that are distinguished (by their properties, or as parallel ones) against the interpreter's search.
+"""Paths along edges that are distinguished (by their properties, or as parallel ones) against the search path by path.
 
 ``GRAPHDB_FUZZ`` multiplies the number of graphs.
 """
@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb.relational.paths.run import PathRun
-from tests.oracle.test_path_plans import refuse, rows
+from tests.oracle.routes import path_by_path
+from tests.oracle.test_path_plans import rows
 
 MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 
@@ -99,7 +99,7 @@ def test_planned_paths_are_those_of_the_search(edges: list[tuple[int, str, int, 
         planned = {text: rows(database, text, given_to(text)) for text in QUERIES}
         database.query("PREFIX forget: <http://what.was/prepared>")
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(PathRun, "prepare", refuse)
+            path_by_path(patch)
             for text, found in planned.items():
                 assert found == rows(database, text, given_to(text)), text
 
@@ -107,7 +107,6 @@ def test_planned_paths_are_those_of_the_search(edges: list[tuple[int, str, int, 
 def test_these_queries_are_planned() -> None:
     with created([(0, "E", 1, 0), (0, "E", 1, 2), (1, "F", 2, 1), (2, "E", 0, 1)]) as database:
         for text in QUERIES:
-            assert "interpreted" not in database.explain(text, given_to(text)), text
             table = f"CREATE OR REPLACE TABLE kept AS {text}"
             count = len(database.query(text, given_to(text)))
             database.query(table, given_to(text))

@@ -35,7 +35,7 @@ EX, RDF = "http://ex.org/", "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 
 WAYS = ["", "UNWIND [1] AS one ", "UNWIND [{one: 1}] AS one "]
-"""What stands before a query: nothing, or rows that it starts from, and then it is SQL; or what makes it interpreted."""
+"""What stands before a query: nothing, or rows that it starts from, numbers or values that SQL does not hold."""
 
 
 @pytest.fixture(scope="module")
@@ -267,7 +267,7 @@ def test_a_path_is_known_in_a_subquery_of_its_own_clause() -> None:
         assert db.query(text).scalar() == 1
 
 
-def test_what_is_interpreted_becomes_a_table() -> None:
+def test_properties_of_edges_become_a_table() -> None:
     with graphdb.connect(threads=1) as db:
         db.query("CREATE (:P {n: 1})-[:K {since: 5}]->(:P {n: 2})")
         db.query("CREATE TABLE since AS MATCH (a)-[k:K]->(b) RETURN a.n AS a, k.since AS since")

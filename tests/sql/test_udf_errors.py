@@ -14,7 +14,6 @@ import pytest
 
 import graphdb
 from graphdb.common.errors import ExecutionError, GraphDBError, TypeMismatchError
-from graphdb.dispatch.queries import Queries
 
 MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 """Multiplies the number of random queries."""
@@ -24,20 +23,6 @@ MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 def db() -> Iterator[graphdb.Database]:
     with graphdb.connect(device="cpu", threads=1) as database:
         yield database
-
-
-@pytest.fixture(autouse=True)
-def one_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A query that reads runs as it was prepared, whatever its values are."""
-
-    interpreted = getattr(Queries, "interpreted", None)
-
-    def run_anew(queries: Queries, query: Any, *arguments: Any, **named: Any) -> Any:
-        assert getattr(query, "writes", False), "the query is run another way"
-        assert interpreted is not None
-        return interpreted(queries, query, *arguments, **named)
-
-    monkeypatch.setattr(Queries, "interpreted", run_anew, raising=False)
 
 
 @pytest.mark.parametrize(
