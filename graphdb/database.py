@@ -397,7 +397,7 @@ class Database:
         procedure = Procedure(signature_of(name, function, parameters, columns), function, description)
         with self._state.hold():
             self._state.procedures.add(procedure, replace)
-            self._state.prepared.clear()
+            self._state.plans.clear()
 
     def unregister_procedure(self, name: str) -> None:
         """Forget a procedure that was registered.
@@ -409,7 +409,7 @@ class Database:
         """
         with self._state.hold():
             self._state.procedures.remove(name)
-            self._state.prepared.clear()
+            self._state.plans.clear()
 
     def procedures(self) -> list[str]:
         """Return the signatures of the procedures that statements can call."""

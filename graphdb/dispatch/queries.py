@@ -134,7 +134,7 @@ class Queries:
 
         Many such counts take a microsecond: whatever else is done here is what they cost.
         """
-        found: Prepared | None = self._state.prepared.get(text)
+        found: Prepared | None = self._state.plans.counting(text)
         if found is None or self._executor is None:
             return None
         started = time.perf_counter()
@@ -155,25 +155,26 @@ class Queries:
         GraphDBError
             Something is wrong with it.
         """
-        key = _key(query, text, arguments)
+        plans, key = self._state.plans, (text, query.span.start, arguments)
         try:
-            found: Prepared | Program | None = self._state.prepared.get(key)
+            cached = plans.get(*key)
         except TypeError:  # a list among the arguments
             return self.prepare_anew(run, query, text, arguments)
-        if found is None:
-            alike = (text, query.span.start, *given_counts(query), *arguments, *map(type, arguments.values()))
-            if arguments and (former := self._state.prepared.get(alike)) is not None:
-                assert isinstance(former, Selected)
-                if (again := run.again(former)) is not None:
-                    return again
-            found = self.prepare_anew(run, query, text, arguments)
-            if run.complete and found.reusable and not _computes_window(query):
-                self._state.prepared.put(key, found, _own_bytes(found))
-                if isinstance(found, Selected) and found.given is not None:
-                    self._state.prepared.put(alike, found, 0)
-        elif self._only_counts(found) and not arguments and len(parse_script(text)) == 1:
-            self._state.prepared.put(text, found, 0)  # asked twice, it will be asked again: counted_again finds it
-        return found
+        if cached is not None:
+            if not arguments and self._only_counts(cached.plan) and len(parse_script(text)) == 1:
+                plans.put_count(text, cached.plan)  # asked twice, it will be asked again: counted_again finds it
+            run.step_plans = cached.steps
+            return cached.plan  # type: ignore[no-any-return]
+        if arguments and (general := plans.general(*key, given_counts(query))) is not None:
+            assert isinstance(general, Selected)
+            if (found := run.for_arguments(general)) is not None:
+                return found
+        prepared = self.prepare_anew(run, query, text, arguments)
+        if run.complete and prepared.reusable and not _computes_window(query):
+            run.step_plans = plans.put(*key, prepared, _own_bytes(prepared))
+            if isinstance(prepared, Selected) and prepared.given is not None:
+                plans.put_general(*key, given_counts(query), prepared)
+        return prepared
 
     def prepare_anew(
         self, run: QueryRun, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]
@@ -214,15 +215,6 @@ class _Later:
             context = Context(state.snapshot, state.forget, executor, text, arguments, Control, memory)
             self.found = Computation(context, items_within(state.budget.duckdb))
         return self.found
-
-
-def _key(query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]) -> tuple[object, ...]:
-    """What tells a query with its arguments from all others."""
-    if not arguments:
-        return text, query.span.start
-    # Equal values are not the same argument: 1 is no 1.0, and 0.0 no -0.0.
-    values = ((type(value), repr(value) if isinstance(value, float) else value) for value in arguments.values())
-    return text, query.span.start, *zip(arguments, values, strict=True)
 
 
 def _computes_window(query: ast.Query | ast.Composite) -> bool:

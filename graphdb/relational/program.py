@@ -16,6 +16,7 @@ from graphdb.plan.physical import PhysicalPlan
 from graphdb.procedures.answers import Answer, arrow_type
 from graphdb.procedures.registry import Call
 from graphdb.relational.projection.compile import Shaped
+from graphdb.relational.session.plan_cache import STEP_BYTES
 from graphdb.sql.computing import Applying, Computing
 from graphdb.storage.arrays.arrow import numbers
 
@@ -49,28 +50,6 @@ class Given:
     """The view of bindings, and its column, that they stand in as they are."""
 
 
-FORMER_BYTES = 64 << 10
-"""What a plan that depends on the rows may hold of memory to be kept: longer ones take longer to run than to plan."""
-
-
-@dataclass(slots=True)
-class Former:
-    """The last plan of a step that starts from rows: for the same vertices, over the same data, it is the plan."""
-
-    given: tuple[NDArray[np.int64], ...] = ()
-    plan: PhysicalPlan | None = None
-
-    def again(self, given: Sequence[NDArray[np.int64]]) -> PhysicalPlan | None:
-        """Return it, if the rows give the same vertices."""
-        same = len(given) == len(self.given) and all(map(np.array_equal, given, self.given))
-        return self.plan if same else None
-
-    def keep(self, given: Sequence[NDArray[np.int64]], plan: PhysicalPlan) -> None:
-        """Keep a plan, if it is small."""
-        if plan.own_bytes + sum(ids.nbytes for ids in given) <= FORMER_BYTES:
-            self.given, self.plan = tuple(given), plan
-
-
 @dataclass(frozen=True, slots=True)
 class Step:
     """One match: of a pattern whose vertices the rows may give, for SQL that names its bindings ``view``."""
@@ -85,7 +64,6 @@ class Step:
     given: tuple[Given, ...] = ()
     plan: PhysicalPlan | None = None
     """Made once where it depends on no rows."""
-    former: Former = field(default_factory=Former, compare=False)
     numbered: bool = False
     """Whether its bindings are rows that others start from: then they have their numbers (column ``rowid``), as rows
     of tables do."""
@@ -236,7 +214,7 @@ class Program:
         """What its plans, and the candidates that later ones start from, hold of memory."""
         plans = sum(step.plan.own_bytes for step in self.matches if step.plan is not None)
         later = [vertex.candidates for step in self.matches if step.plan is None for vertex in step.pattern.vertices]
-        kept = FORMER_BYTES * sum(step.plan is None for step in self.matches)
+        kept = STEP_BYTES * sum(step.plan is None for step in self.matches)
         along = [step.path.along for step in self.steps if isinstance(step, Searched)]
         kept += sum(chosen.nbytes for chosen in along if chosen is not None)
         return plans + kept + sum(ids.nbytes for ids in later if ids is not None)

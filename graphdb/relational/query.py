@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from graphdb.common.errors import NotSupportedError
 from graphdb.execute.search.group import grouped
 from graphdb.grammar import syntax as ast
-from graphdb.grammar.walk import is_larger
+from graphdb.grammar.walk import is_larger, walk
 from graphdb.pattern.apart import apart
 from graphdb.pattern.bind import BoundPattern, bind
 from graphdb.pattern.graph import Wanted
 from graphdb.pattern.pieces import Piece
+from graphdb.pattern.unroll import is_plain
 from graphdb.plan.executor import Control
 from graphdb.plan.paths import PathStep
 from graphdb.plan.physical import PhysicalPlan
@@ -34,6 +35,7 @@ from graphdb.relational.projection.arrays import FEW, project
 from graphdb.relational.projection.compile import Shaped, Shaper, counted
 from graphdb.relational.projection.relation import BINDINGS, UNIT, Relation, bindings_of
 from graphdb.relational.projection.return_clause import expand_star, wanted, window_of
+from graphdb.relational.session.plan_cache import StepPlans
 from graphdb.results.decode import Arrays
 from graphdb.results.result import Counted
 from graphdb.sql.computing import Beforehand, Computing
@@ -69,6 +71,8 @@ class QueryRun(MatchRun):
         super().__init__(*arguments, **named)
         self.controls: list[tuple[Step | Searched, PhysicalPlan | None, Control | None]] = []
         """What each match of a program reported, once it ran."""
+        self.step_plans = StepPlans()
+        """The plans of steps that start from rows: those that the plan cache has for the query, if it has it."""
         self.queries_left_out: list[Prepared | Program] = []
         """The queries that EXPLAIN prepares and does not run, of paths that are conditions."""
 
@@ -127,7 +131,13 @@ class QueryRun(MatchRun):
 
     def _check_size(self, query: ast.Query | ast.Composite) -> None:
         if len(self._text) > LARGEST and is_larger(query, LARGEST):  # a part takes a character at least
-            raise NotSupportedError(f"a query of more than {LARGEST:,} parts is not planned as SQL")
+            for part in walk(query):
+                if isinstance(part, ast.MatchClause) and is_plain(part):
+                    bind((part,), self._snapshot.names, self._text)  # which says where a pattern is too large
+            raise NotSupportedError(
+                f"a query of more than {LARGEST:,} parts is too large",
+                hint="pass long lists as parameters, and ask in several statements",
+            )
 
     def prepare_from(self, query: ast.Composite, start: Relation) -> Program:
         """Prepare a query that starts from rows which are there already; raises as :meth:`prepare`."""
@@ -281,14 +291,14 @@ class QueryRun(MatchRun):
     def _plan_from(self, step: Step) -> PhysicalPlan:
         """Plan a match whose vertices its rows give."""
         given = [self._given(one) for one in step.given]
-        if (former := step.former.again(given)) is not None:
-            return former
+        if (cached := self.step_plans.get(step.view, given)) is not None:
+            return cached
         vertices = list(step.pattern.vertices)
         for one, ids in zip(step.given, given, strict=True):
             vertices[one.vertex] = restricted(vertices[one.vertex], ids)
         with self._snapshot.graph.watched(self.new_control().check):
             plan = self._made(replace(step.pattern, vertices=tuple(vertices)), step.bound, step.needs)
-        step.former.keep(given, plan)
+        self.step_plans.put(step.view, given, plan)
         return plan
 
     def _given(self, given: Given) -> Ids:

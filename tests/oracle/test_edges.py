@@ -248,7 +248,7 @@ def test_matches_of_edges(graphs: list[Graph], at: int, question: Any, scanned: 
     want = expected(rows, items, distinct)
     note(f"{query}\nlabels {graph.labels}\nedges {graph.edges}")
     database = graph.database
-    database._state.prepared.clear()
+    database._state.plans.clear()
     with mock.patch.object(choices, "_SCANNED", scanned):
         _compare_all(database, query, want)
 
@@ -279,7 +279,7 @@ def test_counts_by_weights(graphs: list[Graph], at: int, question: Any) -> None:
     query, links, mode, items = question
     graph = graphs[at]
     note(f"{query}\nlabels {graph.labels}\nedges {graph.edges}")
-    graph.database._state.prepared.clear()
+    graph.database._state.plans.clear()
     always = partial(counting.weighing_plan, always=True)
     with mock.patch.object(choices, "WORTH", 0.0), mock.patch.object(choices, "weighing_plan", always):
         event(f"counted by weights: {'without enumerating' in graph.database.explain(query)}")

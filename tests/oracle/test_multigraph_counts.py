@@ -217,7 +217,7 @@ def test_subqueries_with_conditions_on_edges(graphs: list[Graph], at: int, quest
     ids = [i for i, label in enumerate(graph.labels) if ":N" not in around or label == "N"]
     key = "a.id, " if around else ""
     counts = [sum(row["a"] == i for row in rows) for i in ids] if around else [len(rows)]
-    graph.database._state.prepared.clear()
+    graph.database._state.plans.clear()
     with mock.patch.object(assignment, "_BLOCK", block):
         for kind, value in (("COUNT", lambda count: count), ("EXISTS", lambda count: count > 0)):
             text = f"{around}RETURN {key}{kind} {{ {inner} }} AS found"

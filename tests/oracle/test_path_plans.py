@@ -147,7 +147,7 @@ def test_other_ends_are_put_into_what_was_prepared(edges: set[tuple[int, str, in
         for text in ENDS:
             first = [Counter(map(repr, database.query(text, a=a, b=b))) for a, b in pairs]
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(PathRun, "again", lambda *_: None)
+                patch.setattr(PathRun, "for_arguments", lambda *_: None)
                 anew = [Counter(map(repr, database.query(text, a=a, b=b))) for a, b in pairs]
             assert first == anew, text
 

@@ -78,6 +78,12 @@ FORMS: list[tuple[str, list[tuple[Any, ...]]]] = [
         "UNWIND [1, 2] AS k MATCH (a:B) MATCH (a)-[*0..1]-(b), (b)-[:R*1..9]-({n: k}) RETURN DISTINCT b.n",
         [(2,), (3,)],
     ),
+    (
+        "MATCH REPEATABLE ELEMENTS p = (a)-[*1..2]->(b), (d {n: b.n})-[e {w: a.n}]->(x WHERE x.n >= a.n)"
+        " RETURN a.n, b.n, x.n",
+        [(1, 1, 2), (2, 2, 3), (2, 2, 3)],
+    ),
+    ("MATCH SHORTEST 1 GROUPS (d:A {n: 1}), (c:B)<-[:R]-?()<--(x WHERE x.n > d.n) RETURN c.n, x.n", [(2, 2), (2, 3)]),
     ("MATCH () WITH * RETURN 1 AS x", [(1,)] * 3),
     ("MATCH () WITH * LIMIT 2 MATCH (b:B) RETURN b.n", [(2,)] * 2),
     ("MATCH (n) WITH n LIMIT toInteger(ceil(1.7)) RETURN count(*) AS c", [(2,)]),

@@ -156,7 +156,7 @@ class SelectedRun(AlongRun):
         selected = replace(selected, direct=direct if plain and len(direct) == len(items) else None, sized=sized)
         return replace(selected, shaped=shaped, bound=bound, reusable=not self._views, given=_given(selected, asked))
 
-    def again(self, prepared: Selected) -> Selected | None:
+    def for_arguments(self, prepared: Selected) -> Selected | None:
         """Return a query that was prepared for other arguments for those of this run; None where that takes more."""
         if prepared.given is None:
             return None
