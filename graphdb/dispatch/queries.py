@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from graphdb.common.errors import ExecutionError
 from graphdb.common.progress import Progress
+from graphdb.common.stopping import time_left
 from graphdb.execute.choose import choose_executor
 from graphdb.execute.warm import warm_up
 from graphdb.grammar import syntax as ast
@@ -31,6 +32,7 @@ from graphdb.sql.udf import running
 
 if TYPE_CHECKING:
     from graphdb.interpret.compute import Computation
+    from graphdb.interpret.subqueries import Prepare
     from graphdb.plan.executor import Executor
     from graphdb.relational.projection.relation import Relation
     from graphdb.writing.run import Writing
@@ -109,8 +111,20 @@ class Queries:
             warm_up()
             executor = choose_executor(self._device, threads=self._threads, memory_limit=self._state.budget.bindings)
             self._executor = executor
-        self._later = later = _Later(self._state, executor, text, arguments)
-        return PathRun(
+        run, self._later = self._run(executor, text, arguments, timeout)
+        return run
+
+    def _run(
+        self, executor: Executor, text: str, arguments: Mapping[str, object], timeout: float | None, depth: int = 0
+    ) -> tuple[PathRun, _Later]:
+        """Return what prepares and runs a query, and what makes who computes for it; within ``depth`` others."""
+
+        def prepare(query: ast.Composite, start: Relation) -> tuple[PathRun, Program]:
+            run, later = self._run(executor, text, arguments, time_left(), depth + 1)
+            return run, replace(run.prepare_from(query, start), computing=later.found)
+
+        later = _Later(self._state, prepare, text, arguments)
+        run = PathRun(
             replace(self._state.snapshot(), computing=later),
             executor,
             text,
@@ -120,7 +134,9 @@ class Queries:
             timeout=timeout,
             cancelled=self._cancelled,
             progress=self.progress,
+            depth=depth,
         )
+        return run, later
 
     @staticmethod
     def _only_counts(prepared: Prepared | Program) -> bool:
@@ -200,8 +216,8 @@ class Queries:
 class _Later:
     """Makes what computes a statement's expressions in Python, when the first of them is met."""
 
-    def __init__(self, state: State, executor: Executor, text: str, arguments: Mapping[str, object]) -> None:
-        self._of = state, executor, text, arguments
+    def __init__(self, state: State, prepare: Prepare, text: str, arguments: Mapping[str, object]) -> None:
+        self._of = state, prepare, text, arguments
         self.found: Computation | None = None
 
     def __call__(self) -> Computation:
@@ -210,9 +226,9 @@ class _Later:
             from graphdb.interpret.context import Context
             from graphdb.interpret.memory import MemoryWatch
 
-            state, executor, text, arguments = self._of
+            state, prepare, text, arguments = self._of
             memory = MemoryWatch(state.budget)
-            context = Context(state.snapshot, state.forget, executor, text, arguments, Control, memory)
+            context = Context(state.snapshot, state.forget, prepare, text, arguments, Control, memory)
             self.found = Computation(context, items_within(state.budget.duckdb))
         return self.found
 

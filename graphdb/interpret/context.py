@@ -16,9 +16,10 @@ from graphdb.common.values.types import INT64
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.memory import MemoryWatch
 from graphdb.interpret.statement_names import StatementNames
+from graphdb.interpret.subqueries import Prepare, Subqueries
 from graphdb.interpret.values import Several, Vertex, group_key
 from graphdb.interpret.view import View
-from graphdb.plan.executor import Control, Executor
+from graphdb.plan.executor import Control
 from graphdb.relational.candidates import Snapshot
 from graphdb.sql.constants import from_numpy
 
@@ -38,7 +39,7 @@ _OFTEN = 1 << 4
 
 
 class Context(StatementNames):
-    """The state of names and data, the statement's text and parameters, and who runs its patterns.
+    """The state of names and data, the statement's text and parameters, and who runs its subqueries.
 
     Parameters
     ----------
@@ -46,6 +47,8 @@ class Context(StatementNames):
         Returns the present snapshot: writing makes the one before stale.
     changed
         Makes the snapshot stale, by these changes.
+    prepare
+        Prepares the subqueries that are run for single rows.
     new_control
         Makes the control of one match: its timeout, and who may cancel it.
     memory
@@ -56,7 +59,7 @@ class Context(StatementNames):
         self,
         snapshot_of: Callable[[], Snapshot],
         changed: Callable[[Sequence[Changes | None]], None],
-        executor: Executor,
+        prepare: Prepare,
         text: str,
         arguments: Mapping[str, object],
         new_control: Callable[[], Control],
@@ -64,7 +67,8 @@ class Context(StatementNames):
     ) -> None:
         super().__init__(snapshot_of, text)
         self.changed = changed
-        self.executor = executor
+        self._prepare = prepare
+        self.subqueries = Subqueries(self, prepare)
         self.arguments = arguments
         self.new_control = new_control
         self._memory = memory
@@ -77,7 +81,7 @@ class Context(StatementNames):
     def of_run(self, new_control: Callable[[], Control]) -> Context:
         """Return the context of one more run over the same data."""
         memory = None if self._memory is None else self._memory.again()
-        found = Context(self._snapshot_of, self.changed, self.executor, self.text, self.arguments, new_control, memory)
+        found = Context(self._snapshot_of, self.changed, self._prepare, self.text, self.arguments, new_control, memory)
         found.started = self.started
         return found
 

@@ -31,6 +31,7 @@ from graphdb.interpret.values import (
     less,
     type_name,
 )
+from graphdb.pattern.free import SUBQUERIES
 from graphdb.sql import temporal
 
 
@@ -40,6 +41,8 @@ class Compiler(Evaluator):
     def compile(self, node: ast.Expression) -> Evaluate:
         """Return the function from a row to the expression's value."""
         check_stop()
+        if isinstance(node, SUBQUERIES):
+            return self.context.subqueries.value_of(node)
         of_lists = lists.COMPILED.get(type(node))
         if of_lists is not None:
             return of_lists(self, node)

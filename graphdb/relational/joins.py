@@ -47,6 +47,8 @@ class Setting:
     """
     beforehand: frozenset[ast.Expression] = frozenset()
     """Expressions that Python computes for tables of rows, before SQL goes on."""
+    prefix: str = "_"
+    """How the names of its tables and views begin: those of queries that run within others differ."""
 
 
 class Joins:
@@ -59,6 +61,7 @@ class Joins:
         self._pattern_of = setting.pattern_of
         self._path_of = setting.path_of
         self._beforehand = setting.beforehand
+        self._prefix = setting.prefix
         self._parameters = Parameters()
         self._steps: list[AnyStep] = []
         self._lists: dict[str, pa.Table] = {}
@@ -254,7 +257,7 @@ class Joins:
 
     def _name(self, what: str) -> str:
         self._named += 1
-        return f"_{what}{self._named}"
+        return f"{self._prefix}{what}{self._named}"
 
 
 def needs_of(bound: BoundPattern, names: Collection[str]) -> Wanted:

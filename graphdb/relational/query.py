@@ -157,7 +157,13 @@ class QueryRun(MatchRun):
         beforehand: list[ast.Expression] = []
         while True:
             setting = Setting(
-                self._snapshot, self._text, self._arguments, self._pattern, self._step, frozenset(beforehand)
+                self._snapshot,
+                self._text,
+                self._arguments,
+                self._pattern,
+                self._step,
+                frozenset(beforehand),
+                "_" * (self._depth + 1),
             )
             try:
                 program = Lowering(setting).query(query, start)

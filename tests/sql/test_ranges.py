@@ -158,3 +158,12 @@ def test_ranges_of_rows_fit_the_memory_limit() -> None:
     ]
     ran = subprocess.run([sys.executable, "-c", _RUN, *forms], capture_output=True, text=True, check=True, timeout=120)
     assert int(ran.stdout) < 1024
+
+
+def test_bounds_that_only_the_data_knows() -> None:
+    with graphdb.connect(device="cpu", threads=1) as db:
+        for bound in ("[2, 'a'][0]", "head([2, 'a'])", "{a: 2}.a"):
+            assert db.query(f"WITH {bound} AS k UNWIND range(0, k) AS r RETURN r").fetchall() == [(0,), (1,), (2,)]
+        for bound, found in (("['a', 1][0]", "a string"), ("[null, 'a'][0]", "null")):
+            with pytest.raises(ExecutionError, match=f"range needs integers, found {found}"):
+                db.query(f"WITH {bound} AS k UNWIND range(0, k) AS r RETURN r").fetchall()
