@@ -28,6 +28,7 @@ from graphdb.relational.session.versions import Version
 from graphdb.results.result import Counted, Result
 from graphdb.semantics.check import check
 from graphdb.sql.computing import items_within
+from graphdb.sql.from_clause import Deleted
 from graphdb.sql.udf import running
 
 if TYPE_CHECKING:
@@ -84,8 +85,8 @@ class Queries:
         """
         from graphdb.writing.run import Writing
 
-        def new_run(given: Mapping[str, object], left: float | None) -> PathRun:
-            return self.new_run(text, given, left)
+        def new_run(given: Mapping[str, object], left: float | None, deleted: Deleted | None) -> PathRun:
+            return self.new_run(text, given, left, deleted)
 
         def prepare(run: PathRun, query: ast.Query | ast.Composite, start: Relation | None) -> Prepared | Program:
             if start is None:
@@ -104,28 +105,39 @@ class Queries:
         columns = prepared.shaped.columns
         return Result(self._state.version(), table, columns, elapsed=time.perf_counter() - started, value_of=value_of)
 
-    def new_run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> PathRun:
-        """Return what prepares and runs a query over the present snapshot, with an executor chosen once."""
+    def new_run(
+        self, text: str, arguments: Mapping[str, object], timeout: float | None, deleted: Deleted | None = None
+    ) -> PathRun:
+        """Return what prepares and runs a query over the present snapshot, with an executor chosen once.
+
+        ``deleted`` is what a statement has deleted of which the query is a part.
+        """
         executor = self._executor
         if executor is None:
             warm_up()
             executor = choose_executor(self._device, threads=self._threads, memory_limit=self._state.budget.bindings)
             self._executor = executor
-        run, self._later = self._run(executor, text, arguments, timeout)
+        run, self._later = self._run(executor, text, arguments, timeout, deleted)
         return run
 
     def _run(
-        self, executor: Executor, text: str, arguments: Mapping[str, object], timeout: float | None, depth: int = 0
+        self,
+        executor: Executor,
+        text: str,
+        arguments: Mapping[str, object],
+        timeout: float | None,
+        deleted: Deleted | None,
+        depth: int = 0,
     ) -> tuple[PathRun, _Later]:
         """Return what prepares and runs a query, and what makes who computes for it; within ``depth`` others."""
 
         def prepare(query: ast.Composite, start: Relation) -> tuple[PathRun, Program]:
-            run, later = self._run(executor, text, arguments, time_left(), depth + 1)
+            run, later = self._run(executor, text, arguments, time_left(), deleted, depth + 1)
             return run, replace(run.prepare_from(query, start), computing=later.found)
 
-        later = _Later(self._state, prepare, text, arguments)
+        later = _Later(self._state, prepare, text, arguments, deleted)
         run = PathRun(
-            replace(self._state.snapshot(), computing=later),
+            replace(self._state.snapshot(), computing=later, deleted=deleted),
             executor,
             text,
             arguments,
@@ -216,8 +228,16 @@ class Queries:
 class _Later:
     """Makes what computes a statement's expressions in Python, when the first of them is met."""
 
-    def __init__(self, state: State, prepare: Prepare, text: str, arguments: Mapping[str, object]) -> None:
+    def __init__(
+        self,
+        state: State,
+        prepare: Prepare,
+        text: str,
+        arguments: Mapping[str, object],
+        deleted: Deleted | None,
+    ) -> None:
         self._of = state, prepare, text, arguments
+        self._deleted = deleted
         self.found: Computation | None = None
 
     def __call__(self) -> Computation:
@@ -230,6 +250,8 @@ class _Later:
             memory = MemoryWatch(state.budget)
             context = Context(state.snapshot, state.forget, prepare, text, arguments, Control, memory)
             self.found = Computation(context, items_within(state.budget.duckdb))
+            if self._deleted is not None:
+                context.view.deleted.update(self._deleted.elements)
         return self.found
 
 

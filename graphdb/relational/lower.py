@@ -43,7 +43,7 @@ from graphdb.relational.projection.return_clause import combines_aggregates, dup
 from graphdb.relational.subqueries import AT, leading
 from graphdb.relational.traversals import Traversals
 from graphdb.semantics.aggregation import aggregates_in, contains_aggregate, is_aggregate
-from graphdb.sql.constants import long_column, long_maps
+from graphdb.sql.constants import long_column, maps_column
 from graphdb.sql.equivalence import has_key, lacks_key
 from graphdb.sql.lists import common
 from graphdb.sql.value import SqlValue, as_list, bases_of, column, column_at
@@ -271,11 +271,11 @@ class Lowering(Traversals):
         return replace(shaped, columns=tuple(columns))
 
     def _column(self, source: ast.Expression) -> tuple[pa.Array, Type] | None:
-        """Return a long list of plain values, or of maps of them, as a column."""
+        """Return a long list of plain values, or a list of maps of them, as a column."""
         if not isinstance(source, ast.Parameter | ast.Literal):
             return None
         given = self._arguments.get(source.name) if isinstance(source, ast.Parameter) else source.value
-        return long_column(given) or long_maps(given)
+        return long_column(given) or maps_column(given)
 
     def _crossed(self, relation: Relation, name: str, items: tuple[pa.Array, Type], keep: Collection[str]) -> Relation:
         """Return a row for each item of a column, which SQL reads as a view."""
