@@ -32,6 +32,7 @@ from graphdb.relational.session.versions import Version
 from graphdb.results.result import Counted, Result
 from graphdb.semantics.check import check
 from graphdb.sql.computing import items_within
+from graphdb.sql.from_clause import Deleted
 from graphdb.sql.udf import running
 
 if TYPE_CHECKING:
@@ -103,8 +104,8 @@ class Queries:
         """
         from graphdb.writing.run import Writing
 
-        def new_run(given: Mapping[str, object], left: float | None) -> PathRun:
-            return self.new_run(text, given, left)
+        def new_run(given: Mapping[str, object], left: float | None, deleted: Deleted | None) -> PathRun:
+            return self.new_run(text, given, left, deleted)
 
         def prepare(run: PathRun, query: ast.Query | ast.Composite, start: Relation | None) -> Prepared | Program:
             if start is None:
@@ -136,16 +137,21 @@ class Queries:
         run = self.new_run(text, arguments, timeout)
         return interpreted(self._state, run.executor, query, text, arguments, run.new_control)
 
-    def new_run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> PathRun:
-        """Return what prepares and runs a query over the present snapshot, with an executor chosen once."""
+    def new_run(
+        self, text: str, arguments: Mapping[str, object], timeout: float | None, deleted: Deleted | None = None
+    ) -> PathRun:
+        """Return what prepares and runs a query over the present snapshot, with an executor chosen once.
+
+        ``deleted`` is what a statement has deleted of which the query is a part.
+        """
         executor = self._executor
         if executor is None:
             warm_up()
             executor = choose_executor(self._device, threads=self._threads, memory_limit=self._state.budget.bindings)
             self._executor = executor
-        self._later = later = _Later(self._state, executor, text, arguments)
+        self._later = later = _Later(self._state, executor, text, arguments, deleted)
         return PathRun(
-            replace(self._state.snapshot(), computing=later),
+            replace(self._state.snapshot(), computing=later, deleted=deleted),
             executor,
             text,
             arguments,
@@ -240,8 +246,16 @@ class Queries:
 class _Later:
     """Makes what computes a statement's expressions in Python, when the first of them is met."""
 
-    def __init__(self, state: State, executor: Executor, text: str, arguments: Mapping[str, object]) -> None:
+    def __init__(
+        self,
+        state: State,
+        executor: Executor,
+        text: str,
+        arguments: Mapping[str, object],
+        deleted: Deleted | None,
+    ) -> None:
         self._of = state, executor, text, arguments
+        self._deleted = deleted
         self.found: Computation | None = None
 
     def __call__(self) -> Computation:
@@ -254,6 +268,8 @@ class _Later:
             memory = MemoryWatch(state.budget)
             context = Context(state.snapshot, state.forget, executor, text, arguments, Control, memory)
             self.found = Computation(context, items_within(state.budget.duckdb))
+            if self._deleted is not None:
+                context.view.deleted.update(self._deleted.elements)
         return self.found
 
 

@@ -298,7 +298,7 @@ class Compiler(Evaluator):
         if name in functions.FACETS and node.arguments and isinstance(node.arguments[0], ast.Property):
             base = self.compile(node.arguments[0].base)
             property_key = node.arguments[0].key
-            return lambda row: self.context.view.facet(base(row), property_key, name)
+            return lambda row: self.context.view.facet(base(row), property_key, name, node)
         if name in functions.FACETS:
             return self._literal_facet(node, name)
         if name == "coalesce":

@@ -205,11 +205,11 @@ class View:
         """Return a property by its written name, which only now is known."""
         return self.properties(value, node).get(name)
 
-    def facet(self, vertex: Any, key: ast.KeyName, which: str) -> Any:
+    def facet(self, vertex: Any, key: ast.KeyName, which: str, node: ast.Expression | None = None) -> Any:
         """Return the language or datatype of a property's value."""
         if not isinstance(vertex, Vertex):
             return None
-        facts = self.facts(vertex).get(self._context.property_id(key), ())
+        facts = self.facts(vertex, node).get(self._context.property_id(key), ())
         found = [_facet(fact, which) for fact in facts]
         return None if not found else found[0] if len(found) == 1 else Several(found)
 

@@ -32,7 +32,7 @@ from graphdb.snapshot.terms import Lookup
 from graphdb.sql.compiler import Compiler, Scope
 from graphdb.sql.computing import Beforehand, Computing
 from graphdb.sql.expressions import ExpressionCompiler
-from graphdb.sql.from_clause import NAMES_VIEW, Parameters, Rows
+from graphdb.sql.from_clause import NAMES_VIEW, Deleted, Parameters, Rows
 from graphdb.sql.value import SqlValue, column
 from graphdb.storage.arrays.arrow import names_table
 from graphdb.storage.arrays.sorted_sets import both, each_once
@@ -88,6 +88,8 @@ class Snapshot:
     """What CALL knows."""
     computing: Callable[[], Computing] | None = None
     """Who computes what SQL cannot express, for the statement under way."""
+    deleted: Deleted | None = None
+    """What the statement under way has deleted."""
     ids: dict[str, int | None] = field(default_factory=dict)
     """IRIs that were looked up, with their ids; None for those that the database lacks."""
 
@@ -331,7 +333,8 @@ class Candidates:
         )
 
     def _rows(self, parameters: Parameters) -> Rows:
-        return Rows(parameters, self._snapshot.store.type_label, self._snapshot.properties, self._snapshot.edges)
+        snapshot = self._snapshot
+        return Rows(parameters, snapshot.store.type_label, snapshot.properties, snapshot.edges, snapshot.deleted)
 
     def _ids(self, sql: str, parameters: Parameters) -> Ids:
         found = self._snapshot.connection.columns(sql, parameters.used(sql))["id"]

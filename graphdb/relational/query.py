@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.errors import NotSupportedError
+from graphdb.common.errors import GraphDBError, NotSupportedError
 from graphdb.execute.search.group import grouped
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import is_larger
@@ -276,10 +276,14 @@ class QueryRun(MatchRun):
     def _kept(self, rows: Rows) -> Iterator[None]:
         with self._snapshot.connection.guard(self._left()) as raw:
             raw.execute(f"CREATE OR REPLACE TEMP TABLE {rows.table} AS FROM ({rows.sql})", dict(rows.parameters))
+        drop = f"DROP TABLE IF EXISTS temp.{rows.table}"
         try:
             yield
-        finally:
-            self._snapshot.connection.rows(f"DROP TABLE IF EXISTS temp.{rows.table}")
+        except BaseException:
+            with suppress(GraphDBError):  # a transaction that was aborted takes it away itself
+                self._snapshot.connection.rows(drop)
+            raise
+        self._snapshot.connection.rows(drop)
 
     def _plan_from(self, step: Step) -> PhysicalPlan:
         """Plan a match whose vertices its rows give."""

@@ -28,6 +28,7 @@ class ExpressionCompiler(Compiler):
     """The whole compiler: names, conditions and calls here, the rest by the kind of values that it is of."""
 
     def _native(self, node: ast.Expression) -> SqlValue:
+        self.rows.noted.position = node.span.start
         found = self.scope.known.get(node)
         if found is not None:
             return as_list(found)

@@ -239,9 +239,8 @@ class Writing(Explaining):
         clause = stage.returned
         if clause is not None and (rows.count < self._least or self._context.view.deleted):
             return self._returned_from_rows(clause, rows)
-        self._check_deleted(stage, rows)
         start = self._relation(rows)
-        with self._new_run(self._arguments, self._left()) as run:
+        with self._run() as run:
             prepared = self._prepare(run, ast.Composite((stage.reads,)), start)
             with running(prepared.computing, self._keys):
                 table = run.run(prepared)

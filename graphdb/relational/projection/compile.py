@@ -159,7 +159,8 @@ class Shaper:
         if aggregated or returns.distinct:
             compiled = [
                 (item, compiler.computed(item.expression, ANY))
-                if lacks_key(value.type) and (relation.grouped or not contains_aggregate(item.expression))
+                if (lacks_key(value.type) or (aggregated and _repeats_subquery(value)))
+                and (relation.grouped or not contains_aggregate(item.expression))
                 else (item, value)
                 for item, value in compiled
             ]
@@ -422,7 +423,8 @@ class Shaper:
         )
 
     def _rows(self) -> Rows:
-        return Rows(self._parameters, self._snapshot.store.type_label, self._snapshot.properties, self._snapshot.edges)
+        snapshot = self._snapshot
+        return Rows(self._parameters, snapshot.store.type_label, snapshot.properties, snapshot.edges, snapshot.deleted)
 
     def _settled(self, compiler: Compiler, value: SqlValue) -> SqlValue:
         """Return a literal vertex of known type as its value."""
@@ -487,6 +489,11 @@ def _window(window: tuple[int, int | None]) -> str:
     skip, limit = window
     sql = f" LIMIT {int(limit)}" if limit is not None else ""
     return sql + (f" OFFSET {int(skip)}" if skip else "")
+
+
+def _repeats_subquery(value: SqlValue) -> bool:
+    """Whether the key that rows are grouped by would have a subquery several times, which DuckDB does not take."""
+    return value.subquery and has_key(value.type, value.bases)
 
 
 def _columns(compiled: Sequence[Compiled]) -> tuple[Column, ...]:
