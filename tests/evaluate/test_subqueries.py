@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -14,8 +13,7 @@ import pytest
 
 import graphdb
 from graphdb.common.errors import ExecutionError
-
-MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
+from tests.fuzz import scaled
 
 
 @dataclass
@@ -46,7 +44,7 @@ def graph(request: pytest.FixtureRequest) -> Iterator[Graph]:
         yield Graph(database, ages, pairs)
 
 
-seeds = pytest.mark.parametrize("graph", range(3 * MORE), indirect=True)
+seeds = pytest.mark.parametrize("graph", range(scaled(3)), indirect=True)
 
 
 @seeds

@@ -7,7 +7,6 @@ the number of examples.
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -18,10 +17,9 @@ from hypothesis import HealthCheck, event, given, note, settings
 from hypothesis import strategies as st
 
 import graphdb
+from tests.fuzz import SAME, scaled
 from tests.oracle.databases import loaded
 from tests.oracle.routes import in_python
-
-MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 
 pick = st.sampled_from
 
@@ -388,9 +386,9 @@ def _compare(database: graphdb.Database, text: str) -> None:
 
 
 @settings(
-    max_examples=100 * MORE,
+    max_examples=scaled(100),
     deadline=None,
-    derandomize=MORE == 1,
+    derandomize=SAME,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
 )
 @given(text=queries(), number=st.integers(0, 3))

@@ -7,7 +7,6 @@ number of patterns.
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -18,10 +17,10 @@ import pytest
 
 import graphdb
 from graphdb.common.values.elements import Node, Path, Relationship
+from tests.fuzz import scaled
 from tests.oracle.routes import path_by_path
 
-MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
-PATTERNS = 8 * MORE
+PATTERNS = scaled(8)
 """For each graph."""
 
 MODES = ("WALK", "TRAIL", "SIMPLE", "ACYCLIC")

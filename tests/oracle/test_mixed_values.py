@@ -5,7 +5,6 @@ Expressions are made at random together with what they yield for one row.  ``GRA
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,8 +16,7 @@ from typing import Any
 import pytest
 
 import graphdb
-
-MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
+from tests.fuzz import scaled
 
 Row = dict[str, Any]
 Evaluate = Callable[[Row], Any]
@@ -157,7 +155,7 @@ def _check(db: graphdb.Database, text: str, expected: list[tuple[Any, ...]]) -> 
     assert Counter(map(_plain, db.query(text).fetchall())) == Counter(map(_plain, expected)), text
 
 
-@pytest.mark.parametrize("seed", range(30 * MORE))
+@pytest.mark.parametrize("seed", range(scaled(30)))
 def test_values(db: graphdb.Database, rows: list[Row], seed: int) -> None:
     degrees = Counter(row["n"].iri for row in rows)
     maker = Maker(random.Random(seed), degrees)

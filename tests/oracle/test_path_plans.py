@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 import graphdb
 from graphdb.common.errors import NotSupportedError
 from graphdb.relational.paths.run import PathRun
+from tests.fuzz import scaled
 from tests.oracle.routes import path_by_path
 
-SOME = settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+SOME = settings(max_examples=scaled(4), deadline=None, suppress_health_check=list(HealthCheck))
 triples = st.sets(st.tuples(st.integers(0, 4), st.sampled_from("EF"), st.integers(0, 4)), min_size=2, max_size=9)
 
 QUERIES = """MATCH (a)-[:E*1..3]->(b) RETURN count(*)

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import graphdb
+from tests.fuzz import scaled
 from tests.oracle.routes import in_python
 
 Edges = list[tuple[int, int]]
@@ -16,7 +17,7 @@ Walk = tuple[tuple[int, ...], tuple[int, ...]]
 edge_lists = st.integers(1, 5).flatmap(
     lambda n: st.lists(st.tuples(st.integers(0, n), st.integers(0, n)), min_size=1, max_size=7)
 )
-SOME = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+SOME = settings(max_examples=scaled(12), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def created(edges: Edges) -> graphdb.Database:

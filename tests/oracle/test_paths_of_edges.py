@@ -5,19 +5,16 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import graphdb
+from tests.fuzz import scaled
 from tests.oracle.routes import path_by_path
 from tests.oracle.test_path_plans import rows
 
-MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
-
-SOME = settings(max_examples=2 * MORE, deadline=None, suppress_health_check=list(HealthCheck))
+SOME = settings(max_examples=scaled(2), deadline=None, suppress_health_check=list(HealthCheck))
 edge = st.tuples(st.integers(0, 3), st.sampled_from("EF"), st.integers(0, 3), st.integers(0, 2))
 multigraphs = st.lists(edge, min_size=5, max_size=8)
 

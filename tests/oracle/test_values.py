@@ -6,7 +6,6 @@ computed in Python once per distinct input, and a query may need both.  ``GRAPHD
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,10 +17,9 @@ from hypothesis import HealthCheck, event, given, note, settings
 from hypothesis import strategies as st
 
 import graphdb
+from tests.fuzz import SAME, scaled
 from tests.oracle.databases import loaded
 from tests.oracle.routes import in_python
-
-MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 
 pick = st.sampled_from
 
@@ -319,9 +317,9 @@ def _compare(database: graphdb.Database, text: str) -> None:
 
 
 @settings(
-    max_examples=150 * MORE,
+    max_examples=scaled(150),
     deadline=None,
-    derandomize=MORE == 1,
+    derandomize=SAME,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
 )
 @given(text=queries(), number=st.integers(0, 2))

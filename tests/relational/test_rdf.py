@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 
 import graphdb
 from graphdb.pattern.hierarchy import Hierarchy
+from tests.fuzz import scaled
 
 DATA = """
 @prefix ex: <http://ex.org/> .
@@ -206,7 +207,7 @@ def test_explain_says_what_is_below(inferring: graphdb.Database) -> None:
     )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scaled(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(edges=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=25), start=st.integers(0, 9))
 def test_all_that_is_under_a_class(edges: list[tuple[int, int]], start: int) -> None:
     """Against a search with a set, cycles and all."""
