@@ -1,6 +1,7 @@
-"""The interpreter: every clause and expression of the language, over rows of Python values.
+"""The evaluator: expressions and paths over Python values, for what SQL does not express.
 
-What SQL can type before it runs never comes here (see :mod:`graphdb.relational`).  The rest does: maps, lists of any
-values, paths, temporal values, and writing of one row, or of what SQL does not hold (see :mod:`graphdb.writing`).
-Patterns are still matched by plans and executors; what follows is evaluated row by row, and EXPLAIN says so.
+Queries run as matches and SQL (:mod:`graphdb.relational`).  Where an expression yields what SQL has no type for, or
+needs a function that it lacks, its value is computed here, once for each distinct input; where no set-based search
+finds a path, paths are searched for one by one; and clauses that write few rows write them one by one
+(:mod:`graphdb.writing`).
 """

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from graphdb.common.errors import TypeMismatchError
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.common.values.types import ANY, Base, Type
+from graphdb.common.values.types import INTEGER, Type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
+from graphdb.interpret.codec import Convert, array_of
 from graphdb.interpret.context import Context, Row
 from graphdb.interpret.evaluate import Compiler
 from graphdb.interpret.export import Exporter
@@ -41,7 +42,7 @@ class Applied:
     ----------
     context_of
         Makes the context of a run, given who makes its controls.
-    reader_of, held
+    reader_of, writer_of
         What makes an evaluator's value of a column's, and a value as SQL holds it.
     """
 
@@ -50,8 +51,8 @@ class Applied:
     yields: Mapping[str, Type]
     used: Sequence[str]
     context_of: Callable[[Callable[[], Control]], Context]
-    reader_of: Callable[[Input], Callable[[Any], Any]]
-    held: Callable[[Any, Type], Any]
+    reader_of: Callable[[Input], Convert]
+    writer_of: Callable[[Type], Convert]
 
     def check(self) -> None:
         """Raise what is wrong with the pattern."""
@@ -62,12 +63,13 @@ class Applied:
         context = self.context_of(new_control)
         function = self._function(context)
         readers = [self.reader_of(input) for input in self.given.values()]
+        writers = {name: self.writer_of(type) for name, type in self.yields.items()}
         columns = [rows.column(f"c{i}").to_pylist() for i in range(len(readers))]
         found: list[list[Any]] = []
         for number, *values in context.watched(zip(rows.column("g").to_pylist(), *columns, strict=True)):
             row = {name: read(value) for name, read, value in zip(self.given, readers, values, strict=True)}
             for new in function(row):
-                found.append([number, *(self.held(new[name], type) for name, type in self.yields.items())])
+                found.append([number, *(write(new[name]) for name, write in writers.items())])
                 if len(found) == _BLOCK:
                     context.check(new_control())
                     yield self.table(found)
@@ -78,10 +80,9 @@ class Applied:
         """Return rows as a table of the columns ``g`` and ``c0`` …."""
         import pyarrow as pa
 
-        types = {"g": pa.int64(), **{f"c{i}": arrow_type(type) for i, type in enumerate(self.yields.values())}}
+        types = {"g": INTEGER, **{f"c{i}": type for i, type in enumerate(self.yields.values())}}
         columns = list(zip(*rows, strict=True)) or [()] * len(types)
-        arrays = [pa.array(column, type) for column, type in zip(columns, types.values(), strict=True)]
-        return pa.table(arrays, list(types))
+        return pa.table(list(map(array_of, columns, types.values())), list(types))
 
     def _function(self, context: Context) -> Callable[[Row], Iterable[Row]]:
         """Return the function from a row to the rows that are made of it."""
@@ -163,24 +164,3 @@ def _between(context: Context, vertices: list[Vertex]) -> Iterator[Edge]:
     for (start, here), (end, there) in itertools.product(zip(vertices, places, strict=True), repeat=2):
         for code in partition.codes_of(here, there).tolist():
             yield from context.view.parallel(code >> 1, start.id, end.id)
-
-
-def arrow_type(type: Type) -> pa.DataType:
-    """Return the Arrow type of values as SQL holds them."""
-    import pyarrow as pa
-
-    if type.base is Base.LIST:
-        return pa.list_(arrow_type(type.element or ANY))
-    return {
-        Base.BOOLEAN: pa.bool_(),
-        Base.INTEGER: pa.int64(),
-        Base.FLOAT: pa.float64(),
-        Base.STRING: pa.string(),
-        Base.ANY: pa.binary(),
-        Base.DATE: pa.int32(),
-        Base.NODE: pa.int64(),
-        Base.TERM: pa.int64(),
-        Base.EDGE: pa.struct([(name, pa.int64()) for name in ("label", "start", "end", "ordinal")]),
-        Base.PATH: pa.struct([(name, pa.list_(pa.int64())) for name in ("vertices", "codes")]),
-        Base.DURATION: pa.struct([(name, pa.int64()) for name in ("months", "days", "seconds", "nanoseconds")]),
-    }[type.base]

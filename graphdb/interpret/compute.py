@@ -23,49 +23,27 @@ from graphdb.common.errors import (
     QueryTimeout,
     TypeMismatchError,
 )
-from graphdb.common.stopping import checked
-from graphdb.common.values.entities import Edge, Path, Vertex
-from graphdb.common.values.literals import value_of
-from graphdb.common.values.temporal import Date, Duration, from_python
-from graphdb.common.values.terms import Kind
-from graphdb.common.values.types import (
-    ANY,
-    BOOLEAN,
-    CODE_BITS,
-    DATE,
-    DURATION,
-    EDGE,
-    EXACT_ONLY,
-    FLOAT,
-    INTEGER,
-    LABEL_OF,
-    MIXED,
-    NODE,
-    PATH,
-    STRING,
-    Base,
-    Type,
-    list_of,
-    sql_type,
-    tidied,
-)
+from graphdb.common.values.entities import Edge, Vertex
+from graphdb.common.values.temporal import Date
+from graphdb.common.values.types import ANY, BOOLEAN, DATE, EDGE, MIXED, NODE, Base, Type, list_of, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.aggregates import aggregate
-from graphdb.interpret.apply import Applied, arrow_type
+from graphdb.interpret.apply import Applied
 from graphdb.interpret.calls import wrong
+from graphdb.interpret.codec import Convert, Keys, array_of, is_sql_date, writer
 from graphdb.interpret.context import Context
 from graphdb.interpret.evaluate import Compiler
 from graphdb.interpret.evaluator import Evaluate
-from graphdb.interpret.order_key import value_key
-from graphdb.interpret.values import Several, type_name
-from graphdb.interpret.view import Fact, View
+from graphdb.interpret.inputs import distinct_rows, every_row, exactly, reader_of
+from graphdb.interpret.static_types import sql_type_of, static_of, type_of_clock
+from graphdb.interpret.values import type_name
+from graphdb.interpret.view import View
 from graphdb.pattern.path_search import Differing, PathSearch
 from graphdb.procedures.registry import Call
 from graphdb.semantics.aggregation import is_aggregate
 from graphdb.semantics.check import Queries
 from graphdb.semantics.types import Scope, Static
 from graphdb.sql.computing import Input
-from graphdb.storage.arrays.python_values import pylist
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -78,18 +56,6 @@ _FITS = -1
 
 _FAILS = -2
 """In the same place: with which error the run ends."""
-
-_PYTHON: dict[Base, type] = {Base.BOOLEAN: bool, Base.INTEGER: int, Base.FLOAT: float, Base.STRING: str}
-
-_LAST_DAY = (1 << 31) - 2
-"""The last day that DuckDB's type of dates holds, in days since 1970; it holds as many before."""
-
-_PARTS = ("months", "days", "seconds", "nanoseconds")
-
-_ELEMENTS = {Base.NODE: "vertex", Base.EDGE: "edge", Base.PATH: "path"}
-_OF_STATIC = {"boolean": BOOLEAN, "integer": INTEGER, "float": FLOAT, "string": STRING}
-_OF_STATIC |= {"vertex": NODE, "edge": EDGE, "path": PATH}
-_EDGE = ("label", "start", "end", "ordinal")
 
 
 class _Failed(Exception):
@@ -133,7 +99,7 @@ class Computation:
         self._pieces: list[_Piece] = []
         self._results: list[dict[Any, Any]] = []
         self._errors: list[Exception] = []
-        self._values: dict[bytes, Any] = {}
+        self._values: Keys = {}
         """The values that SQL knows by their keys."""
 
     # --- while a query is prepared
@@ -149,7 +115,7 @@ class Computation:
         mixed: bool = False,
     ) -> Type:
         """See :meth:`graphdb.sql.computing.Computing.add`."""
-        scope: Scope = {f"#{i}": _static(input) for i, input in enumerate(inputs)}
+        scope: Scope = {f"#{i}": static_of(input) for i, input in enumerate(inputs)}
         condition, element = wanted == BOOLEAN, wanted in (NODE, EDGE)
         static = Static("any")
         if not (is_aggregate(node) or element):
@@ -164,7 +130,7 @@ class Computation:
             evaluate = self._compiler.condition(node) if condition else self._compiler.compile(node)
         type = ANY if is_aggregate(node) else wanted
         if type is None:
-            type = _of_clock(node) or _type_of(static)
+            type = type_of_clock(node) or sql_type_of(static)
             if type is DATE and not inputs and not _is_sql_date(evaluate):
                 type = ANY
         elif element:
@@ -256,7 +222,7 @@ class Computation:
         used: Sequence[str] = (),
     ) -> Applied:
         """See :meth:`graphdb.sql.computing.Computing.applied`."""
-        found = Applied(function, given, yields, used, self._context.of_run, self._reader, self._held)
+        found = Applied(function, given, yields, used, self._context.of_run, self._reader, self._writer)
         found.check()
         return found
 
@@ -268,11 +234,12 @@ class Computation:
     # --- while it runs
 
     @contextmanager
-    def run(self, known: dict[bytes, Any] | None = None) -> Iterator[Callable[[bytes], Any]]:
+    def run(self, known: Keys | None = None) -> Iterator[Callable[[bytes], Any]]:
         """See :meth:`graphdb.sql.computing.Computing.run`."""
         self._results = [{} for _ in self._pieces]
         self._errors, self._values = [], {} if known is None else known
         self._context.started = time.time_ns()
+        self._context.subqueries.forget()
         values = self._values
         try:
             yield values.__getitem__
@@ -321,8 +288,8 @@ class Computation:
         import pyarrow as pa
 
         piece, known = self._pieces[number], self._results[number]
-        inputs, of_row = _each(columns) if piece.volatile else _distinct(columns, rows)
-        readers = [self._reader(input) for input in piece.inputs]
+        inputs, of_row = every_row(columns) if piece.volatile else distinct_rows(columns, rows)
+        readers, write = [self._reader(input) for input in piece.inputs], self._writer(piece.type)
         if between:
             for read, values in zip(readers, inputs, strict=True):
                 self._view.expect(map(read, values))
@@ -330,7 +297,7 @@ class Computation:
         failed: list[int | None] = []
         listed = 0
         for given in zip(*inputs, strict=True) if inputs else [()] * (rows if piece.volatile else 1):
-            key = tuple(map(_exactly, given))
+            key = tuple(map(exactly, given))
             failed.append(None)
             try:
                 results.append(known[key])
@@ -339,7 +306,7 @@ class Computation:
                 pass
             row = {f"#{i}": read(value) for i, (read, value) in enumerate(zip(readers, given, strict=True))}
             try:
-                found = self._held(piece.evaluate(row), piece.type)
+                found = write(piece.evaluate(row))
             except GraphDBError as error:
                 if not between or isinstance(error, QueryTimeout | MemoryLimitError):
                     raise
@@ -354,10 +321,7 @@ class Computation:
             if len(known) < _REMEMBERED and not piece.volatile and not any(isinstance(value, list) for value in given):
                 with suppress(TypeError):  # a list inside
                     known[key] = found
-        array = pa.array(results, arrow_type(piece.type))
-        if piece.type is DATE:
-            array = array.cast(pa.date32())
-        arrays = array, pa.array(failed, pa.int64())
+        arrays = array_of(results, piece.type), pa.array(failed, pa.int64())
         return arrays if of_row is None else (arrays[0].take(pa.array(of_row)), arrays[1].take(pa.array(of_row)))
 
     def _all_fit(self, items: pa.ChunkedArray) -> pa.Array:
@@ -376,95 +340,13 @@ class Computation:
                 hint="raise memory_limit, or UNWIND the lists: their items then come one after the other",
             )
 
-    def _held(self, value: Any, type: Type) -> Any:
-        """Return a value as SQL holds it."""
-        if value is None:
-            return None
-        if type.base is Base.ANY:
-            key = value_key(self._context.valued(value) if type == MIXED else value)
-            self._values.setdefault(key, value)
-            return key
-        if type.base is Base.LIST:
-            if not isinstance(value, list) or isinstance(value, Several):
-                raise NotSupportedError("a list was expected")
-            return [self._held(item, type.element or ANY) for item in checked(value)]
-        if type.base in (Base.NODE, Base.TERM):
-            if not isinstance(value, Vertex):
-                raise NotSupportedError("a vertex was expected")
-            return value.id
-        if type.base is Base.EDGE:
-            if not isinstance(value, Edge):
-                raise NotSupportedError("an edge was expected")
-            return {name: getattr(value, name) for name in _EDGE}
-        if type.base is Base.PATH:
-            if not isinstance(value, Path):
-                raise NotSupportedError("a path was expected")
-            return {"vertices": [vertex.id for vertex in value.vertices], "codes": list(_codes(value))}
-        if type.base is Base.DATE:
-            if not isinstance(value, Date):
-                raise NotSupportedError("a date was expected")
-            if abs(value.days) > _LAST_DAY:
-                raise ExecutionError(f"the date {value} is out of range: columns hold years -5877641 to 5881580")
-            return value.days
-        if type.base is Base.DURATION:
-            if not isinstance(value, Duration):
-                raise NotSupportedError("a duration was expected")
-            return dict(zip(_PARTS, (value.months, value.days, value.seconds, value.nanoseconds), strict=True))
-        if value.__class__ is not _PYTHON[type.base]:
-            raise NotSupportedError(f"{type} was expected")
-        return value
-
-    def _reader(self, input: Input) -> Callable[[Any], Any]:
+    def _reader(self, input: Input) -> Convert:
         """Return what makes the evaluator's value of an input's."""
-        match input.read:
-            case "several":
-                element = input.type.element or ANY
-                return lambda value: None if value is None else _one_of([self._read(item, element) for item in value])
-            case "literal":
-                return lambda value: None if value is None else _literal(value)
-            case "literals":
-                return lambda value: None if value is None else _one_of([_literal(item) for item in value])
-            case "properties":
-                return lambda value: None if value is None else _properties(value)
-            case "term":
-                return self._term
-        return lambda value: self._read(value, input.type)
+        return reader_of(input, self._values, self._view)
 
-    def _term(self, value: dict[str, Any] | None) -> Vertex | None:
-        """Return a vertex; where it is a literal, its value need not be looked up any more."""
-        if value is None:
-            return None
-        if (literal := value["literal"]) is not None:
-            self._view.found(value["id"], Fact(_literal(literal), literal["lexical"], literal["datatype"]))
-        return Vertex(value["id"])
-
-    def _read(self, value: Any, type: Type) -> Any:
-        if value is None:
-            return None
-        match type.base:
-            case Base.ANY:
-                return self._values[value]
-            case Base.LIST:
-                return [self._read(item, type.element or ANY) for item in value]
-            case Base.MAP:
-                found = {key: self._read(value[f"f{i}"], field) for i, (key, field) in enumerate(type.fields)}
-                return {key: one for key, one in found.items() if one is not None} if type.sparse else found
-            case Base.NODE | Base.TERM:
-                return Vertex(value)
-            case Base.EDGE:
-                return Edge(**value)
-            case Base.PATH:
-                return _path(value["vertices"], value["codes"])
-            case Base.TUPLE:
-                return [self._read(value[f"f{i}"], field) for i, (_, field) in enumerate(type.fields)]
-            case Base.DURATION:
-                return Duration(**value)
-            case Base.DATE | Base.DATETIME | Base.TIME:  # as text where Python's calendar does not have it
-                return from_python(value) or value
-            case Base.DECIMAL | Base.VALUE | Base.ZONED:  # a moment is in UTC, whatever zone this runs in
-                value = tidied(value)
-                return from_python(value) or value
-        return value
+    def _writer(self, type: Type) -> Convert:
+        """Return what makes the value that SQL holds of the evaluator's."""
+        return writer(type, self._values, self._context.valued)
 
 
 def _is_known(value: object) -> bool:
@@ -492,96 +374,6 @@ class _View(View):
         return super()._connection
 
 
-def _distinct(columns: list[pa.ChunkedArray], rows: int) -> tuple[list[list[Any]], np.ndarray[Any, Any] | None]:
-    """Return the distinct rows of some columns (as a list of values per column), and which of them each row is."""
-    import pyarrow as pa
-
-    if not columns:
-        return [], np.zeros(rows, np.int64)
-    types = [part for column in columns for part in _flat_types(column.type)]
-    if any(pa.types.is_nested(type) or pa.types.is_null(type) for type in types):
-        return _each(columns)
-    arrays = [column.combine_chunks() for column in columns]
-    flat = [part for array in arrays for part in _flat(array)]
-    which = np.zeros(rows, np.int64)
-    for array in flat:
-        found = array.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        _, which = np.unique(which * (int(found.max(initial=0)) + 1) + found, return_inverse=True)
-    _, first = np.unique(which, return_index=True)
-    return [pylist(array.take(pa.array(first))) for array in arrays], which
-
-
-def _flat_types(type: pa.DataType) -> list[pa.DataType]:
-    """Return the types of a column's values, or of a struct's fields."""
-    import pyarrow as pa
-
-    return [field.type for field in type.fields] if pa.types.is_struct(type) else [type]
-
-
-def _each(columns: list[pa.ChunkedArray]) -> tuple[list[list[Any]], None]:
-    """Return all rows of some columns."""
-    return [pylist(column) for column in columns], None
-
-
-def _codes(path: Path) -> Iterator[int]:
-    """Yield the codes of a path's edges."""
-    for vertex, edge in zip(path.vertices, path.edges, strict=False):
-        yield edge.ordinal << CODE_BITS | edge.label << 1 | (edge.start != vertex.id)
-
-
-def _path(ids: list[int], codes: list[int]) -> Path:
-    """Return a path by its vertices and the codes of its edges."""
-    edges = (
-        Edge(code >> 1 & LABEL_OF, *((a, b) if code & 1 == 0 else (b, a)), code >> CODE_BITS)
-        for a, b, code in zip(ids, ids[1:], codes, strict=False)
-    )
-    return Path(tuple(map(Vertex, ids)), tuple(edges))
-
-
-def _flat(array: pa.Array) -> list[pa.Array]:
-    """Return the columns that tell the values of a column apart: of structs their fields."""
-    import pyarrow as pa
-
-    if not pa.types.is_struct(array.type):
-        return [array]
-    return [array.is_valid(), *[array.field(i) for i in range(array.type.num_fields)]]
-
-
-def _exactly(value: Any) -> Any:
-    """Return what is equal for the same input only: 0.0 is not -0.0, and 1 neither 1.0 nor true."""
-    if isinstance(value, dict):
-        return tuple(map(_exactly, value.values()))
-    return value.__class__, value.hex() if isinstance(value, float) else value
-
-
-def _one_of(values: list[Any]) -> Any:
-    return values[0] if len(values) == 1 else Several(values) if values else None
-
-
-_FROM_TEXT = EXACT_ONLY | 1 << Kind.DATE | 1 << Kind.DATETIME | 1 << Kind.ZONED
-"""Kinds of literals, as bits, that Python's types do not hold all of."""
-
-
-def _literal(found: dict[str, Any]) -> Any:
-    """Return the value of a literal as it is written: what DuckDB's types bend is read from its text."""
-    value = found["value"]
-    if 1 << found["kind"] & _FROM_TEXT or from_python(value) is not None:
-        return value_of(found["lexical"], found["datatype"])
-    return tidied(value)
-
-
-def _properties(literals: list[dict[str, Any]]) -> dict[str, Any]:
-    found: dict[str, list[Any]] = {}
-    for literal in literals:
-        found.setdefault(literal["name"], []).append(_literal(literal))
-    return {name: _one_of(values) for name, values in found.items()}
-
-
-def _static(input: Input) -> Static:
-    """Return what the text of an expression may count on of an input."""
-    return _static_of(input.type) if input.read == "value" else Static("any")
-
-
 def _items(evaluate: Evaluate) -> Evaluate:
     """Return the function to the items that UNWIND makes rows of."""
 
@@ -592,36 +384,10 @@ def _items(evaluate: Evaluate) -> Evaluate:
     return items
 
 
-def _of_clock(node: ast.Expression) -> Type | None:
-    """Return the type of what makes a date or duration, which SQL's types hold whatever it is."""
-    name = node.name.lower().partition(".")[0] if isinstance(node, ast.FunctionCall) else ""
-    return {"date": DATE, "duration": DURATION}.get(name)
-
-
 def _is_sql_date(evaluate: Evaluate) -> bool:
     """Whether SQL holds the date that an expression of constants yields; of one that fails, it holds all."""
     try:
         value = evaluate({})
     except GraphDBError:
         return True
-    return not isinstance(value, Date) or abs(value.days) <= _LAST_DAY
-
-
-def _static_of(type: Type) -> Static:
-    if type.base is Base.LIST:
-        return Static("list", _static_of(type.element or ANY))
-    if type.base is Base.MAP:
-        return Static("map")
-    if type.base in (Base.DURATION, Base.DATE, Base.DATETIME, Base.TIME):
-        return Static("temporal")
-    if type.base in _ELEMENTS:
-        return Static(_ELEMENTS[type.base])
-    return Static(next((name for name, of in _OF_STATIC.items() if of == type), "any"))
-
-
-def _type_of(static: Static) -> Type:
-    """Return the type that SQL holds the values of an expression in."""
-    if static.base == "list":
-        element = _type_of(static.element) if static.element is not None else ANY
-        return list_of(element) if element.base in _PYTHON or element.base in _ELEMENTS else ANY
-    return _OF_STATIC.get(static.base, ANY)
+    return not isinstance(value, Date) or is_sql_date(value)

@@ -1,10 +1,10 @@
-"""One interpreted statement: what all its steps share."""
+"""One statement in the evaluator: what all its parts share."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -16,9 +16,10 @@ from graphdb.common.values.types import INT64
 from graphdb.grammar import syntax as ast
 from graphdb.interpret.memory import MemoryWatch
 from graphdb.interpret.statement_names import StatementNames
+from graphdb.interpret.subqueries import Prepare, Subqueries
 from graphdb.interpret.values import Several, Vertex, group_key
 from graphdb.interpret.view import View
-from graphdb.plan.executor import Control, Executor
+from graphdb.plan.executor import Control
 from graphdb.relational.candidates import Snapshot
 from graphdb.sql.constants import from_numpy
 
@@ -37,18 +38,8 @@ _OFTEN = 1 << 4
 """Rows that are gone through between two questions whether to go on: expressions may be long."""
 
 
-class SubqueryRuns(Protocol):
-    """Who runs the subqueries inside expressions (:mod:`graphdb.interpret.subqueries`)."""
-
-    def of(self, node: Any) -> Callable[[Row], list[Row]]:
-        """Return the function from a row to the matches of a subquery."""
-
-    def run_ahead(self, expressions: Iterable[Any], rows: list[Row]) -> None:
-        """Run the subqueries in some expressions for all rows at once."""
-
-
 class Context(StatementNames):
-    """The state of names and data, the statement's text and parameters, and who runs its patterns.
+    """The state of names and data, the statement's text and parameters, and who runs its subqueries.
 
     Parameters
     ----------
@@ -56,19 +47,19 @@ class Context(StatementNames):
         Returns the present snapshot: writing makes the one before stale.
     changed
         Makes the snapshot stale, by these changes.
+    prepare
+        Prepares the subqueries that are run for single rows.
     new_control
         Makes the control of one match: its timeout, and who may cancel it.
     memory
         Watches how much the rows take, where they are all there at once.
     """
 
-    subqueries: SubqueryRuns
-
     def __init__(
         self,
         snapshot_of: Callable[[], Snapshot],
         changed: Callable[[Sequence[Changes | None]], None],
-        executor: Executor,
+        prepare: Prepare,
         text: str,
         arguments: Mapping[str, object],
         new_control: Callable[[], Control],
@@ -76,7 +67,8 @@ class Context(StatementNames):
     ) -> None:
         super().__init__(snapshot_of, text)
         self.changed = changed
-        self.executor = executor
+        self._prepare = prepare
+        self.subqueries = Subqueries(self, prepare)
         self.arguments = arguments
         self.new_control = new_control
         self._memory = memory
@@ -85,12 +77,11 @@ class Context(StatementNames):
         self.started = time.time_ns()
         self.view = View(self)
         self._numbers = 0
-        self._aggregates: dict[ast.Expression, str] = {}
 
     def of_run(self, new_control: Callable[[], Control]) -> Context:
         """Return the context of one more run over the same data."""
         memory = None if self._memory is None else self._memory.again()
-        found = Context(self._snapshot_of, self.changed, self.executor, self.text, self.arguments, new_control, memory)
+        found = Context(self._snapshot_of, self.changed, self._prepare, self.text, self.arguments, new_control, memory)
         found.started = self.started
         return found
 
@@ -131,7 +122,7 @@ class Context(StatementNames):
     # --- values
 
     def given(self, value: object, node: ast.Expression) -> Any:
-        """Return a parameter's value as the interpreter knows it."""
+        """Return a parameter's value as the evaluator knows it."""
         value = from_numpy(value)
         match value:
             case bool() | float() | str() | None | Vertex() | Temporal():
@@ -184,10 +175,6 @@ class Context(StatementNames):
         """Return a name that no user can write."""
         self._numbers += 1
         return f"#{what}{self._numbers}"
-
-    def aggregate_key(self, node: ast.Expression) -> str:
-        """Return the name under which a row holds an aggregate's value."""
-        return self._aggregates.setdefault(node, f"#aggregate{len(self._aggregates)}")
 
     def vertices(self, terms: Any) -> Any:
         """Return the vertex ids of term ids, as an array."""

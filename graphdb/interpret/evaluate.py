@@ -1,7 +1,7 @@
 """Expressions to Python closures: what an expression yields for one row, with openCypher's null semantics.
 
-A row maps names to values.  Names that begin with ``#`` are the engine's own: hidden pattern elements, aggregates
-and the results of subqueries, which are run for all rows at once before the expression is.
+A row maps names to values.  Names that begin with ``#`` are the engine's own, as those of inputs that SQL finds:
+columns, aggregates, and the results of subqueries.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from graphdb.interpret.evaluator import Evaluate, Evaluator
 from graphdb.interpret.values import (
     Answer,
     Edge,
-    Path,
     Several,
     Vertex,
     any_of,
@@ -32,7 +31,7 @@ from graphdb.interpret.values import (
     less,
     type_name,
 )
-from graphdb.semantics.aggregation import is_aggregate
+from graphdb.pattern.free import SUBQUERIES
 from graphdb.sql import temporal
 
 
@@ -42,6 +41,8 @@ class Compiler(Evaluator):
     def compile(self, node: ast.Expression) -> Evaluate:
         """Return the function from a row to the expression's value."""
         check_stop()
+        if isinstance(node, SUBQUERIES):
+            return self.context.subqueries.value_of(node)
         of_lists = lists.COMPILED.get(type(node))
         if of_lists is not None:
             return of_lists(self, node)
@@ -286,15 +287,8 @@ class Compiler(Evaluator):
 
     # --- calls
 
-    def _countstar(self, node: ast.CountStar) -> Evaluate:
-        key = self.context.aggregate_key(node)
-        return lambda row: row[key]
-
     def _functioncall(self, node: ast.FunctionCall) -> Evaluate:
         name = node.name.lower()
-        if is_aggregate(node):
-            key = self.context.aggregate_key(node)
-            return lambda row: row[key]
         if name in functions.FACETS and node.arguments and isinstance(node.arguments[0], ast.Property):
             base = self.compile(node.arguments[0].base)
             property_key = node.arguments[0].key
@@ -327,34 +321,6 @@ class Compiler(Evaluator):
                 f"{node.name} needs a property or a vertex that is a literal, found {type_name(value)}",
                 hint=f"ask the property itself: {node.name}(v.key)",
             )
-
-        return read
-
-    # --- patterns
-
-    def _patternpredicate(self, node: ast.PatternPredicate) -> Evaluate:
-        matches = self.context.subqueries.of(node)
-        return lambda row: bool(matches(row))
-
-    def _patterncomprehension(self, node: ast.PatternComprehension) -> Evaluate:
-        matches, result = self.context.subqueries.of(node), self.compile(node.result)
-        return lambda row: [result({**row, **match}) for match in matches(row)]
-
-    def _subquery(self, node: ast.Subquery) -> Evaluate:
-        matches = self.context.subqueries.of(node)
-        if node.kind == "exists":
-            return lambda row: bool(matches(row))
-        if node.kind == "count":
-            return lambda row: len(matches(row))
-        return lambda row: [next(iter(match.values()), None) for match in matches(row)]
-
-    def _shortestpath(self, node: ast.ShortestPath) -> Evaluate:
-        matches = self.context.subqueries.of(node)
-        many = node.pattern.selector is not None and node.pattern.selector.groups
-
-        def read(row: Row) -> Any:
-            paths: list[Path] = [match["#path"] for match in matches(row)]
-            return paths if many else (paths[0] if paths else None)
 
         return read
 

@@ -14,7 +14,7 @@ from graphdb.interpret.values import Path as PathValue
 
 
 class Exporter:
-    """Turns the interpreter's values into what a user sees."""
+    """Turns the evaluator's values into what a user sees."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

@@ -102,11 +102,6 @@ def _items(c: Evaluator, node: ast.Expression) -> Callable[[Row], list[Any] | No
     return items
 
 
-def _around(row: Row) -> Row:
-    """Return what the items of a list see of a row; subqueries that were run for it may see the item, and run again."""
-    return {key: value for key, value in row.items() if not key.startswith("#sub")}
-
-
 def _listcomprehension(c: Evaluator, node: ast.ListComprehension) -> Evaluate:
     source, name = _items(c, node.source), node.variable.name
     where = None if node.where is None else c.condition(node.where)
@@ -117,7 +112,7 @@ def _listcomprehension(c: Evaluator, node: ast.ListComprehension) -> Evaluate:
         if items is None:
             return None
         found = []
-        inner = _around(row)
+        inner = dict(row)
         for item in c.context.stepped(items):
             inner[name] = item
             if where is None or where(inner) is True:
@@ -136,8 +131,7 @@ def _listpredicate(c: Evaluator, node: ast.ListPredicate) -> Evaluate:
         items = source(row)
         if items is None:
             return None
-        inner = _around(row)
-        return decide([where({**inner, name: item}) for item in c.context.stepped(items)])
+        return decide([where({**row, name: item}) for item in c.context.stepped(items)])
 
     return test
 
@@ -149,9 +143,8 @@ def _reduce(c: Evaluator, node: ast.Reduce) -> Evaluate:
         items, value = source(row), start(row)
         if items is None:
             return None
-        inner = _around(row)
         for item in c.context.stepped(items):
-            value = step({**inner, node.accumulator.name: value, node.variable.name: item})
+            value = step({**row, node.accumulator.name: value, node.variable.name: item})
         return value
 
     return fold

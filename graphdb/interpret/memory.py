@@ -1,4 +1,4 @@
-"""How much memory a statement takes that is interpreted: its rows are Python's, which nobody counts."""
+"""How much memory a statement's rows in Python take, which nobody counts."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class MemoryWatch:
         if grown > self._allowed:
             raise MemoryLimitError(
                 f"the statement's rows take more memory than the limit: {grown >> 20:,} MiB so far",
-                hint="raise memory_limit, or ask for less; EXPLAIN says why it is interpreted row by row",
+                hint="raise memory_limit, or ask for less; EXPLAIN says what is done row by row",
             )
 
 

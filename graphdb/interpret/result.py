@@ -1,4 +1,4 @@
-"""The result of an interpreted statement: Python values that are there already."""
+"""The result of a statement that writes row by row: Python values that are there already."""
 
 from __future__ import annotations
 

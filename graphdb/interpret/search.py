@@ -45,7 +45,6 @@ class Search:
         )
         """Whether no edge may come twice; a simple walk is simple by its vertices alone."""
         self._automata: dict[bool, Automaton] = {}
-        self._last = False
         edge = edges[0] if edges else None
         self._plain = (
             len(edges) == 1
@@ -74,10 +73,6 @@ class Search:
                 position=(search.whole or search.nodes[0]).span.start,
                 hint="write TRAIL, SIMPLE, ACYCLIC, a selector such as ANY SHORTEST, or an upper bound",
             )
-
-    def stands_alone(self) -> None:
-        """Note that no other edge of the clause could be one of the path's."""
-        self._last = True
 
     def rename(self, name: str, hidden: str) -> None:
         """Bind a variable under another name."""
@@ -183,7 +178,7 @@ class Search:
         assert selector is not None
         used = frozenset(row["#used"]) if distinct and not self._free else frozenset()
         wanted = row[end].id if end in row else None
-        alone = distinct and not self._free and not self._last
+        alone = distinct and not self._free
         before = None
         for last, path in Shortest(self._context, self.mode, automaton, self._edges).paths(
             row[start].id, wanted, selector.groups or bool(used), self._context.new_control()

@@ -1,4 +1,4 @@
-"""What names mean to one interpreted statement, those that it has written itself among them."""
+"""What names mean to one statement, those that it has written itself among them."""
 
 from __future__ import annotations
 

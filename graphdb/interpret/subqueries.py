@@ -1,103 +1,96 @@
-"""Subqueries inside expressions: run once for all rows of a step where that can be, else when a row asks."""
+"""Subqueries that start from what only the evaluator knows, such as what ``reduce`` has accumulated by then.
+
+All others are columns of the rows (:mod:`graphdb.relational.subqueries`), found for all of them at once.  These run
+for each value that asks, as queries of their own that start from one row.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from graphdb.common.values.types import Type
 from graphdb.grammar import syntax as ast
-from graphdb.grammar.walk import walk
-from graphdb.interpret.context import Context, Row
-from graphdb.interpret.match import Match, Rows
-from graphdb.pattern.free import LOCAL
+from graphdb.interpret.codec import Keys, column_of, type_of, values_of
+from graphdb.pattern.free import free_variables
+from graphdb.pattern.lengths import OF_PATHS
+from graphdb.pattern.rename import renamed
+from graphdb.relational.projection.relation import Relation, Source
+from graphdb.sql.udf import running
+from graphdb.sql.value import column
 
-Pattern = ast.PatternPredicate | ast.PatternComprehension | ast.Subquery | ast.ShortestPath
-_PATTERNS = (ast.PatternPredicate, ast.PatternComprehension, ast.Subquery, ast.ShortestPath)
-RunQuery = Callable[[ast.Query | ast.Composite, Rows], Rows]
+if TYPE_CHECKING:
+    from graphdb.interpret.statement_names import StatementNames
+    from graphdb.relational.candidates import Snapshot
+    from graphdb.relational.paths.run import PathRun
+    from graphdb.relational.program import Program
+
+Prepare: TypeAlias = "Callable[[ast.Composite, Relation], tuple[PathRun, Program]]"
+"""Prepares a query that starts from rows, while another one runs; returns what runs it, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A subquery for rows of some types, which stand in a view."""
+
+    query: ast.Composite
+    run: PathRun
+    program: Program
+    view: str
 
 
 class Subqueries:
-    """All subqueries of one statement; ``run_query`` runs a whole query over rows."""
+    """Runs the subqueries of one statement, each for one row."""
 
-    def __init__(self, context: Context, run_query: RunQuery) -> None:
-        self._context = context
-        self._run_query = run_query
-        self._keys: dict[int, str] = {}
-        self._matches: dict[tuple[int, frozenset[str]], Match] = {}
-        self._clauses: dict[int, ast.MatchClause | None] = {}
+    def __init__(self, names: StatementNames, prepare: Prepare) -> None:
+        self._names = names
+        self._prepare = prepare
+        self._snapshot: Snapshot | None = None
+        self._prepared: dict[tuple[Any, ...], _Prepared] = {}
 
-    def of(self, node: Pattern) -> Callable[[Row], list[Row]]:
-        """Return the function from a row to the matches of a subquery."""
-        key = self._keys.setdefault(id(node), self._context.fresh("sub"))
+    def forget(self) -> None:
+        """Forget what was prepared: another run has other limits."""
+        self._prepared.clear()
 
-        def matches(row: Row) -> list[Row]:
-            found: list[Row] | None = row.get(key)
-            return self._run(node, [row])[0] if found is None else found
+    def value_of(self, node: ast.Expression) -> Callable[[Mapping[str, Any]], Any]:
+        """Return the function from a row to the value of a subquery."""
+        names = {name: _written(name) for name in sorted(free_variables(node))}
+        item = ast.ReturnItem(renamed(node, names), "value", "value", node.span)
+        query = ast.Composite(((ast.ReturnClause((item,), span=node.span),),), True, node.span)
 
-        return matches
+        def value(row: Mapping[str, Any]) -> Any:
+            return self._value(query, {written: row[name] for name, written in names.items() if name in row})
 
-    def run_ahead(self, expressions: Iterable[Any], rows: Rows) -> None:
-        """Run the subqueries in some expressions for all rows at once."""
-        if not rows:
-            return
-        for expression in expressions:
-            for node in _patterns(expression):
-                if self._clause(node) is None:
-                    continue
-                key = self._keys.setdefault(id(node), self._context.fresh("sub"))
-                for row, found in zip(rows, self._run(node, rows), strict=True):
-                    row[key] = found
+        return value
 
-    def _run(self, node: Pattern, rows: Rows) -> list[list[Row]]:
-        """Return the matches of each row."""
-        clause = self._clause(node)
-        if clause is None:
-            assert isinstance(node, ast.Subquery)
-            return [self._run_query(node.query, [_named(row)]) for row in rows]
-        known = frozenset(name for name in rows[0] if not name.startswith("#"))
-        match = self._matches.get((id(node), known))
-        if match is None:
-            match = self._matches[id(node), known] = Match(self._context, clause, known)
-        number = self._context.fresh("row")
-        tagged = [{**_named(row), number: i} for i, row in enumerate(rows)]
-        found: list[list[Row]] = [[] for _ in rows]
-        for row in match.run(tagged):
-            found[row.pop(number)].append(row)
+    def _value(self, query: ast.Composite, given: Mapping[str, Any]) -> Any:
+        """Return the one value of a query that starts from a row."""
+        import pyarrow as pa
+
+        keys: Keys = {}
+        types = {name: type_of(value) for name, value in given.items()}
+        columns = {f"c{i}": column_of([given[name]], type, keys) for i, (name, type) in enumerate(types.items())}
+        found = self._prepared_for(query, types)
+        view = self._names.connection.view(found.view, pa.table(columns or {"one": [1]}))
+        with found.run, view, running(found.program.computing, keys):
+            table = found.run.run(found.program)
+        assert isinstance(table, pa.Table)
+        (value,) = values_of(table.column(0), found.program.shaped.columns[0], keys)
+        return value
+
+    def _prepared_for(self, query: ast.Composite, types: Mapping[str, Type]) -> _Prepared:
+        snapshot, key = self._names.snapshot, (id(query), *types.items())
+        if snapshot is not self._snapshot:
+            self._snapshot, self._prepared = snapshot, {}
+        found = self._prepared.get(key)
+        if found is None:
+            view = self._names.connection.temporary()
+            start = Relation(Source(view), {name: column(f"c{i}", types[name]) for i, name in enumerate(types)})
+            found = self._prepared[key] = _Prepared(query, *self._prepare(query, start), view)
         return found
 
-    def _clause(self, node: Pattern) -> ast.MatchClause | None:
-        """The one MATCH clause that a subquery is; None if it is more."""
-        if id(node) not in self._clauses:
-            self._clauses[id(node)] = self._as_clause(node)
-        return self._clauses[id(node)]
 
-    def _as_clause(self, node: Pattern) -> ast.MatchClause | None:
-        match node:
-            case ast.PatternPredicate():
-                return ast.MatchClause((node.pattern,), span=node.span)
-            case ast.PatternComprehension():
-                return ast.MatchClause((node.pattern,), where=node.where, span=node.span)
-            case ast.ShortestPath():
-                pattern = node.pattern
-                named = ast.Variable("#path", node.span)
-                whole = ast.PathPattern(
-                    pattern.nodes, pattern.edges, pattern.span, named, pattern.mode, pattern.selector
-                )
-                return ast.MatchClause((whole,), span=node.span)
-        if isinstance(node.query, ast.Composite) and len(node.query.parts) == 1 and len(node.query.parts[0]) == 1:
-            (clause,) = node.query.parts[0]
-            return clause if isinstance(clause, ast.MatchClause) else None
-        return None
-
-
-def _named(row: Row) -> Row:
-    return {name: value for name, value in row.items() if not name.startswith("#")}
-
-
-def _patterns(node: object) -> Iterator[Pattern]:
-    """Yield the subqueries of an expression that see the row alone."""
-    for part in walk(node, (*_PATTERNS, *LOCAL)):
-        if isinstance(part, _PATTERNS):
-            yield part
-        elif isinstance(part, LOCAL):  # a subquery inside is run when it is asked
-            yield from _patterns(part.source)
+def _written(name: str) -> str:
+    """Return a name as a pattern may have it: those that begin with ``#`` are the engine's own there."""
+    return f"{OF_PATHS} input {name[1:]}" if name.startswith("#") else name

@@ -1,4 +1,4 @@
-"""Values as the interpreter sees them: openCypher's equality, comparison, order and equivalence.
+"""Values as the evaluator sees them: openCypher's equality, comparison, order and equivalence.
 
 Null is None; numbers, strings, booleans, lists and maps are Python's own; vertices and edges are ids until they leave.
 Equality and comparison know three answers: True, False and None (unknown).

@@ -1,4 +1,4 @@
-"""What the interpreter sees of the graph: labels and properties of vertices and edges, read for many at once.
+"""What the evaluator sees of the graph: labels and properties of vertices and edges, read for many at once.
 
 A step announces the vertices of its rows (:meth:`View.expect`); the first question about one of them reads all that
 are waiting.  Writing changes what was read here at once, and the file when it is flushed.

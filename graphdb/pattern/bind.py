@@ -213,7 +213,7 @@ class _Binder:
             where += property_conditions(subject, node.properties)
             where += conjuncts(node.where)
         for edge, left, right in zip(path.edges, ends, ends[1:], strict=False):
-            assert isinstance(edge, ast.EdgePattern)  # what is more goes to the interpreter
+            assert isinstance(edge, ast.EdgePattern)
             name = self._edge(edge, left, right)
             where += property_conditions(edge.variable or ast.Variable(name, edge.span), edge.properties)
             where += conjuncts(edge.where)

@@ -182,8 +182,9 @@ class Candidates:
             admitted = tuple(label.id for label in known.values() if label.resource_triples and label.iri != RDF_TYPE)
         parameters = Parameters()
         rows = self._rows(parameters)
+        scope = Scope({edge.name: SqlValue("u", EDGE)})
         compiler = ExpressionCompiler(
-            self._text, self._snapshot.names, self._arguments, rows, Scope({edge.name: SqlValue("u", EDGE)})
+            self._text, self._snapshot.names, self._arguments, rows, scope, self._snapshot.computing
         )
         where = " AND ".join(compiler.filter(condition) for condition in conditions)
         with self._snapshot.connection.view("_graphdb_labels", {"label": np.array(admitted, np.int64)}):

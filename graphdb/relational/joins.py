@@ -47,6 +47,8 @@ class Setting:
     """
     beforehand: frozenset[ast.Expression] = frozenset()
     """Expressions that Python computes for tables of rows, before SQL goes on."""
+    prefix: str = "_"
+    """How the names of its tables and views begin: those of queries that run within others differ."""
 
 
 class Joins:
@@ -59,6 +61,7 @@ class Joins:
         self._pattern_of = setting.pattern_of
         self._path_of = setting.path_of
         self._beforehand = setting.beforehand
+        self._prefix = setting.prefix
         self._parameters = Parameters()
         self._steps: list[AnyStep] = []
         self._lists: dict[str, pa.Table] = {}
@@ -210,15 +213,19 @@ class Joins:
         return replace(found, source=self._kept(sql, relation.source), where=waiting)
 
     def _with_elements(self, left: Relation, patterns: object) -> Relation:
-        """Return rows that are a table, of which only the data says that they have a pattern's vertices and edges."""
+        """Return rows that are a table, with a pattern's vertices and edges that only the data says are some.
+
+        A value that is neither null nor one of them is an error of its row.
+        """
         types: dict[ast.Variable, Type] = {}
         for part in walk(patterns):
             if isinstance(part, ast.EdgePattern) and part.repeat is not None:
                 continue  # that is a list
             if isinstance(part, ast.NodePattern | ast.EdgePattern) and part.variable is not None:
                 found = left.variables.get(part.variable.name)
-                if found is not None and found.type.base in (Base.NULL, Base.ANY):
-                    types.setdefault(part.variable, NODE if isinstance(part, ast.NodePattern) else EDGE)
+                wanted = NODE if isinstance(part, ast.NodePattern) else EDGE
+                if found is not None and found.type.base not in (wanted.base, Base.TERM):
+                    types.setdefault(part.variable, wanted)
         if not types:
             return left
         sql, rows = self._shaper(replace(left, where=())).select(left.variables, types=types)
@@ -250,7 +257,7 @@ class Joins:
 
     def _name(self, what: str) -> str:
         self._named += 1
-        return f"_{what}{self._named}"
+        return f"{self._prefix}{what}{self._named}"
 
 
 def needs_of(bound: BoundPattern, names: Collection[str]) -> Wanted:

@@ -2,8 +2,8 @@
 
 Every clause makes a relation out of the one before.  WITH, RETURN and UNWIND are one more SELECT around it.  A MATCH
 keeps the rows as a table, which say what the vertices are that the pattern shares with them, and joins its bindings:
-OPTIONAL MATCH outer, EXISTS, COUNT and patterns as conditions by the number of matches.  What SQL cannot type, or does
-not know in full, raises: the query is interpreted then, as a whole.
+OPTIONAL MATCH outer, EXISTS, COUNT and patterns as conditions by the number of matches.  What SQL cannot express is a
+column that Python computes.
 """
 
 from __future__ import annotations

@@ -65,6 +65,8 @@ class MatchRun:
         Set by another thread to stop the match.
     progress
         Told what share of a match is done.
+    depth
+        Within how many queries that run this one does.
     """
 
     def __init__(
@@ -79,7 +81,9 @@ class MatchRun:
         timeout: float | None = None,
         cancelled: threading.Event | None = None,
         progress: Progress | None = None,
+        depth: int = 0,
     ) -> None:
+        self._depth = depth
         self._progress = progress
         self._snapshot = snapshot
         self.executor = executor

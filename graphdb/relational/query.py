@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from graphdb.common.errors import GraphDBError, NotSupportedError
 from graphdb.execute.search.group import grouped
 from graphdb.grammar import syntax as ast
-from graphdb.grammar.walk import is_larger
+from graphdb.grammar.walk import is_larger, walk
 from graphdb.pattern.apart import apart
 from graphdb.pattern.bind import BoundPattern, bind
 from graphdb.pattern.graph import Wanted
 from graphdb.pattern.pieces import Piece
+from graphdb.pattern.unroll import is_plain
 from graphdb.plan.executor import Control
 from graphdb.plan.paths import PathStep
 from graphdb.plan.physical import PhysicalPlan
@@ -130,7 +131,13 @@ class QueryRun(MatchRun):
 
     def _check_size(self, query: ast.Query | ast.Composite) -> None:
         if len(self._text) > LARGEST and is_larger(query, LARGEST):  # a part takes a character at least
-            raise NotSupportedError(f"a query of more than {LARGEST:,} parts is not planned as SQL")
+            for part in walk(query):
+                if isinstance(part, ast.MatchClause) and is_plain(part):
+                    bind((part,), self._snapshot.names, self._text)  # which says where a pattern is too large
+            raise NotSupportedError(
+                f"a query of more than {LARGEST:,} parts is too large",
+                hint="pass long lists as parameters, and ask in several statements",
+            )
 
     def prepare_from(self, query: ast.Composite, start: Relation) -> Program:
         """Prepare a query that starts from rows which are there already; raises as :meth:`prepare`."""
@@ -143,14 +150,20 @@ class QueryRun(MatchRun):
         Raises
         ------
         GraphDBError
-            SQL cannot do it, or it is a mistake: the interpreter will tell.
+            Something is wrong with it, or it is more than a limit allows.
         """
         if sees_items(query):
             query = with_rows(query)
         beforehand: list[ast.Expression] = []
         while True:
             setting = Setting(
-                self._snapshot, self._text, self._arguments, self._pattern, self._step, frozenset(beforehand)
+                self._snapshot,
+                self._text,
+                self._arguments,
+                self._pattern,
+                self._step,
+                frozenset(beforehand),
+                "_" * (self._depth + 1),
             )
             try:
                 program = Lowering(setting).query(query, start)

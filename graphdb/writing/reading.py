@@ -95,7 +95,9 @@ class Reading:
         self._prepare = prepare
         run = new_run(arguments, timeout, None)
         memory = MemoryWatch(state.budget)
-        self._context = Context(state.snapshot, state.forget, run.executor, text, arguments, run.new_control, memory)
+        self._context = Context(
+            state.snapshot, state.forget, self._prepare_within, text, arguments, run.new_control, memory
+        )
         self._query, self._arguments = with_maps(query, arguments)
         self._context.arguments = self._arguments
         self.parts = tuple(stages_of(part) for part in self._query.parts)
@@ -110,6 +112,12 @@ class Reading:
         """The values that SQL knows by a key."""
         self._notes: dict[int, list[str]] | None = None
         """How the rows of each stage were read, and how its clause was applied, where somebody wants to know."""
+
+    def _prepare_within(self, query: ast.Composite, start: Relation) -> tuple[PathRun, Program]:
+        run = self._run()
+        prepared = self._prepare(run, query, start)
+        assert isinstance(prepared, Program)
+        return run, prepared
 
     @property
     def _least(self) -> int:

@@ -34,10 +34,10 @@ TABLE = """
 """
 
 ROWS = """
-    from graphdb.grammar.parser import parse
-    for text in ("MATCH (a), (b), (c), (d) RETURN a, b, c, d", "UNWIND range(1, 1000) AS a RETURN range(a, 200000) AS l"):
+    path = "MATCH REPEATABLE ELEMENTS (a)-[r:e*4 WHERE id(a) > -1]->(b)"
+    for text in (f"{path} RETURN r", f"{path} MERGE (n:N {{l: size(r)}})"):
         try:
-            db._statements().queries.interpreted(parse(text), text, {}, 60)
+            db.query(text)
         except graphdb.MemoryLimitError:
             pass
         else:

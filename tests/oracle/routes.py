@@ -13,7 +13,6 @@ import pytest
 
 import graphdb
 from graphdb.common.errors import NotSupportedError
-from graphdb.dispatch.queries import Queries
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.free import SUBQUERIES
 from graphdb.relational.lower import Lowering
@@ -22,18 +21,6 @@ from graphdb.semantics.aggregation import is_aggregate
 from graphdb.sql.expressions import ExpressionCompiler
 from graphdb.sql.udf import _OF_ELEMENTS
 from graphdb.sql.value import SqlValue
-
-
-def never_interpreted(patch: pytest.MonkeyPatch) -> None:
-    """Have no reading query interpreted."""
-    whole = Queries.interpreted
-
-    def interpreted(self: Queries, query: Any, text: str, *rest: Any) -> Any:
-        if getattr(query, "writes", False):
-            return whole(self, query, text, *rest)
-        raise AssertionError(f"interpreted: {text}")
-
-    patch.setattr(Queries, "interpreted", interpreted)
 
 
 def path_by_path(patch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphdb
+from tests.fuzz import scaled
 from tests.people import names, opened, value
 
 
@@ -82,7 +83,7 @@ _maps = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60), deadline=None)
 @given(_maps)
 def test_lists_of_maps(db: graphdb.Database, rows: list[dict[str, Any]]) -> None:
     """Lists of maps are unwound, and vertices found by what is in them, as Python does it."""

@@ -16,6 +16,7 @@ import graphdb
 from graphdb.common.errors import ExecutionError, GraphDBError, NotSupportedError, QueryTimeout
 from graphdb.common.values.elements import Node, Relationship
 from graphdb.grammar.parser import parse_script
+from tests.fuzz import scaled
 
 START = (
     "CREATE (a:A {x: 1, y: 'one'}), (b:A:B {x: 2}), (c:B {x: 2, y: 2.5}), (:C), "
@@ -201,7 +202,7 @@ def statements(draw: st.DrawFn) -> str:
     return " ".join([read, *writes, one_of(ENDS)]).strip()
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=scaled(5), deadline=None)
 @given(st.lists(statements(), min_size=3, max_size=3))
 def test_random_statements_both_ways(pair: tuple[graphdb.Database, graphdb.Database], texts: list[str]) -> None:
     for db in pair:
