@@ -121,21 +121,13 @@ def variable(vertex: VertexInfo, name: str, rows: str = "b") -> SqlValue:
 class Candidates:
     """Finds the candidate sets of one statement's pattern vertices.
 
-    ``matches_of`` runs a pattern predicate and returns the vertices that it matches around its one named vertex; None
-    where it is not run.
+    Patterns that must match around one are none of them: these run with the query.
     """
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        text: str,
-        arguments: Mapping[str, object],
-        matches_of: Callable[[ast.PatternPredicate], Ids | None],
-    ) -> None:
+    def __init__(self, snapshot: Snapshot, text: str, arguments: Mapping[str, object]) -> None:
         self._snapshot = snapshot
         self._text = text
         self._arguments = arguments
-        self._matches_of = matches_of
 
     def vertices(self, bound: BoundPattern) -> tuple[PatternVertex, ...]:
         """Return the pattern's vertices with their candidate sets; edges keep the labels that conditions leave them."""
@@ -166,7 +158,6 @@ class Candidates:
             sets.append(known)
         if others:
             sets.append(self._by_sql(bound, number, others, known))
-        sets += [found for predicate in info.exists if (found := self._matches_of(predicate)) is not None]
         return PatternVertex(
             info.name,
             reduce(both, sets) if sets else None,

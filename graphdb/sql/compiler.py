@@ -38,8 +38,6 @@ class Scope:
     """Pattern variables (and, in ORDER BY, result columns)."""
     known: Mapping[ast.Expression, SqlValue] = field(default_factory=dict)
     """Whole expressions that are columns already."""
-    exists: Callable[[ast.PatternPredicate], SqlValue] | None = None
-    """Compiles a pattern predicate; None where patterns may not stand."""
     matches: str | None = None
     """The column that says how many matches a row stands for; None where each is one."""
     order: str | None = None

@@ -239,7 +239,7 @@ def _each(
     known = {node: value for node, value in c.scope.known.items() if variable.name not in variables_in(node)}
     effects = Effects(reads=frozenset((name,))) if row else NO_EFFECTS
     variables = {**c.scope.variables, variable.name: named(name + column, element, effects=effects)}
-    return name, c.within(replace(c.scope, variables=variables, known=known, exists=None), of_items=True)
+    return name, c.within(replace(c.scope, variables=variables, known=known), of_items=True)
 
 
 _OF_ELEMENTS = frozenset("properties keys labels iri type startnode endnode".split())
