@@ -44,14 +44,12 @@ class Explainer:
             self._queries.check(query, text)
             return Explanation(tuple(self._queries.writing(query, text, arguments, timeout).explain(profile)))
         with self._queries.new_run(text, arguments, timeout) as run:
-            run.left_out = None if profile else []
             started = time.perf_counter()
             prepared = self._queries.prepare(run, query, text, arguments)
             planned = time.perf_counter() - started
             names = self._state.snapshot().names
             if not profile:
-                found = Explanation.of_reading(prepared, names, run.executor.describe)
-                return Explanation.of_conditions(run, names) + found
+                return Explanation.of_reading(prepared, names, run.executor.describe)
             if isinstance(prepared, Program):
                 with running(prepared.computing):
                     table = run.run(prepared)

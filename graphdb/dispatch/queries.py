@@ -153,7 +153,7 @@ class Queries:
     @staticmethod
     def _only_counts(prepared: Prepared | Program) -> bool:
         """Whether a query's result is the number of its plan's matches, and nothing is left to do after the match."""
-        if not isinstance(prepared, Prepared) or prepared.plan is None or not prepared.reusable:
+        if not isinstance(prepared, Prepared) or prepared.plan is None:
             return False
         return prepared.wanted.count_only and prepared.plan.count_only
 
@@ -198,7 +198,7 @@ class Queries:
             if (found := run.for_arguments(general)) is not None:
                 return found
         prepared = self.prepare_anew(run, query, text, arguments)
-        if run.complete and prepared.reusable and not _computes_window(query):
+        if not _computes_window(query):
             run.step_plans = plans.put(*key, prepared, _own_bytes(prepared))
             if isinstance(prepared, Selected) and prepared.given is not None:
                 plans.put_general(*key, given_counts(query), prepared)

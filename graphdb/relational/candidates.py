@@ -121,21 +121,13 @@ def variable(vertex: VertexInfo, name: str, rows: str = "b") -> SqlValue:
 class Candidates:
     """Finds the candidate sets of one statement's pattern vertices.
 
-    ``matches_of`` runs a pattern predicate and returns the vertices that it matches around its one named vertex; None
-    where it is not run.
+    Patterns that must match around one are none of them: these run with the query.
     """
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        text: str,
-        arguments: Mapping[str, object],
-        matches_of: Callable[[ast.PatternPredicate], Ids | None],
-    ) -> None:
+    def __init__(self, snapshot: Snapshot, text: str, arguments: Mapping[str, object]) -> None:
         self._snapshot = snapshot
         self._text = text
         self._arguments = arguments
-        self._matches_of = matches_of
 
     def vertices(self, bound: BoundPattern) -> tuple[PatternVertex, ...]:
         """Return the pattern's vertices with their candidate sets; edges keep the labels that conditions leave them."""
@@ -166,7 +158,6 @@ class Candidates:
             sets.append(known)
         if others:
             sets.append(self._by_sql(bound, number, others, known))
-        sets += [found for predicate in info.exists if (found := self._matches_of(predicate)) is not None]
         return PatternVertex(
             info.name,
             reduce(both, sets) if sets else None,
@@ -186,7 +177,7 @@ class Candidates:
         compiler = ExpressionCompiler(
             self._text, self._snapshot.names, self._arguments, rows, scope, self._snapshot.computing
         )
-        where = " AND ".join(compiler.condition(condition) for condition in conditions)
+        where = " AND ".join(compiler.filter(condition) for condition in conditions)
         with self._snapshot.connection.view("_graphdb_labels", {"label": np.array(admitted, np.int64)}):
             sql = f"SELECT u.label AS label FROM _graphdb_labels u {rows.joins} WHERE {where}"
             left = self._snapshot.connection.columns(sql, parameters.used(sql))["label"]
@@ -367,7 +358,7 @@ class Candidates:
 
 def _tested(compiler: Compiler, condition: ast.Expression) -> str:
     """Return the SQL of a condition of a vertex; one that some values fail at is tested after the match."""
-    sql = compiler.condition(condition)
+    sql = compiler.filter(condition)
     if compiler.rows.noted.mistaken:
         raise Beforehand(condition)
     return sql

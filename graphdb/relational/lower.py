@@ -25,7 +25,7 @@ from graphdb.pattern.lengths import OF_PATHS, length_name, with_lengths
 from graphdb.pattern.pieces import names_of
 from graphdb.pattern.rename import renamed, rewritten
 from graphdb.pattern.unroll import Version, plain_versions
-from graphdb.relational.joins import KEPT, Setting, available, needs_of, only
+from graphdb.relational.joins import KEPT, Setting, available, leaves_out, needs_of, only
 from graphdb.relational.program import Program, Step
 from graphdb.relational.projection.compile import Shaped
 from graphdb.relational.projection.relation import (
@@ -71,6 +71,10 @@ class Lowering(Traversals):
         """The groups that the subquery under way runs for (column ``g``)."""
         self._within = False
         """Whether it is a subquery that is under way."""
+        self._count_view: str | None = None
+        """The bindings of which nothing but their number is returned."""
+        self._sets = {}
+        self._candidates_of = {}
 
     def query(self, query: ast.Composite, start: Relation = UNIT) -> Program:
         """Lower a query, which may start from rows that are there.
@@ -84,7 +88,9 @@ class Lowering(Traversals):
         """
         _check_reading(query)
         shaped = self._parts(query, start)
-        return Program(tuple(self._steps), replace(shaped, direct=None), self._lists)
+        last = self._steps[-1] if self._steps and len(query.parts) == 1 else None
+        counts = isinstance(last, Step) and last.view == self._count_view
+        return Program(tuple(self._steps), replace(shaped, direct=None), self._lists, counts)
 
     def _parts(self, query: ast.Composite, start: Relation) -> Shaped:
         once = len(query.parts) > 1 and not query.keeps_all
@@ -99,6 +105,14 @@ class Lowering(Traversals):
         self._names, self._clauses, self._groups, self._within = around
         return shaped
 
+    def _alone(self, match: ast.MatchClause, returns: ast.ReturnClause) -> Relation:
+        around = self._names, self._clauses, self._groups, self._within
+        self._within, self._groups, self._clauses = True, None, (match, returns)
+        self._names = free_variables(self._clauses)
+        relation = self._filtered(self._first([match], [returns]), self._names)
+        self._names, self._clauses, self._groups, self._within = around
+        return relation
+
     # --- clauses
 
     def _part(self, clauses: Sequence[ast.ClauseNode], start: Relation) -> Shaped:
@@ -112,6 +126,8 @@ class Lowering(Traversals):
             if isinstance(clause, ast.MatchClause):
                 matches = [clause] if clause.optional else leading(rest, relation.names)
                 rest = _starred(matches, _measured(matches, rest[len(matches) :]))
+                if relation is UNIT and not clause.optional and not self._within and len(rest) == 1:
+                    matches = self._with_vertex_sets(matches)
                 groups = [matches] if clause.optional else apart(matches, relation.variables)
                 for i, group in enumerate(groups):
                     then = [*chain.from_iterable(groups[i + 1 :]), *rest]
@@ -303,9 +319,13 @@ class Lowering(Traversals):
         bound, view = self._bound(matches, UNIT), self._name("bindings")
         relation = bindings_of(bound, self._snapshot.edges, view)
         needs = self._needs_of(bound, relation, rest[0])
+        if needs is not None and needs.count_only:
+            if isinstance(rest[0], ast.ReturnClause) and not self._within:
+                self._count_view = view
+            needs = Wanted((), (), False, None, "count")
         if needs is None:
             needs = needs_of(bound, self._live(relation, rest) | free_variables(relation.where))
-        self._steps.append(Step("match", view, bound, needs, self._pattern_of(bound, needs)))
+        self._add_match("match", view, bound, needs)
         facts = [bound.edges[edge].name for edge in needs.facts]
         found = only(relation, available(bound, needs), facts)
         return replace(found, matches="b.n" if needs.duplicates == "count" else None)
@@ -318,8 +338,7 @@ class Lowering(Traversals):
         items = self._items(returns, relation)
         if any(self._aside((returns, relation.where))) or _looks_back(clause, items, relation.variables):
             return None
-        needs = wanted(returns, items, bound, window_of(returns, self._snapshot, self._arguments, self._text))
-        return Wanted((), (), False, None, "count") if needs.count_only else needs
+        return wanted(returns, items, bound, window_of(returns, self._snapshot, self._arguments, self._text))
 
     def _match(
         self, relation: Relation, matches: Sequence[ast.MatchClause], rest: Sequence[ast.ClauseNode]
@@ -367,14 +386,11 @@ class Lowering(Traversals):
         That is where they cannot be unrolled, or where it is enough that there is one: long ones are many.
         """
         repeats = [edge.repeat for match in matches for path in match.patterns for edge in path.edges if edge.repeat]
-        if any(map(self._leaves_out, matches)):
+        if any(leaves_out(match, self._snapshot) for match in matches):
             return None
         if _drops(then) and any(repeat.low <= 1 and (repeat.high or _LONG) >= _LONG for repeat in repeats):
             return None
-        try:
-            return plain_versions(matches, live, given)
-        except NotSupportedError:
-            return None
+        return plain_versions(matches, live, given)
 
     def _by_row(self, left: Relation, joined: Sequence[Relation], live: Collection[str], how: str) -> Relation:
         """Join rows once more with what they were joined with (:data:`ROW`), where that fulfils its conditions."""
@@ -416,7 +432,7 @@ class Lowering(Traversals):
             relation = bindings_of(bound, self._snapshot.edges, view)
             needs = needs_of(bound, {*live, *version.same.values(), *free_variables(relation.where)})
             needs = replace(needs, duplicates=duplicates)
-            self._steps.append(Step("match", view, bound, needs, self._pattern_of(bound, needs)))
+            self._add_match("match", view, bound, needs)
             relation = _aliased(only(relation, available(bound, needs)), version)
             if duplicates == "count":
                 relation = replace(relation, variables={**relation.variables, MATCHES: column("n", INTEGER)})

@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.types import EDGE, INTEGER, NODE, PATH, TERM, Base, Type, list_of
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
@@ -101,10 +100,9 @@ class Traversals(Searches):
         """Join rows with the matches of clauses that have paths in them: set by set, or else path by path."""
         matches = [at_the_ends(match, self._hidden) for match in matches]
         steps = len(self._steps)
-        try:
-            return self._searched(left, matches, live, drops)
-        except NotSupportedError:
-            del self._steps[steps:]
+        if (found := self._searched(left, matches, live, drops)) is not None:
+            return found
+        del self._steps[steps:]
         for number, match in enumerate(matches):
             left = self._traversed(left, match, {*live, *free_variables(tuple(matches[number + 1 :]))})
         return left

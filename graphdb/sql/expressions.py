@@ -148,13 +148,6 @@ class ExpressionCompiler(Compiler):
             return f"({element.sql}).label = {int(self.names.edge_label(name, self.text).id)}"
         return self.rows.has_label(element, self.names.under(self.names.vertex_label(name, self.text).id))
 
-    def _patternpredicate(self, node: ast.PatternPredicate) -> SqlValue:
-        if self.scope.exists is None:
-            raise NotSupportedError(
-                "pattern predicates outside WHERE are not supported yet", text=self.text, position=node.span.start
-            )
-        return self.scope.exists(node)
-
     # --- arithmetic and functions
 
     def _binary(self, node: ast.Binary) -> SqlValue:

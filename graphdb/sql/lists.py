@@ -110,7 +110,7 @@ def _literal(c: Compiler, node: ast.ListLiteral) -> SqlValue:
 
 def _item_of(c: Compiler, node: ast.Expression) -> SqlValue:
     """Compile an item of a list that is written out: a literal vertex is its value there."""
-    value = c.one(node)
+    value = c.whole(node)
     return c.value_of(value) if value.type.element is not None and value.type.base is Base.TERM else value
 
 
@@ -194,8 +194,8 @@ def _case(c: Compiler, node: ast.Case) -> SqlValue:
         return c.any_of(lambda a, b: SqlValue(compare(c, "=", a, b), BOOLEAN), operand, c.compile(test)).sql
 
     tests = [" OR ".join(f"({holds(test)})" for test in tests) for tests, _ in node.branches]
-    results = [c.value_of(c.one(result)) for _, result in node.branches]
-    otherwise = SqlValue("NULL", NULL) if node.otherwise is None else c.value_of(c.one(node.otherwise))
+    results = [c.value_of(c.whole(result)) for _, result in node.branches]
+    otherwise = SqlValue("NULL", NULL) if node.otherwise is None else c.value_of(c.whole(node.otherwise))
     (*chosen, rest), type = common([*results, otherwise])
     branches = " ".join(f"WHEN {test} THEN {sql}" for test, sql in zip(tests, chosen, strict=True))
     return SqlValue(f"CASE {branches} ELSE {rest} END", type)
@@ -239,7 +239,7 @@ def _each(
     known = {node: value for node, value in c.scope.known.items() if variable.name not in variables_in(node)}
     effects = Effects(reads=frozenset((name,))) if row else NO_EFFECTS
     variables = {**c.scope.variables, variable.name: named(name + column, element, effects=effects)}
-    return name, c.within(replace(c.scope, variables=variables, known=known, exists=None), of_items=True)
+    return name, c.within(replace(c.scope, variables=variables, known=known), of_items=True)
 
 
 _OF_ELEMENTS = frozenset("properties keys labels iri type startnode endnode".split())

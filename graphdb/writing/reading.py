@@ -334,4 +334,4 @@ def described(run: PathRun, prepared: Prepared | Program, state: State) -> list[
         found = Explanation.of_program(prepared, names, describe, run.controls)
     else:
         found = Explanation.of_reading(prepared, names, describe)
-    return list((Explanation.of_conditions(run, names) + found).lines)
+    return list(found.lines)

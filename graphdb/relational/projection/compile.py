@@ -86,8 +86,6 @@ class Shaper:
     ----------
     relation
         The rows that the clause is given.
-    exists
-        Compiles a pattern predicate over the given vertices' columns; None where those are known or may not stand.
     bound
         The pattern, where the relation is its bindings: what only names and counts them needs no SQL.
     parameters
@@ -100,7 +98,6 @@ class Shaper:
         text: str,
         arguments: Mapping[str, object],
         relation: Relation,
-        exists: Callable[[ast.PatternPredicate, Mapping[str, SqlValue]], SqlValue] | None = None,
         bound: BoundPattern | None = None,
         parameters: Parameters | None = None,
     ) -> None:
@@ -111,12 +108,11 @@ class Shaper:
         self._bound = bound
         self._parameters = Parameters() if parameters is None else parameters
         self._variables = relation.variables
-        self._exists = None if exists is None else lambda predicate: exists(predicate, relation.variables)
 
     def relation(self, chosen: Callable[[Mapping[str, SqlValue]], Mapping[str, str]]) -> str:
         """Return SQL for the rows that fulfil the conditions; ``chosen`` names columns over them."""
         rows = self._rows()
-        compiler = self._compiler(rows, Scope(self._variables, self._relation.known, exists=self._exists))
+        compiler = self._compiler(rows, Scope(self._variables, self._relation.known))
         where = [compiler.row_condition(condition) for condition in self._relation.where]
         columns = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in chosen(self._variables).items())
         return f"SELECT {columns} FROM {self._relation.source} b {rows.joins}{_where(where)}"
@@ -145,12 +141,11 @@ class Shaper:
         scope = Scope(
             self._variables,
             relation.known,
-            exists=self._exists,
             matches=relation.matches,
             order=None if ordered is None else ordered.sql,
         )
         compiler = self._compiler(rows, scope)
-        conditions = self._compiler(rows, Scope(self._variables, relation.known, exists=self._exists))
+        conditions = self._compiler(rows, Scope(self._variables, relation.known))
         where = [conditions.row_condition(condition) for condition in relation.where]
         aggregated = not relation.grouped and any(contains_aggregate(item.expression) for item in items)
         if aggregated and combines_aggregates(items):
@@ -303,7 +298,7 @@ class Shaper:
             SQL does not know what the list's items are.
         """
         rows, relation = self._rows(), self._relation
-        compiler = self._compiler(rows, Scope(self._variables, relation.known, exists=self._exists))
+        compiler = self._compiler(rows, Scope(self._variables, relation.known))
         where = [compiler.row_condition(condition) for condition in relation.where]
         values = {name: relation.variables[name] for name in names}
         for variable, type in (types or {}).items():
@@ -335,7 +330,7 @@ class Shaper:
         Its columns: the row's number, ``row``, and ``c0`` ….
         """
         rows = self._rows()
-        compiler = self._compiler(rows, Scope(self._variables, self._relation.known, exists=self._exists))
+        compiler = self._compiler(rows, Scope(self._variables, self._relation.known))
         found = computed_over_rows(compiler, node)
         chosen = "".join(f", {each.sql} AS c{i}" for i, each in enumerate(found.inputs))
         return f"SELECT b.rowid AS row{chosen} FROM {self._relation.source} b {rows.joins}", found

@@ -14,9 +14,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.errors import NotSupportedError
+from graphdb.common.errors import MemoryLimitError
 
 Ids = NDArray[np.int64]
+_HINT = "raise memory_limit, or ask for shorter paths"
 Mask: TypeAlias = NDArray[np.bool_] | None
 """Which vertices may be at some place; None for any."""
 
@@ -69,6 +70,53 @@ class Fragment:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How large a piece of the pattern is in the product, at most.
+
+    Attributes
+    ----------
+    states, edges
+        What it adds.
+    firsts
+        The edges that lead into it.
+    lasts
+        The states in which it may end.
+    skips
+        Whether it may be nothing.
+    """
+
+    states: int
+    edges: int
+    firsts: int
+    lasts: int = 1
+    skips: bool = False
+
+    def then(self, other: Size) -> Size:
+        """Return the size of two pieces, one after the other."""
+        return Size(
+            self.states + other.states,
+            self.edges + other.edges + self.lasts * other.firsts,
+            self.firsts + (other.firsts if self.skips else 0),
+            other.lasts + (self.lasts if other.skips else 0),
+            self.skips and other.skips,
+        )
+
+    def repeated(self, low: int, high: int | None) -> Size:
+        """Return the size of a piece that comes several times."""
+        if low == high == 1:
+            return self
+        copies = max(low, 1) if high is None else high
+        between = (copies if high is None else copies - 1) * self.lasts * self.firsts
+        lasts = (copies - max(low, 1) + 1) * self.lasts
+        return Size(copies * self.states, copies * self.edges + between, self.firsts, lasts, low == 0)
+
+    def whole(self, vertices: int) -> Size:
+        """Return the size of a whole pattern, with where it begins and the last state."""
+        ends = (self.lasts + self.skips) * vertices
+        return Size(self.states + 2, self.edges + self.firsts + ends, 0)
+
+
 BEGIN = Fragment((), ((0, None),))
 """Where a path begins."""
 
@@ -100,14 +148,14 @@ class Product:
         self.pieces.append(piece)
         self._reached[len(self.pieces) - 1] = np.unique(vertices)
         if len(self.pieces) * self.vertices > self.most:
-            raise NotSupportedError("so many states of a path of several parts do not fit in memory")
+            raise MemoryLimitError("the states of a path of several parts do not fit in memory", hint=_HINT)
         return len(self.pieces) - 1
 
     def add(self, edges: Edges) -> None:
         """Add edges between nodes."""
         self._left -= len(edges)
         if self._left < 0:
-            raise NotSupportedError("so many edges of a path of several parts do not fit in memory")
+            raise MemoryLimitError("the edges of a path of several parts do not fit in memory", hint=_HINT)
         self._parts.append(edges)
 
     def edge(self, piece: int, edges: Edges) -> Fragment:
