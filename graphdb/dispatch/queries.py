@@ -32,8 +32,8 @@ from graphdb.sql.from_clause import Deleted
 from graphdb.sql.udf import running
 
 if TYPE_CHECKING:
-    from graphdb.interpret.compute import Computation
-    from graphdb.interpret.subqueries import Prepare
+    from graphdb.evaluate.compute import Computation
+    from graphdb.evaluate.subqueries import Prepare
     from graphdb.plan.executor import Executor
     from graphdb.relational.projection.relation import Relation
     from graphdb.writing.run import Writing
@@ -242,9 +242,9 @@ class _Later:
 
     def __call__(self) -> Computation:
         if self.found is None:
-            from graphdb.interpret.compute import Computation
-            from graphdb.interpret.context import Context
-            from graphdb.interpret.memory import MemoryWatch
+            from graphdb.evaluate.compute import Computation
+            from graphdb.evaluate.context import Context
+            from graphdb.evaluate.memory import MemoryWatch
 
             state, prepare, text, arguments = self._of
             memory = MemoryWatch(state.budget)

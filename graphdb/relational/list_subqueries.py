@@ -3,7 +3,7 @@
 ``[x IN xs | COUNT { (x)-->() }]`` is null where ``xs`` is, else ``COLLECT { UNWIND xs AS x RETURN COUNT { … } }``.
 A quantifier asks the list of what its condition yields for each item; ``reduce`` goes over lists that have, beside each
 item, what its subqueries yield for it.  Where one of these depends on what was accumulated, it stays as it is: the
-evaluator runs it (:mod:`graphdb.interpret.subqueries`).
+evaluator runs it (:mod:`graphdb.evaluate.subqueries`).
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from graphdb.plan.physical import PhysicalPlan
 from graphdb.procedures.answers import Answer, arrow_type
 from graphdb.procedures.registry import Call
 from graphdb.relational.path_patterns.edges import Pattern
-from graphdb.relational.projection.compile import Shaped
+from graphdb.relational.projection.sql import Shaped
 from graphdb.relational.session.plan_cache import STEP_BYTES
 from graphdb.sql.computing import Applying, Computing
 from graphdb.storage.arrays.arrow import numbers

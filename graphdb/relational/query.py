@@ -31,9 +31,10 @@ from graphdb.relational.lower import Lowering
 from graphdb.relational.match_run import MatchRun, restricted
 from graphdb.relational.program import Applied, Called, Computed, Given, Program, Rows, Searched, Step
 from graphdb.relational.projection.arrays import FEW, project
-from graphdb.relational.projection.compile import Shaped, Shaper, counted
+from graphdb.relational.projection.compile import Shaper
 from graphdb.relational.projection.relation import BINDINGS, UNIT, Relation, bindings_of
 from graphdb.relational.projection.return_clause import combines_aggregates, expand_star, wanted, window_of
+from graphdb.relational.projection.sql import Shaped, counted
 from graphdb.relational.session.plan_cache import StepPlans
 from graphdb.relational.subqueries import leading
 from graphdb.results.decode import Arrays

@@ -18,8 +18,8 @@ from graphdb.pattern.path_search import Differing, PathSearch
 from graphdb.procedures.registry import Call
 from graphdb.relational.joins import all_of
 from graphdb.relational.program import Applied, Called, Computed
-from graphdb.relational.projection.compile import Shaped
 from graphdb.relational.projection.relation import GROUP, ROW, UNIT, VALUE, Relation, Source
+from graphdb.relational.projection.sql import Shaped
 from graphdb.relational.semijoins import Semijoins
 from graphdb.semantics.aggregation import contains_aggregate
 from graphdb.sql.computing import Input

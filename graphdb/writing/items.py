@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from graphdb.evaluate.functions import FACETS
 from graphdb.functions.table import VOLATILE
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import is_larger, walk
-from graphdb.interpret.functions import FACETS
 from graphdb.pattern.free import LOCAL, SUBQUERIES, free_variables
 from graphdb.pattern.names import local_name
 from graphdb.pattern.rename import rewritten

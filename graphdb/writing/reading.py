@@ -20,11 +20,11 @@ from graphdb.common.errors import (
     placed,
 )
 from graphdb.common.values.types import Base
+from graphdb.evaluate.context import Context, Row
+from graphdb.evaluate.expressions import Compiler
+from graphdb.evaluate.memory import MemoryWatch
+from graphdb.evaluate.values import Edge, Vertex
 from graphdb.grammar import syntax as ast
-from graphdb.interpret.context import Context, Row
-from graphdb.interpret.evaluate import Compiler
-from graphdb.interpret.memory import MemoryWatch
-from graphdb.interpret.values import Edge, Vertex
 from graphdb.relational.explain import Explanation
 from graphdb.relational.paths.run import PathRun
 from graphdb.relational.program import Program, Step

@@ -15,8 +15,8 @@ import numpy as np
 
 from graphdb.common.lazy import lazy
 from graphdb.common.values.types import ANY, Base, Column, Type
-from graphdb.interpret.codec import Keys, column_of, values_of
-from graphdb.interpret.context import Row
+from graphdb.evaluate.codec import Keys, column_of, values_of
+from graphdb.evaluate.context import Row
 from graphdb.relational.projection.relation import Source
 from graphdb.results.decode import Arrays
 from graphdb.sql.value import column, column_at

@@ -13,13 +13,13 @@ from typing import Any
 from graphdb.common.values.literals import exported
 from graphdb.common.values.terms import RDF_TYPE
 from graphdb.common.values.types import BOOLEAN, EDGE, INTEGER, NODE, PATH, Column, Type
+from graphdb.evaluate.context import Row
+from graphdb.evaluate.export import Exporter
+from graphdb.evaluate.expressions import Compiler
+from graphdb.evaluate.result import ValuesResult
+from graphdb.evaluate.values import Vertex
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.compose import is_plain
-from graphdb.interpret.context import Row
-from graphdb.interpret.evaluate import Compiler
-from graphdb.interpret.export import Exporter
-from graphdb.interpret.result import ValuesResult
-from graphdb.interpret.values import Vertex
 from graphdb.pattern.free import free_variables
 from graphdb.relational.projection.relation import Relation
 from graphdb.results.result import Result

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import graphdb
+from graphdb.evaluate.functions import FACETS, FUNCTIONS
 from graphdb.functions.signature import Kind, Signature, parameters
 from graphdb.functions.table import NAMES, SIGNATURE_OF, SIGNATURES
-from graphdb.interpret.functions import FACETS, FUNCTIONS
 from graphdb.sql.aggregates import AGGREGATES
 from graphdb.sql.functions import FORMS
 from tests.fuzz import FUZZ, scaled

@@ -19,7 +19,7 @@ from graphdb.relational.lower import Lowering
 from graphdb.relational.paths.run import PathRun
 from graphdb.semantics.aggregation import is_aggregate
 from graphdb.sql.expressions import ExpressionCompiler
-from graphdb.sql.udf import _OF_ELEMENTS
+from graphdb.sql.udf import _OF_ELEMENTS, _OF_LITERALS
 from graphdb.sql.value import SqlValue
 
 
@@ -44,6 +44,8 @@ def python_forms(patch: pytest.MonkeyPatch) -> None:
             case ast.Property(ast.Variable()) | ast.LabelPredicate(ast.Variable()):
                 return native(self, node)
             case ast.FunctionCall(name, (ast.Variable(),)) if name.lower() in _OF_ELEMENTS:
+                return native(self, node)
+            case ast.FunctionCall(name, (ast.Property(ast.Variable()),)) if name.lower() in _OF_LITERALS:
                 return native(self, node)
         if node in self.scope.known or isinstance(node, _FOUND) or is_aggregate(node):
             return native(self, node)

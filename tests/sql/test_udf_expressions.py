@@ -10,8 +10,8 @@ import pytest
 
 import graphdb
 from graphdb.common.values.temporal import Date, DateTime, Duration, LocalTime
-from graphdb.interpret.order_key import order_key
-from graphdb.interpret.values import group_key, sort_key
+from graphdb.evaluate.order_key import order_key
+from graphdb.evaluate.values import group_key, sort_key
 from tests.oracle.routes import in_python
 
 

@@ -26,9 +26,9 @@ from graphdb.relational.paths.base import (
     items_of,
     unnamed,
 )
-from graphdb.relational.projection.compile import counted
 from graphdb.relational.projection.relation import BINDINGS, Source
 from graphdb.relational.projection.return_clause import wanted, window_of
+from graphdb.relational.projection.sql import counted
 from graphdb.sql.from_clause import Parameters
 from graphdb.sql.value import SqlValue, column
 from graphdb.storage.arrays.arrow import table_of

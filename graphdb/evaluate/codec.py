@@ -1,7 +1,7 @@
 """The evaluator's values as SQL holds them in columns: one definition of each type, read and written.
 
 SQL holds vertices by their ids, an edge as a struct of its label, ends and ordinal, a path as the ids of its vertices
-and the codes of its edges, and a value that it has no type for as a key (:mod:`graphdb.interpret.order_key`): such
+and the codes of its edges, and a value that it has no type for as a key (:mod:`graphdb.evaluate.order_key`): such
 values wait in a dictionary by their keys.
 """
 
@@ -36,8 +36,8 @@ from graphdb.common.values.types import (
     Type,
     tidied,
 )
-from graphdb.interpret.order_key import value_key
-from graphdb.interpret.values import Several
+from graphdb.evaluate.order_key import value_key
+from graphdb.evaluate.values import Several
 from graphdb.storage.arrays.python_values import pylist
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from graphdb.evaluate.values import Answer, Edge, Several, Vertex, any_of, equals, type_name
 from graphdb.grammar import syntax as ast
-from graphdb.interpret.values import Answer, Edge, Several, Vertex, any_of, equals, type_name
 
 if TYPE_CHECKING:
-    from graphdb.interpret.context import Row
-    from graphdb.interpret.evaluator import Evaluate, Evaluator
+    from graphdb.evaluate.context import Row
+    from graphdb.evaluate.evaluator import Evaluate, Evaluator
 
 
 def _in(c: Evaluator, node: ast.In) -> Evaluate:

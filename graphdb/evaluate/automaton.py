@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphdb.common.errors import NotSupportedError
+from graphdb.evaluate.values import Edge, Path, Vertex
 from graphdb.grammar import syntax as ast
-from graphdb.interpret.values import Edge, Path, Vertex
 from graphdb.pattern.bind import DIRECTIONS, bind, conjuncts, property_conditions, variables_in
 from graphdb.pattern.lengths import all_hold
 from graphdb.pattern.rename import renamed
 from graphdb.storage.graph.pcsr import Direction, Partition
 
 if TYPE_CHECKING:
-    from graphdb.interpret.context import Context, Row
-    from graphdb.interpret.evaluator import Evaluator
+    from graphdb.evaluate.context import Context, Row
+    from graphdb.evaluate.evaluator import Evaluator
 
 Test = Callable[["Row"], Any]
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from graphdb.common.values.entities import Edge, Path, Vertex
 from graphdb.common.values.temporal import DateTime, Duration, Temporal
-from graphdb.interpret.values import is_nan
+from graphdb.evaluate.values import is_nan
 from graphdb.sql.computing import VARIANT
 
 _END = b"\x00"

@@ -12,12 +12,12 @@ from graphdb.common.errors import TypeMismatchError
 from graphdb.common.values.decimals import shortest
 from graphdb.common.values.temporal import Temporal
 from graphdb.common.values.types import INT64
+from graphdb.evaluate.calls import Call, wrong
+from graphdb.evaluate.values import is_number, type_name
 from graphdb.grammar import syntax as ast
-from graphdb.interpret.calls import Call, wrong
-from graphdb.interpret.values import is_number, type_name
 
 if TYPE_CHECKING:
-    from graphdb.interpret.context import Context
+    from graphdb.evaluate.context import Context
 
 
 def text_of(value: Any) -> str:

@@ -8,9 +8,9 @@ from typing import Any
 from graphdb.common.values.elements import Node, Path, Relationship
 from graphdb.common.values.temporal import Temporal, to_python
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.interpret.context import Context, Row
-from graphdb.interpret.values import Edge, Vertex
-from graphdb.interpret.values import Path as PathValue
+from graphdb.evaluate.context import Context, Row
+from graphdb.evaluate.values import Edge, Vertex
+from graphdb.evaluate.values import Path as PathValue
 
 
 class Exporter:

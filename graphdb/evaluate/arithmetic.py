@@ -14,14 +14,14 @@ from graphdb.common.errors import ExecutionError, MemoryLimitError
 from graphdb.common.values.decimals import DIGITS, EXACT, shortest
 from graphdb.common.values.temporal import Duration, Temporal, exact, shift
 from graphdb.common.values.types import INT64
+from graphdb.evaluate.calls import wrong
+from graphdb.evaluate.conversions import text_of
+from graphdb.evaluate.values import is_number, type_name
 from graphdb.grammar import syntax as ast
-from graphdb.interpret.calls import wrong
-from graphdb.interpret.conversions import text_of
-from graphdb.interpret.values import is_number, type_name
 from graphdb.sql.ranges import LONGEST
 
 if TYPE_CHECKING:
-    from graphdb.interpret.context import Context
+    from graphdb.evaluate.context import Context
 
 _PLAIN = {"+": add, "-": sub, "*": mul}
 """What Python does as IEEE and openCypher have it, whether numbers are integers or floats."""

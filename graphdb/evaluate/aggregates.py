@@ -12,7 +12,7 @@ from graphdb.common.errors import ExecutionError, GraphDBError, TypeMismatchErro
 from graphdb.common.values.decimals import EXACT, shortest
 from graphdb.common.values.temporal import Duration
 from graphdb.common.values.types import INT64
-from graphdb.interpret.values import is_number, sort_key, type_name
+from graphdb.evaluate.values import is_number, sort_key, type_name
 
 Fail = Callable[[type[GraphDBError], str], GraphDBError]
 

@@ -14,13 +14,11 @@ from graphdb.common.errors import BindError, ExecutionError, ParameterError
 from graphdb.common.stopping import check_stop
 from graphdb.common.values.temporal import DateTime, Duration, LocalDateTime, Temporal, exact
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.functions.table import did_you_mean
-from graphdb.grammar import syntax as ast
-from graphdb.interpret import functions, lists
-from graphdb.interpret.arithmetic import computed, fits, negated
-from graphdb.interpret.context import Row
-from graphdb.interpret.evaluator import Evaluate, Evaluator
-from graphdb.interpret.values import (
+from graphdb.evaluate import functions, lists
+from graphdb.evaluate.arithmetic import computed, fits, negated
+from graphdb.evaluate.context import Row
+from graphdb.evaluate.evaluator import Evaluate, Evaluator
+from graphdb.evaluate.values import (
     Answer,
     Edge,
     Several,
@@ -31,6 +29,8 @@ from graphdb.interpret.values import (
     less,
     type_name,
 )
+from graphdb.functions.table import did_you_mean
+from graphdb.grammar import syntax as ast
 from graphdb.pattern.free import SUBQUERIES
 from graphdb.sql import temporal
 

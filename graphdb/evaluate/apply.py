@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 from graphdb.common.errors import TypeMismatchError
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.common.values.types import INTEGER, Type
+from graphdb.evaluate.codec import Convert, array_of
+from graphdb.evaluate.context import Context, Row
+from graphdb.evaluate.export import Exporter
+from graphdb.evaluate.expressions import Compiler
+from graphdb.evaluate.search import Search
+from graphdb.evaluate.values import Edge, Path, Vertex, type_name
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
-from graphdb.interpret.codec import Convert, array_of
-from graphdb.interpret.context import Context, Row
-from graphdb.interpret.evaluate import Compiler
-from graphdb.interpret.export import Exporter
-from graphdb.interpret.search import Search
-from graphdb.interpret.values import Edge, Path, Vertex, type_name
 from graphdb.pattern.path_search import Differing, PathSearch
 from graphdb.plan.executor import Control
 from graphdb.procedures.registry import Call

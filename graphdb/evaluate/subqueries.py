@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graphdb.common.values.types import Type
+from graphdb.evaluate.codec import Keys, column_of, type_of, values_of
 from graphdb.grammar import syntax as ast
-from graphdb.interpret.codec import Keys, column_of, type_of, values_of
 from graphdb.pattern.free import free_variables
 from graphdb.pattern.lengths import OF_PATHS
 from graphdb.pattern.rename import renamed
@@ -21,7 +21,7 @@ from graphdb.sql.udf import running
 from graphdb.sql.value import column
 
 if TYPE_CHECKING:
-    from graphdb.interpret.statement_names import StatementNames
+    from graphdb.evaluate.statement_names import StatementNames
     from graphdb.relational.candidates import Snapshot
     from graphdb.relational.paths.run import PathRun
     from graphdb.relational.program import Program

@@ -1,6 +1,6 @@
 """The functions of the language over Python values; names are looked up in lower case.
 
-Here are those of elements, strings, lists and numbers; :mod:`~graphdb.interpret.calls` says what a function is.
+Here are those of elements, strings, lists and numbers; :mod:`~graphdb.evaluate.calls` says what a function is.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from graphdb.common.errors import ExecutionError, MemoryLimitError
 from graphdb.common.values.terms import LITERAL_BASE
+from graphdb.evaluate import conversions, times
+from graphdb.evaluate.arithmetic import absolute, fits
+from graphdb.evaluate.calls import Call, Form, called, name_of, plain, wrong
+from graphdb.evaluate.values import Edge, Path, Vertex, type_name
 from graphdb.functions.table import SIGNATURE_OF
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.sugar import FORMS
-from graphdb.interpret import conversions, times
-from graphdb.interpret.arithmetic import absolute, fits
-from graphdb.interpret.calls import Call, Form, called, name_of, plain, wrong
-from graphdb.interpret.values import Edge, Path, Vertex, type_name
 from graphdb.sql.ranges import LONGEST
 
 if TYPE_CHECKING:
-    from graphdb.interpret.context import Context
+    from graphdb.evaluate.context import Context
 
 FACETS = frozenset({"lang", "datatype"})
 """Functions of a property's literal, not of its value."""

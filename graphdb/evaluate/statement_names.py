@@ -8,8 +8,8 @@ from contextlib import suppress
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.errors import BindError
 from graphdb.common.values.terms import RDF_TYPE, VERTEX, default_iri
+from graphdb.evaluate.values import Vertex
 from graphdb.grammar import syntax as ast
-from graphdb.interpret.values import Vertex
 from graphdb.pattern.names import ABSENT, Names
 from graphdb.relational.candidates import Snapshot
 from graphdb.storage.statistics.known import KnownStatistics

@@ -14,8 +14,8 @@ from graphdb.common.values.literals import value_of
 from graphdb.common.values.temporal import from_python
 from graphdb.common.values.terms import Kind
 from graphdb.common.values.types import ANY, EXACT_ONLY, tidied
-from graphdb.interpret.codec import Convert, Keys, one_of, reader
-from graphdb.interpret.view import Fact, View
+from graphdb.evaluate.codec import Convert, Keys, one_of, reader
+from graphdb.evaluate.view import Fact, View
 from graphdb.sql.computing import Input
 from graphdb.storage.arrays.python_values import pylist
 

@@ -13,12 +13,12 @@ from graphdb.common.values.elements import Node
 from graphdb.common.values.temporal import Temporal, from_python
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.common.values.types import INT64
+from graphdb.evaluate.memory import MemoryWatch
+from graphdb.evaluate.statement_names import StatementNames
+from graphdb.evaluate.subqueries import Prepare, Subqueries
+from graphdb.evaluate.values import Several, Vertex, group_key
+from graphdb.evaluate.view import View
 from graphdb.grammar import syntax as ast
-from graphdb.interpret.memory import MemoryWatch
-from graphdb.interpret.statement_names import StatementNames
-from graphdb.interpret.subqueries import Prepare, Subqueries
-from graphdb.interpret.values import Several, Vertex, group_key
-from graphdb.interpret.view import View
 from graphdb.plan.executor import Control
 from graphdb.relational.candidates import Snapshot
 from graphdb.sql.constants import from_numpy

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from graphdb.common.errors import GraphDBError, TypeMismatchError
+from graphdb.evaluate.values import Edge, Path, Vertex, is_number, type_name
 from graphdb.functions.signature import Kind, Signature
 from graphdb.grammar import syntax as ast
-from graphdb.interpret.values import Edge, Path, Vertex, is_number, type_name
 
 if TYPE_CHECKING:
-    from graphdb.interpret.context import Context
+    from graphdb.evaluate.context import Context
 
 Call = Callable[..., Any]
 

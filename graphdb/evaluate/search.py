@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from graphdb.common.errors import BindError, NotSupportedError
+from graphdb.evaluate.automaton import PLACES, Automaton, Trace
+from graphdb.evaluate.shortest import Shortest
+from graphdb.evaluate.values import Edge, Path, Vertex
 from graphdb.grammar import syntax as ast
-from graphdb.interpret.automaton import PLACES, Automaton, Trace
-from graphdb.interpret.shortest import Shortest
-from graphdb.interpret.values import Edge, Path, Vertex
 from graphdb.pattern.path_search import PathSearch
 
 if TYPE_CHECKING:
-    from graphdb.interpret.context import Context, Row
-    from graphdb.interpret.evaluator import Evaluator
+    from graphdb.evaluate.context import Context, Row
+    from graphdb.evaluate.evaluator import Evaluator
 
 
 class Search:

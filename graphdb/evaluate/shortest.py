@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphdb.evaluate.automaton import Automaton, Step
+from graphdb.evaluate.values import Path, Vertex
 from graphdb.execute.paths.path_rows import PathRows
 from graphdb.execute.paths.steps import Paths
 from graphdb.grammar import syntax as ast
-from graphdb.interpret.automaton import Automaton, Step
-from graphdb.interpret.values import Path, Vertex
 from graphdb.plan.executor import Control
 from graphdb.plan.paths import PathStep
 
 if TYPE_CHECKING:
-    from graphdb.interpret.context import Context
+    from graphdb.evaluate.context import Context
 
 
 class Shortest:

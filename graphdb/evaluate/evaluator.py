@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from graphdb.common.errors import GraphDBError, TypeMismatchError
+from graphdb.evaluate.calls import wrong
+from graphdb.evaluate.context import Context, Row
+from graphdb.evaluate.values import Answer, Several, any_of, type_name
 from graphdb.grammar import syntax as ast
-from graphdb.interpret.calls import wrong
-from graphdb.interpret.context import Context, Row
-from graphdb.interpret.values import Answer, Several, any_of, type_name
 
 Evaluate = Callable[[Row], Any]
 """What an expression yields for a row."""

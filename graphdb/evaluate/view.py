@@ -18,11 +18,11 @@ from graphdb.common.errors import ExecutionError
 from graphdb.common.values.literals import value_of
 from graphdb.common.values.terms import LITERAL_BASE, RDF, XSD, Kind
 from graphdb.common.values.types import EXACT_ONLY, edge_number, tidied
+from graphdb.evaluate.values import Edge, Several, Vertex
 from graphdb.grammar import syntax as ast
-from graphdb.interpret.values import Edge, Several, Vertex
 
 if TYPE_CHECKING:
-    from graphdb.interpret.statement_names import StatementNames
+    from graphdb.evaluate.statement_names import StatementNames
 
 _SINGLE = 16
 """Edges of a label that are looked for one by one, before all that have rows of their own are read."""

@@ -19,12 +19,12 @@ from graphdb.common.values.temporal import (
     at_instant,
 )
 from graphdb.common.values.temporal_between import between
+from graphdb.evaluate.calls import Call, Form, any_null, name_of, plain, wrong
+from graphdb.evaluate.values import type_name
 from graphdb.grammar import syntax as ast
-from graphdb.interpret.calls import Call, Form, any_null, name_of, plain, wrong
-from graphdb.interpret.values import type_name
 
 if TYPE_CHECKING:
-    from graphdb.interpret.context import Context
+    from graphdb.evaluate.context import Context
 
 
 def _temporal(kind: type[Temporal]) -> Call:
