@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from graphdb.common.errors import ExecutionError
 from graphdb.common.values.types import BOOLEAN, EDGE, INTEGER, NODE, Base, Type
@@ -22,13 +21,9 @@ from graphdb.writing.create import Create
 from graphdb.writing.items import RowByRow, target_of
 from graphdb.writing.joining import elements_of
 from graphdb.writing.kept import Kept, of_elements
-from graphdb.writing.merging import apart, either_way
-from graphdb.writing.row_writer import MADE
+from graphdb.writing.merging import AT, MADE, apart, asking_by, either_way, matching
 from graphdb.writing.stages import Stage, creation
 from graphdb.writing.work import Work, union_all
-
-_AT = " #at"
-"""The number of the row that a match started from: not quite one of the engine's own names, which matches keep back."""
 
 _KEYS = {Base.STRING, Base.INTEGER, Base.FLOAT, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.TIME, Base.NULL}
 """Types whose values SQL groups as MERGE tells them apart."""
@@ -92,7 +87,7 @@ class Merge:
         over = f"PARTITION BY {', '.join(asked)}" if asked else ""
         missing = make(
             f"SELECT b.at AS row, min(b.at) OVER ({over}) AS first FROM {source} b"
-            f" ANTI JOIN (SELECT {found.values[_AT].sql} AS row FROM {found.source} b) f ON f.row = b.at"
+            f" ANTI JOIN (SELECT {found.values[AT].sql} AS row FROM {found.source} b) f ON f.row = b.at"
         )
         firsts = work.tables.rows(
             f'SELECT row_number() OVER (ORDER BY b.at ASC) - 1 AS at, b.at AS first, b.* EXCLUDE "at" FROM {source} b'
@@ -118,19 +113,9 @@ class Merge:
         """Return what the rows match, by the number of the row."""
         given = {id(node): f" #{number}" for number, node in enumerate(self._stage.computed)}
         start = {name.replace("#", " #"): value for name, value in self._kept.values.items()}
-
-        def known(element: Any) -> Any:
-            if element.properties is None:
-                return element
-            items = ((key, ast.Variable(given[id(node)], node.span)) for key, node in element.properties.items)
-            return replace(element, properties=replace(element.properties, items=tuple(items)))
-
-        pattern = self._clause.pattern
-        pattern = replace(pattern, nodes=tuple(map(known, pattern.nodes)), edges=tuple(map(known, pattern.edges)))
-        match = ast.MatchClause((pattern,), span=self._clause.span)
-        items = tuple(ast.ReturnItem(ast.Variable(name), name, name) for name in (_AT, *self._new))
-        query = ast.Composite(((match, ast.ReturnClause(items, span=self._clause.span)),))
-        found = self._work.read(query, Relation(self._kept.source, {**start, _AT: column("at", INTEGER)}))
+        pattern = asking_by(self._clause.pattern, lambda node: ast.Variable(given[id(node)], node.span))
+        start[AT] = column("at", INTEGER)
+        found = self._work.read(matching(pattern, [AT, *self._new]), Relation(self._kept.source, start))
         for name in self._new:
             if found.values[name].type not in (NODE, EDGE):
                 raise RowByRow(f"what is merged is {found.values[name].type}")
@@ -147,7 +132,7 @@ class Merge:
 
         chosen = "".join(f", w{i}" for i in range(len(names)))
         rows = columns(self._kept, olds, "b.at AS row")
-        matched = columns(found, self._new, f"b.at AS part, {found.values[_AT].sql} AS row")
+        matched = columns(found, self._new, f"b.at AS part, {found.values[AT].sql} AS row")
         new = columns(made, self._new, "b.at AS number")
         both = union_all(
             [

@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from itertools import chain
 from math import inf
-from typing import Any
 
 from graphdb.common.values.literals import exported
 from graphdb.common.values.terms import RDF_TYPE
@@ -19,7 +18,6 @@ from graphdb.evaluate.expressions import Compiler
 from graphdb.evaluate.result import ValuesResult
 from graphdb.evaluate.values import Vertex
 from graphdb.grammar import syntax as ast
-from graphdb.grammar.compose import is_plain
 from graphdb.pattern.free import free_variables
 from graphdb.relational.projection.relation import Relation
 from graphdb.results.result import Result
@@ -32,16 +30,15 @@ from graphdb.writing.items import RowByRow
 from graphdb.writing.joining import elements_of
 from graphdb.writing.kept import Kept
 from graphdb.writing.literals import internal
+from graphdb.writing.merging import AT as MATCHED
+from graphdb.writing.merging import MADE, asking_by, matching
 from graphdb.writing.naming import Naming
 from graphdb.writing.reading import CLAUSES, Clause
-from graphdb.writing.row_writer import MADE, RowWriter, edges_left
+from graphdb.writing.row_merge import RowMerge
+from graphdb.writing.row_writer import RowWriter, edges_left
 from graphdb.writing.rows import AT, Rows, of_python, of_table, unit
 from graphdb.writing.stages import Stage, creation
 from graphdb.writing.work import Work
-
-_AT = " #at"
-"""The number of a row while what it matches is gathered: not quite one of the engine's own names, which matches keep
-back."""
 
 
 class Writing(Explaining):
@@ -60,7 +57,8 @@ class Writing(Explaining):
                 self._begin = lambda: stack.enter_context(state.writing())
                 update = Update(raw, self._context.held(), state.transactions.touch)
                 self._work = Work(self._context, self._tables, update, Naming(self._context, update), self._read_kept)
-                self._writer = RowWriter(self._work, self._matches)
+                self._writer = RowWriter(self._work)
+                self._row_merge = RowMerge(self._work, self._writer, self._matches)
                 results = [self._part(part) for part in self.parts]
                 self._write()
                 self._finish()
@@ -166,7 +164,10 @@ class Writing(Explaining):
         assert clause is not None
         self._merged = rows
         self._write()
-        made = self._writer.run(clause, rows.listed)
+        if isinstance(clause, ast.MergeClause):
+            made = self._row_merge.run(clause, rows.listed)
+        else:
+            made = self._writer.run(clause, rows.listed)
         if not isinstance(clause, (ast.CreateClause, ast.MergeClause)):
             return rows
         return of_python(self._tables, made, rows, self._types_of(clause, stage.scope))
@@ -189,29 +190,24 @@ class Writing(Explaining):
         new = [name for name in dict.fromkeys(names_of(pattern)) if name not in rows[0]]
         kept = self._merged.kept
         values = {name: kept.values[name] for name in free_variables(pattern) if name in kept.values}
-        start = Relation(kept.source, {**values, _AT: column("at", INTEGER)})
+        start = Relation(kept.source, {**values, MATCHED: column("at", INTEGER)})
         places = {row[AT]: i for i, row in enumerate(rows)}
         result: list[list[Row]] = [[] for _ in rows]
-        for row in self._found(_match(pattern, [_AT, *new]), start):
-            result[places[row[_AT]]].append({name: row[name] for name in new})
+        for row in self._found(matching(pattern, [MATCHED, *new]), start):
+            result[places[row[MATCHED]]].append({name: row[name] for name in new})
         return result
 
     def _matches_of(self, pattern: ast.PathPattern, row: Row) -> list[Row]:
         """Return what a pattern matches for one row: the values it asks for are parameters."""
         given: dict[str, object] = {}
 
-        def known(element: Any) -> Any:
-            if isinstance(element, ast.Subpath) or element.properties is None:
-                return element
-            items = []
-            for key, node in element.properties.items:
-                name = f" {len(given)}"
-                given[name] = exported(self._writer.value(node)(row))
-                items.append((key, ast.Parameter(name, node.span)))
-            return replace(element, properties=replace(element.properties, items=tuple(items)))
+        def known(node: ast.Expression) -> ast.Expression:
+            name = f" {len(given)}"
+            given[name] = exported(self._writer.value(node)(row))
+            return ast.Parameter(name, node.span)
 
         names = list(dict.fromkeys(names_of(pattern)))
-        pattern = replace(pattern, nodes=tuple(map(known, pattern.nodes)), edges=tuple(map(known, pattern.edges)))
+        pattern = asking_by(pattern, known)
         new, bound = [name for name in names if name not in row], [name for name in names if name in row]
         start = None
         if bound:
@@ -219,7 +215,7 @@ class Writing(Explaining):
                 return []
             types = {name: NODE if isinstance(row[name], Vertex) else EDGE for name in bound}
             start = of_python(self._tables, [{**row, AT: 0}], unit(), types).kept.relation
-        query = _match(pattern, new)
+        query = matching(pattern, new)
         return [{name: found[name] for name in new} for found in self._found(query, start, given)]
 
     def _found(
@@ -289,12 +285,3 @@ class Writing(Explaining):
 def _has_items(clause: object) -> bool:
     """Whether a MERGE sets what it says itself, row by row; otherwise its inner stages do."""
     return isinstance(clause, ast.MergeClause) and bool(clause.on_create or clause.on_match)
-
-
-def _match(pattern: ast.PathPattern, names: Sequence[str]) -> ast.Query | ast.Composite:
-    """Return the query for what a pattern matches, by these names."""
-    items = [ast.ReturnItem(ast.Variable(name), name, name) for name in names]
-    items = items or [ast.ReturnItem(ast.Literal(1), "#", "#")]
-    match, returns = ast.MatchClause((pattern,), span=pattern.span), ast.ReturnClause(tuple(items), span=pattern.span)
-    plain = not names or names[0] != _AT
-    return ast.Query((match,), returns) if plain and is_plain([match], returns) else ast.Composite(((match, returns),))

@@ -28,7 +28,7 @@ class Work:
     tables: Tables
     update: Update
     naming: Naming
-    read: Callable[[ast.Composite, Relation], Kept]
+    read: Callable[[ast.Query | ast.Composite, Relation], Kept]
     """Runs a query that starts from rows which are there; its rows."""
     changes: Changes = field(default_factory=Changes)
     left: list[tuple[str, int]] = field(default_factory=list)
