@@ -26,7 +26,7 @@ AT = " #at"
 """The number of the row that a match started from: not quite one of the engine's own names, which matches keep back."""
 
 Keys = Callable[[ast.Expression], Collection[str] | None]
-"""The keys of the maps that an expression yields for all rows; None where they cannot be told."""
+"""The keys of the maps that an expression yields for all rows; None where that is not known."""
 
 
 def apart(clause: ast.MergeClause, bound: Collection[str], holding: Collection[str], keys: Keys) -> bool:
@@ -246,13 +246,13 @@ def _touches_read(
 
 
 def _given(item: ast.SetItem, key: ast.KeyName, keys: Keys) -> Sequence[tuple[ast.KeyName, ast.Expression]]:
-    """Return what an item sets; where its keys cannot be told, ``key`` may be among them."""
+    """Return what an item sets; where its keys are not known, ``key`` may be among them."""
     match item.target:
         case ast.Property():
             return [(item.target.key, item.value)]
         case ast.Subscript(index=index):
-            told = index.value if isinstance(index, ast.Literal) else None
-            return [(key_named(told, index) if isinstance(told, str) else key, item.value)]
+            name = index.value if isinstance(index, ast.Literal) else None
+            return [(key_named(name, index) if isinstance(name, str) else key, item.value)]
     if isinstance(item.value, ast.MapLiteral):
         return item.value.items
     names = keys(item.value)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphdb.common.errors import ExecutionError, TypeMismatchError
+from graphdb.common.errors import ExecutionError
 from graphdb.common.values.literals import literal_of
+from graphdb.evaluate.calls import wrong
 from graphdb.evaluate.context import Row
 from graphdb.evaluate.evaluator import Evaluate
 from graphdb.evaluate.expressions import Compiler
@@ -114,11 +115,8 @@ class RowWriter:
         if node.variable is not None and node.variable.name in row:
             value = row[node.variable.name]
             if not isinstance(value, Vertex):
-                raise ExecutionError(
-                    f"'{node.variable.name}' is {type_name(value)}, and an edge needs a vertex",
-                    text=self.context.text,
-                    position=node.variable.span.start,
-                )
+                message = f"'{node.variable.name}' is {type_name(value)}, and an edge needs a vertex"
+                raise wrong(self.context, node.variable, message, ExecutionError)
             return value
         vertex = self.pending.create_vertex()
         self.view.created(vertex.id)
@@ -154,11 +152,7 @@ class RowWriter:
         if pattern.given is not None:
             given = self.value(pattern.given)(row)
             if not isinstance(given, dict):
-                raise TypeMismatchError(
-                    f"expected a map of properties, found {type_name(given)}",
-                    text=self.context.text,
-                    position=pattern.given.span.start,
-                )
+                raise wrong(self.context, pattern.given, f"expected a map of properties, found {type_name(given)}")
             for name, value in given.items():
                 self._put(target, self._naming.key(key_named(name, pattern.given)), value, pattern.given)
         for key, node in pattern.properties.items if pattern.properties is not None else ():
@@ -188,12 +182,8 @@ class RowWriter:
         for item in values:
             literal = literal_of(item)
             if literal is None:
-                raise TypeMismatchError(
-                    f"{type_name(item)} cannot be a property"
-                    + (" with what is in it" if isinstance(item, list) else ""),
-                    text=self.context.text,
-                    position=node.span.start,
-                )
+                inside = " with what is in it" if isinstance(item, list) else ""
+                raise wrong(self.context, node, f"{type_name(item)} cannot be a property{inside}")
             facts.append(Fact(item, *literal))
         self._put_facts(target, key, tuple(facts))
 
@@ -246,11 +236,7 @@ class RowWriter:
                 self._put_facts(target, key, facts)
             return
         if not isinstance(value, dict):
-            raise TypeMismatchError(
-                f"expected a map of properties, found {type_name(value)}",
-                text=self.context.text,
-                position=item.value.span.start,
-            )
+            raise wrong(self.context, item.value, f"expected a map of properties, found {type_name(value)}")
         keys = {self._naming.key(key_named(name, item.value)): name for name in value}
         if not item.add:
             for key in [key for key in known if key not in keys]:
@@ -263,9 +249,7 @@ class RowWriter:
             return self._naming.key(node.key)
         name = self.value(node.index)(row)
         if not isinstance(name, str):
-            raise TypeMismatchError(
-                f"a key is a string, found {type_name(name)}", text=self.context.text, position=node.index.span.start
-            )
+            raise wrong(self.context, node.index, f"a key is a string, found {type_name(name)}")
         return self._naming.key(key_named(name, node))
 
     def _target(self, node: ast.Expression, row: Row) -> Vertex | Edge | None:
@@ -275,9 +259,7 @@ class RowWriter:
             return value
         if value is None:
             return None
-        raise TypeMismatchError(
-            f"expected a vertex or an edge, found {type_name(value)}", text=self.context.text, position=node.span.start
-        )
+        raise wrong(self.context, node, f"expected a vertex or an edge, found {type_name(value)}")
 
     def _remove(self, items: tuple[ast.Expression | ast.LabelItem, ...], rows: list[Row]) -> None:
         for row in rows:
@@ -312,11 +294,8 @@ class RowWriter:
                     case None:
                         pass
                     case _:
-                        raise TypeMismatchError(
-                            f"DELETE needs a vertex, an edge or a path, found {type_name(value)}",
-                            text=self.context.text,
-                            position=node.span.start,
-                        )
+                        message = f"DELETE needs a vertex, an edge or a path, found {type_name(value)}"
+                        raise wrong(self.context, node, message)
         gone = [vertex for vertex in vertices if vertex not in self.view.deleted]
         self._loose |= not clause.detach
         if clause.detach and gone:

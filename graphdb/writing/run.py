@@ -28,8 +28,8 @@ from graphdb.storage.updates.apply import Update, incident
 from graphdb.writing.explain import Explaining
 from graphdb.writing.items import RowByRow
 from graphdb.writing.joining import elements_of
-from graphdb.writing.kept import Kept
 from graphdb.writing.literals import internal
+from graphdb.writing.materialized import Materialized
 from graphdb.writing.merging import AT as MATCHED
 from graphdb.writing.merging import MADE, asking_by, matching
 from graphdb.writing.naming import Naming
@@ -56,7 +56,7 @@ class Writing(Explaining):
                 state.admit()
                 self._begin = lambda: stack.enter_context(state.writing())
                 update = Update(raw, self._context.held(), state.transactions.touch)
-                self._work = Work(self._context, self._tables, update, Naming(self._context, update), self._read_kept)
+                self._work = Work(self._context, self._tables, update, Naming(self._context, update), self._materialize)
                 self._writer = RowWriter(self._work)
                 self._row_merge = RowMerge(self._work, self._writer, self._matches)
                 results = [self._part(part) for part in self.parts]
@@ -123,12 +123,12 @@ class Writing(Explaining):
                 most = self._least / max(self._items(stage), 1) if start.is_unit else inf
                 rows = self._read_rows(stage, start, most)
             if rows is None:
-                kept = self._read_for_sets(stage, stage.query(by_sets=True), start)
+                table = self._read_for_sets(stage, stage.query(by_sets=True), start)
             elif rows.in_python or rows.count < self._least:
                 raise RowByRow("there are few rows")
             else:
-                kept = self._read_for_sets(stage, replace(stage, reads=()).query(by_sets=True), rows)
-            clause = CLAUSES[type(stage.write)](self._work, stage, kept)
+                table = self._read_for_sets(stage, replace(stage, reads=()).query(by_sets=True), rows)
+            clause = CLAUSES[type(stage.write)](self._work, stage, table)
             clause.refuse()
         except RowByRow as why:
             self.row_by_row.append(str(why))
@@ -140,21 +140,21 @@ class Writing(Explaining):
         """Apply a clause by sets; return its rows."""
         self._write()
         self._writer.flush()
-        kept = clause.run()
+        table = clause.run()
         self._left()
-        return self._rows_of(kept)
+        return self._rows_of(table)
 
     def _chosen(self, rows: Rows, made: bool) -> Rows:
-        kept = rows.kept.where(f"{rows.kept.values[MADE].sql} = {made}")
-        return self._rows_of(replace(kept, count=self._tables.count(kept.source)))
+        table = rows.materialized.where(f"{rows.materialized.values[MADE].sql} = {made}")
+        return self._rows_of(replace(table, count=self._tables.count(table.source)))
 
-    def _rows_of(self, kept: Kept) -> Rows:
+    def _rows_of(self, table: Materialized) -> Rows:
         columns = [
             Column(name, name, value.type, value.many, value.bases)
-            for name, value in kept.values.items()
+            for name, value in table.values.items()
             if name == MADE or not name.startswith("#")
         ]
-        return of_table(self._tables, kept, columns, self._keys)
+        return of_table(self._tables, table, columns, self._keys)
 
     # --- row by row
 
@@ -188,9 +188,9 @@ class Writing(Explaining):
         if len(rows) == 1 or self._merged.in_python:
             return [self._matches_of(pattern, row) for row in rows]
         new = [name for name in dict.fromkeys(names_of(pattern)) if name not in rows[0]]
-        kept = self._merged.kept
-        values = {name: kept.values[name] for name in free_variables(pattern) if name in kept.values}
-        start = Relation(kept.source, {**values, MATCHED: column("at", INTEGER)})
+        table = self._merged.materialized
+        values = {name: table.values[name] for name in free_variables(pattern) if name in table.values}
+        start = Relation(table.source, {**values, MATCHED: column("at", INTEGER)})
         places = {row[AT]: i for i, row in enumerate(rows)}
         result: list[list[Row]] = [[] for _ in rows]
         for row in self._found(matching(pattern, [MATCHED, *new]), start):
@@ -214,7 +214,7 @@ class Writing(Explaining):
             if any(row[name] is None for name in bound):
                 return []
             types = {name: NODE if isinstance(row[name], Vertex) else EDGE for name in bound}
-            start = of_python(self._tables, [{**row, AT: 0}], unit(), types).kept.relation
+            start = of_python(self._tables, [{**row, AT: 0}], unit(), types).materialized.relation
         query = matching(pattern, new)
         return [{name: found[name] for name in new} for found in self._found(query, start, given)]
 
