@@ -11,8 +11,8 @@ The path of one query::
          ─▶ results.result.Result
 
 A query of several clauses goes the same way more than once: :mod:`graphdb.relational` lowers it to matches, each of
-which may start from the rows before it, and to SQL that joins their bindings.  What SQL cannot type is interpreted
-(:mod:`graphdb.interpret`), row by row after the match.  What writes is cut into such queries, and SQL over their rows
+which may start from the rows before it, and to SQL that joins their bindings.  What SQL cannot express is computed in
+Python, over whole columns (:mod:`graphdb.evaluate`).  What writes is cut into such queries, and SQL over their rows
 that makes of them what comes and goes (:mod:`graphdb.writing`).
 
 What is not a pattern query is DuckDB's SQL, on the same connection and the same file.

@@ -13,6 +13,7 @@ import pytest
 import graphdb
 from graphdb.storage.arrays.batch import Edges, repeated
 from graphdb.storage.loaders.tables import staging
+from tests.fuzz import scaled
 from tests.storage.loaders.files import OWN, TYPE, XSD, rows, write
 from tests.storage.loaders.test_bulk import OTHERS, contents, recounted
 
@@ -116,7 +117,7 @@ def edges(db: Any) -> Counter[tuple[str, str, str, tuple[str, ...]]]:
     return Counter((s, p, o, tuple(sorted(said or ()))) for s, p, o, said in found)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(scaled(16)))
 def test_the_graph_that_tables_say(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Into an empty graph at once, file by file, and by lines: what an oracle in Python makes of the rows."""
     drawn = Drawn(seed)
