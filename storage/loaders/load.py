@@ -145,7 +145,7 @@ def load(
         numbers, mappings = count(), [options.mapping]
         sources = list(sources_of(things, options, folder, memory, numbers)) if things or not tables else []
         for table in tables:
-            mappings.append(table.mapping())
+            mappings.append(table.mapping().beside(mappings))
             of_table = replace(options, mapping=mappings[-1], format=table.format or options.format)
             sources += sources_of(table.data, of_table, folder, memory, numbers)
         transactions.leftovers.append(catalog.end_work)

@@ -29,7 +29,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from collections.abc import Mapping as MappingABC
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NoReturn, TypeAlias
 
 from graphdb.common.errors import LoadError, nearest
@@ -181,6 +181,11 @@ class Mapping:
                 hint="one header for each column, in their order; ':IGNORE' leaves one out",
             )
         return [name if header is None else header for header, name in zip(given, names, strict=True)]
+
+    def beside(self, others: Sequence[Mapping]) -> Mapping:
+        """Return it as one of several: a column need be in one of the tables whose mappings name the same columns."""
+        known = next((other.known for other in others if other.columns == self.columns), self.known)
+        return replace(self, known=known)
 
     def check(self) -> None:
         """Refuse columns that none of the tables had: a `LoadError`."""

@@ -177,6 +177,12 @@ def test_many_files_in_one_statement(db: Any) -> None:
         "LOAD 'likes.csv' AS TYPE LIKES COLUMNS {a: ':START_ID', b: ':END_ID'} HEADER TRUE QUOTE '' LIST DELIMITER ','"
     )
     assert db.query("MATCH (:Person)-[:LIKES]->(m:Post) RETURN m.name, count(*)").fetchall() == [("Hi", 2)]
+    with graphdb.connect() as other:
+        both = "LOAD 'person.csv' AS LABEL P, 'likes.csv' AS TYPE L DELIMITER '|' COLUMNS {who: ':ID', a: ':START_ID', %s: ':END_ID'}"
+        with pytest.raises(LoadError, match="there is no column 'bb'"):
+            other.query(both % "bb")
+        other.query(both % "b")
+        assert other.query("MATCH (:P)-[:L]->() RETURN count(*)").scalar() == 2
     write("broken.csv", ":ID,n:int\n9,x\n")
     before = rows(db)
     with pytest.raises(LoadError, match="no BIGINT"):
