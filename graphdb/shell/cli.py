@@ -55,6 +55,8 @@ def run(arguments: Sequence[str]) -> int:
     if command is not _shell:  # the command's word may stand after -v
         arguments = [word for i, word in enumerate(arguments) if i != at]
     given = parser.parse_args(arguments)
+    if command is _load and bool(given.data) == bool(given.mapping):
+        parser.error("what is loaded is DATA, or a --mapping")
     try:
         return command(given)
     except BrokenPipeError:
