@@ -252,8 +252,8 @@ class Joins:
         self._steps.append(Rows(table, sql, self._parameters.used(sql), source.reads))
         return Source.of_table(table)
 
-    def _shaper(self, relation: Relation) -> Shaper:
-        return Shaper(self._snapshot, self._text, self._arguments, relation, parameters=self._parameters)
+    def _shaper(self, relation: Relation, bound: BoundPattern | None = None) -> Shaper:
+        return Shaper(self._snapshot, self._text, self._arguments, relation, bound, self._parameters)
 
     def _name(self, what: str) -> str:
         self._named += 1

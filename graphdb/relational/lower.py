@@ -65,8 +65,9 @@ class Lowering(Matches):
         _check_reading(query)
         shaped = self._parts(query, start)
         last = self._steps[-1] if self._steps and len(query.parts) == 1 else None
-        counts = isinstance(last, Step) and last.view == self._count_view
-        return Program(tuple(self._steps), replace(shaped, direct=None), self._lists, counts)
+        alone = self._head is not None and isinstance(last, Step) and last.view == self._head[0].source.view
+        shaped = shaped if alone else replace(shaped, direct=None)
+        return Program(tuple(self._steps), shaped, self._lists, alone and self._counts)
 
     def _parts(self, query: ast.Composite, start: Relation) -> Shaped:
         once = len(query.parts) > 1 and not query.keeps_all
@@ -178,8 +179,9 @@ class Lowering(Matches):
         expressions = (*[item.expression for item in items], *returns.order_by)
         relation = self._with_subqueries(relation, expressions, free_variables(expressions))
         window = window_of(returns, self._snapshot, self._arguments, self._text)
-        shaper, groups = self._shaper(relation), None if relation.grouped else self._groups
-        return shaper.shape(returns, items, window, groups=groups, written=written)
+        groups = None if relation.grouped else self._groups
+        bound = self._head[1] if written and self._head is not None and self._head[0] is relation else None
+        return self._shaper(relation, bound).shape(returns, items, window, groups=groups, written=written)
 
     def _computed_in(self, node: object) -> Iterator[ast.Expression]:
         """Yield what Python computes for tables of rows, of some expressions."""

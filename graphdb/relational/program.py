@@ -208,7 +208,8 @@ class Program:
     lists: Mapping[str, pa.Table]
     """Long lists among the parameters, by the views that SQL reads them from (column ``item``)."""
     counts: bool = False
-    """Whether the result is the number of matches of the last step, and nothing is left to do after it."""
+    """Whether the result is the number of matches of the last step, and nothing is left to do after it; where
+    ``shaped`` is direct it is columns of these matches."""
     computing: Computing | None = None
     """Who computes what its SQL cannot express."""
 

@@ -185,8 +185,8 @@ class QueryRun(MatchRun):
 
     def run(self, prepared: Prepared | Program) -> pa.Table | Arrays | Counted:
         """Run the matches and the SQL after them; the result in the engine's own terms."""
-        if isinstance(prepared, Program) and prepared.counts:
-            return self._counted(prepared)
+        if isinstance(prepared, Program) and (prepared.counts or prepared.shaped.direct is not None):
+            return self._of_last(prepared)
         if isinstance(prepared, Program):
             with self._steps(prepared), self._snapshot.connection.guard(self._left()) as raw:
                 return raw.sql(prepared.shaped.sql, params=dict(prepared.shaped.parameters)).to_arrow_table()
@@ -196,7 +196,7 @@ class QueryRun(MatchRun):
             count = self._count(prepared.plan, prepared.wanted, prepared.bound, control)
             return Counted(count, len(shaped.columns), shaped.window)
         if prepared.plan is not None and prepared.shaped.direct is not None:
-            return self._projected(prepared.plan, prepared)
+            return self._projected(prepared.plan, prepared.wanted, prepared.bound, prepared.shaped)
         if prepared.plan is not None and prepared.shaped.grouped is not None:
             return self._grouped(prepared.plan, prepared, prepared.shaped.grouped)
         with self.bindings(prepared), self._snapshot.connection.guard(self._left()) as raw:
@@ -218,12 +218,16 @@ class QueryRun(MatchRun):
             with self._visible(gathered), self._snapshot.connection.guard(self._left()) as raw:
                 return raw.sql(sql, params=dict(prepared.shaped.parameters)).to_arrow_table()
 
-    def _counted(self, program: Program) -> Counted:
-        """Run a program that counts the matches of its last step."""
+    def _of_last(self, program: Program) -> pa.Table | Counted:
+        """Run a program whose result is the number of its last step's matches, or columns of these."""
         last = program.steps[-1]
         assert isinstance(last, Step)
         with self._steps(program, len(program.steps) - 1):
             plan = last.plan or self._plan_from(last)
+            if not program.counts:
+                table = self._projected(plan, last.needs, last.bound, program.shaped, last.view)
+                self.controls.append((last, plan, self.control))
+                return table
             self.control = control = self.new_control()
             count = self._count(plan, last.needs, last.bound, control)
             self.controls.append((last, plan, control))
@@ -324,16 +328,17 @@ class QueryRun(MatchRun):
             found = self._snapshot.connection.columns(f"SELECT id FROM ({given.sql})", given.parameters)["id"]
         return each_once(self._snapshot.store.to_vertices(np.asarray(found, np.int64)), self._snapshot.graph.vertices)
 
-    def _projected(self, plan: PhysicalPlan, prepared: Prepared) -> pa.Table:
+    def _projected(
+        self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, shaped: Shaped, view: str = BINDINGS
+    ) -> pa.Table:
         """Run a match whose result needs no SQL while its rows are few."""
-        shaped = prepared.shaped
         assert shaped.direct is not None
-        with self._gathered(plan, prepared.wanted, prepared.bound) as gathered:
+        with self._gathered(plan, needs, bound, view) as gathered:
             literals = any(direct.kind is not None for direct in shaped.direct)
             if gathered is not None and gathered.num_rows <= FEW and (not literals or self._snapshot.lookup.ready()):
                 rows = gathered.slice(*shaped.window)
                 return project(rows, shaped.direct, self._snapshot.properties, self._snapshot.lookup)
-            with self._visible(gathered), self._snapshot.connection.guard(self._left()) as raw:
+            with self._visible(gathered, view), self._snapshot.connection.guard(self._left()) as raw:
                 return raw.sql(shaped.sql, params=dict(shaped.parameters)).to_arrow_table()
 
     @contextmanager

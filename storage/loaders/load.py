@@ -69,8 +69,8 @@ _TICK = 0.1
 _LONGEST = 20 << 10
 """Bytes that texts may have in the mean, where :data:`LOADS` are enough: DuckDB holds 2,048 in a row, and more."""
 
-_WIDEST = 10_000
-"""Characters of a bad line that are stored."""
+_WIDEST = 1000
+"""Characters of a bad line that are stored: of a longer one those around the place, for it may have thousands of errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -440,7 +440,7 @@ class _Load:
             "line": pa.array([line.line for line in bad], pa.int64()),
             "column": pa.array([line.column for line in bad], pa.int64()),
             "message": pa.array([line.message for line in bad], pa.string()),
-            "text": pa.array([line.text and line.text[:_WIDEST] for line in bad], pa.string()),
+            "text": pa.array([_excerpt(line) for line in bad], pa.string()),
         }
         self._connection.register("_graphdb_bad", pa.table(columns))
         try:
@@ -465,3 +465,12 @@ class _Load:
         if self._progress is not None and (force or now - self._reported >= _TICK):
             self._reported = now
             self._progress(self._bytes, self._total, self.triples, phase)
+
+
+def _excerpt(line: BadLine) -> str | None:
+    """Return a bad line, or what stands around the place that is wrong in it where it is long."""
+    if line.text is None or len(line.text) <= _WIDEST:
+        return line.text
+    start = min(max((line.column or 1) - 1 - _WIDEST // 2, 0), len(line.text) - _WIDEST)
+    end = start + _WIDEST
+    return "…" * (start > 0) + line.text[start:end] + "…" * (end < len(line.text))
