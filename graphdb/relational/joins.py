@@ -18,7 +18,7 @@ from graphdb.pattern.unroll import is_plain
 from graphdb.relational.candidates import Snapshot
 from graphdb.relational.edges.parallel_edges import settle
 from graphdb.relational.program import AnyStep, Given, Rows, Step
-from graphdb.relational.projection.compile import Shaper
+from graphdb.relational.projection.compile import ProjectionCompiler
 from graphdb.relational.projection.relation import GROUP, MATCHES, ORDER, ROW, Relation, Source, bindings_of
 from graphdb.sql.from_clause import Parameters
 from graphdb.sql.value import SqlValue, column
@@ -126,7 +126,7 @@ class Joins:
         counted = [MATCHES] if needs.duplicates == "count" else []
         numbered = dict.fromkeys(counted, column("n", INTEGER))
         rows = replace(pattern, where=(), variables={**pattern.variables, **numbered})
-        sql, found = self._shaper(rows).select([*names, *counted])
+        sql, found = self._projecting(rows).select([*names, *counted])
         on = [f"{found.variables[n].of('r')} = {left.variables[n].of('l')}" for n in shared]
         new = [name for name in names if name not in left.variables] + counted
         chosen = "".join(f", {found.variables[name].of('r')} AS m{i}" for i, name in enumerate(new))
@@ -175,7 +175,7 @@ class Joins:
         """Yield what the rows say of vertices whose property must be equal to something of theirs."""
         for _, subject, key, other in _equalities(left, bound):
             vertex = _vertex_of(bound, subject)
-            sql = None if vertex is None else self._shaper(left).having(key, other)
+            sql = None if vertex is None else self._projecting(left).having(key, other)
             if vertex is not None and sql is not None:
                 yield Given(vertex, sql, self._parameters.used(sql), left.source.reads)
 
@@ -186,7 +186,7 @@ class Joins:
         """
         for condition, subject, key, other in _equalities(left, bound):
             if _vertex_of(bound, subject) is not None and isinstance(other, ast.Property | ast.Variable):
-                sql = self._shaper(left).sharing(key, other)
+                sql = self._projecting(left).sharing(key, other)
                 if sql is not None:
                     yield condition, subject, sql
 
@@ -209,7 +209,7 @@ class Joins:
         names = [name for name in relation.variables if name in kept]
         if not ready and self._number(relation, names):
             return replace(relation, variables={name: relation.variables[name] for name in names})
-        sql, found = self._shaper(replace(relation, where=ready)).select(names)
+        sql, found = self._projecting(replace(relation, where=ready)).select(names)
         return replace(found, source=self._kept(sql, relation.source), where=waiting)
 
     def _with_elements(self, left: Relation, patterns: object) -> Relation:
@@ -228,7 +228,7 @@ class Joins:
                     types.setdefault(part.variable, wanted)
         if not types:
             return left
-        sql, rows = self._shaper(replace(left, where=())).select(left.variables, types=types)
+        sql, rows = self._projecting(replace(left, where=())).select(left.variables, types=types)
         return replace(rows, source=self._kept(sql, left.source), where=left.where)
 
     def _number(self, relation: Relation, names: Sequence[str]) -> bool:
@@ -252,8 +252,8 @@ class Joins:
         self._steps.append(Rows(table, sql, self._parameters.used(sql), source.reads))
         return Source.of_table(table)
 
-    def _shaper(self, relation: Relation, bound: BoundPattern | None = None) -> Shaper:
-        return Shaper(self._snapshot, self._text, self._arguments, relation, bound, self._parameters)
+    def _projecting(self, relation: Relation, bound: BoundPattern | None = None) -> ProjectionCompiler:
+        return ProjectionCompiler(self._snapshot, self._text, self._arguments, relation, bound, self._parameters)
 
     def _name(self, what: str) -> str:
         self._named += 1

@@ -159,7 +159,7 @@ class Matches(Traversals):
         """Return some columns of several relations' rows that fulfil their conditions, and what they are."""
         selects, sources = [], []
         for relation in relations:
-            sql, found = self._shaper(self._filtered(relation, {*names, *live})).select(names)
+            sql, found = self._projecting(self._filtered(relation, {*names, *live})).select(names)
             if found.known:  # not all of them may have the same
                 sql = f"SELECT {', '.join(found.variables[name].sql for name in names) or '1 AS one'} FROM ({sql}) b"
             sources.append(found.source)

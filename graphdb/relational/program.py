@@ -16,7 +16,7 @@ from graphdb.plan.physical import PhysicalPlan
 from graphdb.procedures.answers import Answer, arrow_type
 from graphdb.procedures.registry import Call
 from graphdb.relational.path_patterns.edges import Pattern
-from graphdb.relational.projection.sql import Shaped
+from graphdb.relational.projection.sql import Projection
 from graphdb.relational.session.plan_cache import STEP_BYTES
 from graphdb.sql.computing import Applying, Computing
 from graphdb.storage.arrays.arrow import numbers
@@ -204,12 +204,12 @@ class Program:
     """A query that is ready to run: its matches and the rows that they start from, in order, and the SQL after them."""
 
     steps: tuple[AnyStep, ...]
-    shaped: Shaped
+    projection: Projection
     lists: Mapping[str, pa.Table]
     """Long lists among the parameters, by the views that SQL reads them from (column ``item``)."""
     counts: bool = False
     """Whether the result is the number of matches of the last step, and nothing is left to do after it; where
-    ``shaped`` is direct it is columns of these matches."""
+    ``projection`` is direct it is columns of these matches."""
     computing: Computing | None = None
     """Who computes what its SQL cannot express."""
 
@@ -228,6 +228,6 @@ class Program:
 
     def last_use(self, name: str) -> int:
         """Return the number of the last step that reads a table or view; past the last if the result does."""
-        if name in self.shaped.reads:
+        if name in self.projection.reads:
             return len(self.steps)
         return max((i for i, step in enumerate(self.steps) if name in step.reads), default=0)

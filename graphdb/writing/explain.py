@@ -105,7 +105,8 @@ class Explaining(Reading, ABC):
             prepared = self._prepare(run, stage.query(by_sets=False), start)
             self._note_read(stage, run, prepared, None)
             return {
-                each.name: column(f"c{i}", each.type, many=each.many) for i, each in enumerate(prepared.shaped.columns)
+                each.name: column(f"c{i}", each.type, many=each.many)
+                for i, each in enumerate(prepared.projection.columns)
             }
 
     def _explain_sets(self, stage: Stage, start: Relation | None, run: PathRun) -> dict[str, SqlValue]:
@@ -121,7 +122,7 @@ class Explaining(Reading, ABC):
             prepared = self._prepare(run, stage.query(by_sets=True), start)
         except (NotSupportedError, TypeMismatchError) as error:
             raise RowByRow(error.message) from None
-        columns = prepared.shaped.columns
+        columns = prepared.projection.columns
         values = {c.name: column(f"c{i}", c.type, many=c.many) for i, c in enumerate(columns) if c.name != "#"}
         CLAUSES[type(stage.write)].check(stage, values)
         self._note(stage, "by sets")

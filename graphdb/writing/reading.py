@@ -213,7 +213,7 @@ class Reading:
             with running(prepared.computing, self._keys):
                 found = run.run(prepared)
             self._note_read(stage, run, prepared, found.num_rows)
-        return of_arrow(self._tables, found, prepared.shaped.columns, self._keys)
+        return of_arrow(self._tables, found, prepared.projection.columns, self._keys)
 
     def _read_for_sets(self, stage: Stage, query: ast.Query | ast.Composite, start: Rows) -> Materialized:
         """Run the reading of a stage whose clause is to be applied by sets; its rows.
@@ -239,7 +239,7 @@ class Reading:
         """Run a query, which may start from rows; its rows as a table, for a stage or for what that looks up."""
         with self._run() as run:
             prepared = self._prepare(run, query, start)
-            columns = prepared.shaped.columns
+            columns = prepared.projection.columns
             values = {c.name: column_at(f"c{i}", c) for i, c in enumerate(columns) if c.name != "#"}
             if stage is not None:
                 CLAUSES[type(stage.write)].check(stage, values)
@@ -248,9 +248,9 @@ class Reading:
                 run.bindings(prepared),
                 self._state.connection.guard(self._left()),
             ):
-                shaped = prepared.shaped
-                sql = f"SELECT row_number() OVER () - 1 AS at, q.* FROM ({shaped.sql}) q"
-                source = self._tables.rows(sql, shaped.parameters)
+                projection = prepared.projection
+                sql = f"SELECT row_number() OVER () - 1 AS at, q.* FROM ({projection.sql}) q"
+                source = self._tables.rows(sql, projection.parameters)
             computed = [
                 v.column for n, v in values.items() if n.startswith("#") and v.type.base is Base.ANY and v.column
             ]

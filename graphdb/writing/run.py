@@ -241,7 +241,7 @@ class Writing(Explaining):
             with running(prepared.computing, self._keys):
                 table = run.run(prepared)
             self._note_read(stage, run, prepared, None)
-        return Result(self._state.version(), table, prepared.shaped.columns, value_of=self._keys.__getitem__)
+        return Result(self._state.version(), table, prepared.projection.columns, value_of=self._keys.__getitem__)
 
     def _returned_from_rows(self, clause: ast.ReturnClause, rows: Rows) -> Result:
         """Return what RETURN makes of each of few rows."""

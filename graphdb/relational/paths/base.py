@@ -14,7 +14,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.graph import Wanted
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.relational.projection.compile import Shaper
+from graphdb.relational.projection.compile import ProjectionCompiler
 from graphdb.relational.projection.relation import Source, bindings_of
 from graphdb.relational.query import Prepared, QueryRun
 from graphdb.sql.from_clause import Parameters
@@ -102,7 +102,7 @@ class Waiting:
 class PathBase(QueryRun):
     """A query run that knows how to keep rows."""
 
-    def _shaper(
+    def _projecting(
         self,
         bound: BoundPattern,
         source: Source,
@@ -110,14 +110,14 @@ class PathBase(QueryRun):
         parameters: Parameters | None = None,
         *,
         counted: bool = False,
-    ) -> Shaper:
-        """Return the shaper of rows in ``source``, with their numbers of matches where they are ``counted``.
+    ) -> ProjectionCompiler:
+        """Return the compiler of rows in ``source``, with their numbers of matches where they are ``counted``.
 
         ``further`` are variables besides the pattern's.
         """
         relation = bindings_of(bound, self._snapshot.edges, source)
         variables = {**relation.variables, **(further or {})}
-        return Shaper(
+        return ProjectionCompiler(
             self._snapshot,
             self._text,
             self._arguments,

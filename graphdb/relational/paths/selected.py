@@ -146,8 +146,8 @@ class SelectedRun(PathBase):
             further[edge.variable.name] = edges_of("b.path")
         free = [pair for pair in bound.unequal if {source, target} & {*pair} and not selected.step.apart]
         joined = _joined(selected, needs, free)
-        shaper = self._shaper(bound, Source(joined), further, counted=needs.duplicates == "count")
-        shaped = shaper.shape(returns, items, window, written=True)
+        compiler = self._projecting(bound, Source(joined), further, counted=needs.duplicates == "count")
+        projection = compiler.project(returns, items, window, written=True)
         plain = not (bound.residual or free or returns.order_by or needs.duplicates != "keep" or selected.around)
         columns = {left: f"v{source}", right: f"v{target}"}
         columns |= {length_name(name): "length" for name in paths} | dict.fromkeys(paths, "path")
@@ -156,7 +156,7 @@ class SelectedRun(PathBase):
         end = right if selected.step.only == "target" else left
         sized = bool(selected.step.only) and not bound.residual and all(_counts(i.expression, end) for i in items)
         selected = replace(selected, direct=direct if plain and len(direct) == len(items) else None, sized=sized)
-        return replace(selected, shaped=shaped, bound=bound, given=_given(selected, asked))
+        return replace(selected, projection=projection, bound=bound, given=_given(selected, asked))
 
     def for_arguments(self, prepared: Selected) -> Selected | None:
         """Return a query that was prepared for other arguments for those of this run; None where that takes more."""
@@ -240,7 +240,7 @@ class SelectedRun(PathBase):
 
         blocks = self._found(prepared, self._search(prepared))
         first = list(islice(blocks, 2))
-        window, numbered = prepared.shaped.window, prepared.step.numbered
+        window, numbered = prepared.projection.window, prepared.step.numbered
         if len(first) == 1 and not numbered and window == (0, None):
             columns = _columns(prepared, first[0])
             return Arrays([columns[name]() for name in names], len(first[0]))
