@@ -26,7 +26,7 @@ from graphdb.sql.value import SqlValue, column
 if TYPE_CHECKING:
     import pyarrow as pa
 
-KEPT = (ORDER, ROW, GROUP)
+CARRIED = (ORDER, ROW, GROUP)
 """Names of the engine's own that go with rows wherever they go."""
 
 
@@ -205,12 +205,12 @@ class Joins:
         ready = tuple(c for c in relation.where if c not in waiting)
         if relation.source.table and not ready:
             return relation
-        kept = {*keep, *free_variables(waiting), *KEPT}
-        names = [name for name in relation.variables if name in kept]
+        used = {*keep, *free_variables(waiting), *CARRIED}
+        names = [name for name in relation.variables if name in used]
         if not ready and self._number(relation, names):
             return replace(relation, variables={name: relation.variables[name] for name in names})
         sql, found = self._projecting(replace(relation, where=ready)).select(names)
-        return replace(found, source=self._kept(sql, relation.source), where=waiting)
+        return replace(found, source=self._materialized(sql, relation.source), where=waiting)
 
     def _with_elements(self, left: Relation, patterns: object) -> Relation:
         """Return rows that are a table, with a pattern's vertices and edges that only the data says are some.
@@ -229,10 +229,10 @@ class Joins:
         if not types:
             return left
         sql, rows = self._projecting(replace(left, where=())).select(left.variables, types=types)
-        return replace(rows, source=self._kept(sql, left.source), where=left.where)
+        return replace(rows, source=self._materialized(sql, left.source), where=left.where)
 
     def _number(self, relation: Relation, names: Sequence[str]) -> bool:
-        """Have the bindings of a match be rows as they are, where all that is kept of them are columns."""
+        """Have the bindings of a match be rows as they are, where all that is wanted of them are columns."""
         view = relation.source.view
         if view in self._numbered:
             return True
@@ -246,7 +246,7 @@ class Joins:
                 return True
         return False
 
-    def _kept(self, sql: str, source: Source) -> Source:
+    def _materialized(self, sql: str, source: Source) -> Source:
         """Return the table that is made of some SQL, which reads what a source does, when what is before it has run."""
         table = self._name("rows")
         self._steps.append(Rows(table, sql, self._parameters.used(sql), source.reads))

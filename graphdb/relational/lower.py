@@ -23,7 +23,7 @@ from graphdb.pattern.free import SUBQUERIES, free_variables
 from graphdb.pattern.lengths import OF_PATHS, with_lengths
 from graphdb.pattern.pieces import names_of
 from graphdb.pattern.rename import renamed, rewritten
-from graphdb.relational.joins import KEPT
+from graphdb.relational.joins import CARRIED
 from graphdb.relational.matches import Matches, column_name, looks_back
 from graphdb.relational.program import Program, Step
 from graphdb.relational.projection.relation import (
@@ -111,7 +111,7 @@ class Lowering(Matches):
                     relation = self._crossed(relation, clause.variable.name, items, keep)
                     continue
                 relation = self._with_subqueries(relation, (clause.source,), keep | free_variables(clause.source))
-                names = [name for name in relation.variables if name in {*keep, *KEPT}]
+                names = [name for name in relation.variables if name in {*keep, *CARRIED}]
                 _, relation = self._projecting(relation).select(names, unwound=clause)
             elif isinstance(clause, ast.ProcedureClause):
                 relation = self._invoked(relation, clause, self._live(relation, rest))
@@ -264,7 +264,7 @@ class Lowering(Matches):
         view = self._name("list")
         self._lists[view] = pa.table({"item": array})
         relation = self._with_subqueries(relation, (), keep)
-        _, rows = self._projecting(relation).select([n for n in relation.variables if n in {*keep, *KEPT}])
+        _, rows = self._projecting(relation).select([n for n in relation.variables if n in {*keep, *CARRIED}])
         crossed = f"(SELECT b.*, u.item AS item FROM {rows.source} b CROSS JOIN {view} u)"
         source = Source.made(crossed, rows.source, Source.of(view))
         return replace(rows, source=source, variables={**rows.variables, name: column("item", type)})
@@ -304,7 +304,9 @@ def _named(
     relation: Relation, returns: ast.ReturnClause, items: Iterable[ast.ReturnItem]
 ) -> Mapping[str, SqlValue] | None:
     """Return columns by the names that a WITH gives them; None where it does more than that."""
-    if relation.where or relation.known or relation.matches is not None or any(n in KEPT for n in relation.variables):
+    if relation.where or relation.known or relation.matches is not None:
+        return None
+    if any(name in CARRIED for name in relation.variables):
         return None
     if returns.distinct or returns.order_by or returns.skip is not None or returns.limit is not None:
         return None

@@ -188,9 +188,9 @@ class Matches(Traversals):
             if duplicates == "count":
                 relation = replace(relation, variables={**relation.variables, MATCHES: column("n", INTEGER)})
             relations.append(relation)
-        kept = [name for name in relations[0].variables if name in live or name == MATCHES]
-        source, found = self._together(relations, kept, live)
-        variables = {name: found[name] for name in kept if name != MATCHES}
+        columns = [name for name in relations[0].variables if name in live or name == MATCHES]
+        source, found = self._together(relations, columns, live)
+        variables = {name: found[name] for name in columns if name != MATCHES}
         return Relation(source, variables, matches=found[MATCHES].sql if duplicates == "count" else None)
 
     def _live(self, relation: Relation, rest: Sequence[ast.ClauseNode]) -> set[str]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows that are kept as a temporary table: matches start from them, and are joined with them."""
+    """Rows that are materialized in a temporary table: matches start from them, and are joined with them."""
 
     table: str
     sql: str
@@ -82,7 +82,8 @@ class Searched:
     """Paths that are searched for, for SQL that names them ``view``.
 
     Its columns: the ends ``s`` and ``t``, or the one of them that is wanted; ``length``; ``n`` where a row stands for
-    so many paths; ``path`` where they are spelled, and for each place between two parts ``c1`` …, the edges before it.
+    so many paths; ``path`` where they are materialized, and for each place between two parts ``c1`` …, the edges
+    before it.
     """
 
     view: str
@@ -104,8 +105,8 @@ class Searched:
         """The names of its columns."""
         if self.path.only:
             return ["s" if self.path.only == "source" else "t"]
-        numbered, spelled = ["n"] if self.path.numbered else [], ["path", *self._cuts] if self.path.spelled else []
-        return ["s", "t", "length", *numbered, *spelled]
+        numbered = ["n"] if self.path.numbered else []
+        return ["s", "t", "length", *numbered, *(["path", *self._cuts] if self.path.materialized else [])]
 
     @property
     def _cuts(self) -> list[str]:
@@ -127,7 +128,7 @@ class Searched:
             columns |= dict(zip(self._cuts, found.cuts, strict=False))
             paths = found.starts, found.walks, found.codes
         columns = {name: numbers(columns[name]) for name in self.columns if name != "path"}
-        return pa.table(columns | ({"path": Walks(*paths).array()} if self.path.spelled else {}))
+        return pa.table(columns | ({"path": Walks(*paths).array()} if self.path.materialized else {}))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""One query under way: bound, given candidates, planned, run, projection.
+"""One query under way: bound, given candidates, planned, run, projected.
 
 :class:`~graphdb.database.Database` tells the story; here it happens, over one :class:`Snapshot` of the database.
 """
@@ -18,7 +18,7 @@ from graphdb.execute.search.group import grouped
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import is_larger, walk
 from graphdb.pattern.apart import apart
-from graphdb.pattern.bind import BoundPattern, bind
+from graphdb.pattern.bind import BoundPattern, bind, edge_names
 from graphdb.pattern.free import SUBQUERIES
 from graphdb.pattern.graph import Wanted
 from graphdb.pattern.unroll import is_plain
@@ -30,13 +30,12 @@ from graphdb.relational.list_subqueries import sees_items, with_rows
 from graphdb.relational.lower import Lowering
 from graphdb.relational.match_run import MatchRun, restricted
 from graphdb.relational.program import Applied, Called, Computed, Given, Program, Rows, Searched, Step
-from graphdb.relational.projection.arrays import FEW, project
+from graphdb.relational.projection.arrays import SMALL, project
 from graphdb.relational.projection.compile import ProjectionCompiler
 from graphdb.relational.projection.relation import BINDINGS, UNIT, Relation, bindings_of
 from graphdb.relational.projection.return_clause import combines_aggregates, expand_star, wanted, window_of
 from graphdb.relational.projection.sql import Projection, counted
 from graphdb.relational.session.plan_cache import StepPlans
-from graphdb.relational.subqueries import leading
 from graphdb.results.decode import Arrays
 from graphdb.results.result import Counted
 from graphdb.sql.computing import Beforehand, Computing
@@ -103,7 +102,7 @@ class QueryRun(MatchRun):
         window = window_of(query.returns, self._snapshot, self._arguments, self._text)
         items = expand_star(query.returns, bound)
         needs = wanted(query.returns, items, bound, window)
-        # The SQL is written before the match runs, so that every mistake is told before any work is done.
+        # The SQL is written before the match runs, so that every mistake is reported before any work is done.
         if needs.count_only and query.matches:
             projection = counted(items, window)
         else:
@@ -125,8 +124,8 @@ class QueryRun(MatchRun):
 
     def _is_one_pattern(self, matches: Sequence[ast.MatchClause]) -> bool:
         """Whether MATCH clauses are matched together, by one plan for each length of their paths."""
-        together = len(leading(matches)) == len(matches)
-        return together and not any(leaves_out(match, self._snapshot) for match in matches)
+        edges = [name for match in matches for name in edge_names(match)] if len(matches) > 1 else []
+        return len({*edges}) == len(edges) and not any(leaves_out(match, self._snapshot) for match in matches)
 
     def _check_size(self, query: ast.Query | ast.Composite) -> None:
         if len(self._text) > LARGEST and is_larger(query, LARGEST):  # a part takes a character at least
@@ -246,7 +245,7 @@ class QueryRun(MatchRun):
                 name = step.table if isinstance(step, Rows) else step.view
                 alive[name] = stack = everything.enter_context(ExitStack())
                 if isinstance(step, Rows):
-                    stack.enter_context(self._kept(step))
+                    stack.enter_context(self._materialized(step))
                     continue
                 if isinstance(step, Called):
                     stack.enter_context(self._yielded(step))
@@ -295,7 +294,7 @@ class QueryRun(MatchRun):
             yield
 
     @contextmanager
-    def _kept(self, rows: Rows) -> Iterator[None]:
+    def _materialized(self, rows: Rows) -> Iterator[None]:
         with self._snapshot.connection.guard(self._left()) as raw:
             raw.execute(f"CREATE OR REPLACE TEMP TABLE {rows.table} AS FROM ({rows.sql})", dict(rows.parameters))
         drop = f"DROP TABLE IF EXISTS temp.{rows.table}"
@@ -335,7 +334,7 @@ class QueryRun(MatchRun):
         assert projection.direct is not None
         with self._gathered(plan, needs, bound, view) as gathered:
             literals = any(direct.kind is not None for direct in projection.direct)
-            if gathered is not None and gathered.num_rows <= FEW and (not literals or self._snapshot.lookup.ready()):
+            if gathered is not None and gathered.num_rows <= SMALL and (not literals or self._snapshot.lookup.ready()):
                 rows = gathered.slice(*projection.window)
                 return project(rows, projection.direct, self._snapshot.properties, self._snapshot.lookup)
             with self._visible(gathered, view), self._snapshot.connection.guard(self._left()) as raw:

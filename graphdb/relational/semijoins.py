@@ -82,7 +82,7 @@ class Semijoins(Joins):
                 if negated:
                     rest.append(condition)
                     sql = f"SELECT id FROM {vertices.source}"
-                    table = self._kept(sql, vertices.source)
+                    table = self._materialized(sql, vertices.source)
                     self._sets[inner] = replace(vertices, source=table)
                 else:
                     self._candidates_of.setdefault(name, []).append(vertices)

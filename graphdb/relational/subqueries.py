@@ -248,18 +248,18 @@ class Subqueries(Semijoins):
         is a group.
         """
         if not (taken or each):
-            table = self._kept(f"SELECT 0::BIGINT AS g FROM {left.source} b LIMIT 1", left.source)
+            table = self._materialized(f"SELECT 0::BIGINT AS g FROM {left.source} b LIMIT 1", left.source)
             return Relation(table, {GROUP: column("g", INTEGER)}), "({0}) r ON TRUE", UNIT.source
         values = {name: left.variables[name] for name in taken}
         columns = [f"{value.sql} AS c{i}" for i, value in enumerate(values.values())]
         if not each and all(map(_is_alike, values.values())):
             distinct = f"SELECT DISTINCT {', '.join(columns)} FROM {left.source} b"
-            table = self._kept(f"SELECT v.*, row_number() OVER () AS g FROM ({distinct}) v", left.source)
+            table = self._materialized(f"SELECT v.*, row_number() OVER () AS g FROM ({distinct}) v", left.source)
             same = [f"o.c{i} IS NOT DISTINCT FROM {value.of('l')}" for i, value in enumerate(values.values())]
             join, reads = f"{table} o ON {all_of(same)} {how} ({{0}}) r ON r.g = o.g", table
         else:
             chosen = ", ".join([*columns, "b.rowid AS g"])
-            table = self._kept(f"SELECT {chosen} FROM {left.source} b", left.source)
+            table = self._materialized(f"SELECT {chosen} FROM {left.source} b", left.source)
             join, reads = "({0}) r ON r.g = l.rowid", UNIT.source
         found = {name: value.at(f"c{i}") for i, (name, value) in enumerate(values.items())}
         return Relation(table, {**found, GROUP: column("g", INTEGER)}), join, reads

@@ -1,4 +1,4 @@
-"""What both ways of finding paths share: the query's parts, and rows that are kept until SQL goes on from them."""
+"""What both ways of finding paths share: the query's parts, and rows that wait until SQL goes on from them."""
 
 from __future__ import annotations
 
@@ -138,19 +138,19 @@ class PathBase(QueryRun):
         if needs.nothing:
             names = ["one", *(["n"] if counted else [])]
             empty = pa.table({column: numbers(np.empty(0, np.int64)) for column in names})
-            kept = Waiting(self, name, empty, self._bindings_bytes // (4 * share))
+            rows = Waiting(self, name, empty, self._bindings_bytes // (4 * share))
             if unasked:
-                return kept
+                return rows
             count = self._count(part.plan, needs, bound, control)
-            rows = count if needs.duplicates == "keep" else min(count, 1)
-            found = {"one": np.zeros(rows, np.int64)}
-            columns = found | ({"n": np.full(rows, count)} if counted else {})
-            kept.add(pa.table({column: numbers(values) for column, values in columns.items()}))
-            return kept
-        kept = Waiting(self, name, self._empty(needs, bound), self._bindings_bytes // (4 * share))
+            number = count if needs.duplicates == "keep" else min(count, 1)
+            found = {"one": np.zeros(number, np.int64)}
+            columns = found | ({"n": np.full(number, count)} if counted else {})
+            rows.add(pa.table({column: numbers(values) for column, values in columns.items()}))
+            return rows
+        rows = Waiting(self, name, self._empty(needs, bound), self._bindings_bytes // (4 * share))
         for block in () if unasked else self._blocks(part.plan, needs, bound, control):
-            kept.add(self._terms(block, needs, bound))
-        return kept
+            rows.add(self._terms(block, needs, bound))
+        return rows
 
 
 def items_of(returns: ast.ReturnClause, names: set[str]) -> tuple[ast.ReturnItem, ...]:

@@ -21,7 +21,7 @@ from graphdb.storage.catalog import EdgeLabel
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FEW = 1 << 16
+SMALL = 1 << 16
 """Rows up to which this is the way; beyond, DuckDB joins on all cores."""
 
 

@@ -129,7 +129,7 @@ class ProjectionCompiler:
                 for item, value in compiled
             ]
             return self._groups(returns, window, compiled, compiler, where, groups)
-        told = [(item, self._as_written(compiler, item, value) if written else value) for item, value in compiled]
+        given = [(item, self._as_written(compiler, item, value) if written else value) for item, value in compiled]
         known = {item.alias: value for item, value in compiled if item.alias}
         seen = Scope({**self._variables, **known}, unshadowed(relation.known, _named(items)))
         order = self._order(returns, seen, rows, items)
@@ -139,12 +139,12 @@ class ProjectionCompiler:
         if limit is not None and not where and groups is None and self._orders_by_known(returns, items):
             # What is joined to the rows is for few of them then, and none goes.
             source = Source.made(f"(SELECT b.* FROM {source} b{order} LIMIT {int(skip) + int(limit)})", source)
-        sql = f"SELECT {_chosen(told)}{self._of_group} FROM {source} b {rows.joins}{_where(where)}"
+        sql = f"SELECT {_chosen(given)}{self._of_group} FROM {source} b {rows.joins}{_where(where)}"
         sql += self._ordered(order, window, relation.groups)
-        plain = not (where or order or any(value.type == MOMENT for _, value in told))
+        plain = not (where or order or any(value.type == MOMENT for _, value in given))
         direct = self._direct(self._bound, items) if plain and self._bound is not None else None
         used = self._parameters.used(sql)
-        return Projection(sql, used, columns_of(told), window, direct, bool(order), reads=self._reads(groups))
+        return Projection(sql, used, columns_of(given), window, direct, bool(order), reads=self._reads(groups))
 
     def _groups(
         self,
