@@ -16,7 +16,6 @@ from graphdb.common.errors import (
 )
 from graphdb.common.progress import Progress
 from graphdb.execute.choose import choose_executor
-from graphdb.execute.warm import warm_up
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse_script
 from graphdb.grammar.walk import walk
@@ -140,7 +139,6 @@ class Queries:
         """Return what prepares and runs a query over the present snapshot, with an executor chosen once."""
         executor = self._executor
         if executor is None:
-            warm_up()
             executor = choose_executor(self._device, threads=self._threads, memory_limit=self._state.budget.bindings)
             self._executor = executor
         self._later = later = _Later(self._state, executor, text, arguments)
