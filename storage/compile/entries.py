@@ -45,19 +45,21 @@ class Entry(Kernel):
         self.signature = signature
         self._count = len(signature.parameters)
         self._find = find
+        self._returns = bool(signature.results)
+        self._first: Callable[..., Any] = lambda *arguments: MISFIT
         self._calls: tuple[Callable[..., Any], ...] = ()
         self._variants: frozenset[str] = frozenset()
         entries[self.symbol] = self
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the machine code; raises TypeError where the arguments are not of the declared types."""
-        for call in self._calls if len(arguments) == self._count else ():
+        if len(arguments) == self._count:
             try:
-                found = call(*arguments)
+                found = self._first(*arguments)
+                if found != MISFIT:
+                    return found if self._returns else None
             except ctypes.ArgumentError:
-                continue
-            if found != MISFIT:
-                return found
+                pass
         return self._prepare(arguments)
 
     def symbol_of(self, variant: str) -> str:
@@ -68,6 +70,7 @@ class Entry(Kernel):
         """Call the code at an address for these variants; its name for NumPy's type of arrays is at another."""
         ctypes.c_int64.from_address(array_type).value = id(np.ndarray)
         self._calls += (_bound(address, self.signature),)
+        self._first = self._calls[0]
         self._variants |= frozenset(variants)
 
     def _prepare(self, arguments: tuple[Any, ...]) -> Any:
@@ -81,7 +84,7 @@ class Entry(Kernel):
         for call in self._calls:
             found = call(*plain)
             if found != MISFIT:
-                return found
+                return found if self._returns else None
         self._refuse(arguments)
 
     def _refuse(self, arguments: tuple[Any, ...]) -> NoReturn:
@@ -109,9 +112,6 @@ def _bound(address: int, signature: Signature) -> Callable[..., Any]:
         kinds.append(ctypes.c_void_p)
     function = ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(address)  # ctypes releases the GIL
 
-    def nothing(*arguments: Any) -> Any:
-        return MISFIT if function(*arguments) == MISFIT else None
-
     def truth(*arguments: Any) -> Any:
         found = function(*arguments)
         return found if found == MISFIT else found != 0
@@ -123,11 +123,9 @@ def _bound(address: int, signature: Signature) -> Callable[..., Any]:
         return MISFIT if function(*arguments, results) == MISFIT else tuple(results)
 
     match signature.results:
-        case ():
-            return nothing
         case ("b1",):
             return truth
-        case (_,):
+        case () | (_,):
             return function
     return numbers
 
