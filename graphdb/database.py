@@ -11,8 +11,8 @@ The path of one query::
          ─▶ results.result.Result
 
 A query of several clauses goes the same way more than once: :mod:`graphdb.relational` lowers it to matches, each of
-which may start from the rows before it, and to SQL that joins their bindings.  What SQL cannot type is interpreted
-(:mod:`graphdb.interpret`), row by row after the match.  What writes is cut into such queries, and SQL over their rows
+which may start from the rows before it, and to SQL that joins their bindings.  What SQL cannot express is computed in
+Python, over whole columns (:mod:`graphdb.evaluate`).  What writes is cut into such queries, and SQL over their rows
 that makes of them what comes and goes (:mod:`graphdb.writing`).
 
 What is not a pattern query is DuckDB's SQL, on the same connection and the same file.
@@ -397,7 +397,7 @@ class Database:
         procedure = Procedure(signature_of(name, function, parameters, columns), function, description)
         with self._state.hold():
             self._state.procedures.add(procedure, replace)
-            self._state.prepared.clear()
+            self._state.plans.clear()
 
     def unregister_procedure(self, name: str) -> None:
         """Forget a procedure that was registered.
@@ -409,7 +409,7 @@ class Database:
         """
         with self._state.hold():
             self._state.procedures.remove(name)
-            self._state.prepared.clear()
+            self._state.plans.clear()
 
     def procedures(self) -> list[str]:
         """Return the signatures of the procedures that statements can call."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from graphdb.dispatch.queries import Queries, Refused
+from graphdb.dispatch.queries import Queries
 from graphdb.grammar import syntax as ast
 from graphdb.relational.explain import Explanation
 from graphdb.relational.program import Program
@@ -44,16 +44,12 @@ class Explainer:
             self._queries.check(query, text)
             return Explanation(tuple(self._queries.writing(query, text, arguments, timeout).explain(profile)))
         with self._queries.new_run(text, arguments, timeout) as run:
-            run.left_out = None if profile else []
             started = time.perf_counter()
             prepared = self._queries.prepare(run, query, text, arguments)
-            if isinstance(prepared, Refused):
-                return self._explained(query, profile, text, arguments, timeout, prepared.reason)
             planned = time.perf_counter() - started
             names = self._state.snapshot().names
             if not profile:
-                found = Explanation.of_reading(prepared, names, run.executor.describe)
-                return Explanation.of_conditions(run, names) + found
+                return Explanation.of_reading(prepared, names, run.executor.describe)
             if isinstance(prepared, Program):
                 with running(prepared.computing):
                     table = run.run(prepared)
@@ -66,20 +62,3 @@ class Explainer:
                 table = run.run(prepared)
             seconds = planned, time.perf_counter() - started
         return Explanation.profiled(prepared, names, executor, run.control, seconds, table.num_rows)
-
-    def _explained(
-        self,
-        query: ast.Query | ast.Composite,
-        profile: bool,
-        text: str,
-        arguments: Mapping[str, object],
-        timeout: float | None,
-        why: str,
-    ) -> Explanation:
-        """Explain a query that is interpreted, and why, or raise what is wrong with it."""
-        from graphdb.interpret.statement import explained
-
-        run = self._queries.new_run(text, arguments, timeout)
-        found = self._queries.interpreted(query, text, arguments, timeout) if profile else None
-        told = explained(self._state, run.executor, query, text, arguments, run.new_control, found, why)
-        return Explanation(tuple(told))

@@ -1,20 +1,16 @@
-"""Pattern queries: prepared once and found again, run as matches with SQL after them, by sets, or interpreted."""
+"""Pattern queries: prepared once and found again, run as matches with SQL after them."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from graphdb.common.errors import (
-    BindError,
-    ExecutionError,
-    GraphDBError,
-    NotSupportedError,
-)
+from graphdb.common.errors import ExecutionError
 from graphdb.common.progress import Progress
+from graphdb.common.stopping import time_left
 from graphdb.execute.choose import choose_executor
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse_script
@@ -31,26 +27,15 @@ from graphdb.relational.session.versions import Version
 from graphdb.results.result import Counted, Result
 from graphdb.semantics.check import check
 from graphdb.sql.computing import items_within
+from graphdb.sql.from_clause import Deleted
 from graphdb.sql.udf import running
 
 if TYPE_CHECKING:
-    from graphdb.interpret.compute import Computation
-    from graphdb.interpret.result import ValuesResult
+    from graphdb.evaluate.compute import Computation
+    from graphdb.evaluate.subqueries import Prepare
     from graphdb.plan.executor import Executor
     from graphdb.relational.projection.relation import Relation
     from graphdb.writing.run import Writing
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """A query that the interpreter has to run, because SQL cannot do it."""
-
-    error: GraphDBError
-
-    @property
-    def reason(self) -> str:
-        """What SQL cannot do."""
-        return self.error.message
 
 
 class Queries:
@@ -72,13 +57,10 @@ class Queries:
     def read(
         self, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object], timeout: float | None
     ) -> Result:
-        """Run a query that only reads: as matches with SQL after them, or what SQL does not know by the interpreter."""
+        """Run a query that only reads: as matches, with SQL after them."""
         started = time.perf_counter()
         with self.new_run(text, arguments, timeout) as run:
-            prepared = self.prepare(run, query, text, arguments)
-            if not isinstance(prepared, Refused):
-                return self.result(run, prepared, started)
-        return self.interpreted(query, text, arguments, timeout)
+            return self.result(run, self.prepare(run, query, text, arguments), started)
 
     def write(self, query: ast.Composite, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
         """Run a statement that writes: all of it, or nothing."""
@@ -102,8 +84,8 @@ class Queries:
         """
         from graphdb.writing.run import Writing
 
-        def new_run(given: Mapping[str, object], left: float | None) -> PathRun:
-            return self.new_run(text, given, left)
+        def new_run(given: Mapping[str, object], left: float | None, deleted: Deleted | None) -> PathRun:
+            return self.new_run(text, given, left, deleted)
 
         def prepare(run: PathRun, query: ast.Query | ast.Composite, start: Relation | None) -> Prepared | Program:
             if start is None:
@@ -122,28 +104,38 @@ class Queries:
         columns = prepared.shaped.columns
         return Result(self._state.version(), table, columns, elapsed=time.perf_counter() - started, value_of=value_of)
 
-    def interpreted(
-        self,
-        query: ast.Query | ast.Composite,
-        text: str,
-        arguments: Mapping[str, object],
-        timeout: float | None,
-    ) -> ValuesResult:
-        """Run a query by the interpreter; see :mod:`graphdb.interpret`."""
-        from graphdb.interpret.statement import interpreted
+    def new_run(
+        self, text: str, arguments: Mapping[str, object], timeout: float | None, deleted: Deleted | None = None
+    ) -> PathRun:
+        """Return what prepares and runs a query over the present snapshot, with an executor chosen once.
 
-        run = self.new_run(text, arguments, timeout)
-        return interpreted(self._state, run.executor, query, text, arguments, run.new_control)
-
-    def new_run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> PathRun:
-        """Return what prepares and runs a query over the present snapshot, with an executor chosen once."""
+        ``deleted`` is what a statement has deleted of which the query is a part.
+        """
         executor = self._executor
         if executor is None:
             executor = choose_executor(self._device, threads=self._threads, memory_limit=self._state.budget.bindings)
             self._executor = executor
-        self._later = later = _Later(self._state, executor, text, arguments)
-        return PathRun(
-            replace(self._state.snapshot(), computing=later),
+        run, self._later = self._run(executor, text, arguments, timeout, deleted)
+        return run
+
+    def _run(
+        self,
+        executor: Executor,
+        text: str,
+        arguments: Mapping[str, object],
+        timeout: float | None,
+        deleted: Deleted | None,
+        depth: int = 0,
+    ) -> tuple[PathRun, _Later]:
+        """Return what prepares and runs a query, and what makes who computes for it; within ``depth`` others."""
+
+        def prepare(query: ast.Composite, start: Relation) -> tuple[PathRun, Program]:
+            run, later = self._run(executor, text, arguments, time_left(), deleted, depth + 1)
+            return run, replace(run.prepare_from(query, start), computing=later.found)
+
+        later = _Later(self._state, prepare, text, arguments, deleted)
+        run = PathRun(
+            replace(self._state.snapshot(), computing=later, deleted=deleted),
             executor,
             text,
             arguments,
@@ -152,12 +144,14 @@ class Queries:
             timeout=timeout,
             cancelled=self._cancelled,
             progress=self.progress,
+            depth=depth,
         )
+        return run, later
 
     @staticmethod
-    def _only_counts(prepared: Prepared | Program | Refused) -> bool:
+    def _only_counts(prepared: Prepared | Program) -> bool:
         """Whether a query's result is the number of its plan's matches, and nothing is left to do after the match."""
-        if not isinstance(prepared, Prepared) or prepared.plan is None or not prepared.reusable:
+        if not isinstance(prepared, Prepared) or prepared.plan is None:
             return False
         return prepared.wanted.count_only and prepared.plan.count_only
 
@@ -166,7 +160,7 @@ class Queries:
 
         Many such counts take a microsecond: whatever else is done here is what they cost.
         """
-        found: Prepared | None = self._state.prepared.get(text)
+        found: Prepared | None = self._state.plans.counting(text)
         if found is None or self._executor is None:
             return None
         started = time.perf_counter()
@@ -179,7 +173,7 @@ class Queries:
 
     def prepare(
         self, run: PathRun, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]
-    ) -> Prepared | Program | Refused:
+    ) -> Prepared | Program:
         """Return the query ready to run: as it was prepared last time, while the data stays as it is.
 
         Raises
@@ -187,41 +181,36 @@ class Queries:
         GraphDBError
             Something is wrong with it.
         """
-        key = _key(query, text, arguments)
+        plans, key = self._state.plans, (text, query.span.start, arguments)
         try:
-            found: Prepared | Program | Refused | None = self._state.prepared.get(key)
+            cached = plans.get(*key)
         except TypeError:  # a list among the arguments
             return self.prepare_anew(run, query, text, arguments)
-        if found is None:
-            alike = (text, query.span.start, *given_counts(query), *arguments, *map(type, arguments.values()))
-            if arguments and (former := self._state.prepared.get(alike)) is not None:
-                assert isinstance(former, Selected)
-                if (again := run.again(former)) is not None:
-                    return again
-            found = self.prepare_anew(run, query, text, arguments)
-            if run.complete and (isinstance(found, Refused) or (found.reusable and not _computes_window(query))):
-                self._state.prepared.put(key, found, _own_bytes(found))
-                if isinstance(found, Selected) and found.given is not None:
-                    self._state.prepared.put(alike, found, 0)
-        elif self._only_counts(found) and not arguments and len(parse_script(text)) == 1:
-            self._state.prepared.put(text, found, 0)  # asked twice, it will be asked again: counted_again finds it
-        return found
+        if cached is not None:
+            if not arguments and self._only_counts(cached.plan) and len(parse_script(text)) == 1:
+                plans.put_count(text, cached.plan)  # asked twice, it will be asked again: counted_again finds it
+            run.step_plans = cached.steps
+            return cached.plan  # type: ignore[no-any-return]
+        if arguments and (general := plans.general(*key, given_counts(query))) is not None:
+            assert isinstance(general, Selected)
+            if (found := run.for_arguments(general)) is not None:
+                return found
+        prepared = self.prepare_anew(run, query, text, arguments)
+        if not _computes_window(query):
+            run.step_plans = plans.put(*key, prepared, _own_bytes(prepared))
+            if isinstance(prepared, Selected) and prepared.given is not None:
+                plans.put_general(*key, given_counts(query), prepared)
+        return prepared
 
     def prepare_anew(
         self, run: QueryRun, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]
-    ) -> Prepared | Program | Refused:
+    ) -> Prepared | Program:
         """Return the query ready to run, whatever was prepared before; raises as :meth:`prepare` does."""
         self.check(query, text)
         try:
             prepared = run.prepare(query)
         except ExecutionError as error:  # of a condition that is tested before the match
             raise error if self._later.found is None else self._later.found.own(error) from None
-        except NotSupportedError as error:
-            return Refused(error)
-        except BindError as error:
-            if isinstance(query, ast.Query):
-                raise
-            return Refused(error)
         return prepared if self._later.found is None else replace(prepared, computing=self._later.found)
 
     @contextmanager
@@ -237,30 +226,31 @@ class Queries:
 class _Later:
     """Makes what computes a statement's expressions in Python, when the first of them is met."""
 
-    def __init__(self, state: State, executor: Executor, text: str, arguments: Mapping[str, object]) -> None:
-        self._of = state, executor, text, arguments
+    def __init__(
+        self,
+        state: State,
+        prepare: Prepare,
+        text: str,
+        arguments: Mapping[str, object],
+        deleted: Deleted | None,
+    ) -> None:
+        self._of = state, prepare, text, arguments
+        self._deleted = deleted
         self.found: Computation | None = None
 
     def __call__(self) -> Computation:
         if self.found is None:
-            from graphdb.interpret.compute import Computation
-            from graphdb.interpret.context import Context
-            from graphdb.interpret.memory import MemoryWatch
+            from graphdb.evaluate.compute import Computation
+            from graphdb.evaluate.context import Context
+            from graphdb.evaluate.memory import MemoryWatch
 
-            state, executor, text, arguments = self._of
+            state, prepare, text, arguments = self._of
             memory = MemoryWatch(state.budget)
-            context = Context(state.snapshot, state.forget, executor, text, arguments, Control, memory)
+            context = Context(state.snapshot, state.forget, prepare, text, arguments, Control, memory)
             self.found = Computation(context, items_within(state.budget.duckdb))
+            if self._deleted is not None:
+                context.view.deleted.update(self._deleted.elements)
         return self.found
-
-
-def _key(query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]) -> tuple[object, ...]:
-    """What tells a query with its arguments from all others."""
-    if not arguments:
-        return text, query.span.start
-    # Equal values are not the same argument: 1 is no 1.0, and 0.0 no -0.0.
-    values = ((type(value), repr(value) if isinstance(value, float) else value) for value in arguments.values())
-    return text, query.span.start, *zip(arguments, values, strict=True)
 
 
 def _computes_window(query: ast.Query | ast.Composite) -> bool:
@@ -273,10 +263,8 @@ def _computes_window(query: ast.Query | ast.Composite) -> bool:
     return any(isinstance(part, ast.FunctionCall) for part in walk(tuple(windows)))
 
 
-def _own_bytes(prepared: Prepared | Program | Refused) -> int:
+def _own_bytes(prepared: Prepared | Program) -> int:
     """Return what the plans of a query hold of memory."""
     if isinstance(prepared, Prepared):
         return 0 if prepared.plan is None else prepared.plan.own_bytes
-    if isinstance(prepared, Program):
-        return prepared.own_bytes
-    return 0
+    return prepared.own_bytes

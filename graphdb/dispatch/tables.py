@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from graphdb.common.duckdb.connection import quoted
-from graphdb.dispatch.queries import Queries, Refused
+from graphdb.dispatch.queries import Queries
 from graphdb.grammar import syntax as ast
 from graphdb.relational.projection.presentation import presented
 from graphdb.relational.session.authorizer import authorize_name
@@ -47,11 +47,7 @@ class Tables:
         made = f"{create} {kind} {absent}{name} AS"
         with self._queries.new_run(text, arguments, timeout) as run:
             prepared = self._queries.prepare_anew(run, statement.query, text, arguments)
-            if isinstance(prepared, Refused):
-                table = self._queries.interpreted(statement.query, text, arguments, timeout).presented()
-                count = self._keep(f"{made} FROM", table, timeout)
-            else:
-                count = self._made(run, prepared, made, timeout)
+            count = self._made(run, prepared, made, timeout)
         return f"table {'.'.join(statement.name)}: {count[0][0] if count else 0:,} rows"
 
     def _made(

@@ -110,16 +110,9 @@ def bind(
     ``given`` are the names that the rows have which the match starts from: those that it names too are resources
     there, and a condition that names others is left for SQL.
     """
-    binder = _Binder(names, text, given=given)
+    binder = _Binder(names, text, given)
     for clause in matches:
         binder.clause(clause)
-    return binder.finish()
-
-
-def bind_exists(predicate: ast.PatternPredicate, outer: BoundPattern, names: Names, text: str) -> BoundPattern:
-    """Bind a pattern predicate; its named vertices are the outer pattern's, with what is known of them."""
-    binder = _Binder(names, text, outer)
-    binder.clause(ast.MatchClause((predicate.pattern,), span=predicate.span))
     return binder.finish()
 
 
@@ -130,6 +123,18 @@ def conjuncts(condition: ast.Expression | None) -> Iterator[ast.Expression]:
             yield from conjuncts(operand)
     elif condition is not None:
         yield condition
+
+
+def is_edge_test(condition: ast.Expression) -> bool:
+    """Whether a condition is that two vertices have an edge between them, or have none: the match tests that."""
+    if isinstance(condition, ast.Unary) and condition.operator == "NOT":
+        condition = condition.operand
+    if not isinstance(condition, ast.PatternPredicate) or len(condition.pattern.edges) != 1:
+        return False
+    (edge,), nodes = condition.pattern.edges, condition.pattern.nodes
+    bare = isinstance(edge, ast.EdgePattern) and edge.variable is None and edge.properties is None
+    bare = bare and edge.where is None and edge.repeat is None
+    return bare and all(node.variable and node == ast.NodePattern(node.variable) for node in nodes)
 
 
 def variables_in(node: object) -> set[str]:
@@ -176,12 +181,9 @@ MOST = 128
 
 
 class _Binder:
-    def __init__(
-        self, names: Names, text: str, outer: BoundPattern | None = None, given: Collection[str] | None = None
-    ) -> None:
+    def __init__(self, names: Names, text: str, given: Collection[str] | None) -> None:
         self.names = names
         self.text = text
-        self.outer = outer
         self.given = given
         self.bound = BoundPattern()
         self._conditions: list[ast.Expression] = []
@@ -198,8 +200,6 @@ class _Binder:
             if max(len(self.bound.vertices), len(self.bound.edges)) > MOST:
                 raise self._error(NotSupportedError, f"a pattern of more than {MOST} vertices or edges", path)
         where += conjuncts(clause.where)
-        if self.outer is not None:
-            self._refuse_outer(where)
         self._conditions += where
         self.bound.clauses.append(Clause(clause.mode, tuple(dict.fromkeys(self._clause_vertices))))
 
@@ -213,7 +213,7 @@ class _Binder:
             where += property_conditions(subject, node.properties)
             where += conjuncts(node.where)
         for edge, left, right in zip(path.edges, ends, ends[1:], strict=False):
-            assert isinstance(edge, ast.EdgePattern)  # what is more goes to the interpreter
+            assert isinstance(edge, ast.EdgePattern)
             name = self._edge(edge, left, right)
             where += property_conditions(edge.variable or ast.Variable(name, edge.span), edge.properties)
             where += conjuncts(edge.where)
@@ -237,10 +237,6 @@ class _Binder:
     def _new_vertex(self, name: str | None, node: ast.NodePattern) -> int:
         vertex = len(self.bound.vertices)
         info = VertexInfo(name or f"#{vertex}")
-        if name is not None and self.outer is not None:
-            known = self.outer.vertices[self.outer.vertex_of[name]]
-            info.labels += known.labels
-            info.iris += known.iris
         if name is not None:
             self.bound.vertex_of[name] = vertex
         self.bound.vertices.append(info)
@@ -249,10 +245,6 @@ class _Binder:
     def _edge(self, edge: ast.EdgePattern, left: int, right: int) -> str:
         name = edge.variable.name if edge.variable else None
         if name is not None:
-            if self.outer is not None:
-                raise self._error(
-                    NotSupportedError, "bound edges in a pattern in WHERE are not supported yet", edge.variable
-                )
             if name in self.bound.edge_of:
                 raise self._error(
                     NotSupportedError, "an edge variable in several MATCH clauses is not supported yet", edge.variable
@@ -371,24 +363,19 @@ class _Binder:
         if not path.plain:
             return False
         named = [self._vertex(node.variable) if node.variable else None for node in path.nodes]
-        bare = all(
-            node.labels is None and node.iri is None and node.properties is None and node.where is None
-            for node in path.nodes
-        )
-        if len(path.edges) == 1 and bare and None not in named:
-            edge = path.edges[0]
+        if is_edge_test(predicate) and None not in named:
+            (edge,) = path.edges
             assert isinstance(edge, ast.EdgePattern)
-            if edge.variable is None and edge.properties is None and edge.where is None:
-                left, right = named
-                assert left is not None
-                assert right is not None
-                source, target = (right, left) if edge.direction is ast.Direction.IN else (left, right)
-                labels = None if edge.labels is None else edge_labels(edge.labels, self.names, self.text)
-                directed = edge.direction is not ast.Direction.BOTH
-                self.bound.edge_tests.append(EdgeTest(source, target, labels, directed, negated))
-                return True
+            left, right = named
+            assert left is not None
+            assert right is not None
+            source, target = (right, left) if edge.direction is ast.Direction.IN else (left, right)
+            labels = None if edge.labels is None else edge_labels(edge.labels, self.names, self.text)
+            directed = edge.direction is not ast.Direction.BOTH
+            self.bound.edge_tests.append(EdgeTest(source, target, labels, directed, negated))
+            return True
         around = {vertex for vertex in named if vertex is not None}
-        if not negated and len(around) == 1 and variables_in(predicate) <= set(self.bound.vertex_of):
+        if not negated and len(around) == 1 and len(variables_in(predicate)) == 1:
             self.bound.vertices[around.pop()].exists.append(predicate)
             return True
         return False
@@ -403,14 +390,6 @@ class _Binder:
 
     def _is_resource(self, vertex: int) -> bool:
         return not self.bound.vertices[vertex].kinds
-
-    def _refuse_outer(self, conditions: list[ast.Expression]) -> None:
-        """Refuse conditions that compare with a variable outside of the pattern."""
-        known = self.bound.vertex_of | self.bound.edge_of
-        for part in walk(tuple(conditions)):
-            if isinstance(part, ast.Variable) and part.name not in known and not part.name.startswith("#"):
-                message = f"a pattern in WHERE that compares with '{part.name}' outside of it is not supported yet"
-                raise self._error(NotSupportedError, message, part)
 
     def _error(self, kind: type[Failure], message: str, node: object, hint: str | None = None) -> Failure:
         span: ast.Span = getattr(node, "span", ast.Span(0, 0))

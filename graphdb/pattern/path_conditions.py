@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from graphdb.common.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import conjuncts, property_conditions
 from graphdb.pattern.free import SUBQUERIES, free_variables, subqueries_in
@@ -39,14 +38,10 @@ def at_the_ends(match: ast.MatchClause, name: Named) -> ast.MatchClause:
 
 
 def with_sets(search: PathSearch, name: Named) -> tuple[PathSearch, dict[str, ast.Expression]]:
-    """Return a search whose conditions have no subqueries, and expressions over the rows by the names it has for them.
+    """Return a search without those subqueries in its conditions that can be columns of the rows, and these by name.
 
-    A condition with a subquery on one vertex or one edge is whether that is among those that fulfil it.
-
-    Raises
-    ------
-    NotSupportedError
-        A condition with a subquery looks at more of the path than that.
+    A condition with a subquery on one vertex or one edge is whether that is among those that fulfil it; one with a
+    subquery on several stays as it is.
     """
     if not any(subqueries_in((search.nodes[1:-1], search.edges))):
         return search, {}
@@ -113,7 +108,7 @@ class _Sets:
                 match = ast.MatchClause((pattern,), where=condition, span=condition.span)
                 query = ast.Composite(((match, ast.ReturnClause((item,))),), span=condition.span)
                 return ast.In(variable, self._set(ast.Subquery("collect", query, condition.span)), condition.span)
-        raise NotSupportedError("a subquery within a path that looks at several of its vertices or edges")
+        return condition  # it looks at several vertices or edges: the search runs it for each path
 
     def _set(self, node: ast.Expression) -> ast.Variable:
         name = self._name("set")

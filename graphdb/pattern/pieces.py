@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from graphdb.common.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import conjuncts
 from graphdb.pattern.free import free_variables
@@ -85,30 +84,33 @@ class Piece:
         )
 
 
-def pieces_of(path: ast.PathPattern) -> list[Piece]:
+def pieces_of(path: ast.PathPattern) -> list[Piece] | None:
     """Return the parts of a path pattern.
 
-    Raises
-    ------
-    NotSupportedError
-        A part has a name or a mode of its own, or parts and a condition that looks at several edges.
+    None where a part has a name or a mode of its own, no possible length, or parts and a condition on several edges.
     """
-    return [_piece(edge) for edge in path.edges]
+    found = [piece for edge in path.edges if (piece := _piece(edge)) is not None]
+    return found if len(found) == len(path.edges) else None
 
 
-def _piece(edge: ast.EdgePattern | ast.Subpath) -> Piece:
+def _piece(edge: ast.EdgePattern | ast.Subpath) -> Piece | None:
     low, high = (1, 1) if edge.repeat is None else (edge.repeat.low, edge.repeat.high)
     if high is not None and high < low:
-        raise NotSupportedError("paths of no possible length are not supported in SQL")
+        return None
     group = edge.repeat is not None
     if isinstance(edge, ast.EdgePattern):
         around = ast.NodePattern(span=edge.span)
         return Piece((around, around), (edge,), ((),), low, high, group)
     inner = edge.pattern
     if not inner.edges or inner.variable or inner.mode or inner.selector:
-        raise NotSupportedError("names or modes inside a part of a searched path are not supported in SQL")
-    edges = tuple(e if isinstance(e, ast.EdgePattern) and e.repeat is None else _piece(e) for e in inner.edges)
-    found = Piece(inner.nodes, edges, ((),) * len(edges), low, high, group)
+        return None
+    edges = []
+    for each in inner.edges:
+        part = each if isinstance(each, ast.EdgePattern) and each.repeat is None else _piece(each)
+        if part is None:
+            return None
+        edges.append(part)
+    found = Piece(inner.nodes, tuple(edges), ((),) * len(edges), low, high, group)
     known = [{*names_of(*pair)} for pair in pairwise(inner.nodes)]
     for names, part in zip(known, edges, strict=True):
         names |= {*names_of(part)} if isinstance(part, ast.EdgePattern) else set()
@@ -122,7 +124,7 @@ def _piece(edge: ast.EdgePattern | ast.Subpath) -> Piece:
     nodes, own = names_of(*inner.nodes), names_of(*(e for e in edges if isinstance(e, ast.EdgePattern)))
     again = len({*nodes}) < len(nodes)
     if len({*own}) < len(own) or not {*own}.isdisjoint(nodes) or (found.nested and (again or across)):
-        raise NotSupportedError("such conditions on the edges of a searched path are not supported in SQL")
+        return None
     return replace(found, where=tuple(map(tuple, where)), across=tuple(across))
 
 

@@ -10,9 +10,9 @@ import itertools
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from graphdb.common.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import conjuncts, variables_in
+from graphdb.pattern.pieces import names_of
 from graphdb.pattern.rename import renamed
 
 _MOST_VERSIONS = 16
@@ -56,32 +56,29 @@ class Version:
     lists: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def unroll(matches: tuple[ast.MatchClause, ...], needed: set[str]) -> list[Version]:
+def unroll(matches: tuple[ast.MatchClause, ...], needed: set[str]) -> list[Version] | None:
     """Return the versions of some MATCH clauses, shortest first.
+
+    None where there are too many versions or none, no upper bound, or a selector, and where a name means something else
+    in each repetition.
 
     Parameters
     ----------
     needed
         The variables that are named after the match.
-
-    Raises
-    ------
-    NotSupportedError
-        There are too many versions, no upper bound, or a selector; or a name means something else in each repetition.
     """
+    if not all(_has_versions(path, match, needed) for match in matches for path in match.patterns):
+        return None
     choices = [choice for match in matches for path in match.patterns for choice in _lengths(path, match.mode)]
     combined = 1
     for choice in choices:
         combined *= len(choice)
     if not 0 < combined <= _MOST_VERSIONS:
-        raise NotSupportedError("so many (or no) lengths of paths are not supported as plain patterns")
-    unrolled = (_Unroller(numbers, needed).version(matches) for numbers in itertools.product(*choices))
+        return None
+    unrolled = (_Unroller(numbers).version(matches) for numbers in itertools.product(*choices))
     versions = [version for version in unrolled if version is not None]
-    if not versions:
-        raise NotSupportedError("paths of no possible length are not supported as plain patterns")
-    if any(sum(len(path.edges) for match in v.matches for path in match.patterns) > _MOST_EDGES for v in versions):
-        raise NotSupportedError("so long paths are not supported as plain patterns")
-    return versions
+    edges = [sum(len(path.edges) for match in each.matches for path in match.patterns) for each in versions]
+    return versions if edges and max(edges) <= _MOST_EDGES else None
 
 
 def is_plain(match: ast.MatchClause) -> bool:
@@ -91,31 +88,26 @@ def is_plain(match: ast.MatchClause) -> bool:
 
 def plain_versions(
     matches: Sequence[ast.MatchClause], needed: Collection[str], given: Collection[str]
-) -> list[Version]:
+) -> list[Version] | None:
     """Return the versions of MATCH clauses whose rows are those of the vertices and single edges alone.
 
-    ``given`` are the names that are known before the match.
-
-    Raises
-    ------
-    NotSupportedError
-        They are not: a path, a list of edges, or what was given would have to be made or compared.
+    None where they are not: where a path, a list of edges, or what is ``given`` (the names that are known before the
+    match) would have to be made or compared.
     """
     versions = unroll(tuple(matches), {*needed})
-    for version in versions:
+    for version in versions or ():
         if ({*needed} | variables_in(version.matches)) & {*version.paths, *version.lists}:
-            raise NotSupportedError("paths and their edges as values beside such clauses are not supported in SQL")
+            return None
         if not {*version.same, *version.lists}.isdisjoint(given):
-            raise NotSupportedError("paths of no edge to what is given, and given edges, are not supported in SQL")
+            return None
     return versions
 
 
 class _Unroller:
     """Writes one version; ``numbers`` says how often each repeated piece comes, in the order written."""
 
-    def __init__(self, numbers: tuple[int, ...], needed: set[str]) -> None:
+    def __init__(self, numbers: tuple[int, ...]) -> None:
         self._numbers: Iterator[int] = iter(numbers)
-        self._needed = needed
         self._fresh = itertools.count()
         self._found = Version()
         self._distinct: list[tuple[str, ...]] = []
@@ -159,22 +151,12 @@ class _Unroller:
         own: list[ast.MatchClause] = []
         where: list[ast.Expression] = list(conjuncts(match.where))
         for path in match.patterns:
-            if path.selector is not None:
-                raise NotSupportedError("selectors are not supported as plain patterns")
             pieces, conditions, places = self._path(path)
             where += conditions
             mentioned += places
             if path.mode is None:
                 patterns += pieces
                 continue
-            if path.mode not in _MODES:
-                raise NotSupportedError("SIMPLE paths are not supported as plain patterns")
-            named = [node.variable.name for node in path.nodes if node.variable is not None]
-            if path.mode is ast.PathMode.ACYCLIC and len({*named}) < len(named):
-                raise NotSupportedError("an acyclic path back to its start is not supported as a plain pattern")
-            others = any(other.edges for other in match.patterns if other is not path)
-            if nodes_differ or (others and path.mode is not ast.PathMode.WALK):
-                raise NotSupportedError("a path mode beside other edges is not supported as a plain pattern")
             if path.mode is ast.PathMode.ACYCLIC:
                 self._distinct.append(tuple(places))
             own.append(ast.MatchClause(tuple(pieces), _MODES[path.mode], span=match.span))
@@ -226,8 +208,6 @@ class _Unroller:
         where: list[ast.Expression],
     ) -> Iterator[tuple[ast.EdgePattern, str]]:
         """Yield the edges of a repeated piece, each with the vertex that it leads to."""
-        if edge.repeat is None:
-            raise NotSupportedError("a part of a path without a quantifier is not supported as a plain pattern")
         number = next(self._numbers)
         if not number:
             self._merge(left, right)
@@ -252,27 +232,19 @@ class _Unroller:
     ) -> Iterator[tuple[ast.EdgePattern, str]]:
         """Yield the edges of one repetition of a part in brackets."""
         inner = part.pattern
-        if inner.variable is not None or inner.mode is not None or inner.selector is not None:
-            raise NotSupportedError("a name or mode for a part of a path is not supported as a plain pattern")
         ends = [left, *(self._name() for _ in inner.nodes[1:-1]), right]
         names: dict[str, str] = {}
         for node, place in zip(inner.nodes, ends, strict=True):
-            if node.variable is not None and names.setdefault(node.variable.name, place) != place:
-                raise NotSupportedError("a vertex that comes twice in a repeated part is not a plain pattern")
-        for edge in inner.edges:
-            if not isinstance(edge, ast.EdgePattern) or edge.repeat is not None:
-                raise NotSupportedError("quantifiers inside a repeated part are not supported as plain patterns")
-            if edge.variable is not None:
-                names[edge.variable.name] = self._name()
-        if names.keys() & self._needed:
-            raise NotSupportedError("lists of a repeated part's variables are not supported as plain patterns")
+            if node.variable is not None:
+                names[node.variable.name] = place
+        edges = [edge for edge in inner.edges if isinstance(edge, ast.EdgePattern)]
+        names |= {name: self._name() for name in names_of(*edges)}
         for node, place in zip(inner.nodes, ends, strict=True):
             if not _is_bare(node):
                 copy = replace(renamed(node, names), variable=ast.Variable(place, node.span))
                 pieces.append(ast.PathPattern((copy,), (), part.span))
         where += [renamed(condition, names) for condition in conjuncts(part.where)]
-        for edge, to in zip(inner.edges, ends[1:], strict=True):
-            assert isinstance(edge, ast.EdgePattern)
+        for edge, to in zip(edges, ends[1:], strict=True):
             inner_edge = renamed(edge, names)
             yield replace(inner_edge, variable=inner_edge.variable or self._variable(edge)), to
 
@@ -280,13 +252,38 @@ class _Unroller:
         return ast.Variable(self._name(), node.span)
 
 
+def _has_versions(path: ast.PathPattern, match: ast.MatchClause, needed: Collection[str]) -> bool:
+    """Whether a path can be written out: all that its parts say can be said of each of their edges."""
+    if path.selector is not None:
+        return False
+    if path.mode is not None:
+        named = names_of(*path.nodes)
+        others = any(other.edges for other in match.patterns if other is not path)
+        if path.mode not in _MODES or (path.mode is ast.PathMode.ACYCLIC and len({*named}) < len(named)):
+            return False
+        if match.mode in _NODES_DIFFER or (others and path.mode is not ast.PathMode.WALK):
+            return False
+    for edge in path.edges:
+        if edge.repeat is not None and edge.repeat.high is None:
+            return False
+        if isinstance(edge, ast.EdgePattern):
+            continue
+        inner = edge.pattern
+        if edge.repeat is None or inner.variable is not None or inner.mode is not None or inner.selector is not None:
+            return False
+        plain = [each for each in inner.edges if isinstance(each, ast.EdgePattern) and each.repeat is None]
+        vertices, names = names_of(*inner.nodes), {*names_of(*inner.nodes), *names_of(*plain)}
+        if len(plain) < len(inner.edges) or len({*vertices}) < len(vertices) or not names.isdisjoint(needed):
+            return False
+    return True
+
+
 def _lengths(path: ast.PathPattern, mode: ast.MatchMode) -> Iterator[range]:
     """Yield how often each repeated piece of a path may come."""
     for i, edge in enumerate(path.edges):
         if edge.repeat is None:
             continue
-        if edge.repeat.high is None:
-            raise NotSupportedError("paths without an upper bound are not supported as plain patterns")
+        assert edge.repeat.high is not None
         left, right = path.nodes[i].variable, path.nodes[i + 1].variable
         # Between vertices that differ there is an edge; one that is written twice is the same.
         between = mode in _NODES_DIFFER and (left is None or left != right)

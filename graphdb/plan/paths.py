@@ -20,18 +20,17 @@ EVERY = 1 << 62
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Along:
-    """What a path goes along where that is not every edge of some labels: chosen edges, or a pattern of several parts.
+    """What a path goes along where that is not every edge of some labels, as the steps before it found it.
 
-    Such a pattern is an automaton, and a path of it a walk in the product of data graph and automaton: state ``s`` at
-    vertex ``v`` is number ``s * vertices + v``.  Its first state is 0; a state stands for the edge that led to it, and
-    the last one, past all others, is led to by edges of code -1, which are none of the path's, wherever it may end.
+    A pattern of several parts is an automaton, and a path of it a walk in the product of data graph and automaton:
+    state ``s`` at vertex ``v`` is number ``s * vertices + v``.  Its first state is 0; a state stands for the edge that
+    led to it, and the last one, past all others, is led to by edges of code -1, which are none of the path's, wherever
+    it may end.
 
     Attributes
     ----------
     away, back
         Where a step leads to, and where it comes from.
-    words
-        The pattern, for EXPLAIN.
     pieces
         Of each state but the last, the part of the pattern whose edge led to it (-1: none); empty where the graph's
         vertices are all there is.
@@ -41,14 +40,27 @@ class Along:
 
     away: Partition
     back: Partition
-    words: str
     pieces: tuple[int, ...] = ()
     cuts: int = 0
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of its partitions."""
-        return self.away.nbytes + self.back.nbytes
+
+@dataclass(frozen=True, slots=True)
+class PathEdges:
+    """Which edges a path goes along where that is not every edge of some labels.
+
+    Attributes
+    ----------
+    words
+        The pattern, for EXPLAIN.
+    several
+        Whether it has several parts: an automaton, of which the path is a walk.
+    cuts
+        How many places there are between two parts.
+    """
+
+    words: str
+    several: bool = False
+    cuts: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +83,9 @@ class PathStep:
         The one end that is wanted, in no matter how many ways it is reached; "" where both are.
     apart
         Whether the end that is wanted must be another vertex than the other one, of which there is one.
-    along
-        What it goes along instead of that partition; with several states its lengths are in the pattern.
+    edges, along
+        What it goes along instead of that partition: as the pattern says, and, once the steps before it have run, as
+        they found it.  Of several parts the lengths are in the pattern.
     """
 
     source: str
@@ -87,6 +100,7 @@ class PathStep:
     spelled: bool = False
     bound: bool = False
     only: Literal["", "source", "target"] = ""
+    edges: PathEdges | None = None
     along: Along | None = None
     ties: bool = False
     apart: bool = False
@@ -94,7 +108,7 @@ class PathStep:
     @property
     def walks(self) -> bool:
         """Whether there is a path wherever there is a walk, between two vertices: the shortest one is a path."""
-        return self.along is None or not self.along.pieces or self.mode == "WALK"
+        return self.edges is None or not self.edges.several or self.mode == "WALK"
 
     @property
     def numbered(self) -> bool:
@@ -112,8 +126,8 @@ class PathStep:
         labels = "" if self.labels is None else ":" + "|".join(map(label, self.labels))
         high = "" if self.high is None else self.high
         edge = f"({self.source}){left}[{labels}]{right}{{{self.low},{high}}}({self.target})"
-        if self.along is not None:
-            edge = f"({self.source}) {self.along.words} ({self.target})"
+        if self.edges is not None:
+            edge = f"({self.source}) {self.edges.words} ({self.target})"
         if self.count == EVERY:
             wanted = "spelled out" if self.spelled else "not spelled"
             return f"every {self.mode} {edge}, {wanted}: longer and longer ones that can still reach an end"

@@ -32,7 +32,7 @@ from graphdb.snapshot.terms import Lookup
 from graphdb.sql.compiler import Compiler, Scope
 from graphdb.sql.computing import Beforehand, Computing
 from graphdb.sql.expressions import ExpressionCompiler
-from graphdb.sql.from_clause import NAMES_VIEW, Parameters, Rows
+from graphdb.sql.from_clause import NAMES_VIEW, Deleted, Parameters, Rows
 from graphdb.sql.value import SqlValue, column
 from graphdb.storage.arrays.arrow import names_table
 from graphdb.storage.arrays.sorted_sets import both, each_once
@@ -88,6 +88,8 @@ class Snapshot:
     """What CALL knows."""
     computing: Callable[[], Computing] | None = None
     """Who computes what SQL cannot express, for the statement under way."""
+    deleted: Deleted | None = None
+    """What the statement under way has deleted."""
     ids: dict[str, int | None] = field(default_factory=dict)
     """IRIs that were looked up, with their ids; None for those that the database lacks."""
 
@@ -119,21 +121,13 @@ def variable(vertex: VertexInfo, name: str, rows: str = "b") -> SqlValue:
 class Candidates:
     """Finds the candidate sets of one statement's pattern vertices.
 
-    ``matches_of`` runs a pattern predicate and returns the vertices that it matches around its one named vertex; None
-    where it is not run.
+    Patterns that must match around one are none of them: these run with the query.
     """
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        text: str,
-        arguments: Mapping[str, object],
-        matches_of: Callable[[ast.PatternPredicate], Ids | None],
-    ) -> None:
+    def __init__(self, snapshot: Snapshot, text: str, arguments: Mapping[str, object]) -> None:
         self._snapshot = snapshot
         self._text = text
         self._arguments = arguments
-        self._matches_of = matches_of
 
     def vertices(self, bound: BoundPattern) -> tuple[PatternVertex, ...]:
         """Return the pattern's vertices with their candidate sets; edges keep the labels that conditions leave them."""
@@ -164,7 +158,6 @@ class Candidates:
             sets.append(known)
         if others:
             sets.append(self._by_sql(bound, number, others, known))
-        sets += [found for predicate in info.exists if (found := self._matches_of(predicate)) is not None]
         return PatternVertex(
             info.name,
             reduce(both, sets) if sets else None,
@@ -180,10 +173,11 @@ class Candidates:
             admitted = tuple(label.id for label in known.values() if label.resource_triples and label.iri != RDF_TYPE)
         parameters = Parameters()
         rows = self._rows(parameters)
+        scope = Scope({edge.name: SqlValue("u", EDGE)})
         compiler = ExpressionCompiler(
-            self._text, self._snapshot.names, self._arguments, rows, Scope({edge.name: SqlValue("u", EDGE)})
+            self._text, self._snapshot.names, self._arguments, rows, scope, self._snapshot.computing
         )
-        where = " AND ".join(compiler.condition(condition) for condition in conditions)
+        where = " AND ".join(compiler.filter(condition) for condition in conditions)
         with self._snapshot.connection.view("_graphdb_labels", {"label": np.array(admitted, np.int64)}):
             sql = f"SELECT u.label AS label FROM _graphdb_labels u {rows.joins} WHERE {where}"
             left = self._snapshot.connection.columns(sql, parameters.used(sql))["label"]
@@ -331,7 +325,8 @@ class Candidates:
         )
 
     def _rows(self, parameters: Parameters) -> Rows:
-        return Rows(parameters, self._snapshot.store.type_label, self._snapshot.properties, self._snapshot.edges)
+        snapshot = self._snapshot
+        return Rows(parameters, snapshot.store.type_label, snapshot.properties, snapshot.edges, snapshot.deleted)
 
     def _ids(self, sql: str, parameters: Parameters) -> Ids:
         found = self._snapshot.connection.columns(sql, parameters.used(sql))["id"]
@@ -363,7 +358,7 @@ class Candidates:
 
 def _tested(compiler: Compiler, condition: ast.Expression) -> str:
     """Return the SQL of a condition of a vertex; one that some values fail at is tested after the match."""
-    sql = compiler.condition(condition)
+    sql = compiler.filter(condition)
     if compiler.rows.noted.mistaken:
         raise Beforehand(condition)
     return sql

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from graphdb.plan.executor import Control
     from graphdb.plan.physical import PhysicalPlan
     from graphdb.relational.program import Step
-    from graphdb.relational.query import Prepared, QueryRun
+    from graphdb.relational.query import Prepared
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +30,6 @@ class Explanation:
     lines: tuple[str, ...]
 
     @classmethod
-    def of_conditions(cls, run: QueryRun, names: Names) -> Explanation:
-        """Explain what a run matches before it makes the plans that follow, and EXPLAIN does not: conditions."""
-        describe, lines = run.executor.describe, list[str]()
-        for plan, bound in run.left_out or ():
-            lines += _plan("first match", plan, bound, names, describe(plan), None)
-        for prepared in run.queries_left_out:
-            lines.append("first:")
-            lines += [f"  {line}" for line in cls.of_reading(prepared, names, describe).lines]
-        return cls(tuple(lines))
-
-    @classmethod
     def of_reading(
         cls, prepared: Prepared | Program, names: Names, describe: Callable[[PhysicalPlan], str]
     ) -> Explanation:
@@ -48,10 +37,6 @@ class Explanation:
         if isinstance(prepared, Program):
             return cls.of_program(prepared, names, describe)
         return cls.planned(prepared, names, "" if prepared.plan is None else describe(prepared.plan))
-
-    def __add__(self, other: Explanation) -> Explanation:
-        """Return the lines of both."""
-        return Explanation(self.lines + other.lines)
 
     @classmethod
     def planned(cls, prepared: Prepared, names: Names, executor: str) -> Explanation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.types import EDGE, INTEGER, NODE, Base, Type
@@ -14,9 +14,7 @@ from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern, bind, conjuncts
 from graphdb.pattern.free import SUBQUERIES, free_variables, subqueries_in
 from graphdb.pattern.graph import Duplicates, PatternGraph, Wanted
-from graphdb.pattern.pieces import Piece
 from graphdb.pattern.unroll import is_plain
-from graphdb.plan.paths import PathStep
 from graphdb.relational.candidates import Snapshot
 from graphdb.relational.edges.parallel_edges import settle
 from graphdb.relational.program import AnyStep, Given, Rows, Step
@@ -41,12 +39,12 @@ class Setting:
     arguments: Mapping[str, object]
     pattern_of: Callable[[BoundPattern, Wanted], PatternGraph]
     """Returns the pattern graph of a bound pattern, given what is wanted of it; raises where a plan cannot match it."""
-    path_of: Callable[[ast.PathPattern, Sequence[Piece], ast.MatchClause, list[Any], bool], PathStep]
-    """Returns the step that searches for a path of some parts, given its clause, the other edges of that and whether
-    what is on it is asked for; raises where no search finds it.
-    """
+    memory: int
+    """Bytes that what is put together to search for paths may take."""
     beforehand: frozenset[ast.Expression] = frozenset()
     """Expressions that Python computes for tables of rows, before SQL goes on."""
+    prefix: str = "_"
+    """How the names of its tables and views begin: those of queries that run within others differ."""
 
 
 class Joins:
@@ -57,8 +55,9 @@ class Joins:
         self._text = setting.text
         self._arguments = setting.arguments
         self._pattern_of = setting.pattern_of
-        self._path_of = setting.path_of
+        self._memory = setting.memory
         self._beforehand = setting.beforehand
+        self._prefix = setting.prefix
         self._parameters = Parameters()
         self._steps: list[AnyStep] = []
         self._lists: dict[str, pa.Table] = {}
@@ -79,14 +78,7 @@ class Joins:
 
     def _is_plain(self, match: ast.MatchClause) -> bool:
         """Whether the matches of a clause are those of a plan."""
-        return is_plain(match) and not self._leaves_out(match)
-
-    def _leaves_out(self, match: ast.MatchClause) -> bool:
-        """Whether only the edges of a whole match say that it is INDUCED: some are parallel, and may be in the data."""
-        if match.mode is not ast.MatchMode.INDUCED or not self._snapshot.edges.parallel:
-            return False
-        pairs = [frozenset(ends) for path in match.patterns for ends in pairwise(node.variable for node in path.nodes)]
-        return len({*pairs}) < len(pairs)
+        return is_plain(match) and not leaves_out(match, self._snapshot)
 
     def _without_computed(self, match: ast.MatchClause, later: list[ast.Expression]) -> ast.MatchClause:
         """Return a MATCH without the conditions that Python computes something for, which are added to ``later``."""
@@ -97,7 +89,18 @@ class Joins:
         where = None if not ready else ready[0] if len(ready) == 1 else ast.Boolean("AND", ready, match.span)
         return replace(match, where=where) if waiting else match
 
-    # --- matches that start from rows
+    # --- matches
+
+    def _add_match(
+        self, words: str, view: str, bound: BoundPattern, needs: Wanted, given: Iterable[Given] = ()
+    ) -> None:
+        """Add the step of a match, after those of the patterns that must match around its vertices."""
+        given = (*given, *self._semijoins(bound))
+        self._steps.append(Step(words, view, bound, needs, self._pattern_of(bound, needs), given=given))
+
+    def _semijoins(self, bound: BoundPattern) -> Iterator[Given]:
+        """Yield the vertices around which other patterns match; abstract: see :mod:`graphdb.relational.semijoins`."""
+        raise NotImplementedError
 
     def _joined(
         self,
@@ -143,7 +146,7 @@ class Joins:
         source = Source.made(joined, left.source, found.source)
         made = {name: found.variables[name].at(f"m{i}") for i, name in enumerate(new)}
         given = (*self._given(left, bound, shared), *self._given_values(left, bound))
-        self._steps.append(Step(how, view, bound, needs, self._pattern_of(bound, needs), given=given))
+        self._add_match(how, view, bound, needs, given)
         number = made.pop(MATCHES, None)
         matches = None if number is None else f"coalesce({number.sql}, 1)" if how == "outer join" else number.sql
         return Relation(source, {**left.variables, **made}, where, {**left.known, **facts}, matches)
@@ -210,15 +213,19 @@ class Joins:
         return replace(found, source=self._kept(sql, relation.source), where=waiting)
 
     def _with_elements(self, left: Relation, patterns: object) -> Relation:
-        """Return rows that are a table, of which only the data says that they have a pattern's vertices and edges."""
+        """Return rows that are a table, with a pattern's vertices and edges that only the data says are some.
+
+        A value that is neither null nor one of them is an error of its row.
+        """
         types: dict[ast.Variable, Type] = {}
         for part in walk(patterns):
             if isinstance(part, ast.EdgePattern) and part.repeat is not None:
                 continue  # that is a list
             if isinstance(part, ast.NodePattern | ast.EdgePattern) and part.variable is not None:
                 found = left.variables.get(part.variable.name)
-                if found is not None and found.type.base in (Base.NULL, Base.ANY):
-                    types.setdefault(part.variable, NODE if isinstance(part, ast.NodePattern) else EDGE)
+                wanted = NODE if isinstance(part, ast.NodePattern) else EDGE
+                if found is not None and found.type.base not in (wanted.base, Base.TERM):
+                    types.setdefault(part.variable, wanted)
         if not types:
             return left
         sql, rows = self._shaper(replace(left, where=())).select(left.variables, types=types)
@@ -233,7 +240,7 @@ class Joins:
         if not names or relation.matches is not None or any(each.column is None for each in columns):
             return False
         for i, step in enumerate(self._steps):
-            if isinstance(step, Step) and step.view == view and not step.given:
+            if isinstance(step, Step) and step.view == view:
                 self._steps[i] = replace(step, numbered=True)
                 self._numbered.add(step.view)
                 return True
@@ -250,7 +257,15 @@ class Joins:
 
     def _name(self, what: str) -> str:
         self._named += 1
-        return f"_{what}{self._named}"
+        return f"{self._prefix}{what}{self._named}"
+
+
+def leaves_out(match: ast.MatchClause, snapshot: Snapshot) -> bool:
+    """Whether only the edges of a whole match say that it is INDUCED: some are parallel, and may be in the data."""
+    if match.mode is not ast.MatchMode.INDUCED or not snapshot.edges.parallel:
+        return False
+    pairs = [frozenset(ends) for path in match.patterns for ends in pairwise(node.variable for node in path.nodes)]
+    return len({*pairs}) < len(pairs)
 
 
 def needs_of(bound: BoundPattern, names: Collection[str]) -> Wanted:

@@ -2,14 +2,14 @@
 
 ``[x IN xs | COUNT { (x)-->() }]`` is null where ``xs`` is, else ``COLLECT { UNWIND xs AS x RETURN COUNT { … } }``.
 A quantifier asks the list of what its condition yields for each item; ``reduce`` goes over lists that have, beside each
-item, what its subqueries yield for it.
+item, what its subqueries yield for it.  Where one of these depends on what was accumulated, it stays as it is: the
+evaluator runs it (:mod:`graphdb.evaluate.subqueries`).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from graphdb.common.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import mapped, replaced, walk
 from graphdb.pattern.free import LOCAL, SUBQUERIES, free_variables, subqueries_in
@@ -26,13 +26,7 @@ def sees_items(node: object) -> bool:
 
 
 def with_rows(node: Any, depth: int = 0) -> Any:
-    """Return syntax in which no subquery sees the items of a list.
-
-    Raises
-    ------
-    NotSupportedError
-        A subquery depends on what ``reduce`` has accumulated so far.
-    """
+    """Return syntax in which no subquery sees the items of a list, but for what depends on an accumulator."""
     if isinstance(node, LOCAL):
         node = mapped(node, lambda part: with_rows(part, depth + 1))
         if any(subqueries_in(tuple(_bodies(node)))):
@@ -47,7 +41,7 @@ def _bodies(node: Any) -> list[ast.Expression]:
     return [part for part in parts if part is not None]
 
 
-def _of_rows(node: Any, name: str) -> ast.Expression:
+def _of_rows(node: Any, name: str) -> Any:
     item = ast.Variable(name, node.variable.span)
     named = {node.variable: item}
     if isinstance(node, ast.ListComprehension):
@@ -58,7 +52,7 @@ def _of_rows(node: Any, name: str) -> ast.Expression:
         return ast.ListPredicate(node.quantifier, item, answers, item, node.span)
     found = list(dict.fromkeys(subqueries_in(node.step)))
     if any(node.accumulator.name in free_variables(part) for part in found):
-        raise NotSupportedError("a subquery that depends on what was accumulated is not supported")
+        return node  # only the evaluator knows what was accumulated
     beside = ast.ListLiteral((item, *(replaced(part, named) for part in found)), node.span)
 
     def at(place: int) -> ast.Expression:

@@ -1,15 +1,11 @@
-"""Matches under way: a bound pattern is planned over its candidates and run, and SQL sees its bindings.
-
-Pattern predicates are matches, too: of the same run, before the match that they are conditions of.  EXPLAIN plans these
-and runs none.
-"""
+"""Matches under way: a bound pattern is planned over its candidates and run, and SQL sees its bindings."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -17,25 +13,19 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.errors import NotSupportedError
 from graphdb.common.progress import Progress
 from graphdb.common.stopping import stopping
-from graphdb.common.values.types import BOOLEAN
 from graphdb.execute.counting.crt import as_integers, total
 from graphdb.execute.counting.plan_run import count_by_vertex, count_matches
-from graphdb.grammar import syntax as ast
-from graphdb.pattern.bind import BoundPattern, bind_exists
+from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.graph import PatternGraph, PatternVertex, Wanted
 from graphdb.plan.executor import Block, Control, Executor
 from graphdb.plan.passes.pipeline import make_plan, without_matches
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.relational.candidates import Candidates, Snapshot
 from graphdb.relational.edges.assignment import Chooser
-from graphdb.relational.edges.parallel_edges import ends_of, settle, with_scan, with_weights
-from graphdb.relational.projection.compile import Shaper
-from graphdb.relational.projection.relation import BINDINGS, bindings_of
-from graphdb.relational.projection.return_clause import wanted
-from graphdb.sql.value import SUBQUERY, SqlValue
+from graphdb.relational.edges.parallel_edges import ends_of, with_scan, with_weights
+from graphdb.relational.projection.relation import BINDINGS
 from graphdb.storage.arrays.arrow import numbers, table_of
 from graphdb.storage.arrays.sorted_sets import both
 
@@ -50,7 +40,7 @@ _STREAM = 16 << 20
 
 
 class MatchRun:
-    """Plans and runs the matches of one query; a context manager, whose exit drops what they made visible to SQL.
+    """Plans and runs the matches of one query; a context manager, which limits their time.
 
     Parameters
     ----------
@@ -65,6 +55,8 @@ class MatchRun:
         Set by another thread to stop the match.
     progress
         Told what share of a match is done.
+    depth
+        Within how many queries that run this one does.
     """
 
     def __init__(
@@ -79,7 +71,9 @@ class MatchRun:
         timeout: float | None = None,
         cancelled: threading.Event | None = None,
         progress: Progress | None = None,
+        depth: int = 0,
     ) -> None:
+        self._depth = depth
         self._progress = progress
         self._snapshot = snapshot
         self.executor = executor
@@ -89,14 +83,10 @@ class MatchRun:
         self._threads = threads
         self._cancelled = cancelled
         self._deadline = None if timeout is None else time.monotonic() + timeout
-        self._lazy_stack: ExitStack | None = None
-        self._views = 0
         self._numbered: dict[str, pa.Table] = {}
         """Bindings that are visible to SQL, and that others start from."""
         self.control: Control | None = None
         """What the match reported, once it ran."""
-        self.left_out: list[tuple[PhysicalPlan, BoundPattern]] | None = None
-        """The matches that EXPLAIN plans and does not run, of patterns that are conditions; None where they run."""
 
     def __enter__(self) -> Self:
         self._limits = stopping(self._left(), self._cancelled)
@@ -105,8 +95,6 @@ class MatchRun:
 
     def __exit__(self, *_: object) -> None:
         self._limits.__exit__()
-        if self._lazy_stack is not None:
-            self._lazy_stack.close()
 
     def new_control(self) -> Control:
         """Return the control of one match: it ends with the statement's time, or when that is cancelled."""
@@ -139,9 +127,7 @@ class MatchRun:
         return plan if plan.scan is not None else with_weights(self._snapshot, bound, needs, pattern, plan)
 
     def _pattern(self, bound: BoundPattern, needs: Wanted) -> PatternGraph:
-        candidates = Candidates(
-            self._snapshot, self._text, self._arguments, lambda predicate: self._around(predicate, bound)
-        )
+        candidates = Candidates(self._snapshot, self._text, self._arguments)
         chooser = Chooser(self._snapshot, bound, needs)
         vertices, edges = {*needs.vertices, *chooser.vertices}, {*needs.edges, *chooser.edges}
         outputs = [bound.vertices[v].name for v in sorted(vertices)] + [bound.edges[e].name for e in sorted(edges)]
@@ -161,74 +147,6 @@ class MatchRun:
             "keep" if count_only else "count" if needs.count_only else needs.duplicates,
         )
 
-    # --- pattern predicates
-
-    def _around(self, predicate: ast.PatternPredicate, outer: BoundPattern) -> Ids | None:
-        """The vertices around which a pattern with one named vertex matches, sorted; None where it is left out."""
-        inner = self._inner(predicate, outer)
-        (vertex,) = inner.vertex_of.values()
-        found = self._distinct(inner, (vertex,))
-        return found[0] if self.left_out is None else None
-
-    def _exists(
-        self, predicate: ast.PatternPredicate, outer: BoundPattern, variables: Mapping[str, SqlValue]
-    ) -> SqlValue:
-        """A pattern predicate in SQL: its named vertices' columns are among the pattern's matches."""
-        if not predicate.pattern.plain:
-            raise NotSupportedError("such paths as conditions are not supported in SQL")
-        inner = self._inner(predicate, outer)
-        names = list(inner.vertex_of)
-        if not names:
-            needs = Wanted((), (), True, 1)
-            plan = self._plan(inner, needs)
-            found = self._count(plan, needs, inner, self.new_control())
-            return SqlValue("TRUE" if found else "FALSE" if self.left_out is None else "CAST(NULL AS BOOLEAN)", BOOLEAN)
-        columns = self._distinct(inner, tuple(inner.vertex_of.values()))
-        view = self._snapshot.connection.temporary()
-        shown = {f"v{i}": self._snapshot.store.to_terms(column) for i, column in enumerate(columns)}
-        self._lazy_stack = self._lazy_stack or ExitStack()
-        self._lazy_stack.enter_context(self._snapshot.connection.view(view, table_of(shown)))
-        self._views += 1
-        ids = ", ".join(variables[name].sql for name in names)
-        return SqlValue(f"(({ids}) IN (SELECT {', '.join(shown)} FROM {view}))", BOOLEAN, effects=SUBQUERY)
-
-    def _inner(self, predicate: ast.PatternPredicate, outer: BoundPattern) -> BoundPattern:
-        inner = bind_exists(predicate, outer, self._snapshot.names, self._text)
-        settle(self._snapshot, self._text, self._arguments, inner)
-        return inner
-
-    def _distinct(self, inner: BoundPattern, vertices: tuple[int, ...]) -> list[Ids]:
-        """The distinct bindings of some vertices of a pattern, as columns sorted by the first, the second …"""
-        if inner.residual:
-            # What cannot be placed in the pattern is tested by SQL, as in any query.
-            return self._distinct_by_sql(inner, vertices)
-        needs = Wanted(vertices, (), False, None, "drop")
-        plan = self._plan(inner, needs)
-        names = [inner.vertices[vertex].name for vertex in vertices]
-        kept: list[Ids] = [np.empty(0, np.int64) for _ in vertices]
-        for block in self._blocks(plan, needs, inner, self.new_control()):
-            columns = [np.concatenate([old, block.columns[name]]) for old, name in zip(kept, names, strict=True)]
-            kept = _unique(columns)
-        return kept
-
-    def _distinct_by_sql(self, inner: BoundPattern, vertices: tuple[int, ...]) -> list[Ids]:
-        names = [inner.vertices[vertex].name for vertex in vertices]
-        items = tuple(ast.ReturnItem(ast.Variable(name), name, name) for name in names)
-        returns = ast.ReturnClause(items, distinct=True)
-        needs = wanted(returns, items, inner, (0, None))
-        shaper = Shaper(
-            self._snapshot,
-            self._text,
-            self._arguments,
-            bindings_of(inner, self._snapshot.edges),
-            lambda predicate, variables: self._exists(predicate, inner, variables),
-        )
-        shaped = shaper.shape(returns, items, (0, None))
-        plan = self._plan(inner, needs)
-        with self._bindings(plan, needs, inner):
-            found = self._snapshot.connection.columns(shaped.sql, shaped.parameters)
-        return _unique([self._snapshot.store.to_vertices(column) for column in found.values()])
-
     # --- running
 
     @contextmanager
@@ -241,10 +159,12 @@ class MatchRun:
         shares: int = 1,
         *,
         numbered: bool = False,
+        shown: bool = True,
     ) -> Iterator[None]:
         """Run a match and show its bindings to SQL, one of so many that share the memory for those that wait.
 
         ``numbered`` ones have a column ``rowid``, as rows of tables do: what starts from them may read them, too.
+        Nothing else reads those that are not ``shown``.
         """
         connection = self._snapshot.connection
         if needs.count_only:
@@ -270,7 +190,7 @@ class MatchRun:
             if numbered and gathered is not None:
                 gathered = gathered.append_column("rowid", [np.arange(gathered.num_rows)])
                 self._numbered[view] = gathered
-            with self._visible(gathered, view):
+            with self._visible(gathered if shown else None, view):
                 yield
             self._numbered.pop(view, None)
 
@@ -313,9 +233,6 @@ class MatchRun:
 
     def _blocks(self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, control: Control) -> Iterator[Block]:
         """Run a match, and settle which edges its triples stand for; no more rows than are wanted."""
-        if self.left_out is not None:
-            self.left_out.append((plan, bound))
-            return
         chooser = Chooser(self._snapshot, bound, needs)
         if not chooser:
             yield from self.executor.run(plan, control)
@@ -344,9 +261,6 @@ class MatchRun:
 
     def _count(self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, control: Control) -> int:
         """The number of a pattern's matches."""
-        if self.left_out is not None:
-            self.left_out.append((plan, bound))
-            return 0
         if plan.count_only:
             return self.executor.count(plan, control)
         if plan.weighed is not None and plan.weighed.root < 0:
@@ -419,16 +333,3 @@ def restricted(vertex: PatternVertex, ids: Ids) -> PatternVertex:
     if vertex.candidates is not None:
         ids = both(vertex.candidates, ids)
     return replace(vertex, candidates=ids)
-
-
-def _unique(columns: list[Ids]) -> list[Ids]:
-    """Return the distinct rows, sorted."""
-    if len(columns) == 1:
-        return [np.unique(columns[0])]
-    order = np.lexsort(columns[::-1])
-    ordered = [column[order] for column in columns]
-    if not len(order):
-        return ordered
-    new = np.ones(len(order), bool)
-    new[1:] = np.any([column[1:] != column[:-1] for column in ordered], axis=0)
-    return [column[new] for column in ordered]

@@ -15,7 +15,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.types import INTEGER, NODE, PATH, Base, list_of
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import conjuncts, variables_in
@@ -24,10 +23,12 @@ from graphdb.pattern.graph import Wanted
 from graphdb.pattern.lengths import OF_PATHS, all_hold, length_name
 from graphdb.pattern.pieces import Piece, names_of, pieces_of
 from graphdb.plan.paths import EVERY, PathStep
-from graphdb.relational.joins import KEPT, all_of, available, needs_of, only
-from graphdb.relational.program import Searched, Step
+from graphdb.relational.joins import KEPT, all_of, available, leaves_out, needs_of, only
+from graphdb.relational.path_edges import PathEdges
+from graphdb.relational.path_patterns.edges import Pattern
+from graphdb.relational.path_patterns.step import along, goes_everywhere, path_step
+from graphdb.relational.program import Given, Searched
 from graphdb.relational.projection.relation import UNIT, Relation, Source, bindings_of
-from graphdb.relational.subqueries import Subqueries
 from graphdb.sql.functions import edges_of
 from graphdb.sql.value import SqlValue, column
 
@@ -46,19 +47,10 @@ class _Path:
     right: str
 
     @property
-    def names(self) -> set[str]:
-        """The names of the path and of what is in it.
-
-        Raises
-        ------
-        NotSupportedError
-            One of them comes twice.
-        """
-        found = names_of(self.pattern, *self.pattern.nodes[1:-1])
-        found += [name for piece in self.pieces for name in piece.names]
-        if len({*found}) < len(found):
-            raise NotSupportedError("a name that comes twice in a searched path is not supported in SQL")
-        return {*found}
+    def names(self) -> list[str]:
+        """The names of the path and of what is in it."""
+        own = names_of(self.pattern, *self.pattern.nodes[1:-1])
+        return own + [name for piece in self.pieces for name in piece.names]
 
     def values(self) -> Iterator[tuple[str, SqlValue]]:
         """Yield what the names stand for in rows with the columns of the path."""
@@ -123,13 +115,13 @@ class _Split:
         return ends.union(*(free_variables(self.free[end]) for end in ends & self.free.keys()))
 
 
-class Searches(Subqueries):
+class Searches(PathEdges):
     """Lowers MATCH clauses with paths that are searched for."""
 
     def _searched(
         self, left: Relation, matches: Sequence[ast.MatchClause], live: Collection[str], drops: bool
-    ) -> Relation:
-        """Join rows with the paths of MATCH clauses.
+    ) -> Relation | None:
+        """Join rows with the paths of MATCH clauses, set by set; None where some path is found only one by one.
 
         Parameters
         ----------
@@ -137,35 +129,34 @@ class Searches(Subqueries):
             The names that later clauses may use.
         drops
             Whether equal rows may come once.
-
-        Raises
-        ------
-        NotSupportedError
-            There is more to a path than one repeated edge, or it may take edges that the clause gives to others.
         """
-        split = _split(matches, left.names)
-        if any(path.names & left.variables.keys() for path in split.paths):
-            raise NotSupportedError("a path that is known before is not supported in SQL")
+        split = None if any(leaves_out(match, self._snapshot) for match in matches) else _split(matches, left.names)
+        if split is None or any(not left.variables.keys().isdisjoint(path.names) for path in split.paths):
+            return None
         later = {*live, *free_variables(split.after)}
-        steps, beside = self._steps_of(split, matches, left, later)
+        found = [self._one_step(path, matches[path.clause], later) for path in split.paths]
+        steps = [step for step in found if step is not None]
+        if len(steps) < len(found):
+            return None
+        steps, beside = self._ordered(split, steps, matches, left)
         later = later.union(*beside)
-        relation = self._around(left, split, later.union(*map(split.asked, split.paths)))
+        relation: Relation | None = self._around(left, split, later.union(*map(split.asked, split.paths)))
         for number, (path, step) in enumerate(zip(split.paths, steps, strict=True)):
             used = later.union(*map(split.asked, split.paths[number + 1 :]))
-            relation = self._joined_path(relation, path, step, split.free, used, drops, beside[number])
-        return replace(relation, where=(*relation.where, *split.after))
+            if relation is not None:
+                relation = self._joined_path(relation, path, step, split.free, used, drops, beside[number])
+        return None if relation is None else replace(relation, where=(*relation.where, *split.after))
 
-    def _steps_of(
-        self, split: _Split, matches: Sequence[ast.MatchClause], left: Relation, later: Collection[str]
+    def _ordered(
+        self, split: _Split, steps: list[PathStep], matches: Sequence[ast.MatchClause], left: Relation
     ) -> tuple[list[PathStep], list[set[str]]]:
-        """Return the steps of the paths, and which edges of its clause each must not take, by their variables."""
+        """Put the paths in order; return their steps, and the edges of its clause that each must not take."""
         patterns = [(number, match) for number, match in enumerate(split.plain) if match.patterns]
         bound = self._bound([match for _, match in patterns], left)
         edges: list[list[Any]] = [[] for _ in matches]
         for at, edge in enumerate(bound.edges):
             name = f"{OF_PATHS} edge {at}" if edge.name.startswith("#") else edge.name
             edges[patterns[edge.clause][0]].append((name, edge))
-        steps = [self._one_step(path, matches[path.clause], later) for path in split.paths]
         differ = [
             matches[path.clause].mode is ast.MatchMode.DIFFERENT_EDGES and step.mode != "WALK"
             for path, step in zip(split.paths, steps, strict=True)
@@ -190,13 +181,13 @@ class Searches(Subqueries):
             )
         return steps, beside
 
-    def _one_step(self, path: _Path, match: ast.MatchClause, later: Collection[str]) -> PathStep:
+    def _one_step(self, path: _Path, match: ast.MatchClause, later: Collection[str]) -> PathStep | None:
         if any(piece.nested and not {*later}.isdisjoint(piece.names) for piece in path.pieces):
-            raise NotSupportedError("lists of what parts inside parts bind are not supported in SQL")
-        step = self._path_of(path.pattern, path.pieces, match, [], not path.names.isdisjoint(later))
-        if path.pattern.selector is _EVERY and step.mode == "WALK" and step.high is None:
-            raise NotSupportedError("walks of any length are endless")
-        return step
+            return None  # lists of what parts inside parts bind
+        spelled = not {*later}.isdisjoint(path.names)
+        step = path_step(path.pattern, path.pieces, match, self._snapshot.names, self._text, spelled=spelled)
+        endless = step is not None and path.pattern.selector is _EVERY and step.mode == "WALK" and step.high is None
+        return None if endless else step
 
     def _around(self, left: Relation, split: _Split, later: set[str]) -> Relation:
         """Join rows with what is plain in the clauses."""
@@ -214,7 +205,7 @@ class Searches(Subqueries):
             bound, view = self._bound(matches, UNIT), self._name("bindings")
             relation = bindings_of(bound, self._snapshot.edges, view)
             needs = needs_of(bound, used | free_variables(relation.where))
-            self._steps.append(Step("match", view, bound, needs, self._pattern_of(bound, needs)))
+            self._add_match("match", view, bound, needs)
             return only(relation, available(bound, needs))
         keep = used | free_variables(tuple(matches))
         left = self._table(self._filtered(left, keep), keep)
@@ -229,26 +220,37 @@ class Searches(Subqueries):
         used: set[str],
         drops: bool,
         beside: Collection[str],
-    ) -> Relation:
+    ) -> Relation | None:
         """Join rows with the paths between their ends, from one of them, or between any.
 
-        ``beside`` are edges, and lists of them, that they must not take.
+        ``beside`` are edges, and lists of them, that they must not take.  None where an end may be no vertex, and where
+        the edges of the path's parts may not fit in memory.
         """
         ends = {path.left: "s", path.right: "t"}
         known = [end for end in ends if end in relation.variables]
         if any(relation.variables[end].type.base is not Base.NODE for end in known):
-            raise NotSupportedError("a path from what may be no vertex is not supported in SQL")
+            return None
+        pattern: Pattern | None = None
+        if not goes_everywhere(step, path.pieces, self._snapshot):
+            pattern, several = self._edges_of(path.pattern, path.pieces)
+            if several and not pattern.fits(self._snapshot.graph.vertices, self._memory):
+                return None
+            step = along(step, path.pattern, pattern, self._text, several=several)
         candidates: dict[str, NDArray[np.int64] | None] = {}
         residual: tuple[ast.Expression, ...] = ()
-        for end in ends:
+        among: list[Given] = []
+        for number, end in enumerate(ends):
             if end not in known:
-                candidates[end], conditions = self._candidates(free[end])
-                residual += conditions
+                bound = self._bound([free[end]], UNIT)
+                graph = self._pattern_of(bound, Wanted((0,), (), False, None))
+                candidates[end] = graph.vertices[0].candidates
+                residual += tuple(bound.residual)
+                among += (replace(given, vertex=number) for given in self._semijoins(bound))
         used = used | free_variables(residual)
         most = 0 if not beside or step.groups or step.count == EVERY else step.count
         if most:  # of those that are as short, the ones that take no edge that the row has
             step = replace(step, groups=step.count == 1, ties=True)
-        alike = used.isdisjoint({*path.names, path.length, path.edges})
+        alike = used.isdisjoint((*path.names, path.length, path.edges))
         if drops and alike and not beside and step.low <= 1 and step.count in (1, EVERY):
             wanted = _only(path, relation, known, used) if step.walks else ""
             step = replace(step, count=1, groups=False, only=wanted)
@@ -262,17 +264,12 @@ class Searches(Subqueries):
         elif relation is not UNIT:
             relation = self._table(self._filtered(relation, used), used)
         reads = relation.source.reads if given is not None else frozenset[str]()
+        reads = reads.union(*(one.reads for one in among), pattern.reads if pattern is not None else ())
         name, starts, targets = self._name("paths"), candidates.get(path.left), candidates.get(path.right)
-        found = Searched(name, step, given, reads, starts, targets)
+        found = Searched(name, step, given, reads, starts, targets, tuple(among), pattern)
         self._steps.append(found)
         joined = [end for end in known if ends[end] in found.columns]
         return _with_paths(relation, path, found, joined, bool(known), residual, beside, most)
-
-    def _candidates(self, match: ast.MatchClause) -> tuple[NDArray[np.int64] | None, tuple[ast.Expression, ...]]:
-        """Return the vertices that an end may be (None: any), and conditions on it that only SQL can test."""
-        bound = self._bound([match], UNIT)
-        pattern = self._pattern_of(bound, Wanted((0,), (), False, None))
-        return pattern.vertices[0].candidates, tuple(bound.residual)
 
 
 def _with_paths(
@@ -332,8 +329,8 @@ def _only(
     return "target" if path.right in wanted else "source"
 
 
-def _split(matches: Sequence[ast.MatchClause], given: Collection[str]) -> _Split:
-    """Part the paths of MATCH clauses from what is plain in them."""
+def _split(matches: Sequence[ast.MatchClause], given: Collection[str]) -> _Split | None:
+    """Part the paths of MATCH clauses from what is plain in them; None where no search finds one of them."""
     plain: list[list[ast.PathPattern]] = [[] for _ in matches]
     paths: list[_Path] = []
     nodes: list[tuple[int, ast.NodePattern, str]] = []
@@ -343,15 +340,16 @@ def _split(matches: Sequence[ast.MatchClause], given: Collection[str]) -> _Split
             if piece.plain:
                 plain[number].append(piece)
                 continue
-            if match.mode is ast.MatchMode.INDUCED or not piece.edges:
-                raise NotSupportedError("such paths beside such clauses are not supported in SQL")
+            parts = None if match.mode is ast.MatchMode.INDUCED or not piece.edges else pieces_of(piece)
+            if parts is None:
+                return None
             ends = []
             for at, node in zip((0, len(piece.edges)), (piece.nodes[0], piece.nodes[-1]), strict=True):
                 name = f"{OF_PATHS} end {piece.span.start} {at}" if node.variable is None else node.variable.name
                 nodes.append((number, replace(node, variable=ast.Variable(name, node.span)), name))
                 ends.append(name)
             selected = replace(piece, selector=piece.selector or _EVERY)
-            paths.append(_Path(number, selected, tuple(pieces_of(piece)), *ends))
+            paths.append(_Path(number, selected, tuple(parts), *ends))
     held = {*given, *variables_in(tuple(node.variable for pieces in plain for p in pieces for node in p.nodes))}
     own: dict[str, list[ast.PathPattern]] = {}
     for number, node, name in nodes:
@@ -362,8 +360,8 @@ def _split(matches: Sequence[ast.MatchClause], given: Collection[str]) -> _Split
             plain[number].append(alone)
     inside = [name for path in paths for name in path.names]
     if len({*inside}) < len(inside) or not held.union(own).isdisjoint(inside):
-        raise NotSupportedError("a name that comes twice in such paths is not supported in SQL")
-    later = {*own}.union(*(path.names | {path.length} for path in paths))
+        return None  # a name that comes twice
+    later = {*own}.union(*((*path.names, path.length) for path in paths))
     of_one: dict[str, list[ast.Expression]] = {name: [] for name in own}
     after: list[ast.Expression] = []
     found = []

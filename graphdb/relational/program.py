@@ -15,7 +15,9 @@ from graphdb.plan.paths import PathStep
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.procedures.answers import Answer, arrow_type
 from graphdb.procedures.registry import Call
-from graphdb.relational.projection.compile import Shaped
+from graphdb.relational.path_patterns.edges import Pattern
+from graphdb.relational.projection.sql import Shaped
+from graphdb.relational.session.plan_cache import STEP_BYTES
 from graphdb.sql.computing import Applying, Computing
 from graphdb.storage.arrays.arrow import numbers
 
@@ -49,28 +51,6 @@ class Given:
     """The view of bindings, and its column, that they stand in as they are."""
 
 
-FORMER_BYTES = 64 << 10
-"""What a plan that depends on the rows may hold of memory to be kept: longer ones take longer to run than to plan."""
-
-
-@dataclass(slots=True)
-class Former:
-    """The last plan of a step that starts from rows: for the same vertices, over the same data, it is the plan."""
-
-    given: tuple[NDArray[np.int64], ...] = ()
-    plan: PhysicalPlan | None = None
-
-    def again(self, given: Sequence[NDArray[np.int64]]) -> PhysicalPlan | None:
-        """Return it, if the rows give the same vertices."""
-        same = len(given) == len(self.given) and all(map(np.array_equal, given, self.given))
-        return self.plan if same else None
-
-    def keep(self, given: Sequence[NDArray[np.int64]], plan: PhysicalPlan) -> None:
-        """Keep a plan, if it is small."""
-        if plan.own_bytes + sum(ids.nbytes for ids in given) <= FORMER_BYTES:
-            self.given, self.plan = tuple(given), plan
-
-
 @dataclass(frozen=True, slots=True)
 class Step:
     """One match: of a pattern whose vertices the rows may give, for SQL that names its bindings ``view``."""
@@ -85,10 +65,11 @@ class Step:
     given: tuple[Given, ...] = ()
     plan: PhysicalPlan | None = None
     """Made once where it depends on no rows."""
-    former: Former = field(default_factory=Former, compare=False)
     numbered: bool = False
     """Whether its bindings are rows that others start from: then they have their numbers (column ``rowid``), as rows
     of tables do."""
+    shown: bool = True
+    """Whether SQL reads its bindings; otherwise nothing but what is given of another step's vertices does."""
 
     @property
     def reads(self) -> frozenset[str]:
@@ -112,7 +93,11 @@ class Searched:
     """The names of the tables and views that this SQL reads, of those that the program makes."""
     starts: NDArray[np.int64] | None
     ends: NDArray[np.int64] | None
-    """The candidates of an end that is not given; None for any vertex."""
+    """The candidates of an end that the rows do not have; None for any vertex."""
+    among: tuple[Given, ...] = ()
+    """What other steps say of these ends: of the source as vertex 0, of the target as vertex 1."""
+    edges: Pattern | None = None
+    """The edges that it goes along, as other steps find them; None for all of its labels."""
 
     @property
     def columns(self) -> list[str]:
@@ -124,7 +109,7 @@ class Searched:
 
     @property
     def _cuts(self) -> list[str]:
-        return [] if self.path.along is None else [f"c{cut + 1}" for cut in range(self.path.along.cuts)]
+        return [] if self.path.edges is None else [f"c{cut + 1}" for cut in range(self.path.edges.cuts)]
 
     def table(self, found: PathRows | None) -> pa.Table:
         """Return what was found as a table; None for nothing."""
@@ -222,7 +207,8 @@ class Program:
     shaped: Shaped
     lists: Mapping[str, pa.Table]
     """Long lists among the parameters, by the views that SQL reads them from (column ``item``)."""
-    reusable: bool = True
+    counts: bool = False
+    """Whether the result is the number of matches of the last step, and nothing is left to do after it."""
     computing: Computing | None = None
     """Who computes what its SQL cannot express."""
 
@@ -236,10 +222,8 @@ class Program:
         """What its plans, and the candidates that later ones start from, hold of memory."""
         plans = sum(step.plan.own_bytes for step in self.matches if step.plan is not None)
         later = [vertex.candidates for step in self.matches if step.plan is None for vertex in step.pattern.vertices]
-        kept = FORMER_BYTES * sum(step.plan is None for step in self.matches)
-        along = [step.path.along for step in self.steps if isinstance(step, Searched)]
-        kept += sum(chosen.nbytes for chosen in along if chosen is not None)
-        return plans + kept + sum(ids.nbytes for ids in later if ids is not None)
+        given = STEP_BYTES * sum(step.plan is None for step in self.matches)
+        return plans + given + sum(ids.nbytes for ids in later if ids is not None)
 
     def last_use(self, name: str) -> int:
         """Return the number of the last step that reads a table or view; past the last if the result does."""

@@ -6,34 +6,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.errors import NotSupportedError
+from graphdb.common.errors import GraphDBError, NotSupportedError
 from graphdb.execute.search.group import grouped
 from graphdb.grammar import syntax as ast
-from graphdb.grammar.walk import is_larger
+from graphdb.grammar.walk import is_larger, walk
 from graphdb.pattern.apart import apart
 from graphdb.pattern.bind import BoundPattern, bind
+from graphdb.pattern.free import SUBQUERIES
 from graphdb.pattern.graph import Wanted
-from graphdb.pattern.pieces import Piece
+from graphdb.pattern.unroll import is_plain
 from graphdb.plan.executor import Control
-from graphdb.plan.paths import PathStep
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.relational.edges.parallel_edges import settle
-from graphdb.relational.joins import Setting
+from graphdb.relational.joins import Setting, leaves_out
 from graphdb.relational.list_subqueries import sees_items, with_rows
 from graphdb.relational.lower import Lowering
 from graphdb.relational.match_run import MatchRun, restricted
 from graphdb.relational.program import Applied, Called, Computed, Given, Program, Rows, Searched, Step
 from graphdb.relational.projection.arrays import FEW, project
-from graphdb.relational.projection.compile import Shaped, Shaper, counted
+from graphdb.relational.projection.compile import Shaper
 from graphdb.relational.projection.relation import BINDINGS, UNIT, Relation, bindings_of
-from graphdb.relational.projection.return_clause import expand_star, wanted, window_of
+from graphdb.relational.projection.return_clause import combines_aggregates, expand_star, wanted, window_of
+from graphdb.relational.projection.sql import Shaped, counted
+from graphdb.relational.session.plan_cache import StepPlans
+from graphdb.relational.subqueries import leading
 from graphdb.results.decode import Arrays
 from graphdb.results.result import Counted
 from graphdb.sql.computing import Beforehand, Computing
@@ -56,8 +59,6 @@ class Prepared:
     wanted: Wanted
     shaped: Shaped
     bound: BoundPattern
-    reusable: bool
-    """Whether it may run again: it depends on nothing that its run made visible to SQL."""
     computing: Computing | None = field(default=None, kw_only=True)
     """Who computes what its SQL cannot express."""
 
@@ -69,13 +70,8 @@ class QueryRun(MatchRun):
         super().__init__(*arguments, **named)
         self.controls: list[tuple[Step | Searched, PhysicalPlan | None, Control | None]] = []
         """What each match of a program reported, once it ran."""
-        self.queries_left_out: list[Prepared | Program] = []
-        """The queries that EXPLAIN prepares and does not run, of paths that are conditions."""
-
-    @property
-    def complete(self) -> bool:
-        """Whether nothing that its plans depend on was left out, so that what was prepared can run."""
-        return not (self.left_out or self.queries_left_out)
+        self.step_plans = StepPlans()
+        """The plans of steps that start from rows: those that the plan cache has for the query, if it has it."""
 
     # --- preparing
 
@@ -91,19 +87,18 @@ class QueryRun(MatchRun):
         if isinstance(query, ast.Composite):
             return self._prepare_program(query)
         whole = ast.Composite(((*query.matches, query.returns),), span=query.span)
-        if len(apart(query.matches)) > 1:
-            try:
-                return self._prepare_program(whole)
-            except NotSupportedError:
-                return self._prepare_match(query)
-        try:
-            return self._prepare_match(query)
-        except (Beforehand, NotSupportedError):  # it takes more than one step
-            return self._prepare_program(whole)
+        return self._prepare_match(query) or self._prepare_program(whole)
 
-    def _prepare_match(self, query: ast.Query) -> Prepared:
-        """Prepare a query of one pattern, whose bindings its RETURN is over."""
+    def _prepare_match(self, query: ast.Query) -> Prepared | None:
+        """Prepare a query of one pattern, whose bindings its RETURN is over; None where it takes more than one step."""
+        if len(apart(query.matches)) > 1 or not self._is_one_pattern(query.matches):
+            return None
         bound = bind(query.matches, self._snapshot.names, self._text)
+        after = (query.returns, tuple(bound.residual))
+        if any(info.exists for info in bound.vertices) or any(isinstance(part, SUBQUERIES) for part in walk(after)):
+            return None
+        if combines_aggregates(query.returns.items):
+            return None
         settle(self._snapshot, self._text, self._arguments, bound, query.returns)
         window = window_of(query.returns, self._snapshot, self._arguments, self._text)
         items = expand_star(query.returns, bound)
@@ -118,16 +113,30 @@ class QueryRun(MatchRun):
                 self._text,
                 self._arguments,
                 replace(relation, matches="b.n" if needs.duplicates == "count" else None),
-                lambda predicate, variables: self._exists(predicate, bound, variables),
                 bound,
             )
-            shaped = shaper.shape(query.returns, items, window, written=True)
-        plan = self._plan(bound, needs) if query.matches else None
-        return Prepared(plan, needs, shaped, bound, reusable=not self._views)
+            try:
+                shaped = shaper.shape(query.returns, items, window, written=True)
+                plan = self._plan(bound, needs) if query.matches else None
+            except Beforehand:
+                return None
+            return Prepared(plan, needs, shaped, bound)
+        return Prepared(self._plan(bound, needs), needs, shaped, bound)
+
+    def _is_one_pattern(self, matches: Sequence[ast.MatchClause]) -> bool:
+        """Whether MATCH clauses are matched together, by one plan for each length of their paths."""
+        together = len(leading(matches)) == len(matches)
+        return together and not any(leaves_out(match, self._snapshot) for match in matches)
 
     def _check_size(self, query: ast.Query | ast.Composite) -> None:
         if len(self._text) > LARGEST and is_larger(query, LARGEST):  # a part takes a character at least
-            raise NotSupportedError(f"a query of more than {LARGEST:,} parts is not planned as SQL")
+            for part in walk(query):
+                if isinstance(part, ast.MatchClause) and is_plain(part):
+                    bind((part,), self._snapshot.names, self._text)  # which says where a pattern is too large
+            raise NotSupportedError(
+                f"a query of more than {LARGEST:,} parts is too large",
+                hint="pass long lists as parameters, and ask in several statements",
+            )
 
     def prepare_from(self, query: ast.Composite, start: Relation) -> Program:
         """Prepare a query that starts from rows which are there already; raises as :meth:`prepare`."""
@@ -140,14 +149,20 @@ class QueryRun(MatchRun):
         Raises
         ------
         GraphDBError
-            SQL cannot do it, or it is a mistake: the interpreter will tell.
+            Something is wrong with it, or it is more than a limit allows.
         """
         if sees_items(query):
             query = with_rows(query)
         beforehand: list[ast.Expression] = []
         while True:
             setting = Setting(
-                self._snapshot, self._text, self._arguments, self._pattern, self._step, frozenset(beforehand)
+                self._snapshot,
+                self._text,
+                self._arguments,
+                self._pattern,
+                self._bindings_bytes,
+                frozenset(beforehand),
+                "_" * (self._depth + 1),
             )
             try:
                 program = Lowering(setting).query(query, start)
@@ -170,6 +185,8 @@ class QueryRun(MatchRun):
 
     def run(self, prepared: Prepared | Program) -> pa.Table | Arrays | Counted:
         """Run the matches and the SQL after them; the result in the engine's own terms."""
+        if isinstance(prepared, Program) and prepared.counts:
+            return self._counted(prepared)
         if isinstance(prepared, Program):
             with self._steps(prepared), self._snapshot.connection.guard(self._left()) as raw:
                 return raw.sql(prepared.shaped.sql, params=dict(prepared.shaped.parameters)).to_arrow_table()
@@ -201,14 +218,25 @@ class QueryRun(MatchRun):
             with self._visible(gathered), self._snapshot.connection.guard(self._left()) as raw:
                 return raw.sql(sql, params=dict(prepared.shaped.parameters)).to_arrow_table()
 
+    def _counted(self, program: Program) -> Counted:
+        """Run a program that counts the matches of its last step."""
+        last = program.steps[-1]
+        assert isinstance(last, Step)
+        with self._steps(program, len(program.steps) - 1):
+            plan = last.plan or self._plan_from(last)
+            self.control = control = self.new_control()
+            count = self._count(plan, last.needs, last.bound, control)
+            self.controls.append((last, plan, control))
+        return Counted(count, len(program.shaped.columns), program.shaped.window)
+
     @contextmanager
-    def _steps(self, program: Program) -> Iterator[None]:
-        """Run the matches of a program in order, and keep visible to SQL what comes after them names."""
+    def _steps(self, program: Program, most: int | None = None) -> Iterator[None]:
+        """Run the first ``most`` steps of a program in order, visible to SQL while something after them reads them."""
         with ExitStack() as everything:
             self._show_lists(program, everything)
             alive: dict[str, ExitStack] = {}
             shares = len(program.matches)
-            for number, step in enumerate(program.steps):
+            for number, step in enumerate(program.steps[:most]):
                 for name in [name for name in alive if program.last_use(name) < number]:
                     alive.pop(name).close()
                 name = step.table if isinstance(step, Rows) else step.view
@@ -231,19 +259,12 @@ class QueryRun(MatchRun):
                     self.controls.append((step, None, self.control))
                     continue
                 plan = step.plan or self._plan_from(step)
-                found = self._bindings(plan, step.needs, step.bound, step.view, shares, numbered=step.numbered)
+                found = self._bindings(
+                    plan, step.needs, step.bound, step.view, shares, numbered=step.numbered, shown=step.shown
+                )
                 stack.enter_context(found)
                 self.controls.append((step, plan, self.control))
             yield
-
-    def _step(
-        self, path: ast.PathPattern, pieces: Sequence[Piece], match: ast.MatchClause, beside: list[Any], spelled: bool
-    ) -> PathStep:
-        """Return the step that searches for a path of some parts; ``beside`` are the other edges of its clause.
-
-        Abstract: see :mod:`graphdb.relational.paths.selected`.
-        """
-        raise NotImplementedError
 
     def _paths_found(self, step: Searched) -> AbstractContextManager[None]:
         """Search for paths, and show them to SQL; abstract: see :mod:`graphdb.relational.paths.steps`."""
@@ -273,22 +294,26 @@ class QueryRun(MatchRun):
     def _kept(self, rows: Rows) -> Iterator[None]:
         with self._snapshot.connection.guard(self._left()) as raw:
             raw.execute(f"CREATE OR REPLACE TEMP TABLE {rows.table} AS FROM ({rows.sql})", dict(rows.parameters))
+        drop = f"DROP TABLE IF EXISTS temp.{rows.table}"
         try:
             yield
-        finally:
-            self._snapshot.connection.rows(f"DROP TABLE IF EXISTS temp.{rows.table}")
+        except BaseException:
+            with suppress(GraphDBError):  # a transaction that was aborted takes it away itself
+                self._snapshot.connection.rows(drop)
+            raise
+        self._snapshot.connection.rows(drop)
 
     def _plan_from(self, step: Step) -> PhysicalPlan:
         """Plan a match whose vertices its rows give."""
         given = [self._given(one) for one in step.given]
-        if (former := step.former.again(given)) is not None:
-            return former
+        if (cached := self.step_plans.get(step.view, given)) is not None:
+            return cached
         vertices = list(step.pattern.vertices)
         for one, ids in zip(step.given, given, strict=True):
             vertices[one.vertex] = restricted(vertices[one.vertex], ids)
         with self._snapshot.graph.watched(self.new_control().check):
             plan = self._made(replace(step.pattern, vertices=tuple(vertices)), step.bound, step.needs)
-        step.former.keep(given, plan)
+        self.step_plans.put(step.view, given, plan)
         return plan
 
     def _given(self, given: Given) -> Ids:

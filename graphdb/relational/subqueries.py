@@ -16,10 +16,11 @@ from graphdb.pattern.graph import Wanted
 from graphdb.pattern.lengths import OF_PATHS, length_name
 from graphdb.pattern.path_search import Differing, PathSearch
 from graphdb.procedures.registry import Call
-from graphdb.relational.joins import Joins, all_of
-from graphdb.relational.program import Applied, Called, Computed, Step
-from graphdb.relational.projection.compile import Shaped
+from graphdb.relational.joins import all_of
+from graphdb.relational.program import Applied, Called, Computed
 from graphdb.relational.projection.relation import GROUP, ROW, UNIT, VALUE, Relation, Source
+from graphdb.relational.projection.sql import Shaped
+from graphdb.relational.semijoins import Semijoins
 from graphdb.semantics.aggregation import contains_aggregate
 from graphdb.sql.computing import Input
 from graphdb.sql.value import SqlValue, as_list, column, column_at
@@ -48,7 +49,7 @@ class _Added:
     """The names of the tables and views that the join reads, of those that the program makes."""
 
 
-class Subqueries(Joins):
+class Subqueries(Semijoins):
     """Adds the columns of subqueries to rows."""
 
     def _with_subqueries(self, relation: Relation, expressions: Iterable[object], keep: Collection[str]) -> Relation:
@@ -56,7 +57,9 @@ class Subqueries(Joins):
         for node in dict.fromkeys(self._aside((*expressions, *relation.where))):
             if node in relation.known:
                 continue
-            if isinstance(node, SUBQUERIES):
+            if node in self._sets:
+                relation = self._with_known_set(relation, node)
+            elif isinstance(node, SUBQUERIES):
                 relation = self._with_subquery(relation, node, keep)
             elif relation.grouped or not contains_aggregate(node):
                 relation = self._with_computed(relation, node, keep)
@@ -109,8 +112,7 @@ class Subqueries(Joins):
         view = self._name("bindings")
         vertices = [bound.vertex_of[name] for name in shared]
         needs = Wanted(tuple(sorted(vertices)), (), False, None, "drop" if exists else "count")
-        given = tuple(self._given(left, bound, shared))
-        self._steps.append(Step("group join", view, bound, needs, self._pattern_of(bound, needs), given=given))
+        self._add_match("group join", view, bound, needs, self._given(left, bound, shared))
         ids = [f"b.v{vertex}" for vertex in vertices]
         number = "1" if exists and ids else "CAST(coalesce(sum(b.n), 0) AS BIGINT)"
         group = f" GROUP BY {', '.join(ids)}" if ids else ""

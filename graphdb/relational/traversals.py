@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
-from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.types import EDGE, INTEGER, NODE, PATH, TERM, Base, Type, list_of
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
-from graphdb.pattern.bind import bind, conjuncts
+from graphdb.pattern.bind import bind, conjuncts, property_conditions
 from graphdb.pattern.free import free_variables
 from graphdb.pattern.lengths import OF_PATHS, all_hold, length_name
 from graphdb.pattern.path_conditions import at_the_ends, with_sets
@@ -23,6 +23,8 @@ from graphdb.pattern.path_search import NODES_DIFFER, Differing, PathSearch
 from graphdb.relational.path_joins import Searches
 from graphdb.relational.projection.relation import Relation
 from graphdb.sql.value import SqlValue
+
+_Element = TypeVar("_Element", ast.NodePattern, ast.EdgePattern)
 
 
 @dataclass(slots=True)
@@ -42,6 +44,12 @@ class _Part:
     def bare(self) -> bool:
         """Whether nothing is said of its vertices, and there are no edges."""
         return self.cost() == (True, 0)
+
+    def take_out(self, known: Collection[str], pending: list[ast.Expression]) -> None:
+        """Add the conditions within its vertices and edges that look at more than ``known`` names to the pending."""
+        for name, nodes in self.nodes.items():
+            self.nodes[name] = [_of_known(node, name, known, pending) for node in nodes]
+        self.edges = [(edge[0], _of_known(edge[1], edge[0], known, pending), *edge[2:]) for edge in self.edges]
 
     def patterns(self) -> Iterator[ast.PathPattern]:
         """Yield its vertices and edges as paths."""
@@ -92,10 +100,9 @@ class Traversals(Searches):
         """Join rows with the matches of clauses that have paths in them: set by set, or else path by path."""
         matches = [at_the_ends(match, self._hidden) for match in matches]
         steps = len(self._steps)
-        try:
-            return self._searched(left, matches, live, drops)
-        except NotSupportedError:
-            del self._steps[steps:]
+        if (found := self._searched(left, matches, live, drops)) is not None:
+            return found
+        del self._steps[steps:]
         for number, match in enumerate(matches):
             left = self._traversed(left, match, {*live, *free_variables(tuple(matches[number + 1 :]))})
         return left
@@ -193,6 +200,7 @@ class Traversals(Searches):
             pending += [ast.IsNull(ast.Variable(name), negated=True) for name in mine]
             return relation
         known = {*relation.variables, *mine}
+        part.take_out(known, pending)
         where = [c for c in pending if free_variables(c) <= known and not free_variables(c).isdisjoint(mine)]
         where = [c for c in where if not any(self._aside(c))]
         pending[:] = [c for c in pending if c not in where]
@@ -298,6 +306,16 @@ def _inner_nodes(search: PathSearch) -> Iterator[ast.Variable]:
     for node in search.nodes[1:-1]:
         if node.variable is not None:
             yield node.variable
+
+
+def _of_known(element: _Element, name: str, known: Collection[str], pending: list[ast.Expression]) -> _Element:
+    """Return a vertex or edge with the conditions that look at ``known`` names alone; the pending get the others."""
+    if free_variables((element.properties, element.where)) <= {*known}:
+        return element
+    conditions = [*property_conditions(ast.Variable(name, element.span), element.properties), *conjuncts(element.where)]
+    pending += (each for each in conditions if not free_variables(each) <= {*known})
+    where = all_hold([each for each in conditions if each not in pending], element.span)
+    return replace(element, properties=None, where=where)
 
 
 def _of_one(vertex: SqlValue) -> SqlValue:

@@ -11,7 +11,14 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self, TypeVar
 
-from graphdb.common.errors import GraphDBError, NotSupportedError, ParameterError, TypeMismatchError, nearest
+from graphdb.common.errors import (
+    GraphDBError,
+    NotSupportedError,
+    ParameterError,
+    TypeMismatchError,
+    nearest,
+    with_place,
+)
 from graphdb.common.values.types import BOOLEAN, VALUE, Base, Type
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.names import Names
@@ -31,8 +38,6 @@ class Scope:
     """Pattern variables (and, in ORDER BY, result columns)."""
     known: Mapping[ast.Expression, SqlValue] = field(default_factory=dict)
     """Whole expressions that are columns already."""
-    exists: Callable[[ast.PatternPredicate], SqlValue] | None = None
-    """Compiles a pattern predicate; None where patterns may not stand."""
     matches: str | None = None
     """The column that says how many matches a row stands for; None where each is one."""
     order: str | None = None
@@ -163,7 +168,14 @@ class Compiler(ABC):
         return self._with_effects(lambda: SqlValue(self.condition(node), BOOLEAN))
 
     def condition(self, node: ast.Expression) -> str:
-        """Return the SQL of a condition."""
+        """Return the SQL of a condition; of a value that is neither true, false nor null, running it fails."""
+        return self._condition(node, fails=True)
+
+    def filter(self, node: ast.Expression) -> str:
+        """Return the SQL of a condition that rows have to fulfil: what is no truth value does not."""
+        return self._condition(node, fails=False)
+
+    def _condition(self, node: ast.Expression, *, fails: bool) -> str:
         try:
             value = self.compile(node)
         except NotSupportedError:
@@ -171,11 +183,18 @@ class Compiler(ABC):
         bases = {value.type.base} if not value.many or value.type.element is None else {value.type.element.base}
         if not bases <= {Base.BOOLEAN, Base.NULL, Base.VALUE}:
             value = self.instead(self.mismatch(f"expected a condition, found {value.type}", node), node, BOOLEAN)
-        if value.type.base is Base.VALUE and not value.many:
-            return member(value, Base.BOOLEAN)
         if value.many:
             return self.any_of(lambda v: SqlValue(member(v, Base.BOOLEAN), BOOLEAN), value).sql
-        return value.sql
+        if value.type.base is not Base.VALUE:
+            return value.sql
+        truth = member(value, Base.BOOLEAN)
+        if not fails or (value.bases is not None and value.bases <= {Base.BOOLEAN}):
+            return truth
+        message = "expected a condition, found a value of another type"
+        error = self.rows.error(with_place(message, node.span.start, TypeMismatchError))
+        self.rows.noted.mistaken = True
+        tested = f"CASE union_tag({value.sql}) WHEN 'boolean' THEN {truth} ELSE {error} END"
+        return f"CASE WHEN {value.sql} IS NOT NULL THEN {tested} END"
 
     def row_condition(self, node: ast.Expression) -> str:
         """Return the SQL of a condition for WHERE, which DuckDB evaluates on whole rows only.
@@ -183,12 +202,19 @@ class Compiler(ABC):
         DuckDB would test a condition on one joined table before the join, where one that can fail fails for nothing.
         What is volatile stays where it stands.
         """
-        value = self.truth(node)
+        value = self._with_effects(lambda: SqlValue(self.filter(node), BOOLEAN))
         return f"CASE WHEN random() >= 0 THEN {value.sql} END" if value.can_fail else value.sql
 
     def one(self, node: ast.Expression) -> SqlValue:
         """Compile to a single value: a multi-valued property must have just one there."""
         return self.single(self.compile(node), node)
+
+    def whole(self, node: ast.Expression) -> SqlValue:
+        """Compile what is handed on as it is: the values of a multi-valued property are a list, which Python makes."""
+        value = self.compile(node)
+        if value.many:
+            raise NotSupportedError("a property with several values is handed on by Python")
+        return value
 
     def one_of_any(self, node: ast.Expression) -> SqlValue:
         """Compile to a single value, one that SQL does not represent as its key."""

@@ -38,10 +38,9 @@ _PLAIN: dict[type, Type] = {bool: BOOLEAN, int: INTEGER, float: FLOAT, str: STRI
 """Python types whose lists travel as one array."""
 
 _LONG = 1000
-"""Items from which on a list is worth a column of its own: DuckDB takes the items of a parameter one by one."""
+"""Items from which on a list is worth a column of its own: DuckDB takes the items of a parameter one by one.
 
-_MAPS = 100
-"""The same for a list of maps, each of which is a value of Python's otherwise."""
+A list of maps always is: Python would compute whatever is asked of them, and compare it row by row."""
 
 
 def long_column(value: Any) -> tuple[pa.Array, Type] | None:
@@ -51,11 +50,11 @@ def long_column(value: Any) -> tuple[pa.Array, Type] | None:
     return _plain_column(value) if len(value) >= _LONG else None
 
 
-def long_maps(value: Any) -> tuple[pa.Array, Type] | None:
+def maps_column(value: Any) -> tuple[pa.Array, Type] | None:
     """Return a list of maps with the same keys, whose values are plain, as an array of structs; None for others."""
     import pyarrow as pa
 
-    if not isinstance(value, (list, tuple)) or len(value) < _MAPS or {*map(type, value)} != {dict}:
+    if not isinstance(value, (list, tuple)) or {*map(type, value)} != {dict}:
         return None
     keys = list(value[0])
     if not keys or {*map(type, keys)} != {str} or len({*map(frozenset, value)}) > 1:

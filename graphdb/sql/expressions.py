@@ -28,6 +28,7 @@ class ExpressionCompiler(Compiler):
     """The whole compiler: names, conditions and calls here, the rest by the kind of values that it is of."""
 
     def _native(self, node: ast.Expression) -> SqlValue:
+        self.rows.noted.position = node.span.start
         found = self.scope.known.get(node)
         if found is not None:
             return as_list(found)
@@ -146,13 +147,6 @@ class ExpressionCompiler(Compiler):
         if element.type.base is Base.EDGE:
             return f"({element.sql}).label = {int(self.names.edge_label(name, self.text).id)}"
         return self.rows.has_label(element, self.names.under(self.names.vertex_label(name, self.text).id))
-
-    def _patternpredicate(self, node: ast.PatternPredicate) -> SqlValue:
-        if self.scope.exists is None:
-            raise NotSupportedError(
-                "pattern predicates outside WHERE are not supported yet", text=self.text, position=node.span.start
-            )
-        return self.scope.exists(node)
 
     # --- arithmetic and functions
 

@@ -7,10 +7,12 @@ expressions need is joined once.  Values of the statement's literals and paramet
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
+from typing import Any
 
 from graphdb.common.duckdb.connection import OURS
-from graphdb.common.errors import NotSupportedError
+from graphdb.common.errors import NotSupportedError, with_place
 from graphdb.common.values.terms import LITERAL_BASE, RDF, XSD
 from graphdb.common.values.types import (
     AS_WRITTEN,
@@ -26,6 +28,7 @@ from graphdb.common.values.types import (
     bases_of_kinds,
     list_of,
     literal_sql,
+    sql_type,
 )
 from graphdb.pattern.names import Names
 from graphdb.snapshot.edges import Edges
@@ -68,13 +71,26 @@ class Parameters:
         return {name: self.values[name] for name in set(_PARAMETER.findall(sql))}
 
 
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """What the statement under way has deleted: its rows may name it, and whoever reads it fails."""
+
+    elements: Set[Any]
+    """Vertices and edges, as Python's evaluator knows them."""
+    vertices: str
+    edges: str
+    """Relations of the same: ``id``, and ``label``, ``start``, ``end`` and ``ordinal``."""
+
+
 class Noted:
     """What is known of what was compiled so far of one expression."""
 
-    __slots__ = ("effects", "mistaken")
+    __slots__ = ("effects", "mistaken", "position")
 
     def __init__(self) -> None:
         self.effects = NO_EFFECTS
+        self.position = 0
+        """Where in the text the expression stands that is compiled."""
         self.mistaken = False
         """Whether the types that the data have now are wrong somewhere: it fails, if it is computed for some row."""
 
@@ -82,8 +98,16 @@ class Noted:
 class Rows:
     """Joins around a row source; every method returns a column that it has joined, or SQL over such columns."""
 
-    def __init__(self, parameters: Parameters, type_label: int | None, properties: Properties, edges: Edges) -> None:
+    def __init__(
+        self,
+        parameters: Parameters,
+        type_label: int | None,
+        properties: Properties,
+        edges: Edges,
+        deleted: Deleted | None = None,
+    ) -> None:
         self.parameters = parameters
+        self.deleted = deleted
         self.noted = Noted()
         self.edges = edges
         self._type_label = -1 if type_label is None else type_label
@@ -102,18 +126,46 @@ class Rows:
     def value(self, vertex: SqlValue, label: EdgeLabel) -> SqlValue:
         """The value of a property of a vertex; NULL where it has none."""
         if not label.kinds:  # a full IRI that the database does not have
-            return SqlValue("NULL", NULL)
+            return self._nothing(vertex)
         found = self._properties.column(label)
         alias = self._property(vertex, label, found.relation)
-        return self._column(alias, "value", vertex, found.type, found.many, bases_of_kinds(label.kinds))
+        value = self._column(alias, "value", vertex, found.type, found.many, bases_of_kinds(label.kinds))
+        return self._alive(vertex, value)
+
+    def _nothing(self, element: SqlValue) -> SqlValue:
+        """Return what no vertex, or no edge, has."""
+        if self.deleted is None:
+            return SqlValue("NULL", NULL)
+        return self._alive(element, SqlValue(f"CAST(NULL AS {sql_type(VALUE)})", VALUE, bases=frozenset()))
+
+    def _alive(self, element: SqlValue, value: SqlValue) -> SqlValue:
+        """Return what is read of a vertex or an edge; it fails for those that the statement has deleted."""
+        if self.deleted is None:
+            return value
+        return replace(
+            value, sql=self._unless_deleted(element, value.sql), atomic=False, effects=value.effects | CAN_FAIL
+        )
+
+    def _unless_deleted(self, element: SqlValue, sql: str) -> str:
+        """Return the SQL of what is read of a vertex or an edge, as :meth:`_alive` does."""
+        if self.deleted is None:
+            return sql
+        if element.type == EDGE:
+            join = f"LEFT JOIN {self.deleted.edges} {{0}} ON {_same_edge('{0}', element)}"
+        else:
+            join = f"LEFT JOIN {self.deleted.vertices} {{0}} ON {{0}}.id = {element.sql}"
+        alias, column = self._join("deleted", None, element, join), "label" if element.type == EDGE else "id"
+        error = self.error(with_place("this was deleted by the statement", self.noted.position))
+        return f"CASE WHEN {alias}.{column} IS NOT NULL THEN {error} ELSE {sql} END"
 
     def moment(self, vertex: SqlValue, label: EdgeLabel) -> SqlValue | None:
         """The value of a zoned property as it was written; None for any other property."""
-        if not label.kinds or (found := self._properties.column(label)).type != ZONED:
+        if not label.kinds or self._properties.column(label).type != ZONED:
             return None
-        alias = self._property(vertex, label, found.relation)
+        alias = self._property(vertex, label, self._properties.column(label).relation)
         parts = f"moment := {alias}.value, lexical := {alias}.lexical, datatype := {alias}.datatype"
-        return SqlValue(f"CASE WHEN {alias}.value IS NOT NULL THEN struct_pack({parts}) END", MOMENT)
+        found = SqlValue(f"CASE WHEN {alias}.value IS NOT NULL THEN struct_pack({parts}) END", MOMENT)
+        return self._alive(vertex, found)
 
     def _property(self, vertex: SqlValue, label: EdgeLabel, relation: str) -> str:
         """Return the alias of a property of a vertex."""
@@ -123,33 +175,34 @@ class Rows:
         """The value of a property of an edge; NULL where it has none."""
         found = self.edges.column(key)
         if found.type == NULL:
-            return SqlValue("NULL", NULL)
-        same = " AND ".join(f"{{0}}.{part} = ({edge.sql}).{part}" for part in ("label", '"start"', '"end"', "ordinal"))
-        alias = self._join("edge property", key, edge, f"LEFT JOIN {self.edges.relation(key)} {{0}} ON {same}")
-        return self._column(alias, "value", edge, found.type, found.many, found.bases)
+            return self._nothing(edge)
+        join = f"LEFT JOIN {self.edges.relation(key)} {{0}} ON {_same_edge('{0}', edge)}"
+        alias = self._join("edge property", key, edge, join)
+        return self._alive(edge, self._column(alias, "value", edge, found.type, found.many, found.bases))
 
     def facet(self, vertex: SqlValue, label: EdgeLabel, facet: str) -> SqlValue:
         """The ``language`` or ``datatype`` of a property's value."""
         many = label.max_values > 1
         relation = property_relation(label, _facet(facet, "l"))
         alias = self._join(facet, label.id, vertex, f"LEFT JOIN ({relation}) {{0}} ON {{0}}.subject = {vertex.sql}")
-        return self._column(alias, "value", vertex, list_of(STRING) if many else STRING, many)
+        return self._alive(vertex, self._column(alias, "value", vertex, list_of(STRING) if many else STRING, many))
 
     def as_written(self, vertex: SqlValue, label: EdgeLabel) -> str:
         """The literal behind a property, for those who read its text; a list of them where some vertex has several."""
         relation = property_relation(label, f"struct_pack({_WRITTEN})")
         join = f"LEFT JOIN ({relation}) {{0}} ON {{0}}.subject = {vertex.sql}"
-        return f"{self._join('written', label.id, vertex, join)}.value"
+        return self._unless_deleted(vertex, f"{self._join('written', label.id, vertex, join)}.value")
 
     def properties(self, vertex: SqlValue) -> str:
         """All properties of a vertex: a list of literals with the written names of their keys, in their order."""
         self.note(SUBQUERY)
         id_sql = vertex.sql
-        return (
+        return self._unless_deleted(
+            vertex,
             f"CASE WHEN {id_sql} IS NOT NULL THEN coalesce((SELECT list(struct_pack(name := n.name, {_WRITTEN}) "
             f"ORDER BY n.name ASC, l.lexical ASC, l.id ASC) FROM _graphdb.triple t "
             f"JOIN _graphdb.literal l ON l.id = t.object JOIN {NAMES_VIEW} n ON n.id = t.label "
-            f"WHERE t.subject = {id_sql} AND t.object >= {LITERAL_BASE}), []) END"
+            f"WHERE t.subject = {id_sql} AND t.object >= {LITERAL_BASE}), []) END",
         )
 
     def every_value(self, element: SqlValue, names: Names) -> dict[str, SqlValue]:
@@ -180,12 +233,13 @@ class Rows:
         edge_sql = edge.sql
         keys = [f"({id}, {self.parameters.add(names.written(iri), 'VARCHAR')})" for iri, id in self.edges.keys.items()]
         same = f'e.label = ({edge_sql}).label AND e.subject = ({edge_sql})."start" AND e.object = ({edge_sql})."end"'
-        return (
+        return self._unless_deleted(
+            edge,
             f"CASE WHEN {edge_sql} IS NOT NULL THEN coalesce((SELECT list(struct_pack(name := n.name, {_WRITTEN}) "
             "ORDER BY n.name ASC, l.lexical ASC, l.id ASC) FROM _graphdb.edge_property e "
             "JOIN _graphdb.literal l ON l.id = e.value "
             f"JOIN (VALUES {', '.join(keys) or '(NULL, NULL)'}) n(id, name) ON n.id = e.key "
-            f"WHERE {same} AND e.ordinal = ({edge_sql}).ordinal), []) END"
+            f"WHERE {same} AND e.ordinal = ({edge_sql}).ordinal), []) END",
         )
 
     def literal(self, vertex: SqlValue, type: Type = VALUE) -> SqlValue:
@@ -221,7 +275,8 @@ class Rows:
             f"JOIN {NAMES_VIEW} n ON n.id = t.object WHERE t.label = {self._type_label} GROUP BY t.subject)"
         )
         alias = self._join("labels", None, vertex, f"LEFT JOIN {relation} {{0}} ON {{0}}.subject = {id_sql}")
-        return vertex.made(f"CASE WHEN {id_sql} IS NOT NULL THEN coalesce({alias}.value, []) END", list_of(STRING))
+        found = f"CASE WHEN {id_sql} IS NOT NULL THEN coalesce({alias}.value, []) END"
+        return self._alive(vertex, vertex.made(found, list_of(STRING)))
 
     def has_label(self, vertex: SqlValue, labels: Sequence[int]) -> str:
         """Whether the vertex has one of some labels; unknown where there is no vertex."""
@@ -229,7 +284,8 @@ class Rows:
         id_sql = vertex.sql
         any_of = ", ".join(str(int(label)) for label in labels)
         found = f"SELECT subject FROM _graphdb.triple WHERE label = {self._type_label} AND object IN ({any_of})"
-        return f"CASE WHEN {id_sql} IS NOT NULL THEN {id_sql} IN ({found}) END"  # null is not in nothing
+        has = f"CASE WHEN {id_sql} IS NOT NULL THEN {id_sql} IN ({found}) END"  # null is not in nothing
+        return self._unless_deleted(vertex, has)
 
     def resource(self, iri: str) -> SqlValue:
         """The vertex with an IRI; NULL if there is none."""
@@ -267,6 +323,12 @@ class Rows:
 
     def _alias(self, number: int) -> str:
         return f"j{number}"
+
+
+def _same_edge(alias: str, edge: SqlValue) -> str:
+    """Return SQL for whether a row with the parts of an edge is that of an edge."""
+    parts = ("label", '"start"', '"end"', "ordinal")
+    return " AND ".join(f"{alias}.{part} = ({edge.sql}).{part}" for part in parts)
 
 
 def _facet(facet: str, alias: str) -> str:

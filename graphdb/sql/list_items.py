@@ -28,7 +28,7 @@ class ItemRows(Rows):
     """
 
     def __init__(self, outer: Rows, item: str) -> None:
-        super().__init__(outer.parameters, outer._type_label, outer._properties, outer.edges)
+        super().__init__(outer.parameters, outer._type_label, outer._properties, outer.edges, outer.deleted)
         self.noted = outer.noted
         self._outer, self._item = outer, item
 

@@ -38,7 +38,19 @@ from graphdb.sql.constants import list_sql
 from graphdb.sql.list_items import ItemRows, listed, quantified
 from graphdb.sql.signatures import Forms
 from graphdb.sql.udf import compute
-from graphdb.sql.value import NO_EFFECTS, SUBQUERY, Effects, SqlValue, as_list, cast, named, side_by_side, some, unified
+from graphdb.sql.value import (
+    NO_EFFECTS,
+    SUBQUERY,
+    Effects,
+    SqlValue,
+    as_list,
+    cast,
+    have_one_type,
+    named,
+    side_by_side,
+    some,
+    unified,
+)
 
 
 def common(values: Sequence[SqlValue]) -> tuple[list[str], Type]:
@@ -49,9 +61,18 @@ def common(values: Sequence[SqlValue]) -> tuple[list[str], Type]:
     NotSupportedError
         There is none, or some are integers and others are not: they are equal, and differ, at once.
     """
-    if len({value.type.base for value in values} & NUMERIC) > 1:
+    if _mixes_numbers(values):
         raise NotSupportedError("numbers of different types are not supported in one column in SQL")
     return unified(values)
+
+
+def have_common(values: Sequence[SqlValue]) -> bool:
+    """Whether there is one type that holds some values, each as it is: see :func:`common`."""
+    return not _mixes_numbers(values) and have_one_type(values)
+
+
+def _mixes_numbers(values: Sequence[SqlValue]) -> bool:
+    return len({value.type.base for value in values} & NUMERIC) > 1
 
 
 def items(c: Compiler, node: ast.Expression) -> SqlValue:
@@ -110,7 +131,7 @@ def _literal(c: Compiler, node: ast.ListLiteral) -> SqlValue:
 
 def _item_of(c: Compiler, node: ast.Expression) -> SqlValue:
     """Compile an item of a list that is written out: a literal vertex is its value there."""
-    value = c.one(node)
+    value = c.whole(node)
     return c.value_of(value) if value.type.element is not None and value.type.base is Base.TERM else value
 
 
@@ -194,8 +215,8 @@ def _case(c: Compiler, node: ast.Case) -> SqlValue:
         return c.any_of(lambda a, b: SqlValue(compare(c, "=", a, b), BOOLEAN), operand, c.compile(test)).sql
 
     tests = [" OR ".join(f"({holds(test)})" for test in tests) for tests, _ in node.branches]
-    results = [c.value_of(c.one(result)) for _, result in node.branches]
-    otherwise = SqlValue("NULL", NULL) if node.otherwise is None else c.value_of(c.one(node.otherwise))
+    results = [c.value_of(c.whole(result)) for _, result in node.branches]
+    otherwise = SqlValue("NULL", NULL) if node.otherwise is None else c.value_of(c.whole(node.otherwise))
     (*chosen, rest), type = common([*results, otherwise])
     branches = " ".join(f"WHEN {test} THEN {sql}" for test, sql in zip(tests, chosen, strict=True))
     return SqlValue(f"CASE {branches} ELSE {rest} END", type)
@@ -239,7 +260,7 @@ def _each(
     known = {node: value for node, value in c.scope.known.items() if variable.name not in variables_in(node)}
     effects = Effects(reads=frozenset((name,))) if row else NO_EFFECTS
     variables = {**c.scope.variables, variable.name: named(name + column, element, effects=effects)}
-    return name, c.within(replace(c.scope, variables=variables, known=known, exists=None), of_items=True)
+    return name, c.within(replace(c.scope, variables=variables, known=known), of_items=True)
 
 
 _OF_ELEMENTS = frozenset("properties keys labels iri type startnode endnode".split())

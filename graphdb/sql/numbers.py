@@ -6,7 +6,7 @@ one while its scale is small.  Of values whose types only the rows tell, integer
 
 from __future__ import annotations
 
-from graphdb.common.errors import TypeMismatchError, with_place
+from graphdb.common.errors import NotSupportedError, TypeMismatchError, with_place
 from graphdb.common.values.types import BOOLEAN, FLOAT, INTEGER, NUMERIC, STRING, VALUE, Base, Type
 from graphdb.grammar import syntax as ast
 from graphdb.sql import text
@@ -64,7 +64,13 @@ def _computed(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Binary) ->
 
 
 def _mixed(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Binary) -> SqlValue:
-    """Return the arithmetic of values whose types the rows tell: of integers an integer, of texts a text."""
+    """Return the arithmetic of values whose types the rows tell: of integers an integer, of texts a text.
+
+    Where decimals are among them Python computes it: those of a union have 18 digits after the point, and their product
+    has no type.
+    """
+    if any(v.type.base is Base.DECIMAL or (v.bases is not None and Base.DECIMAL in v.bases) for v in (left, right)):
+        raise NotSupportedError("decimals among other values are not supported in SQL")
     pair = c.fresh()
     both = [named(f"{pair}.{side}", value.type) for side, value in (("a", left), ("b", right))]
     whole = [SqlValue(member(value, Base.INTEGER), INTEGER) for value in both]

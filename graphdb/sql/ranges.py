@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias, TypeGuard
 
-from graphdb.common.errors import GraphDBError, MemoryLimitError, NotSupportedError, with_place
+from graphdb.common.errors import GraphDBError, MemoryLimitError, NotSupportedError, TypeMismatchError, with_place
 from graphdb.common.values.types import INTEGER, Base, list_of
 from graphdb.grammar import syntax as ast
 from graphdb.sql.compiler import Compiler
@@ -89,6 +89,8 @@ _BLOCK = 1024
 def blocks(c: Compiler, node: ast.Expression) -> tuple[Mapping[str, str], str] | None:
     """Return a range whose numbers become rows as SQL in two steps; None for what is no range, or a short one.
 
+    It is None, too, where only the data knows that the bounds are integers: then Python makes the list.
+
     A list lies in memory whole, of each of 2,048 rows at a time, and DuckDB neither counts its bytes nor stops while it
     makes one.  So first each row becomes one for each block of numbers, with what the first item holds as columns
     (by their names, ``first`` as SQL of the blocks' first numbers); from these the second makes the block's numbers.
@@ -98,7 +100,10 @@ def blocks(c: Compiler, node: ast.Expression) -> tuple[Mapping[str, str], str] |
     distance = _distance(c, node.arguments)
     if distance is not None and distance <= _BLOCK:
         return None
-    first, last, step, fails = _bounds(c, node)
+    try:
+        first, last, step, fails = _bounds(c, node)
+    except (NotSupportedError, TypeMismatchError):
+        return None
     size = f"CASE WHEN abs(CAST({step} AS DOUBLE)) > 1e15 THEN 1 ELSE {_BLOCK} END"  # else it overflows
     made = _series(c, node, (first, last, f"{step} * {size}"), fails)
     end = "first + CAST(size - 1 AS HUGEINT) * step"

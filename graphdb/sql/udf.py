@@ -2,13 +2,13 @@
 
 Matching, joins, grouping and ordering stay in SQL.  Where an expression is of a kind that SQL lacks (a duration, a map
 whose keys only the data knows, a list of several types), the smallest piece around it whose value SQL can hold again is
-handed to the interpreter's own evaluator: DuckDB calls it with the piece's inputs, a chunk of rows at a time, which are
+handed to the evaluator: DuckDB calls it with the piece's inputs, a chunk of rows at a time, which are
 made distinct as Arrow arrays; only distinct inputs are ever evaluated.  So every function has one meaning, and what is
 left to Python grows with the different values in the rows, not with the rows.  ``EXPLAIN`` names the pieces.
 
 A value that SQL has no type for (:data:`~graphdb.common.values.types.ANY`) is a key in SQL: a BLOB whose order is
 openCypher's order of all values, which ends in the bytes that distinguish equivalent values, as ``[1]`` and ``[1.0]``
-(:mod:`graphdb.interpret.order_key`).  SQL orders, groups and counts by what is before these bytes; the values wait in a
+(:mod:`graphdb.evaluate.order_key`).  SQL orders, groups and counts by what is before these bytes; the values wait in a
 dictionary by their keys.  Vertices, edges and paths are handed over by their ids.  An expression that asks one of them
 for what SQL cannot look up, because only the data says which value is one, is computed for whole tables of rows
 instead, between two statements of SQL (:class:`~graphdb.sql.computing.Beforehand`).
@@ -41,7 +41,8 @@ from graphdb.common.values.types import (
 from graphdb.functions.table import VOLATILE
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import is_node, mapped, walk
-from graphdb.pattern.free import SUBQUERIES, free_variables
+from graphdb.pattern.free import SUBQUERIES, Subquery, free_variables
+from graphdb.pattern.rename import renamed
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.computing import Beforehand, Computing, Input
 from graphdb.sql.value import CAN_FAIL, NO_EFFECTS, SqlValue, column
@@ -155,9 +156,13 @@ class _Inputs:
         """Whether it yields another value each time."""
         self.mixed = False
         """Whether vertices, edges or paths are among what it is made of."""
+        self.subqueries = False
+        """Whether subqueries are in it, which it runs."""
 
     def looks_up(self, rewritten: ast.Expression) -> bool:
         """Whether the expression has to look into the graph."""
+        if self.subqueries:
+            return True
         if any(input.type.base is not Base.TERM and has_terms(input.type) for input in self.inputs):
             return True  # which of a list's items are literals, and their values
         types = {f"#{i}": input.type for i, input in enumerate(self.inputs) if input.read in ("value", "term")}
@@ -223,8 +228,17 @@ class _Inputs:
             case ast.ListComprehension() | ast.ListPredicate() | ast.Reduce():
                 return self._local(node, local)
         if isinstance(node, SUBQUERIES):
-            raise _refused(c, node)
+            return self._subquery(node, local)
         return mapped(node, lambda part: self.rewritten(part, local))
+
+    def _subquery(self, node: Subquery, local: frozenset[str]) -> Subquery:
+        """Return a subquery that sees items of a list, with inputs in the place of the variables of the row."""
+        if local.isdisjoint(free_variables(node)):
+            raise _refused(self._c, node)  # it is a column of the rows
+        known = [name for name in free_variables(node) - local if name in self._c.scope.variables]
+        taken = {name: self.taken(self._c.native(ast.Variable(name, node.span)), node).name for name in known}
+        self.subqueries = True
+        return renamed(node, taken)
 
     def _local(self, node: ast.ListComprehension | ast.ListPredicate | ast.Reduce, local: frozenset[str]) -> object:
         inside = local | {node.variable.name}

@@ -10,9 +10,10 @@ from graphdb.grammar import syntax as ast
 from graphdb.sql.value import SqlValue, column
 from graphdb.storage.updates.apply import edges_of, numbered, properties_of
 from graphdb.writing.items import RowByRow
+from graphdb.writing.joining import elements_of
 from graphdb.writing.kept import Kept
 from graphdb.writing.literals import written
-from graphdb.writing.stages import Stage, elements_of
+from graphdb.writing.stages import Stage
 from graphdb.writing.work import LITERAL, Work, union_all
 
 _TRIPLE = "label, subject, object"

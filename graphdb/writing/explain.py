@@ -94,8 +94,7 @@ class Explaining(Reading, ABC):
 
     def _explain_stage(self, stage: Stage, start: Relation | None) -> dict[str, SqlValue]:
         """Note how the rows of a stage are read, and how its clause is applied; return what is known of each row."""
-        with self._new_run(self._arguments, self._left()) as run:
-            run.left_out = []
+        with self._run() as run:
             if stage.write is not None and not isinstance(stage.write, ast.ForeachClause):
                 try:
                     return self._explain_sets(stage, start, run)

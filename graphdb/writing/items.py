@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from graphdb.evaluate.functions import FACETS
 from graphdb.functions.table import VOLATILE
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import is_larger, walk
-from graphdb.interpret.functions import FACETS
 from graphdb.pattern.free import LOCAL, SUBQUERIES, free_variables
 from graphdb.pattern.names import local_name
 from graphdb.pattern.rename import rewritten
@@ -116,9 +116,6 @@ class Read:
     writer: int
 
 
-_ALL_PROPERTIES = {"properties", "keys"}
-
-
 def reads_of(clause: ast.SetClause) -> list[Read]:
     """Return what the items of a clause read that others write, or they themselves for another row.
 
@@ -147,7 +144,7 @@ def reads_of(clause: ast.SetClause) -> list[Read]:
                 raise RowByRow("an item reads labels, which the clause itself sets")
             if isinstance(part, (ast.Subscript, ast.MapProjection)):
                 raise RowByRow("an item reads any properties, which the clause itself sets")
-            if isinstance(part, ast.FunctionCall) and name in _ALL_PROPERTIES and len(part.arguments) == 1:
+            if isinstance(part, ast.FunctionCall) and name in ("properties", "keys") and len(part.arguments) == 1:
                 base, key = part.arguments[0], None
             elif part is item.value and not isinstance(item.target, ast.Property):  # all that an element has
                 if not isinstance(part, ast.Variable):

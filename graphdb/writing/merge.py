@@ -20,10 +20,11 @@ from graphdb.relational.projection.relation import Relation, Source
 from graphdb.sql.value import SqlValue, column
 from graphdb.writing.create import Create
 from graphdb.writing.items import RowByRow, target_of
+from graphdb.writing.joining import elements_of
 from graphdb.writing.kept import Kept, of_elements
 from graphdb.writing.merging import apart, either_way
 from graphdb.writing.row_writer import MADE
-from graphdb.writing.stages import Stage, creation, elements_of
+from graphdb.writing.stages import Stage, creation
 from graphdb.writing.work import Work, union_all
 
 _AT = " #at"

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from graphdb.common.errors import BindError
 from graphdb.common.values.terms import DEFAULT_NAMESPACE, RDF_TYPE, VERTEX
+from graphdb.evaluate.context import Context
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
-from graphdb.interpret.context import Context
 from graphdb.pattern.names import ABSENT
 from graphdb.storage.updates.apply import Update
 

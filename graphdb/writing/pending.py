@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE, VERTEX
-from graphdb.interpret.context import Context
-from graphdb.interpret.values import Vertex
+from graphdb.evaluate.context import Context
+from graphdb.evaluate.values import Vertex
 from graphdb.storage.arrays.arrow import table_of
 from graphdb.storage.updates.apply import Update, facts, incident, there
 from graphdb.writing.naming import Naming

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from graphdb.common.errors import (
     BindError,
     ExecutionError,
@@ -18,10 +20,11 @@ from graphdb.common.errors import (
     placed,
 )
 from graphdb.common.values.types import Base
+from graphdb.evaluate.context import Context, Row
+from graphdb.evaluate.expressions import Compiler
+from graphdb.evaluate.memory import MemoryWatch
+from graphdb.evaluate.values import Edge, Vertex
 from graphdb.grammar import syntax as ast
-from graphdb.interpret.context import Context, Row
-from graphdb.interpret.evaluate import Compiler
-from graphdb.interpret.memory import MemoryWatch
 from graphdb.relational.explain import Explanation
 from graphdb.relational.paths.run import PathRun
 from graphdb.relational.program import Program, Step
@@ -29,12 +32,13 @@ from graphdb.relational.program import Rows as Materialized
 from graphdb.relational.projection.relation import Relation, Source
 from graphdb.relational.query import Prepared
 from graphdb.relational.session.state import State
+from graphdb.sql.from_clause import Deleted
 from graphdb.sql.udf import running
 from graphdb.sql.value import column_at
+from graphdb.storage.arrays.arrow import numbers
 from graphdb.writing.change import Change
 from graphdb.writing.create import Create
 from graphdb.writing.delete import Delete
-from graphdb.writing.deleted import check_deleted
 from graphdb.writing.items import RowByRow
 from graphdb.writing.kept import Kept, Tables
 from graphdb.writing.literals import of_keys
@@ -44,8 +48,8 @@ from graphdb.writing.rows import AT, Rows, of_arrow
 from graphdb.writing.stages import Stage, stages_of, with_maps
 from graphdb.writing.work import Work
 
-NewRun: TypeAlias = Callable[[Mapping[str, object], float | None], PathRun]
-"""Makes what runs one reading query, with these parameters and within so many seconds."""
+NewRun: TypeAlias = Callable[[Mapping[str, object], float | None, Deleted | None], PathRun]
+"""Makes what runs one reading query, with these parameters, within so many seconds, and after what was deleted."""
 
 LEAST = 64
 """Rows that are worth writing by sets: for fewer, its SQL takes longer to plan than they take one by one."""
@@ -89,21 +93,31 @@ class Reading:
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self._new_run = new_run
         self._prepare = prepare
-        run = new_run(arguments, timeout)
+        run = new_run(arguments, timeout, None)
         memory = MemoryWatch(state.budget)
-        self._context = Context(state.snapshot, state.forget, run.executor, text, arguments, run.new_control, memory)
+        self._context = Context(
+            state.snapshot, state.forget, self._prepare_within, text, arguments, run.new_control, memory
+        )
         self._query, self._arguments = with_maps(query, arguments)
         self._context.arguments = self._arguments
         self.parts = tuple(stages_of(part) for part in self._query.parts)
         self._tables = Tables(state.connection)
         self.row_by_row: list[str] = []
         """Why clauses went row by row, of those that did."""
+        self._gone: Deleted | None = None
+        """What was deleted so far, as SQL knows it."""
         self._begin: Callable[[], None] | None = None
         """Begins the transaction; None once that is done."""
         self._keys: dict[bytes, Any] = {}
         """The values that SQL knows by a key."""
         self._notes: dict[int, list[str]] | None = None
         """How the rows of each stage were read, and how its clause was applied, where somebody wants to know."""
+
+    def _prepare_within(self, query: ast.Composite, start: Relation) -> tuple[PathRun, Program]:
+        run = self._run()
+        prepared = self._prepare(run, query, start)
+        assert isinstance(prepared, Program)
+        return run, prepared
 
     @property
     def _least(self) -> int:
@@ -144,7 +158,6 @@ class Reading:
         """Return the rows that a stage's clause is applied to row by row; None where ``most`` or more are expected."""
         if not stage.reads and not stage.asked:
             return start
-        self._check_deleted(stage, start)
         return self._read(stage.query(by_sets=False), self._relation(start), stage, most)
 
     def _rows_for_rows(self, stage: Stage, start: Rows) -> Rows:
@@ -193,7 +206,7 @@ class Reading:
 
         ``given`` are parameters beside those of the statement.
         """
-        with self._new_run({**self._arguments, **(given or {})}, self._left()) as run:
+        with self._run(given) as run:
             prepared = self._prepare(run, query, start)
             if most < inf and expected(prepared) >= most:
                 return None
@@ -210,7 +223,6 @@ class Reading:
         RowByRow
             That cannot be: by the types of the values, or because SQL does not know one of the expressions.
         """
-        self._check_deleted(stage, start)
         try:
             return self._read_kept(query, self._relation(start), stage)
         except (NotSupportedError, TypeMismatchError, BindError) as error:
@@ -223,7 +235,7 @@ class Reading:
 
     def _read_kept(self, query: ast.Query | ast.Composite, start: Relation | None, stage: Stage | None = None) -> Kept:
         """Run a query, which may start from rows; its rows as a table, for a stage or for what that looks up."""
-        with self._new_run(self._arguments, self._left()) as run:
+        with self._run() as run:
             prepared = self._prepare(run, query, start)
             columns = prepared.shaped.columns
             values = {c.name: column_at(f"c{i}", c) for i, c in enumerate(columns) if c.name != "#"}
@@ -258,10 +270,26 @@ class Reading:
             chosen.append(f"CASE WHEN t{i}.key IS NOT NULL THEN {literal} END AS {name}")
         return self._tables.rows(f"SELECT q.* REPLACE ({', '.join(chosen)}) FROM {source} q{joins} ORDER BY q.at ASC")
 
-    def _check_deleted(self, stage: Stage, rows: Rows) -> None:
-        """Refuse to read properties and labels of what the statement has deleted."""
-        if deleted := self._context.view.deleted:
-            check_deleted(stage, rows.listed, deleted, self._text)
+    def _run(self, given: Mapping[str, object] | None = None) -> PathRun:
+        """Return what runs a query; ``given`` are parameters beside those of the statement."""
+        return self._new_run({**self._arguments, **(given or {})}, self._left(), self._deleted())
+
+    def _deleted(self) -> Deleted | None:
+        """Return what was deleted so far."""
+        elements = self._context.view.deleted
+        if not elements:
+            return None
+        if self._gone is None or len(self._gone.elements) != len(elements):
+            vertices = [each.id for each in elements if isinstance(each, Vertex)]
+            edges = [each for each in elements if isinstance(each, Edge)]
+            parts = ("label", "start", "end", "ordinal")
+            columns = {part: np.array([getattr(edge, part) for edge in edges], np.int64) for part in parts}
+            self._gone = Deleted(
+                frozenset(elements),
+                self._tables.of_arrow({"id": numbers(np.array(vertices, np.int64))}).sql,
+                self._tables.of_arrow({part: numbers(found) for part, found in columns.items()}).sql,
+            )
+        return self._gone
 
     def _note(self, stage: Stage, line: str) -> None:
         if self._notes is not None:
@@ -283,10 +311,13 @@ def _in_python(stage: Stage) -> bool:
 
 
 def expected(prepared: Prepared | Program) -> float:
-    """Return how many rows a query that starts from nothing is expected to have; infinity where only a run tells."""
+    """Return how many rows a query that starts from nothing is expected to have; infinity where only a run tells.
+
+    Of a match whose vertices the rows give, one for each row: what they give is few until the run says otherwise.
+    """
     rows = 1.0
     for step in prepared.steps if isinstance(prepared, Program) else (prepared,):
-        if isinstance(step, Materialized):
+        if isinstance(step, Materialized) or (isinstance(step, Step) and step.given):
             continue
         plan = step.plan if isinstance(step, (Step, Prepared)) else None
         if plan is not None:
@@ -303,4 +334,4 @@ def described(run: PathRun, prepared: Prepared | Program, state: State) -> list[
         found = Explanation.of_program(prepared, names, describe, run.controls)
     else:
         found = Explanation.of_reading(prepared, names, describe)
-    return list((Explanation.of_conditions(run, names) + found).lines)
+    return list(found.lines)

@@ -12,13 +12,13 @@ from typing import Any
 
 from graphdb.common.errors import ExecutionError, TypeMismatchError
 from graphdb.common.values.literals import literal_of
+from graphdb.evaluate.context import Row
+from graphdb.evaluate.evaluator import Evaluate
+from graphdb.evaluate.expressions import Compiler
+from graphdb.evaluate.values import Edge, Path, Several, Vertex, equals, group_key, is_number, type_name
+from graphdb.evaluate.view import Fact, value_of_facts
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
-from graphdb.interpret.context import Row
-from graphdb.interpret.evaluate import Compiler
-from graphdb.interpret.evaluator import Evaluate
-from graphdb.interpret.values import Edge, Path, Several, Vertex, equals, group_key, is_number, type_name
-from graphdb.interpret.view import Fact, value_of_facts
 from graphdb.pattern.free import SUBQUERIES, free_variables
 from graphdb.writing.merging import apart, either_way
 from graphdb.writing.naming import key_named

@@ -9,24 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from graphdb.common.lazy import lazy
-from graphdb.common.values.literals import value_of
-from graphdb.common.values.temporal import Duration, from_python
-from graphdb.common.values.terms import XSD
-from graphdb.common.values.types import ANY, CODE_BITS, LABEL_OF, Base, Column, Type, tidied
-from graphdb.interpret.context import Row
-from graphdb.interpret.order_key import value_key
-from graphdb.interpret.values import Edge, Path, Several, Vertex
+from graphdb.common.values.types import ANY, Base, Column, Type
+from graphdb.evaluate.codec import Keys, column_of, values_of
+from graphdb.evaluate.context import Row
 from graphdb.relational.projection.relation import Source
 from graphdb.results.decode import Arrays
 from graphdb.sql.value import column, column_at
 from graphdb.storage.arrays.arrow import numbers
-from graphdb.storage.arrays.python_values import pylist
 from graphdb.writing.kept import Kept, Tables
 
 if TYPE_CHECKING:
@@ -34,9 +28,6 @@ if TYPE_CHECKING:
 
 AT = "#at"
 """The number of a row, in Python."""
-
-Keys = dict[bytes, Any]
-"""The values that SQL knows by a key: those of all stages."""
 
 
 class Rows:
@@ -98,7 +89,7 @@ def of_arrow(tables: Tables, found: pa.Table | Arrays, columns: Sequence[Column]
         for name, i in named.items():
             array, type = table.column(i), columns[i].type
             if type.base is Base.MOMENT:
-                array, type = _as_keys(array, type, keys), ANY
+                array, type = column_of(values_of(array, columns[i], keys), ANY, keys), ANY
             arrays[f"c{i}"] = array
             values[name] = column_at(f"c{i}", replace(columns[i], type=type))
         return Kept(tables.of_arrow(arrays), table.num_rows, values)
@@ -132,7 +123,7 @@ def of_python(tables: Tables, rows: list[Row], before: Rows, types: Mapping[str,
         old, new = before.kept, [name for name in types if name not in before.kept.values]
         arrays = {"at": numbers(np.arange(len(rows))), "row": numbers(np.array(origins, np.int64))}
         for i, name in enumerate(new):
-            arrays[f"n{i}"] = _arrow_of([row[name] for row in rows], types[name])
+            arrays[f"n{i}"] = column_of((row[name] for row in rows), types[name], {})
         source = tables.of_arrow(arrays)
         if not old.values:
             return Kept(source, len(rows), {name: column(f"n{i}", types[name]) for i, name in enumerate(new)})
@@ -149,95 +140,7 @@ def of_python(tables: Tables, rows: list[Row], before: Rows, types: Mapping[str,
     return Rows(len(rows), lambda: rows, kept, in_python=before.in_python)
 
 
-# --- values of columns, in the evaluator's terms ---------------------------------------------------------------
-
-
 def _rows_of(table: pa.Table, columns: Sequence[Column], named: Mapping[str, int], keys: Keys, count: int) -> list[Row]:
-    found = {name: _values(table.column(i), columns[i], keys) for name, i in named.items()}
+    found = {name: values_of(table.column(i), columns[i], keys) for name, i in named.items()}
     names, rows = (AT, *found), zip(range(count), *found.values(), strict=True)
     return [dict(zip(names, row, strict=True)) for row in rows]
-
-
-def _values(array: pa.ChunkedArray, of: Column, keys: Keys) -> list[Any]:
-    values = [_value(value, of.type, keys) for value in pylist(array)]
-    if not of.many:
-        return values
-    return [(value and (value[0] if len(value) == 1 else Several(value))) or None for value in values]
-
-
-def _value(value: Any, type: Type, keys: Keys) -> Any:
-    """Return a value of Arrow's as the evaluator knows it."""
-    if value is None:
-        return None
-    match type.base:
-        case Base.NODE | Base.TERM:
-            return Vertex(int(value))
-        case Base.EDGE:
-            return Edge(value["label"], value["start"], value["end"], value["ordinal"])
-        case Base.PATH:
-            return _path(value["vertices"], value["codes"])
-        case Base.ANY:
-            return keys[value]
-        case Base.LIST:
-            return [_value(item, type.element or ANY, keys) for item in value]
-        case Base.MAP:
-            found = {key: _value(value[f"f{i}"], field, keys) for i, (key, field) in enumerate(type.fields)}
-            return {key: one for key, one in found.items() if one is not None} if type.sparse else found
-        case Base.TUPLE:
-            return [_value(item, field, keys) for item, (_, field) in zip(value.values(), type.fields, strict=True)]
-        case Base.DURATION:
-            return Duration(*value.values())
-        case Base.MOMENT:
-            return value_of(value["lexical"], value["datatype"])
-        case Base.DATE | Base.DATETIME if isinstance(value, str):  # a year that Python does not have
-            return value_of(value, XSD + ("date" if type.base is Base.DATE else "dateTime"))
-    temporal = from_python(value)
-    return tidied(value) if temporal is None else temporal
-
-
-def _path(vertices: list[int], codes: list[int]) -> Path:
-    edges = []
-    for (start, end), code in zip(pairwise(vertices), codes, strict=True):
-        ends = (end, start) if code & 1 else (start, end)
-        edges.append(Edge(code >> 1 & LABEL_OF, *ends, code >> CODE_BITS))
-    return Path(tuple(map(Vertex, vertices)), tuple(edges))
-
-
-def _as_keys(array: pa.ChunkedArray, type: Type, keys: Keys) -> pa.Array:
-    """Return values as keys, by which SQL knows what it has no type for."""
-    import pyarrow as pa
-
-    found = []
-    for value in pylist(array):
-        made = _value(value, type, keys)
-        key = None if made is None else value_key(made)
-        if key is not None:
-            keys.setdefault(key, made)
-        found.append(key)
-    return pa.array(found, pa.binary())
-
-
-def _arrow_of(values: list[Any], type: Type) -> pa.Array:
-    """Return a column of vertices, edges, paths or booleans."""
-    import pyarrow as pa
-
-    id = pa.int64()
-    match type.base:
-        case Base.NODE | Base.TERM:
-            return pa.array([None if value is None else value.id for value in values], id)
-        case Base.EDGE:
-            fields = pa.struct([(name, id) for name in ("label", "start", "end", "ordinal")])
-            return pa.array([None if e is None else (e.label, e.start, e.end, e.ordinal) for e in values], fields)
-        case Base.PATH:
-            fields = pa.struct([("vertices", pa.list_(id)), ("codes", pa.list_(id))])
-            return pa.array([None if path is None else _parts(path) for path in values], fields)
-    return pa.array(values, pa.bool_())
-
-
-def _parts(path: Path) -> dict[str, list[int]]:
-    vertices = [vertex.id for vertex in path.vertices]
-    codes = [
-        (edge.label << 1 | (edge.start != start)) | edge.ordinal << CODE_BITS
-        for edge, start in zip(path.edges, vertices, strict=False)
-    ]
-    return {"vertices": vertices, "codes": codes}

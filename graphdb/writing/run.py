@@ -13,13 +13,13 @@ from typing import Any
 from graphdb.common.values.literals import exported
 from graphdb.common.values.terms import RDF_TYPE
 from graphdb.common.values.types import BOOLEAN, EDGE, INTEGER, NODE, PATH, Column, Type
+from graphdb.evaluate.context import Row
+from graphdb.evaluate.export import Exporter
+from graphdb.evaluate.expressions import Compiler
+from graphdb.evaluate.result import ValuesResult
+from graphdb.evaluate.values import Vertex
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.compose import is_plain
-from graphdb.interpret.context import Row
-from graphdb.interpret.evaluate import Compiler
-from graphdb.interpret.export import Exporter
-from graphdb.interpret.result import ValuesResult
-from graphdb.interpret.values import Vertex
 from graphdb.pattern.free import free_variables
 from graphdb.relational.projection.relation import Relation
 from graphdb.results.result import Result
@@ -29,13 +29,14 @@ from graphdb.sql.value import column
 from graphdb.storage.updates.apply import Update, incident
 from graphdb.writing.explain import Explaining
 from graphdb.writing.items import RowByRow
+from graphdb.writing.joining import elements_of
 from graphdb.writing.kept import Kept
 from graphdb.writing.literals import internal
 from graphdb.writing.naming import Naming
 from graphdb.writing.reading import CLAUSES, Clause
 from graphdb.writing.row_writer import MADE, RowWriter, edges_left
 from graphdb.writing.rows import AT, Rows, of_python, of_table, unit
-from graphdb.writing.stages import Stage, creation, elements_of
+from graphdb.writing.stages import Stage, creation
 from graphdb.writing.work import Work
 
 _AT = " #at"
@@ -238,9 +239,8 @@ class Writing(Explaining):
         clause = stage.returned
         if clause is not None and (rows.count < self._least or self._context.view.deleted):
             return self._returned_from_rows(clause, rows)
-        self._check_deleted(stage, rows)
         start = self._relation(rows)
-        with self._new_run(self._arguments, self._left()) as run:
+        with self._run() as run:
             prepared = self._prepare(run, ast.Composite((stage.reads,)), start)
             with running(prepared.computing, self._keys):
                 table = run.run(prepared)

@@ -17,6 +17,7 @@ from graphdb.pattern.rename import rewritten
 from graphdb.semantics.aggregation import contains_aggregate
 from graphdb.semantics.patterns import names_of
 from graphdb.writing.items import RowByRow, assigned, in_order, reads_of, target_of
+from graphdb.writing.joining import elements_of, joined
 
 WriteClause: TypeAlias = (
     ast.CreateClause | ast.MergeClause | ast.SetClause | ast.RemoveClause | ast.DeleteClause | ast.ForeachClause
@@ -105,7 +106,7 @@ class Stage:
 
 def stages_of(clauses: Sequence[ast.ClauseNode], scope: Sequence[str] = ()) -> tuple[Stage, ...]:
     """Cut the clauses of a statement into stages; they start from rows with the variables of ``scope``."""
-    waiting, stages, reads = list(clauses), list[Stage](), list[ast.ClauseNode]()
+    waiting, stages, reads = joined(clauses), list[Stage](), list[ast.ClauseNode]()
     names, named = list(scope), _Named()
     while waiting:
         clause = waiting.pop(0)
@@ -325,15 +326,6 @@ def _scope_after(clause: ast.ClauseNode, scope: Sequence[str]) -> Iterator[str]:
 
 
 # --- what a writing clause names -------------------------------------------------------------------------------
-
-
-def elements_of(clause: ast.CreateClause) -> Iterator[ast.NodePattern | ast.EdgePattern]:
-    """Yield the vertices and edges of a CREATE in the order in which they are made."""
-    for pattern in clause.patterns:
-        yield from pattern.nodes
-        for edge in pattern.edges:
-            assert isinstance(edge, ast.EdgePattern)
-            yield edge
 
 
 def _patterns_of(clause: ast.ClauseNode) -> tuple[ast.PathPattern, ...]:

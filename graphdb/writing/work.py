@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from graphdb.common.values.terms import RDF_TYPE, VERTEX
+from graphdb.evaluate.context import Context
 from graphdb.grammar import syntax as ast
-from graphdb.interpret.context import Context
 from graphdb.relational.projection.relation import Relation, Source
 from graphdb.sql.value import SqlValue
 from graphdb.storage.updates.apply import Update

@@ -3,9 +3,8 @@
     python -m tests.benchmarks.clauses [--people 100000] [--repeat 3] [--limit 20] [--only values]
 
 A made social network: people with an age, a name, a day of birth and a time when they were seen, ten acquaintances each,
-every second one with a liking.  Each
-engine is asked its own way, and answers with a table; the sum of its last column must be the same for all.  The cell
-``interpreted`` is ours row by row in Python, as every one of these questions was answered before.
+every second one with a liking.  Each engine is asked its own way, and answers with a table; the sum of its last column
+must be the same for all.
 """
 
 from __future__ import annotations
@@ -309,18 +308,6 @@ class Ours:
         return _last(table)
 
 
-class Interpreted(Ours):
-    """Ours, row by row."""
-
-    def count(self, query: Question) -> int:
-        from graphdb.grammar.parser import parse
-
-        assert self._database is not None
-        statement: Any = parse(query.cypher)
-        found = self._database._statements().queries.interpreted(statement, query.cypher, query.arguments, None)
-        return sum(row[-1] for row in found if row[-1] is not None)
-
-
 class Duck:
     """DuckDB, with a table for the people and one for each kind of edge."""
 
@@ -372,7 +359,7 @@ def _last(table: Any) -> int:
     return int(pc.sum(table.column(table.num_columns - 1)).as_py() or 0)
 
 
-ENGINES: dict[str, type[Engine]] = {"graphdb": Ours, "interpreted": Interpreted, "duckdb": Duck, "ladybug": Ladybug}
+ENGINES: dict[str, type[Engine]] = {"graphdb": Ours, "duckdb": Duck, "ladybug": Ladybug}
 
 
 def run(argv: Sequence[str]) -> list[Table]:

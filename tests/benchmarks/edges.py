@@ -139,10 +139,6 @@ class Ours(clauses.Ours):
         return self._database.load([duckdb.sql(sql).to_arrow_table() for sql in (person, knows)]).triples
 
 
-class Interpreted(Ours, clauses.Interpreted):
-    """Ours, row by row."""
-
-
 class Duck(clauses.Duck):
     """DuckDB, with a table for the people and one for their acquaintances."""
 
@@ -161,7 +157,7 @@ class Ladybug(clauses.Ladybug):
         return 0
 
 
-ENGINES: dict[str, type[Engine]] = {"graphdb": Ours, "interpreted": Interpreted, "duckdb": Duck, "ladybug": Ladybug}
+ENGINES: dict[str, type[Engine]] = {"graphdb": Ours, "duckdb": Duck, "ladybug": Ladybug}
 
 
 def run(argv: Sequence[str]) -> list[Table]:

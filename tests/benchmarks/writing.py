@@ -5,7 +5,7 @@
 
 The statements run one after the other over one database in memory, each over what those before it left; every engine
 starts anew for each repetition.  Cells are medians; with ``--cpu`` of processor seconds, which a busy machine bends less.
-``row by row`` is the interpreter, which every one of these statements went through before.
+``row by row`` is what few rows go through.
 
 With ``--points``, statements that write one vertex or edge instead, so many times each and each in a transaction of its
 own, onto graphs of so many vertices.  The tables of the others have a primary key; ours has no index of properties.

@@ -23,8 +23,8 @@ from graphdb.common.errors import (
     QueryInterrupted,
     QueryTimeout,
 )
+from tests.fuzz import scaled
 
-MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 LONE = "\ud800"
 NESTED = "[" * 99 + "1" + "]" * 99
 
@@ -121,7 +121,7 @@ def test_who_stops_a_statement_decides_the_error(people: graphdb.Database, text:
         "interrupt": (QueryInterrupted, people.interrupt),
         "signal": (KeyboardInterrupt, lambda: signal.pthread_kill(main, signal.SIGINT)),
     }
-    for kind in list(kinds) * MORE:
+    for kind in list(kinds) * scaled(1):
         error, stop = kinds[kind]
         after = random.random() * 0.4 + 0.02
         timer = threading.Timer(after, stop or (lambda: None))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import random
 import subprocess
 import sys
 
-MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
+from tests.fuzz import scaled
 
 PROGRAM = r"""
 import io, os, signal, sys, threading, traceback
@@ -68,8 +67,8 @@ def run(moments: list[int]) -> None:
 
 def test_at_any_import() -> None:
     """``GRAPHDB_FUZZ`` multiplies the moments; NumPy, imported again, fails."""
-    run([200, 600, *random.sample(range(1, 900), MORE)])
+    run([200, 600, *random.sample(range(1, 900), scaled(1))])
 
 
 def test_at_any_time() -> None:
-    run([-random.randint(1, 2000) for _ in range(MORE)])
+    run([-random.randint(1, 2000) for _ in range(scaled(1))])

@@ -14,7 +14,7 @@ ROUTES = {
     "constant": "UNWIND [$text] AS t RETURN t =~ '{}'",
     "parameter": "UNWIND [$text] AS t RETURN t =~ $pattern",
     "row": "UNWIND [{{t: $text, p: $pattern}}] AS m WITH m.t AS t, m.p AS p RETURN t =~ p",
-    "interpreted": "WITH [$text, 1, [$pattern]] AS l RETURN l[0] =~ l[2][0]",
+    "in Python": "WITH [$text, 1, [$pattern]] AS l RETURN l[0] =~ l[2][0]",
 }
 """Ways to a match: as SQL with a pattern that DuckDB knows when it binds, or does not, and in Python."""
 

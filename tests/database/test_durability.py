@@ -110,15 +110,15 @@ def test_full_disk(tmp_path: pathlib.Path) -> None:
 AT_ONCE = """
 import pathlib, resource, signal, sys
 import graphdb
-from graphdb.dispatch.queries import Queries
+from graphdb.writing.run import Writing
 folder = pathlib.Path(sys.argv[1])
 db = graphdb.connect(folder / "db.duckdb", spill=folder / "spill", device="cpu")
 db.query("UNWIND range(1, 8000) AS i CREATE (:Q {k: i})")
 db.sql("CHECKPOINT")
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 17, 1 << 17))
-interpreted = Queries.interpreted
-Queries.interpreted = lambda *args, **kwargs: print("row by row") or interpreted(*args, **kwargs)
+by_rows = Writing._by_rows
+Writing._by_rows = lambda *args: print("row by row") or by_rows(*args)
 for query in (
     "MATCH (q:Q) SET q.t = 'text of ' + q.k + '.'",
     "UNWIND range(1, 8000) AS n MERGE (:M {t: 'some text ' + n})",

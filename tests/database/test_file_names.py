@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 import graphdb
 from graphdb.common.errors import AccessError, StorageError
+from tests.fuzz import scaled
 
 NAMES = [
     "main.duckdb", "system.duckdb", "temp", "TEMP.duckdb", "memory.duckdb", "pg_catalog.duckdb", "triples.duckdb", "select.duckdb",
@@ -51,7 +51,7 @@ def test_names(tmp_path: Path, name: str) -> None:
     check(tmp_path / name)
 
 
-@settings(max_examples=int(os.environ.get("GRAPHDB_FILE_NAMES", "3")), deadline=None)
+@settings(max_examples=scaled(3), deadline=None)
 @given(st.text(st.characters(codec="utf-8", exclude_characters="/\\\0"), min_size=1, max_size=20))
 def test_any_name(name: str) -> None:
     with TemporaryDirectory() as folder:

@@ -15,8 +15,8 @@ import pytest
 
 import graphdb
 from graphdb.common.errors import ExecutionError, GraphDBError, QueryInterrupted, QueryTimeout, StorageError
+from tests.fuzz import scaled
 
-MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 LONG = "MATCH (a), (b), (c), (d), (e), (f) WHERE a.k + b.k + c.k + d.k + e.k + f.k = -1 RETURN a.k"
 
 
@@ -38,7 +38,7 @@ class _Handle:
 def test_histories_of_several_handles(handles: int, tmp_path: pathlib.Path) -> None:
     """Ids are never numbered twice, transactions see their own snapshot, and a conflict is an error that changes nothing."""
     random = Random(handles if os.environ.get("CI") else None)
-    for number in range(MORE):
+    for number in range(scaled(1)):
         path = tmp_path / f"{number}.duckdb"
         all = [_Handle(path) for _ in range(handles)]
         all[0].db.query("CREATE (:P {k: 0})")

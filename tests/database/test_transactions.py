@@ -16,8 +16,7 @@ import pytest
 
 import graphdb
 from graphdb.common.errors import ExecutionError, GraphDBError, QueryTimeout
-
-MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
+from tests.fuzz import scaled
 
 TRACED = (
     "graphdb/common/duckdb/transactions.py",
@@ -25,7 +24,7 @@ TRACED = (
     "graphdb/common/duckdb/open_files.py",
     "graphdb/common/duckdb/connection.py",
 )
-TRACED += ("storage/catalog.py", "storage/loaders/load.py", "writing/run.py", "interpret/statement.py")
+TRACED += ("storage/catalog.py", "storage/loaders/load.py", "writing/run.py")
 """Files in which an interrupt comes at every line: those that begin, commit and roll back."""
 
 
@@ -104,7 +103,7 @@ def test_an_interrupt_at_any_line(name: str, tmp_path: pathlib.Path) -> None:
     assert lines > 20
     db.query("MATCH (n) DETACH DELETE n")
     db.query("CREATE (a:P {k: 1, v: 'one'})-[:R]->(b:P {k: 2, v: 'two'})")
-    for at in range(0, lines, max(1, lines // (4 * MORE))):
+    for at in range(0, lines, max(1, lines // (scaled(4)))):
         with _Interrupting(at) as interrupting, suppress(KeyboardInterrupt):
             run(db, tmp_path)
         if db._state.transactions.by_user and not db._state.connection.unsettled():
@@ -277,7 +276,7 @@ class _History:
 @pytest.mark.parametrize("seed", range(2))
 def test_histories(seed: int, tmp_path: pathlib.Path) -> None:
     random = Random(seed if os.environ.get("CI") else None)
-    for number in range(2 * MORE):
+    for number in range(scaled(2)):
         path = tmp_path / f"{number}.duckdb"
         with graphdb.connect(path, threads=1) as db:
             db.query("CREATE (:P {k: 0, v: 0})")

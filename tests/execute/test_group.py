@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 import graphdb
 from graphdb.execute.search import group
+from tests.fuzz import scaled
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60), deadline=None)
 @given(
     rows=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(1, 9)), max_size=40),
     column=st.sampled_from([0, 1, None]),

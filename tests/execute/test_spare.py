@@ -21,6 +21,7 @@ from graphdb.plan.physical import PhysicalPlan
 from graphdb.results.result import Counted, Result
 from graphdb.storage.graph.data_graph import DataGraph
 from tests.execute.test_host import complete, pattern, rows
+from tests.fuzz import scaled
 from tests.oracle.brute import matches
 from tests.oracle.strategies import Case, cases
 
@@ -121,7 +122,7 @@ def test_large_buffers_are_not_cached() -> None:
     assert not plan.cache
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=scaled(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(cases(), st.integers(0, 4))
 def test_any_plan_left_anywhere_runs_again_right(case: Case, blocks: int) -> None:
     plan = make_plan(case.pattern, DataGraph(case.source))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import random
 import re
 from collections.abc import Iterator
@@ -14,15 +13,15 @@ from typing import Any
 import pytest
 
 import graphdb
+from graphdb.evaluate.functions import FACETS, FUNCTIONS
 from graphdb.functions.signature import Kind, Signature, parameters
 from graphdb.functions.table import NAMES, SIGNATURE_OF, SIGNATURES
-from graphdb.interpret.functions import FACETS, FUNCTIONS
 from graphdb.sql.aggregates import AGGREGATES
 from graphdb.sql.functions import FORMS
+from tests.fuzz import FUZZ, scaled
 from tests.oracle.routes import in_python
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "language"
-MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 
 POOL: dict[str, list[str]] = {
     "number": ["n.i", "n.f", "2", "-1.5", "0", "0.25", "null"],
@@ -107,8 +106,8 @@ def outcome(run: Any) -> Any:
 def test_sql_equals_python(db: graphdb.Database, group: str) -> None:
     """Each function over values of all kinds that it takes: the same values, or an error, either way."""
     for signature in (s for s in SIGNATURES if s.group == group and s.volatility != "volatile" and not s.aggregate):
-        dice = random.Random(f"{signature.key} {MORE}")
-        for call in calls(signature, dice, 4 * MORE):
+        dice = random.Random(f"{signature.key} {FUZZ}")
+        for call in calls(signature, dice, scaled(4)):
             text = f"MATCH p = (n:N)-[e:R]->(m) RETURN n.k AS k, {call} AS x"
             by_default, by_python = (
                 outcome(lambda t=text: db.query(t).fetchall()),

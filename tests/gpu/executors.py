@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -14,9 +13,10 @@ from hypothesis import HealthCheck, settings
 from graphdb.execute.host import HostExecutor
 from graphdb.plan.executor import Executor
 from tests import emulator
+from tests.fuzz import scaled
 
 EXAMPLES = settings(
-    max_examples=int(os.environ.get("GRAPHDB_EXAMPLES", "60")),
+    max_examples=scaled(60),
     deadline=None,
     suppress_health_check=[
         HealthCheck.too_slow,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -23,13 +22,14 @@ from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 from tests import emulator
+from tests.fuzz import scaled
 from tests.gpu.executors import EMULATED
 from tests.oracle.strategies import Case, cases
 from tests.oracle.test_counting import simple_cases
 from tests.oracle.test_duplicates import counts_of, with_outputs
 
 EXAMPLES = settings(
-    max_examples=int(os.environ.get("GRAPHDB_EXAMPLES", "2")),
+    max_examples=scaled(2),
     deadline=None,
     derandomize=True,
     suppress_health_check=list(HealthCheck),

@@ -14,6 +14,7 @@ from graphdb.common.errors import GraphDBError
 from graphdb.grammar import syntax as s
 from graphdb.grammar.parser import is_complete, parse, parse_script, split
 from graphdb.grammar.spelling import KEYWORDS, RESERVED
+from tests.fuzz import scaled
 
 # --- writing trees as text -------------------------------------------------------------------------------------
 
@@ -264,7 +265,7 @@ returns = st.builds(
 )
 queries = st.builds(s.Query, st.lists(clauses, max_size=2).map(tuple), returns)
 
-SLOW_TO_DRAW = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+SLOW_TO_DRAW = settings(max_examples=scaled(150), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def nodes_of(tree: Any) -> Iterator[Any]:
@@ -312,7 +313,7 @@ FRAGMENTS = "a b.c (a) -[:x]-> <http://x/a> 's' 1 2.5 0x $p é any reduce".split
 soup = st.lists(st.sampled_from([*sorted(KEYWORDS | RESERVED), *SIGNS, *FRAGMENTS, "\n", " ", "\0"]), max_size=25)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=scaled(500), deadline=None)
 @given(
     st.sampled_from(["", "MATCH (a) ", "RETURN ", "MATCH (a)-[", "CREATE TABLE t AS ", "LOAD ", "PREFIX "]),
     soup,
@@ -325,7 +326,7 @@ def test_no_text_gives_another_error_than_ours(beginning: str, parts: list[str],
     is_complete(text)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=scaled(300), deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_at_all(text: str) -> None:
     with contextlib.suppress(GraphDBError):

@@ -13,39 +13,22 @@ import pytest
 
 import graphdb
 from graphdb.common.errors import NotSupportedError
-from graphdb.dispatch.queries import Queries
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.free import SUBQUERIES
 from graphdb.relational.lower import Lowering
 from graphdb.relational.paths.run import PathRun
 from graphdb.semantics.aggregation import is_aggregate
 from graphdb.sql.expressions import ExpressionCompiler
-from graphdb.sql.udf import _OF_ELEMENTS
+from graphdb.sql.udf import _OF_ELEMENTS, _OF_LITERALS
 from graphdb.sql.value import SqlValue
-
-
-def never_interpreted(patch: pytest.MonkeyPatch) -> None:
-    """Have no reading query interpreted."""
-    whole = Queries.interpreted
-
-    def interpreted(self: Queries, query: Any, text: str, *rest: Any) -> Any:
-        if getattr(query, "writes", False):
-            return whole(self, query, text, *rest)
-        raise AssertionError(f"interpreted: {text}")
-
-    patch.setattr(Queries, "interpreted", interpreted)
 
 
 def path_by_path(patch: pytest.MonkeyPatch) -> None:
     """Have all paths searched for one by one."""
-
-    def refuse(*_: object) -> None:
-        raise NotSupportedError("paths are to be searched for one by one")
-
     for name in ("prepare_selected", "prepare_unrolled"):
-        patch.setattr(PathRun, name, refuse)
-    patch.setattr(Lowering, "_searched", refuse)
-    patch.setattr(Lowering, "_unrolled", lambda *_: None)
+        patch.setattr(PathRun, name, lambda *_: None)
+    for name in ("_searched", "_unrolled"):
+        patch.setattr(Lowering, name, lambda *_: None)
 
 
 _FOUND = (ast.Literal, ast.Parameter, ast.Variable, ast.CountStar, ast.IriLiteral, *SUBQUERIES)
@@ -61,6 +44,8 @@ def python_forms(patch: pytest.MonkeyPatch) -> None:
             case ast.Property(ast.Variable()) | ast.LabelPredicate(ast.Variable()):
                 return native(self, node)
             case ast.FunctionCall(name, (ast.Variable(),)) if name.lower() in _OF_ELEMENTS:
+                return native(self, node)
+            case ast.FunctionCall(name, (ast.Property(ast.Variable()),)) if name.lower() in _OF_LITERALS:
                 return native(self, node)
         if node in self.scope.known or isinstance(node, _FOUND) or is_aggregate(node):
             return native(self, node)

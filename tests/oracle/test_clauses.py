@@ -1,4 +1,4 @@
-"""Queries of several clauses as SQL over bindings, against the interpreter: the same rows, whatever the clauses are.
+"""Queries of several clauses as SQL over bindings, against Python: the same rows, whatever the clauses are.
 
 The queries come from a small grammar that knows which names are there, and of what type; the graphs are few and small,
 with parallel paths, self loops, several labels, absent properties and multi-valued ones.  ``GRAPHDB_FUZZ`` multiplies
@@ -7,7 +7,6 @@ the number of examples.
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -18,10 +17,9 @@ from hypothesis import HealthCheck, event, given, note, settings
 from hypothesis import strategies as st
 
 import graphdb
+from tests.fuzz import SAME, scaled
 from tests.oracle.databases import loaded
 from tests.oracle.routes import in_python
-
-MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 
 pick = st.sampled_from
 
@@ -352,7 +350,7 @@ def queries(draw: st.DrawFn) -> str:
 
 
 _PATIENCE = 0.5
-"""Seconds for the interpreter: a few queries have millions of rows."""
+"""Seconds for Python: a few queries have millions of rows."""
 
 
 # --- the comparison --------------------------------------------------------------------------------------------
@@ -388,11 +386,11 @@ def _compare(database: graphdb.Database, text: str) -> None:
 
 
 @settings(
-    max_examples=100 * MORE,
+    max_examples=scaled(100),
     deadline=None,
-    derandomize=MORE == 1,
+    derandomize=SAME,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
 )
 @given(text=queries(), number=st.integers(0, 3))
-def test_sql_gives_the_rows_of_the_interpreter(databases: list[graphdb.Database], text: str, number: int) -> None:
+def test_sql_gives_the_rows_of_python(databases: list[graphdb.Database], text: str, number: int) -> None:
     _compare(databases[number], text)

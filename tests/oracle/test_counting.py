@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from itertools import cycle
 from typing import Any
@@ -25,13 +24,13 @@ from graphdb.plan.executor import Control
 from graphdb.plan.passes import counting
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from tests.fuzz import scaled
 from tests.oracle.brute import Data, matches
 from tests.oracle.strategies import Case, cases, source_of
 
 EXAMPLES = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=scaled(150), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
-MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 ONE = HostExecutor(threads=1)
 TWO = HostExecutor(threads=2)
 
@@ -193,7 +192,7 @@ def test_walks_in_a_complete_graph(length: int, closed: bool) -> None:
     assert TWO.count(plan) == 100 ** (length if closed else length + 1)
 
 
-@pytest.mark.parametrize("seed", range(4 * MORE))
+@pytest.mark.parametrize("seed", range(scaled(4)))
 def test_large_cores(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cycles with chords, and grids, of up to 20 vertices, against a contraction of tensors."""
     monkeypatch.setattr(counting, "LONG", 0.0)

@@ -18,6 +18,7 @@ from graphdb.plan.executor import Control
 from graphdb.plan.passes import pipeline
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.data_graph import DataGraph
+from tests.fuzz import scaled
 from tests.oracle.strategies import Case, cases
 from tests.oracle.test_counting import EXAMPLES, simple_cases
 from tests.oracle.test_matching import PIECES, SINGLE_PIECES, WHOLE, expected
@@ -67,7 +68,7 @@ def test_any_outputs(case: Case) -> None:
 
 
 @pytest.mark.parametrize("mode", list(MatchMode))
-@settings(EXAMPLES, max_examples=100)
+@settings(EXAMPLES, max_examples=scaled(100))
 @given(case=ANY, names=OUTPUTS)
 def test_each_mode(mode: MatchMode, case: Case, names: list[int]) -> None:
     clauses = tuple(replace(clause, mode=mode) for clause in case.pattern.clauses)

@@ -7,7 +7,6 @@ types; a float is what its shortest text says.
 from __future__ import annotations
 
 import math
-import os
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -19,10 +18,10 @@ from typing import Any
 import pytest
 
 import graphdb
+from tests.fuzz import scaled
 from tests.oracle.databases import loaded
 from tests.oracle.routes import in_python
 
-MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 XSD = "http://www.w3.org/2001/XMLSchema#"
 
 LITERALS: list[tuple[str, object]] = [
@@ -71,7 +70,7 @@ def equals(left: object, right: object) -> bool:
     return same(left) == same(right)
 
 
-@pytest.fixture(scope="module", params=range(min(MORE, 5)))
+@pytest.fixture(scope="module", params=range(min(scaled(1), 5)))
 def graph(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, ...]]:
     """A database, and by vertex the value of ``v`` (of all types) and of ``w`` (of numbers alone)."""
     dice = random.Random(request.param + 1)
@@ -210,7 +209,7 @@ def test_null_beside_a_list() -> None:
     values: list[tuple[str, object]] = [("null", None), ("[1, 2]", [1, 2]), ("[null]", [None]), ("[]", []), ("7", 7)]
     with graphdb.connect(device="cpu", threads=1) as db:
         db.query("CREATE (:N {id: 0, one: 1}), (:N {id: 1, few: [1, 2]}), (:N {id: 2})")
-        for _ in range(40 * MORE):
+        for _ in range(scaled(40)):
             items = [dice.choice(values) for _ in range(3)]
             (a, left), (b, right), (d, last) = items
             if not (isinstance(left, list) or isinstance(right, list)):
@@ -362,7 +361,7 @@ KINDS: list[list[Any]] = [
 """Values by type, some of them equal to ones of another."""
 
 
-@pytest.mark.parametrize("seed", range(3 * MORE))
+@pytest.mark.parametrize("seed", range(scaled(3)))
 def test_properties_of_some_types(seed: int) -> None:
     """What a property's types prove is made use of while they do: also of types that come later, and behind clauses."""
     dice = random.Random(seed)
@@ -393,7 +392,7 @@ def test_properties_of_some_types(seed: int) -> None:
                 assert Counter(map(same, items)) == Counter(dict.fromkeys(groups, 1))
 
 
-@pytest.mark.parametrize("seed", range(3 * MORE))
+@pytest.mark.parametrize("seed", range(scaled(3)))
 def test_aggregates_of_distinct_numbers(seed: int) -> None:
     """Of 1 and 1.0 one is added up, and both of two integers that are one float."""
     dice = random.Random(seed)

@@ -7,7 +7,6 @@ number of patterns.
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -18,10 +17,10 @@ import pytest
 
 import graphdb
 from graphdb.common.values.elements import Node, Path, Relationship
-from tests.oracle.routes import never_interpreted, path_by_path
+from tests.fuzz import scaled
+from tests.oracle.routes import path_by_path
 
-MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
-PATTERNS = 8 * MORE
+PATTERNS = scaled(8)
 """For each graph."""
 
 MODES = ("WALK", "TRAIL", "SIMPLE", "ACYCLIC")
@@ -442,7 +441,6 @@ def rows(database: graphdb.Database, text: str) -> list[Found]:
 @pytest.mark.parametrize("single", [False, True], ids=["set by set", "path by path"])
 def test_patterns(graphs: list[Graph], seed: int, single: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = graphs[seed]
-    never_interpreted(monkeypatch)
     if single:
         path_by_path(monkeypatch)
     graph.database.query(f"PREFIX forget: <http://what.was/prepared/{single}>")

@@ -7,7 +7,6 @@ stops when its time is over.  ``GRAPHDB_FUZZ`` multiplies the number of examples
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -28,15 +27,15 @@ from graphdb.plan import symmetry
 from graphdb.plan.passes import pigeonhole
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.data_graph import DataGraph
+from tests.fuzz import scaled
 from tests.oracle.brute import Data, matches
 from tests.oracle.strategies import Case, cases, source_of
 from tests.oracle.test_matching import check as check_rows
 from tests.oracle.test_multigraph_counts import MOST, database
 from tests.oracle.test_symmetry import symmetric_cases
 
-MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 ONE = HostExecutor(threads=1)
-QUICK = settings(max_examples=20 * MORE, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=scaled(20), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def clique(size: int) -> dict[tuple[int, int], int]:
@@ -128,7 +127,7 @@ def starred_cases(draw: st.DrawFn) -> Case:
     return Case(source_of(data), data, PatternGraph(tuple(vertices), tuple(edges), (clause,)))
 
 
-@settings(QUICK, max_examples=50 * MORE)
+@settings(QUICK, max_examples=scaled(50))
 @given(starred_cases())
 def test_leaves_that_are_alike(case: Case) -> None:
     graph = DataGraph(case.source)
@@ -147,7 +146,7 @@ def test_leaves_that_are_alike(case: Case) -> None:
     assert counts == {v: sum(row["v0"] == v for row in found) for v in {row["v0"] for row in found}}
 
 
-@settings(QUICK, max_examples=12 * MORE)
+@settings(QUICK, max_examples=scaled(12))
 @given(
     st.dictionaries(st.tuples(st.integers(0, 6), st.integers(0, 6)), st.integers(1, 5), min_size=3, max_size=16),
     st.sampled_from([2, 3, 5, 9, 14, 25, 40]),

@@ -6,7 +6,6 @@ OPTIONAL MATCH clauses, EXISTS and COUNT around them.  ``GRAPHDB_FUZZ`` multipli
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from typing import Any
@@ -16,11 +15,12 @@ import pytest
 import graphdb
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.elements import Node, Path, Relationship
+from tests.fuzz import scaled
 from tests.oracle import walks as oracle
-from tests.oracle.routes import never_interpreted, path_by_path
+from tests.oracle.routes import path_by_path
 from tests.oracle.walks import Clause, Edge, Graph, Link, Piece, Query
 
-GRAPHS = 4 * int(os.environ.get("GRAPHDB_FUZZ", "1"))
+GRAPHS = scaled(4)
 QUERIES = 30
 """For each graph."""
 
@@ -158,7 +158,6 @@ def found(database: graphdb.Database, graph: Graph, query: Query) -> Counter[tup
 def test_rows_are_those_of_all_walks(seed: int, single: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     dice = random.Random(seed)
     graph = random_graph(dice)
-    never_interpreted(monkeypatch)
     if single:
         path_by_path(monkeypatch)
     with graphdb.connect(threads=1, device="cpu") as database:

@@ -19,11 +19,12 @@ from graphdb.plan.executor import Control
 from graphdb.plan.passes import steps
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.data_graph import DataGraph
+from tests.fuzz import scaled
 from tests.oracle.brute import matches
 from tests.oracle.strategies import Case, cases
 
 EXAMPLES = settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=scaled(200), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 
 WHOLE = HostExecutor(threads=1)
@@ -64,13 +65,13 @@ def test_rows_are_the_oracles(case: Case) -> None:
     check(case, DataGraph(case.source))
 
 
-@settings(EXAMPLES, max_examples=60)
+@settings(EXAMPLES, max_examples=scaled(60))
 @given(cases(most_vertices=6))
 def test_larger_patterns(case: Case) -> None:
     check(case, DataGraph(case.source))
 
 
-@settings(EXAMPLES, max_examples=150)
+@settings(EXAMPLES, max_examples=scaled(150))
 @given(
     cases(), st.sampled_from(["direct", "hashed"]), st.sampled_from([np.int32, np.int64]), st.booleans(), st.booleans()
 )
@@ -102,7 +103,7 @@ def test_limits(case: Case, limit: int) -> None:
 
 
 @pytest.mark.parametrize("mode", list(MatchMode))
-@settings(EXAMPLES, max_examples=150)
+@settings(EXAMPLES, max_examples=scaled(150))
 @given(case=cases())
 def test_each_mode(mode: MatchMode, case: Case) -> None:
     clauses = tuple(replace(clause, mode=mode) for clause in case.pattern.clauses)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import graphdb
 from graphdb.common.errors import GraphDBError
 from graphdb.writing.run import Writing
+from tests.fuzz import scaled
 
 ids = st.integers(0, 5)
 vertices = st.lists(st.tuples(ids, st.sampled_from(["P", "Q"])), max_size=6)
@@ -104,7 +105,7 @@ def _all_by_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("graphdb.writing.reading.LEAST", 0)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=12, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=scaled(12), deadline=None)
 @given(vertices, edges, given_rows, st.lists(st.sampled_from(STATEMENTS), min_size=1, max_size=2))
 def test_sets_do_what_rows_do(vertices: list[Any], edges: list[Any], rows: list[int], texts: list[str]) -> None:
     with filled(vertices, edges) as sets, filled(vertices, edges) as by_rows:

@@ -7,7 +7,6 @@ Small multigraphs and large patterns; the oracle multiplies and adds Python's in
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from unittest import mock
@@ -21,9 +20,9 @@ import graphdb
 from graphdb.common.errors import ExecutionError
 from graphdb.execute.counting.crt import as_integers, products, sums, times, total
 from graphdb.relational.edges import assignment
+from tests.fuzz import scaled
 from tests.oracle.test_edges import Graph, _graph, brute, questions
 
-MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 MOST = (1 << 63) - 1
 
 
@@ -140,7 +139,7 @@ def trees(draw: st.DrawFn) -> Tree:
 
 
 @settings(
-    max_examples=20 * MORE,
+    max_examples=scaled(20),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     phases=[Phase.explicit, Phase.generate],
@@ -202,7 +201,7 @@ def test_exists_over_parallel_edges_with_a_condition_on_another() -> None:
         assert db.query(f"RETURN COUNT {{ MATCH {pattern} >= 0 RETURN 1 AS one }}").scalar() == 2
 
 
-@settings(max_examples=60 * MORE, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=scaled(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     at=st.integers(0, 3),
     question=questions(),
@@ -217,7 +216,7 @@ def test_subqueries_with_conditions_on_edges(graphs: list[Graph], at: int, quest
     ids = [i for i, label in enumerate(graph.labels) if ":N" not in around or label == "N"]
     key = "a.id, " if around else ""
     counts = [sum(row["a"] == i for row in rows) for i in ids] if around else [len(rows)]
-    graph.database._state.prepared.clear()
+    graph.database._state.plans.clear()
     with mock.patch.object(assignment, "_BLOCK", block):
         for kind, value in (("COUNT", lambda count: count), ("EXISTS", lambda count: count > 0)):
             text = f"{around}RETURN {key}{kind} {{ {inner} }} AS found"

@@ -20,6 +20,7 @@ from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from tests.fuzz import scaled
 
 Edge = tuple[int, int]
 Rows = list[tuple[int, ...]]
@@ -69,7 +70,7 @@ def test_simple_graphs(edges: list[Edge], directed: bool, seed: int) -> None:
     assert sorted(run(triples, 12, edges, directed, MatchMode.INDUCED)) == induced
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=scaled(100), deadline=None)
 @given(
     st.sets(st.tuples(st.integers(0, 6), st.integers(0, 2), st.integers(0, 6)), min_size=1, max_size=22),
     st.lists(st.tuples(st.integers(0, 1), st.integers(1, 2)), min_size=2, max_size=4),

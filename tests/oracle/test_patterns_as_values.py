@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator
 
 import pytest
 
 import graphdb
+from tests.fuzz import scaled
 from tests.oracle.routes import bag, every_route, in_python
-
-MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 
 EDGES = {(0, "R", 1), (1, "S", 2), (2, "R", 0), (3, "R", 3), (1, "R", 3), (4, "S", 1)}
 VERTICES = range(6)
@@ -73,7 +71,7 @@ def _value(pattern: str, truth: bool, dice: random.Random) -> tuple[str, object]
 
 def test_everywhere(db: graphdb.Database) -> None:
     dice = random.Random(5)
-    for _ in range(40 * MORE):
+    for _ in range(scaled(40)):
         pattern, truth = _pattern(dice)
         seed = dice.random()
         rows = [(a, b, _value(pattern, truth[a, b], random.Random(seed))[1]) for a in VERTICES for b in VERTICES]

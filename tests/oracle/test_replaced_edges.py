@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 
 import pytest
 
 import graphdb
-
-MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
+from tests.fuzz import scaled
 
 PAIRS = [(a, b) for a in range(3) for b in range(3)]
 ALL = "MATCH (a:N)-[t:T]->(b:N) RETURN a.id, b.id, t.w"
@@ -50,7 +48,7 @@ def test_deleted_and_made_again(monkeypatch: pytest.MonkeyPatch, least: int | No
         monkeypatch.setattr("graphdb.writing.reading.LEAST", least)
     dice = random.Random(21)
     with graphdb.connect(device="cpu", threads=1) as db:
-        for _ in range(6 * MORE):
+        for _ in range(scaled(6)):
             db.query("MATCH (n) DETACH DELETE n")
             model: Counter[object] = Counter(_set_up(db, dice))  # type: ignore[arg-type]
             for _ in range(dice.randint(1, 3)):

@@ -21,6 +21,7 @@ from graphdb.pattern.graph import Clause, EdgeTest, PatternEdge, PatternGraph, P
 from graphdb.plan.passes import pipeline
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from tests.fuzz import scaled
 from tests.oracle.brute import Data
 from tests.oracle.strategies import Case, graphs, source_of
 from tests.oracle.test_matching import EXAMPLES, check, rows_of
@@ -87,7 +88,7 @@ def dense(draw: st.DrawFn) -> Data:
     return Data(draw(st.sets(pair, min_size=6, max_size=20)), 5, 0, None)
 
 
-@settings(EXAMPLES, max_examples=400)
+@settings(EXAMPLES, max_examples=scaled(400))
 @given(symmetric_cases())
 def test_rows_are_the_oracles(case: Case) -> None:
     check(case, DataGraph(case.source))
@@ -140,7 +141,7 @@ def test_groups(name: str, mode: MatchMode, directed: bool, size: int, loops: bo
     assert plan.automorphisms == (with_loops.get((name, mode), size) if loops else size)
 
 
-@settings(EXAMPLES, max_examples=60)
+@settings(EXAMPLES, max_examples=scaled(60))
 @given(st.integers(3, 7), st.integers(8, 70), st.floats(0.2, 0.95), st.booleans(), st.integers(0, 9))
 def test_cliques_are_counted_over_the_oriented_graph(k: int, n: int, density: float, loops: bool, seed: int) -> None:
     """The same count as NetworkX's enumeration of all cliques; loops are in nobody's way."""

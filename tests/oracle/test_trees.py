@@ -27,12 +27,13 @@ from graphdb.plan.explain import explain_text
 from graphdb.plan.passes import pipeline as passes
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from tests.fuzz import scaled
 from tests.oracle.brute import Data, matches
 from tests.oracle.strategies import Case, cases, source_of
 from tests.oracle.test_matching import PIECES, WHOLE, expected, rows_of
 
 EXAMPLES = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=scaled(60), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 
 
@@ -166,7 +167,7 @@ def test_whatever_tree_is_grown(case: Case, figures: list[float]) -> None:
         check(case, DataGraph(case.source))
 
 
-@settings(EXAMPLES, max_examples=30)
+@settings(EXAMPLES, max_examples=scaled(30))
 @given(labelled_cases())
 def test_numbers_too_large_for_int64(case: Case) -> None:
     """Where int64 does not do, remainders modulo primes give the same number."""

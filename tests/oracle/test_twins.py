@@ -24,10 +24,11 @@ from graphdb.plan.passes import pipeline
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from tests.fuzz import scaled
 from tests.oracle.brute import Data, matches
 from tests.oracle.strategies import Case, cases, graphs, source_of
 
-EXAMPLES = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+EXAMPLES = settings(max_examples=scaled(120), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 ONE = HostExecutor(1)
 
 

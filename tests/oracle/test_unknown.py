@@ -1,7 +1,7 @@
 """Conditions on properties that are missing, or have several values: WHERE keeps the rows that they are true for.
 
-The oracle is the same condition as a value of each row, where no condition is tested before the match; and the
-interpreter, which knows nothing of SQL's nulls.
+The oracle is the same condition as a value of each row, where no condition is tested before the match; and as Python
+computes it, which knows nothing of SQL's nulls.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 import graphdb
-from graphdb.common.errors import NotSupportedError
-from graphdb.relational.paths.run import PathRun
 from tests.oracle.databases import loaded
+from tests.oracle.routes import in_python
 
 GRAPH = """
 @prefix : <urn:x:> .
@@ -48,20 +47,13 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[graphdb.Database]:
         yield db
 
 
-def refuse(*_: object) -> Any:
-    raise NotSupportedError("to compare")
-
-
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_where_keeps_what_is_true(db: graphdb.Database, condition: str) -> None:
     arguments = {name: value for name, value in LISTS.items() if f"${name}" in condition}
     found = db.query(f"MATCH (n:A) WHERE {condition} RETURN n.id ORDER BY n.id", **arguments).fetchall()
     values = db.query(f"MATCH (n:A) RETURN n.id, {condition} ORDER BY n.id", **arguments).fetchall()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(PathRun, "prepare", refuse)
-        rows = f"MATCH (n:A) WITH collect(n) AS all UNWIND all AS n RETURN n.id, {condition} ORDER BY n.id"
-        interpreted = db.query(rows, **arguments).fetchall()
-    assert values == interpreted
+    rows = f"MATCH (n:A) WITH collect(n) AS all UNWIND all AS n RETURN n.id, {condition} ORDER BY n.id"
+    assert values == in_python(db, rows, arguments)
     assert found == [(id,) for id, holds in values if holds is True]
 
 

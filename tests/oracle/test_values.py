@@ -1,4 +1,4 @@
-"""Values in SQL (dates, durations, maps, lists of several types …) against the interpreter: the same rows.
+"""Values in SQL (dates, durations, maps, lists of several types …) against Python: the same rows.
 
 The expressions come from a grammar that knows their types but not what SQL makes of them: some are SQL's own, some are
 computed in Python once per distinct input, and a query may need both.  ``GRAPHDB_FUZZ`` multiplies the examples.
@@ -6,7 +6,6 @@ computed in Python once per distinct input, and a query may need both.  ``GRAPHD
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,10 +17,9 @@ from hypothesis import HealthCheck, event, given, note, settings
 from hypothesis import strategies as st
 
 import graphdb
+from tests.fuzz import SAME, scaled
 from tests.oracle.databases import loaded
 from tests.oracle.routes import in_python
-
-MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 
 pick = st.sampled_from
 
@@ -310,9 +308,7 @@ def _compare(database: graphdb.Database, text: str) -> None:
             database.query(text).fetchall()
         return
     report = database.explain(text)
-    event(
-        "interpreted" if report.startswith("interpreted") else "computed" if "computed in Python" in report else "SQL"
-    )
+    event("computed" if "computed in Python" in report else "SQL")
     found = database.query(text).fetchall()
     if "LIMIT" in text:  # of equal rows any may come first
         assert [_plain(row[0]) for row in found] == [_plain(row[0]) for row in expected]
@@ -321,11 +317,11 @@ def _compare(database: graphdb.Database, text: str) -> None:
 
 
 @settings(
-    max_examples=150 * MORE,
+    max_examples=scaled(150),
     deadline=None,
-    derandomize=MORE == 1,
+    derandomize=SAME,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
 )
 @given(text=queries(), number=st.integers(0, 2))
-def test_values_in_sql_are_those_of_the_interpreter(databases: list[graphdb.Database], text: str, number: int) -> None:
+def test_values_in_sql_are_those_of_python(databases: list[graphdb.Database], text: str, number: int) -> None:
     _compare(databases[number], text)

@@ -7,7 +7,6 @@ the other is read some statements later, in a random manner, and has to be equal
 from __future__ import annotations
 
 import io
-import os
 import random
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -18,8 +17,9 @@ import pytest
 import graphdb
 from graphdb.common.values.elements import Node, Path, Relationship
 from graphdb.writing import reading as by_sets
+from tests.fuzz import scaled
 
-HISTORIES = int(os.environ.get("GRAPHDB_HISTORIES", "4"))
+HISTORIES = scaled(4)
 
 READS = (
     "MATCH (n) RETURN n",

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator
 
 import pytest
 
 import graphdb
+from tests.fuzz import scaled
 from tests.oracle.routes import bag, every_route, in_python
-
-MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 
 ROWS = [
     {"id": i, "name": name, "v": v, "w": w}
@@ -84,7 +82,7 @@ def _query(dice: random.Random) -> tuple[str, str]:
 def test_written_out_again_is_as_by_its_name(db: graphdb.Database) -> None:
     dice = random.Random(3)
     answered = 0
-    for _ in range(50 * MORE):
+    for _ in range(scaled(50)):
         written, named = _query(dice)
         expected = bag(in_python(db, named))
         assert bag(db.query(named).fetchall()) == expected, named

@@ -23,6 +23,7 @@ from graphdb.plan.passes import counting
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 from graphdb.storage.graph.degree_sketch import IN, OUT, DegreeSketch
+from tests.fuzz import scaled
 from tests.oracle.strategies import cases
 
 HOMOMORPHISM = MatchMode.REPEATABLE_ELEMENTS
@@ -96,7 +97,7 @@ def test_labels_make_fan_outs_their_own(hub: DataGraph) -> None:
     assert rows(nowhere, hub) <= 1
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=scaled(40), deadline=None)
 @given(cases())
 def test_walks_are_the_same_every_time_and_never_change_the_matches(case: object) -> None:
     pattern, graph = case.pattern, DataGraph(case.source)  # type: ignore[attr-defined]
@@ -182,7 +183,7 @@ def estimated(draw: st.DrawFn, least: int, most: int) -> Estimates:
     return Estimates(tuple(float(10 ** rng.uniform(0, 5)) for _ in range(size)), tuple(map(tuple, links)))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=scaled(30), deadline=None)
 @given(estimated(11, 32))
 def test_the_beam_is_never_worse_than_greedy(estimates: Estimates) -> None:
     component = list(range(len(estimates.sizes)))
@@ -193,7 +194,7 @@ def test_the_beam_is_never_worse_than_greedy(estimates: Estimates) -> None:
     assert work == pytest.approx(forecast.cost - forecast.work[0], rel=1e-6)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=scaled(30), deadline=None)
 @given(estimated(2, 6))
 def test_the_beam_is_exact_on_small_patterns(estimates: Estimates) -> None:
     component = list(range(len(estimates.sizes)))

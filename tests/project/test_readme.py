@@ -83,7 +83,7 @@ def test_the_layout_is_that_of_the_import_contract() -> None:
 @pytest.mark.parametrize("page", ["architecture.md", "contributing.md"])
 def test_every_module_that_is_named_exists(page: str) -> None:
     text = (DOCS / page).read_text(encoding="utf-8")
-    folders = [ROOT / folder for folder in ("graphdb", "gpu", "grammar", "storage")]
+    folders = [ROOT / folder for folder in ("graphdb", "gpu", "grammar", "storage", "tests")]
     files = [path.relative_to(ROOT).as_posix() for folder in folders for path in folder.rglob("*.*")]
     modules = set(re.findall(r"`([\w/]+\.(?:py|lark))`", text))
     assert len(modules) > 30

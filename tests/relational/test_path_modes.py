@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 import graphdb
+from tests.fuzz import scaled
 
 Edges = list[tuple[int, int]]
 
@@ -53,7 +54,7 @@ def _admits(mode: str, vertices: list[int], edges: list[int]) -> bool:
     }[mode]
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=scaled(12), deadline=None)
 @given(
     edges=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=5),
     undirected=st.booleans(),

@@ -12,7 +12,6 @@ import pytest
 import graphdb
 import graphdb.common.errors
 from graphdb.data import GEOGRAPHY
-from graphdb.dispatch.queries import Queries
 from graphdb.execute.choose import choose_executor
 from graphdb.grammar.parser import parse
 from graphdb.relational.query import QueryRun
@@ -68,20 +67,6 @@ def test_projection_without_sql_gives_what_sql_gives(db: graphdb.Database, text:
 def test_some_queries_need_no_sql(db: graphdb.Database) -> None:
     with QueryRun(db._state.snapshot(), choose_executor("cpu"), QUERIES[0], {}, bindings_bytes=1 << 20) as run:
         assert run.prepare(parse(QUERIES[0])).shaped.direct is not None  # type: ignore[arg-type]
-
-
-def test_time_that_is_spent_is_not_given_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A statement whose time is over while it is planned is not begun anew by the interpreter."""
-    with graphdb.connect() as db:
-        db.query("CREATE (:Person {name: 'Ada'})")
-
-        def late(*_: object) -> None:
-            raise graphdb.common.errors.QueryTimeout("the query ran longer than its timeout")
-
-        monkeypatch.setattr(Queries, "prepare", late)
-        monkeypatch.setattr(Queries, "interpreted", lambda *_: pytest.fail("begun anew"))
-        with pytest.raises(graphdb.common.errors.QueryTimeout):
-            db.query("MATCH (a:Person) WITH a.name AS name RETURN name", timeout=1.0)
 
 
 @pytest.mark.parametrize(

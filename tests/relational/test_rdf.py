@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 
 import graphdb
 from graphdb.pattern.hierarchy import Hierarchy
+from tests.fuzz import scaled
 
 DATA = """
 @prefix ex: <http://ex.org/> .
@@ -35,7 +36,7 @@ EX, RDF = "http://ex.org/", "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 
 WAYS = ["", "UNWIND [1] AS one ", "UNWIND [{one: 1}] AS one "]
-"""What stands before a query: nothing, or rows that it starts from, and then it is SQL; or what makes it interpreted."""
+"""What stands before a query: nothing, or rows that it starts from, numbers or values that SQL does not hold."""
 
 
 @pytest.fixture(scope="module")
@@ -206,7 +207,7 @@ def test_explain_says_what_is_below(inferring: graphdb.Database) -> None:
     )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scaled(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(edges=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=25), start=st.integers(0, 9))
 def test_all_that_is_under_a_class(edges: list[tuple[int, int]], start: int) -> None:
     """Against a search with a set, cycles and all."""
@@ -267,7 +268,7 @@ def test_a_path_is_known_in_a_subquery_of_its_own_clause() -> None:
         assert db.query(text).scalar() == 1
 
 
-def test_what_is_interpreted_becomes_a_table() -> None:
+def test_properties_of_edges_become_a_table() -> None:
     with graphdb.connect(threads=1) as db:
         db.query("CREATE (:P {n: 1})-[:K {since: 5}]->(:P {n: 2})")
         db.query("CREATE TABLE since AS MATCH (a)-[k:K]->(b) RETURN a.n AS a, k.since AS since")

@@ -105,3 +105,11 @@ def test_many_rows_keep_their_order_in_every_form(tmp_path: Path) -> None:
 def test_sorting_by_an_unknown_name_is_an_error_even_when_only_counting(db: graphdb.Database) -> None:
     with pytest.raises(graphdb.GraphDBError, match="nosuch"):
         db.query("MATCH (a) RETURN count(*) ORDER BY nosuch")
+
+
+def test_lists_of_several_types_are_grouped() -> None:
+    """A list with a subquery in it is a key beside an aggregate, too, and 1 and 1.0 are one key."""
+    with graphdb.connect(device="cpu") as database:
+        database.query("CREATE (:V {m: 1}), (:V {m: 1.0}), (:V {m: 'x'}), (:V)")
+        found = database.query("MATCH (n:V) RETURN [y IN [n] | y.m] AS l, count(*) AS c").fetchall()
+        assert sorted(found, key=repr) == [(["x"], 1), ([1], 2), ([None], 1)]

@@ -20,6 +20,7 @@ from graphdb.sql.compiler import Compiler
 from graphdb.sql.equivalence import key
 from graphdb.sql.list_items import ItemRows
 from graphdb.sql.value import NO_EFFECTS, Effects, SqlValue, column, named
+from tests.fuzz import scaled
 
 FRAGMENTS = ["error(", "(SELECT ", "unnest(", "_rows1 ", "_bindings1 ", "b.c0", "temp.", "x0_1.", "$p0", '"', "'", " "]
 looks_like_sql = st.lists(st.sampled_from([*FRAGMENTS, "a", "Z9"]), min_size=1, max_size=5).map("".join)
@@ -47,14 +48,14 @@ def named_column(name: str, type: Type) -> Column:
 
 @pytest.mark.parametrize("type", [INTEGER, STRING, NODE])
 @given(name=looks_like_sql)
-@settings(max_examples=40)
+@settings(max_examples=scaled(40))
 def test_a_columns_name_does_not_change_how_rows_are_shown(type: Type, name: str) -> None:
     shown = presented("r", (named_column(name, type),))
     assert shown.replace(quoted(name), '"x"') == presented("r", (named_column("x", type),))
 
 
 @given(name=looks_like_sql)
-@settings(max_examples=40)
+@settings(max_examples=scaled(40))
 def test_a_key_of_a_map_does_not_change_how_rows_are_shown(name: str) -> None:
     def shown(key: str) -> str:
         return presented("r", (named_column("m", Type(Base.MAP, fields=((key, INTEGER),))),))
@@ -63,7 +64,7 @@ def test_a_key_of_a_map_does_not_change_how_rows_are_shown(name: str) -> None:
 
 
 @given(name=looks_like_sql, texts=st.lists(looks_like_sql, min_size=1, max_size=4))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=scaled(6), deadline=None)
 def test_queries_with_such_names_and_texts_have_the_plans_and_rows_of_others(name: str, texts: list[str]) -> None:
     word = name.replace("`", "")
     assume(word not in {"a", "b", "m", "n", "p", "x", "one"})  # what the query calls its own

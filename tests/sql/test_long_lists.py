@@ -10,9 +10,9 @@ import pytest
 
 import graphdb
 from graphdb.common.errors import ParseError
+from graphdb.evaluate.context import Context
 from graphdb.grammar import syntax as s
 from graphdb.grammar.parser import parse
-from graphdb.interpret.context import Context
 
 VALUES: list[object] = [1, 7, -3, 2**62, 1.0, 2.5, 0.0, True, "a", "it's", "1", "ä\n", "", [1], None]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import subprocess
 import sys
@@ -12,9 +11,9 @@ import pytest
 import graphdb
 from graphdb.common.errors import ExecutionError, MemoryLimitError, QueryTimeout
 from graphdb.sql import ranges
+from tests.fuzz import scaled
 
 FAR = 2**63 - 1
-MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 """Multiplies the number of random ranges."""
 
 
@@ -31,7 +30,7 @@ def test_rows_of_ranges_are_those_of_python(db: graphdb.Database) -> None:
     chance = random.Random(7)
     cases = [(1, 3, 1), (1, 0, 1), (5, 1, -2), (0, 1023, 1), (0, 1024, 1), (0, 4096, 2), (1, 5000, 1), (5000, 1, -1)]
     cases += [(FAR - 3000, FAR, 1), (-FAR, -FAR - 1, -1), (-FAR, FAR, 2**51), (FAR, -FAR, -(2**60)), (-FAR, FAR, FAR)]
-    for _ in range(20 * MORE):
+    for _ in range(scaled(20)):
         step = chance.choice([1, -1, 3, -7, 1000, 2**40])
         first = chance.randint(-100, 100)
         cases.append((first, first + chance.randint(-2, 5000) * step, step))
@@ -88,7 +87,7 @@ def test_lists_of_ranges_are_those_of_python(db: graphdb.Database, monkeypatch: 
     """Whether it is known before the run that the lists of some rows fit in memory, or not."""
     monkeypatch.setattr(ranges, "ITEMS", most)
     chance = random.Random(most)
-    for _ in range(2 * MORE):
+    for _ in range(scaled(2)):
         step = chance.choice([1, -1, 3, -7])
         rows = [[first, first + chance.randint(-2, 900) * step] for first in chance.choices(range(-50, 50), k=30)]
         bounds = f"r[0], r[1], {step}"
@@ -158,3 +157,12 @@ def test_ranges_of_rows_fit_the_memory_limit() -> None:
     ]
     ran = subprocess.run([sys.executable, "-c", _RUN, *forms], capture_output=True, text=True, check=True, timeout=120)
     assert int(ran.stdout) < 1024
+
+
+def test_bounds_that_only_the_data_knows() -> None:
+    with graphdb.connect(device="cpu", threads=1) as db:
+        for bound in ("[2, 'a'][0]", "head([2, 'a'])", "{a: 2}.a"):
+            assert db.query(f"WITH {bound} AS k UNWIND range(0, k) AS r RETURN r").fetchall() == [(0,), (1,), (2,)]
+        for bound, found in (("['a', 1][0]", "a string"), ("[null, 'a'][0]", "null")):
+            with pytest.raises(ExecutionError, match=f"range needs integers, found {found}"):
+                db.query(f"WITH {bound} AS k UNWIND range(0, k) AS r RETURN r").fetchall()

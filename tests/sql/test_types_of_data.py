@@ -10,7 +10,6 @@ import pytest
 
 import graphdb
 from graphdb.common.errors import ExecutionError, TypeMismatchError
-from graphdb.dispatch.queries import Queries
 
 VALUES = {"s": "abc", "i": 1, "f": 1.5, "b": True, "d": date(2020, 1, 2), "l": [1, 2]}
 
@@ -43,14 +42,6 @@ def db() -> Iterator[graphdb.Database]:
         database.query("CREATE (:With {id: 1, s: $s, i: $i, f: $f, b: $b, d: $d, l: $l}), (:Without {id: 1})", VALUES)
         database.query("CREATE (:Mixed {id: 1, m: 1}), (:Mixed {id: 2, m: 'a'}), (:Mixed {id: 3, m: [1]})")
         yield database
-
-
-@pytest.fixture(autouse=True)
-def one_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    def run_anew(*_: object, **__: object) -> None:
-        raise AssertionError("the query is run another way")
-
-    monkeypatch.setattr(Queries, "interpreted", run_anew, raising=False)
 
 
 @pytest.mark.parametrize("expression", TAKES)

@@ -5,7 +5,6 @@ And values that are equivalent but not the same: each row has its own, and what 
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,9 +13,8 @@ import pytest
 
 import graphdb
 from graphdb.common.errors import ExecutionError, GraphDBError, TypeMismatchError
-from graphdb.dispatch.queries import Queries
+from tests.fuzz import scaled
 
-MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 """Multiplies the number of random queries."""
 
 
@@ -24,20 +22,6 @@ MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 def db() -> Iterator[graphdb.Database]:
     with graphdb.connect(device="cpu", threads=1) as database:
         yield database
-
-
-@pytest.fixture(autouse=True)
-def one_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A query that reads runs as it was prepared, whatever its values are."""
-
-    interpreted = getattr(Queries, "interpreted", None)
-
-    def run_anew(queries: Queries, query: Any, *arguments: Any, **named: Any) -> Any:
-        assert getattr(query, "writes", False), "the query is run another way"
-        assert interpreted is not None
-        return interpreted(queries, query, *arguments, **named)
-
-    monkeypatch.setattr(Queries, "interpreted", run_anew, raising=False)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +93,7 @@ def _conditions(chance: random.Random, depth: int) -> tuple[str, Lazy]:
     return f"CASE WHEN {a} THEN {b} ELSE k = 1 END", lambda row: right(row) if left(row) else row["k"] == 1
 
 
-@pytest.mark.parametrize("seed", range(40 * MORE))
+@pytest.mark.parametrize("seed", range(scaled(40)))
 def test_errors_are_raised_where_the_value_is_needed(db: graphdb.Database, seed: int) -> None:
     chance = random.Random(seed)
     rows = [{"s": chance.choice(_DATES), "k": chance.randint(0, 2), "i": i} for i in range(4)]
@@ -182,7 +166,7 @@ def _class(value: Any) -> Any:
     return (isinstance(value, bool), value)
 
 
-@pytest.mark.parametrize("seed", range(25 * MORE))
+@pytest.mark.parametrize("seed", range(scaled(25)))
 def test_equivalent_values(db: graphdb.Database, seed: int) -> None:
     chance = random.Random(seed)
     values = [[_value(chance, 2), "x"] for _ in range(chance.randint(1, 12))]
@@ -210,7 +194,7 @@ def test_equivalent_values(db: graphdb.Database, seed: int) -> None:
     assert len(union) == len(classes)
 
 
-@pytest.mark.parametrize("seed", range(10 * MORE))
+@pytest.mark.parametrize("seed", range(scaled(10)))
 def test_order_of_equivalent_values(db: graphdb.Database, seed: int) -> None:
     """What comes later in ORDER BY decides between them."""
     chance = random.Random(seed)

@@ -10,9 +10,8 @@ import pytest
 
 import graphdb
 from graphdb.common.values.temporal import Date, DateTime, Duration, LocalTime
-from graphdb.dispatch.queries import Queries
-from graphdb.interpret.order_key import order_key
-from graphdb.interpret.values import group_key, sort_key
+from graphdb.evaluate.order_key import order_key
+from graphdb.evaluate.values import group_key, sort_key
 from tests.oracle.routes import in_python
 
 
@@ -27,7 +26,6 @@ def test_explain_names_what_python_computes(db: graphdb.Database) -> None:
     report = db.explain(
         "MATCH (n:P) WHERE duration('P' + n.days + 'D') = duration('P1D') RETURN n.id AS id, [n.id, 'a'][0] AS l"
     )
-    assert not report.startswith("interpreted")
     assert "computed in Python, once for each distinct input: duration('P' + n.days + 'D')\n" in f"{report}\n"
     assert "[n.id, 'a']" not in report
 
@@ -62,7 +60,6 @@ def test_distinct_inputs_are_computed_once(db: graphdb.Database, monkeypatch: py
     ],
 )  # fmt: skip
 def test_values(db: graphdb.Database, text: str, rows: list[Any]) -> None:
-    assert not db.explain(text).startswith("interpreted")
     assert db.query(text).fetchall() == rows
     assert db.query(text).fetchall() == rows  # prepared already
 
@@ -82,9 +79,8 @@ def test_a_table_of_values(db: graphdb.Database) -> None:
     assert table.column("m")[9].as_py() == {"days": 0, "id": 9, "text": "2001-01-01"}
 
 
-def test_a_first_value_within_a_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_first_value_within_a_transaction() -> None:
     """The function that SQL calls goes with the transaction, if that is rolled back."""
-    monkeypatch.setattr(Queries, "interpreted", None, raising=False)
     for end in ("ROLLBACK", "COMMIT"):
         with graphdb.connect(device="cpu", threads=1) as db:
             for _ in range(3):
@@ -128,7 +124,6 @@ def test_lists_and_exact_times_of_vertices_and_edges(db: graphdb.Database) -> No
     )
     for _ in range(3):  # at last from memory
         text = "MATCH (a:Q)-[e:KNOWS]->(b:Q) RETURN a, e, {v: a} AS m, [a, b] AS l"
-        assert not db.explain(text).startswith("interpreted")
         a, e, m, l = db.query(text).fetchall()[0]
         assert a.properties == {
             "at": LocalTime(36_000_000_000_001),
@@ -175,7 +170,6 @@ def test_all_properties_are_columns(query: str) -> None:
             "(:P {age: 1, name: 'a', w: 2.5}), (a)-[:K {x: 1}]->(b), (a)-[:K {y: 'q'}]->(b), (b)-[:K]->(c)"
         )
         report = db.explain(query)
-        assert "interpreted" not in report
         assert "computed" not in report
         assert db.query(query).fetchall() == list(in_python(db, query))  # type: ignore[arg-type]
 

@@ -18,6 +18,7 @@ from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 from graphdb.storage.graph.pcsr import Partition
 from graphdb.storage.statistics import labels as statistics
 from graphdb.storage.statistics import tables as label_tables
+from tests.fuzz import scaled
 
 TYPE = 0
 resources = st.integers(1, 70)
@@ -63,7 +64,7 @@ def arrays(found: Any) -> list[Any]:
     return [value.tolist() if isinstance(value, np.ndarray) else value for value in values]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60), deadline=None)
 @given(triples, st.lists(st.tuples(triples, triples), min_size=1, max_size=3), st.sampled_from([None, "direct"]))
 def test_what_follows_equals_what_is_derived(data: Triples, steps: list[tuple[Triples, Triples]], layer: Any) -> None:
     graph = graph_of(data, layer)

@@ -17,6 +17,7 @@ from graphdb.storage.graph.changes import Changes
 from graphdb.storage.graph.degree_sketch import IN, OUT
 from graphdb.storage.statistics import degrees
 from graphdb.storage.statistics.degrees import Degrees, Table
+from tests.fuzz import scaled
 
 ends = st.one_of(st.integers(0, 300), st.integers(1 << 33, (1 << 33) + 3), st.integers(LITERAL_BASE, LITERAL_BASE + 3))
 pairs = st.sets(st.tuples(ends, ends), max_size=30)
@@ -31,7 +32,7 @@ def triples(pairs: Pairs) -> np.ndarray:
     return np.array([(LABEL, *pair) for pair in sorted(pairs)], np.int64).reshape(-1, 3)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=scaled(100), deadline=None)
 @given(pairs, st.lists(st.tuples(pairs, pairs), min_size=1, max_size=5), st.sampled_from([OUT, IN]))
 def test_a_table_is_what_the_file_says(known: Pairs, changes: list[tuple[Pairs, Pairs]], direction: int) -> None:
     """Counted once, while a change is under way, and followed ever since."""

@@ -20,6 +20,7 @@ from graphdb.storage.arrays.arrow import ArrowViews
 from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
 from graphdb.storage.dictionary import hash_index, literal_kinds
 from graphdb.storage.dictionary.terms import Numbering
+from tests.fuzz import scaled
 
 SORTS = ((None, None, Kind.STRING), (XSD + "integer", None, Kind.INTEGER), (None, "en", Kind.LANGSTRING))
 """What literals are by their number: datatype, language, kind."""
@@ -69,7 +70,7 @@ LIMITS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=scaled(25), deadline=None)
 @given(steps=STEPS, limits=LIMITS)
 def test_terms_are_numbered_as_by_a_dict(steps: list[Any], limits: dict[str, Any]) -> None:
     """Known terms keep their ids and new ones get the next, whatever is a run, a page, rolled back, or of one hash."""

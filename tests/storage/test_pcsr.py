@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 from graphdb.storage.graph.pcsr import GROUP_BYTES, build_partition
+from tests.fuzz import scaled
 
 TYPE = 0
 RESOURCES, LITERALS = 20, 5
@@ -20,7 +21,7 @@ triples = st.sets(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=scaled(150), deadline=None)
 @given(
     triples,
     st.sampled_from([None, (0,), (1,), (1, 2), (0, 1, 3), (9,), ()]),

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 from graphdb.storage.graph.signatures import bucket, required_bits
+from tests.fuzz import scaled
 
 triples = st.sets(st.tuples(st.integers(0, 11), st.integers(0, 2), st.integers(0, 11)), max_size=60)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=scaled(100), deadline=None)
 @given(triples, st.sampled_from(["out", "in", "both"]), st.sampled_from(["direct", "hashed"]))
 def test_columns_hold_saturated_counts(data: Any, direction: Any, layer: Any) -> None:
     s, p, o = (list(column) for column in zip(*data, strict=True)) if data else ([], [], [])

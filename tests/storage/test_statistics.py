@@ -23,6 +23,7 @@ from graphdb.storage.statistics import known as held_of_file
 from graphdb.storage.statistics import tables as label_tables
 from graphdb.storage.statistics.degrees import Degrees
 from graphdb.storage.statistics.known import KnownStatistics
+from tests.fuzz import scaled
 
 TYPE, RESOURCES, LITERALS = 0, 9, 3
 TABLES = ("edge_label", "vertex_label", "degree", "label_pair")
@@ -108,7 +109,7 @@ def counted(data: Triples) -> tuple[list[Any], list[Any]]:
     return sorted((*k, *v) for k, v in degrees.items()), sorted((*k, *v) for k, v in pairs.items())
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=scaled(15), deadline=None)
 @given(
     st.lists(st.tuples(triples, triples, st.sampled_from([None, small_joins.SMALL, 1])), min_size=1, max_size=4),
     st.booleans(),

@@ -20,6 +20,7 @@ from graphdb.storage.statistics import labels
 from graphdb.storage.statistics import tables as label_tables
 from graphdb.storage.updates import apply
 from graphdb.storage.updates.apply import Update
+from tests.fuzz import scaled
 
 TRIPLE = ("label", "subject", "object")
 EDGE = (*TRIPLE, "ordinal")
@@ -60,7 +61,7 @@ def held(connection: duckdb.DuckDBPyConnection, relation: str) -> list[Any]:
     return sorted(connection.execute(f"FROM {relation}").fetchall())
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=scaled(15), deadline=None)
 @given(st.lists(st.tuples(some_triples, some_triples, some_values), min_size=1, max_size=3), st.booleans())
 def test_triples_follow_a_model(steps: list[tuple[Any, Any, Any]], tables: bool) -> None:
     """Removed ones go, then added ones come, and the statistics are those of a recount."""
@@ -96,7 +97,7 @@ def test_triples_follow_a_model(steps: list[tuple[Any, Any, Any]], tables: bool)
     assert held(connection, apply.facts(wanted, TYPE)) == sorted(said)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=scaled(8), deadline=None)
 @given(st.lists(st.lists(st.tuples(st.integers(1, 2), st.integers(1, 2)), max_size=4), min_size=1, max_size=3))
 def test_parallel_edges_are_numbered_on(steps: list[list[tuple[int, int]]]) -> None:
     """New edges come after those that are there, which a triple without rows counts as one."""

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import graphdb
+from tests.fuzz import scaled
 
 pyoxigraph = pytest.importorskip("pyoxigraph")
 
@@ -129,7 +130,7 @@ def graphs(draw: st.DrawFn) -> str:
     return "\n".join(sorted(lines)) + "\n"
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=scaled(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data(), triples=graphs())
 def test_same_solutions_as_sparql(data: st.DataObject, triples: str) -> None:
     store = pyoxigraph.Store()

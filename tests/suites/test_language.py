@@ -6,12 +6,12 @@ multiplies how many.
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
 
 import graphdb
+from tests.fuzz import FUZZ
 from tests.oracle.routes import in_python
 from tests.suites.effects import Contents, effects, stored
 from tests.suites.language import Scenario, row, scenarios
@@ -19,7 +19,7 @@ from tests.suites.rewrites import REWRITES
 from tests.suites.tck import COMPILE_TIME
 
 SECTIONS = sorted({scenario.section for scenario in scenarios()})
-EVERY = max(1, 8 // int(os.environ.get("GRAPHDB_FUZZ", "1")))
+EVERY = max(1, round(8 / FUZZ))
 WRITING = ("CREATE", "MERGE", "SET", "DELETE", "REMOVE")
 
 

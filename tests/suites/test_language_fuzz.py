@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 import graphdb
 from graphdb.grammar.parser import parse_script
 from graphdb.grammar.syntax import Sql
+from tests.fuzz import SAME, scaled
 from tests.suites.grammar_texts import Writer, mutated
 from tests.suites.tck import scenarios
-from tests.suites.test_query_fuzz import DOCUMENTED, LEAKS, MORE, small_graph
+from tests.suites.test_query_fuzz import DOCUMENTED, LEAKS, small_graph
 
 ARGUMENTS = {"one": 1, "text": "Ada", "list": [1, None, "x"], "map": {"name": "Ada", "age": 3}}
 TIMEOUT = 5.0
@@ -50,9 +51,9 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[graphdb.Database]:
 
 def _settings(examples: int) -> settings:
     return settings(
-        max_examples=examples * MORE,
+        max_examples=scaled(examples),
         deadline=None,
-        derandomize=MORE == 1,
+        derandomize=SAME,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
     )
 

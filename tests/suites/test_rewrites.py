@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
 
 from tests.datasets import SHARED
+from tests.fuzz import FUZZ
 from tests.suites.rewrites import REWRITES
 from tests.suites.tck import Runner, scenarios
 
-EVERY = max(1, 80 // int(os.environ.get("GRAPHDB_FUZZ", "1")))
+EVERY = max(1, round(80 / FUZZ))
 """One scenario of so many."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable, Iterator
 
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 import graphdb
 from graphdb.common.errors import GraphDBError
+from tests.fuzz import scaled
 from tests.writing.test_writing import by_rows, graph_of, rows_of, written
 
 Pair = tuple[graphdb.Database, graphdb.Database]
@@ -108,7 +108,7 @@ def outcome(run: Callable[[graphdb.Database, str], graphdb.Result], db: graphdb.
         return type(error)
 
 
-@settings(max_examples=int(os.environ.get("GRAPHDB_EXAMPLES", "12")), deadline=None)
+@settings(max_examples=scaled(12), deadline=None)
 @given(st.integers(0, 10**6), statements())
 def test_random_items_both_ways(pair: Pair, seed: int, text: str) -> None:
     for db in pair:

@@ -16,6 +16,7 @@ import graphdb
 from graphdb.common.errors import ExecutionError, GraphDBError, NotSupportedError, QueryTimeout
 from graphdb.common.values.elements import Node, Relationship
 from graphdb.grammar.parser import parse_script
+from tests.fuzz import scaled
 
 START = (
     "CREATE (a:A {x: 1, y: 'one'}), (b:A:B {x: 2}), (c:B {x: 2, y: 2.5}), (:C), "
@@ -201,7 +202,7 @@ def statements(draw: st.DrawFn) -> str:
     return " ".join([read, *writes, one_of(ENDS)]).strip()
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=scaled(5), deadline=None)
 @given(st.lists(statements(), min_size=3, max_size=3))
 def test_random_statements_both_ways(pair: tuple[graphdb.Database, graphdb.Database], texts: list[str]) -> None:
     for db in pair:
@@ -316,6 +317,21 @@ def test_few_rows_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
         ):
             db.query(text)
         assert db.query("MATCH (n) WHERE n.x IS NOT NULL RETURN n.id, n.x").fetchall() == [(9, 8)]
+
+
+def test_what_the_rows_give_is_counted_before_it_is_decided() -> None:
+    """How many rows a match has whose vertices the rows give, only a run tells: it goes by what is found."""
+    with graphdb.connect(device="cpu", threads=1) as db:
+        db.query("UNWIND range(1, 300) AS i CREATE (:P {id: i, half: i % 2})")
+        text = "UNWIND $rows AS r MATCH (n:P {%s: r.value}) SET n.x = r.value"
+        why: list[str] = []
+        written(db, text % "id", 64, why, rows=[{"value": 7}, {"value": 9}])
+        assert why == ["there are few rows"]
+        assert db.query("MATCH (n) WHERE n.x IS NOT NULL RETURN n.id, n.x").fetchall() == [(7, 7), (9, 9)]
+        why = []
+        written(db, text % "half", 64, why, rows=[{"value": 0}])
+        assert not why
+        assert db.query("MATCH (n) WHERE n.x = 0 RETURN count(*), min(n.half), max(n.half)").fetchall() == [(150, 0, 0)]
 
 
 def test_several_stages_within_the_callers_transaction(pair: tuple[graphdb.Database, graphdb.Database]) -> None:

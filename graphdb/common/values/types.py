@@ -183,7 +183,7 @@ _OF_KIND = {
 }
 
 EXACT_ONLY = 1 << Kind.LIST | 1 << Kind.TEMPORAL
-"""Kinds, as a bit mask, whose values SQL does not hold: the interpreter reads them from their text."""
+"""Kinds, as a bit mask, whose values SQL does not hold: the evaluator reads them from their text."""
 
 AS_WRITTEN = EXACT_ONLY | 1 << Kind.ZONED
 """Kinds whose values a user sees as their text says: SQL holds a moment without the offset that it was written with."""

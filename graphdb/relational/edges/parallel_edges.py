@@ -161,7 +161,7 @@ def _test(
         rows = Rows(parameters, snapshot.store.type_label, snapshot.properties, edges)
         scope = Scope({edge.name: SqlValue("u", EDGE)}, known)
         compiler = ExpressionCompiler(text, snapshot.names, arguments, rows, scope, snapshot.computing)
-        return " AND ".join(compiler.condition(condition) for condition in conditions), rows.joins, parameters
+        return " AND ".join(compiler.filter(condition) for condition in conditions), rows.joins, parameters
 
     where, joins, parameters = compiled(known)
     fulfil = np.zeros(len(table), bool)

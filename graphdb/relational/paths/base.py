@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphdb.common.errors import NotSupportedError
-from graphdb.common.values.types import CODE_BITS
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.graph import Wanted
@@ -109,15 +108,13 @@ class PathBase(QueryRun):
         source: Source,
         further: Mapping[str, SqlValue] | None = None,
         parameters: Parameters | None = None,
-        outer: BoundPattern | None = None,
         *,
         counted: bool = False,
     ) -> Shaper:
         """Return the shaper of rows in ``source``, with their numbers of matches where they are ``counted``.
 
-        ``further`` are variables besides the pattern's; ``outer`` is the pattern that pattern predicates refer to.
+        ``further`` are variables besides the pattern's.
         """
-        around = outer or bound
         relation = bindings_of(bound, self._snapshot.edges, source)
         variables = {**relation.variables, **(further or {})}
         return Shaper(
@@ -125,7 +122,6 @@ class PathBase(QueryRun):
             self._text,
             self._arguments,
             replace(relation, variables=variables, matches="b.n" if counted else None),
-            lambda predicate, variables: self._exists(predicate, around, variables),
             parameters=parameters,
         )
 
@@ -155,17 +151,6 @@ class PathBase(QueryRun):
         for block in () if unasked else self._blocks(part.plan, needs, bound, control):
             kept.add(self._terms(block, needs, bound))
         return kept
-
-
-def code_of(bound: BoundPattern, number: int, before: str) -> str:
-    """Return SQL for the code that a pattern edge (by its number) has in a path, seen from the vertex before it."""
-    code, choice = f"CAST(b.e{number} AS BIGINT)", bound.choices.get(number)
-    if choice is not None and choice.parallel:
-        code = f"({code} | (b.o{number} << {CODE_BITS}))"
-    edge = bound.edges[number]
-    if bound.vertex_of[before] == edge.source:
-        return code
-    return f"xor({code}, CAST(b.v{edge.source} <> b.v{edge.target} AS BIGINT))"  # a self-loop has one direction
 
 
 def items_of(returns: ast.ReturnClause, names: set[str]) -> tuple[ast.ReturnItem, ...]:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.errors import BindError, NotSupportedError
-from graphdb.common.values.types import BOOLEAN
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
-from graphdb.pattern.bind import BoundPattern, conjuncts, variables_in
+from graphdb.pattern.bind import conjuncts, is_edge_test, variables_in
+from graphdb.pattern.free import SUBQUERIES, free_variables
+from graphdb.pattern.path_search import variables_between
+from graphdb.pattern.pieces import names_of
 from graphdb.relational.path_joins import apart
 from graphdb.relational.paths.base import Waiting
 from graphdb.relational.paths.selected import Selected, SelectedRun
@@ -26,8 +27,6 @@ from graphdb.results.decode import Arrays
 from graphdb.results.result import Counted
 from graphdb.semantics.aggregation import is_aggregate
 from graphdb.sql.computing import Beforehand
-from graphdb.sql.value import SUBQUERY, SqlValue
-from graphdb.storage.arrays.arrow import table_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,101 +34,34 @@ if TYPE_CHECKING:
 Ids = NDArray[np.int64]
 Matches = tuple[ast.MatchClause, ...]
 
-_SET = "#set"
-"""How the name of a set of vertices begins, where a pattern predicate stands for it."""
-
 
 class PathRun(UnrolledRun, SelectedRun, StepRun):
     """Prepares and runs one query, which may have paths of variable length in it."""
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        self._sets: dict[str, Ids] = {}
-
     def prepare(self, query: ast.Query | ast.Composite) -> Prepared | Program:
         """Bind, find candidates, plan, and write the SQL after the match."""
         found = _match_and_return(query)
-        if found is None:
+        if found is None or _has_subqueries(*found):
             return super().prepare(query)
         matches, returns = found
-        known = [variables_in(tuple(match.patterns for match in matches[: i + 1])) for i in range(len(matches))]
-        matches = tuple(map(self._with_sets, matches, known))
-        plain = all(path.plain for match in matches for path in match.patterns)
-        if plain:
-            return super().prepare(ast.Query(matches, returns, query.span) if self._sets else query)
+        if all(path.plain for match in matches for path in match.patterns):
+            return super().prepare(query)
         with self._snapshot.graph.watched(self.new_control().check):
-            if _drops_duplicates(returns):
-                try:
-                    return self.prepare_selected(_any_shortest(matches, returns), returns)
-                except (NotSupportedError, BindError, Beforehand):
-                    pass
-            try:
-                if any(path.selector is not None for match in matches for path in match.patterns):
-                    return self.prepare_selected(matches, returns)
-                return self.prepare_unrolled(matches, returns)
-            except (NotSupportedError, BindError, Beforehand):  # it is more than that; names were checked before
-                return super().prepare(query)
+            return self._prepare_paths(matches, returns) or super().prepare(query)
 
-    # --- paths as conditions
-
-    def _with_sets(self, match: ast.MatchClause, outer: set[str]) -> ast.MatchClause:
-        """Return a clause whose conditions that a path exists around one vertex are sets of such vertices."""
-        conditions = tuple(conjuncts(match.where))
-        changed = tuple(self._as_set(condition, outer) for condition in conditions)
-        if all(new is old for new, old in zip(changed, conditions, strict=True)):
-            return match
-        return replace(match, where=changed[0] if len(changed) == 1 else ast.Boolean("AND", changed, match.span))
-
-    def _as_set(self, condition: ast.Expression, outer: set[str]) -> ast.Expression:
-        if isinstance(condition, ast.Unary) and condition.operator == "NOT":
-            inner = self._as_set(condition.operand, outer)
-            return condition if inner is condition.operand else replace(condition, operand=inner)
-        clause = _existence(condition)
-        if clause is None or all(path.plain for path in clause.patterns):
-            return condition
-        shared = variables_in(clause) & outer
-        nodes = {node.variable.name for path in clause.patterns for node in path.nodes if node.variable is not None}
-        if len(shared) != 1 or not shared <= nodes:
-            return condition
-        (name,) = shared
-        variable = ast.Variable(name, condition.span)
-        returns = ast.ReturnClause((ast.ReturnItem(variable, name, name),), distinct=True, span=condition.span)
-        prepared = self.prepare(ast.Composite(((clause, returns),), span=condition.span))
-        found = np.empty(0, np.int64)
-        if self.left_out is not None:
-            self.queries_left_out.append(prepared)
-        else:
-            with self.bindings(prepared):
-                found = self._snapshot.connection.columns(prepared.shaped.sql, dict(prepared.shaped.parameters))["c0"]
-        key = f"{_SET}{len(self._sets)}"
-        self._sets[key] = np.sort(self._snapshot.store.to_vertices(np.asarray(found, np.int64)))
-        ends = ast.NodePattern(variable), ast.NodePattern(iri=ast.IriLiteral(key))
-        edge = ast.EdgePattern(ast.Direction.BOTH)
-        return ast.PatternPredicate(ast.PathPattern(ends, (edge,), condition.span), condition.span)
-
-    def _set_of(self, predicate: ast.PatternPredicate) -> Ids | None:
-        iri = predicate.pattern.nodes[-1].iri
-        return None if iri is None else self._sets.get(iri.iri)
-
-    def _around(self, predicate: ast.PatternPredicate, outer: BoundPattern) -> Ids | None:
-        found = self._set_of(predicate)
-        if found is None:
-            return super()._around(predicate, outer)
-        return found if self.left_out is None else None
-
-    def _exists(
-        self, predicate: ast.PatternPredicate, outer: BoundPattern, variables: Mapping[str, SqlValue]
-    ) -> SqlValue:
-        found = self._set_of(predicate)
-        if found is None:
-            return super()._exists(predicate, outer, variables)
-        view = self._snapshot.connection.temporary()
-        columns = {"id": self._snapshot.store.to_terms(found)}
-        self._lazy_stack = self._lazy_stack or ExitStack()
-        self._lazy_stack.enter_context(self._snapshot.connection.view(view, table_of(columns)))
-        self._views += 1
-        (name,) = variables_in(predicate)
-        return SqlValue(f"({variables[name].sql} IN (SELECT id FROM {view}))", BOOLEAN, effects=SUBQUERY)
+    def _prepare_paths(self, matches: Matches, returns: ast.ReturnClause) -> Prepared | None:
+        """Prepare a query of one path by one search, or of several lengths as patterns; None where it takes more."""
+        if not self._is_one_pattern(matches) or any(map(_asks_path, matches)):
+            return None
+        reachability = _any_shortest(matches, returns) if _drops_duplicates(returns) else None
+        try:
+            if reachability is not None and (found := self.prepare_selected(reachability, returns)) is not None:
+                return found
+            if any(path.selector is not None for match in matches for path in match.patterns):
+                return self.prepare_selected(matches, returns)
+            return self.prepare_unrolled(matches, returns)
+        except Beforehand:
+            return None
 
     # --- running
 
@@ -173,19 +105,22 @@ def _match_and_return(query: ast.Query | ast.Composite) -> tuple[Matches, ast.Re
     return matches, returns
 
 
-def _existence(condition: ast.Expression) -> ast.MatchClause | None:
-    """Return the one MATCH clause of a condition that a pattern exists."""
-    if isinstance(condition, ast.PatternPredicate):
-        return ast.MatchClause((condition.pattern,), span=condition.span)
-    if not isinstance(condition, ast.Subquery) or condition.kind.upper() != "EXISTS":
-        return None
-    query = condition.query
-    clauses = query.clauses if isinstance(query, ast.Query) else query.parts[0] if len(query.parts) == 1 else ()
-    first = clauses[0] if clauses else None
-    rest_returns = all(isinstance(clause, ast.ReturnClause) and clause.limit is None for clause in clauses[1:])
-    if not isinstance(first, ast.MatchClause) or first.optional or not rest_returns or len(clauses) > 2:
-        return None
-    return None if any(is_aggregate(part) for part in walk(clauses[1:])) else first
+def _has_subqueries(matches: Matches, returns: ast.ReturnClause) -> bool:
+    """Whether patterns are values or conditions, but for edges that the match tests."""
+    rest = [condition for match in matches for condition in conjuncts(match.where) if not is_edge_test(condition)]
+    patterns = tuple(match.patterns for match in matches)
+    return any(isinstance(part, SUBQUERIES) for part in walk((patterns, tuple(rest), returns)))
+
+
+def _asks_path(match: ast.MatchClause) -> bool:
+    """Whether what is said of a vertex or an edge of a clause asks for what is on a path of it."""
+    on_paths = {*names_of(*match.patterns)}
+    for path in match.patterns:
+        on_paths |= {name for name, (_, group) in variables_between(path.nodes, path.edges).items() if group}
+    nodes = [(node.properties, node.where) for path in match.patterns for node in path.nodes]
+    edges = (edge for path in match.patterns for edge in path.edges if isinstance(edge, ast.EdgePattern))
+    said = (*nodes, *((edge.properties, edge.where) for edge in edges if edge.repeat is None))
+    return not on_paths.isdisjoint(free_variables(said))
 
 
 def _drops_duplicates(returns: ast.ReturnClause) -> bool:
@@ -197,27 +132,24 @@ def _drops_duplicates(returns: ast.ReturnClause) -> bool:
     return len(functions) == len(calls) and all(f.distinct or f.name.lower() in ("min", "max") for f in functions)
 
 
-def _any_shortest(matches: Matches, returns: ast.ReturnClause) -> Matches:
+def _any_shortest(matches: Matches, returns: ast.ReturnClause) -> Matches | None:
     """Return clauses in which one path of no matter what length is any shortest one: the same ends have one.
 
-    Raises
-    ------
-    NotSupportedError
-        There is no such path, or not just one.
+    None where there is no such path, or not just one.
     """
     matches = tuple(replace(m, patterns=tuple(p for path in m.patterns for p in apart(path))) for m in matches)
     unplain = [path for match in matches for path in match.patterns if not path.plain]
     if len(unplain) != 1 or len(unplain[0].edges) != 1 or unplain[0].selector is not None:
-        raise NotSupportedError("such paths are not reachability")
+        return None
     (path,) = unplain
     repeat = path.edges[0].repeat
     walks = path.mode is ast.PathMode.WALK or any(m.mode is ast.MatchMode.REPEATABLE_ELEMENTS for m in matches)
     if repeat is None or repeat.low > 1 or path.variable is not None or (repeat.high is None and walks):
-        raise NotSupportedError("such paths are not reachability")
+        return None
     others = tuple(other for match in matches for other in match.patterns if other is not path)
     elsewhere = variables_in((returns, path.nodes, others, tuple(match.where for match in matches)))
     if not elsewhere.isdisjoint(variables_in(path.edges)):
-        raise NotSupportedError("which edges such paths take is asked for")
+        return None
     chosen = replace(path, selector=ast.Selector(1, shortest=True))
     return tuple(
         replace(match, patterns=tuple(chosen if other is path else other for other in match.patterns))

@@ -6,35 +6,35 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.types import INTEGER, PATH
 from graphdb.execute.paths.path_rows import PathRows
 from graphdb.execute.paths.steps import Paths
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
-from graphdb.pattern.bind import DIRECTIONS, BoundPattern, bind, variables_in
+from graphdb.pattern.bind import BoundPattern, bind, variables_in
 from graphdb.pattern.graph import Clause, PatternGraph, PatternVertex, Wanted
 from graphdb.pattern.lengths import length_name, with_lengths, without
-from graphdb.pattern.pieces import Piece, pieces_of
+from graphdb.pattern.pieces import pieces_of
 from graphdb.plan.passes.pipeline import make_plan
-from graphdb.plan.paths import Mode, PathStep
+from graphdb.plan.paths import PathStep
 from graphdb.relational.candidates import Candidates
 from graphdb.relational.edges.parallel_edges import settle
+from graphdb.relational.path_patterns.step import goes_everywhere, path_step
 from graphdb.relational.paths.base import (
     FIXED,
     FOUND,
     Part,
+    PathBase,
     PreparedPaths,
     Waiting,
     items_of,
     unnamed,
 )
-from graphdb.relational.paths.restricted import AlongRun, direction_of
 from graphdb.relational.projection.relation import Source
 from graphdb.relational.projection.return_clause import wanted, window_of
 from graphdb.results.decode import Arrays
@@ -53,12 +53,6 @@ _FEW_PAIRS = 64
 """Pairs of ends, of two sets, up to which each is searched for from both sides."""
 _MOST_PAIRS = 1 << 16
 """Pairs beyond which paths that are not the shortest are not looked for one pair after the other."""
-
-_DEFAULT: dict[ast.MatchMode, Mode] = {
-    ast.MatchMode.DIFFERENT_EDGES: "TRAIL",
-    ast.MatchMode.REPEATABLE_ELEMENTS: "WALK",
-    ast.MatchMode.DIFFERENT_NODES: "ACYCLIC",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,21 +90,24 @@ class Selected(PreparedPaths):
         yield self.step.describe(label)
 
 
-class SelectedRun(AlongRun):
+class SelectedRun(PathBase):
     """Prepares and runs queries with one path that has a selector."""
 
-    def prepare_selected(self, matches: Matches, returns: ast.ReturnClause) -> Selected:
-        """Plan the step and what is around it, and write the SQL after them."""
+    def prepare_selected(self, matches: Matches, returns: ast.ReturnClause) -> Selected | None:
+        """Plan the step and what is around it, and write the SQL after them; None where it takes more than that."""
         asked = [part for part in walk((matches, returns)) if isinstance(part, ast.Parameter)]
-        number, path, edge = _the_path(matches)
-        match = matches[number]
+        found = _the_path(matches)
+        if found is None:
+            return None
+        number, path, edge = found
+        match, pieces = matches[number], pieces_of(path)
         nodes = [
             node if node.variable else replace(node, variable=ast.Variable(name, node.span))
             for node, name in zip(path.nodes, ("#left", "#right"), strict=True)
         ]
         left, right = (node.variable.name for node in nodes if node.variable is not None)
-        if left == right:
-            raise NotSupportedError("a selected path from a vertex to itself is not supported in SQL")
+        if left == right or pieces is None:
+            return None
         others = tuple(other for other in match.patterns if other is not path)
         patterns = others + tuple(ast.PathPattern((node,), (), path.span) for node in nodes)
         matches = (*matches[:number], replace(match, patterns=patterns), *matches[number + 1 :])
@@ -119,7 +116,7 @@ class SelectedRun(AlongRun):
         bound = bind(matches, self._snapshot.names, self._text)
         settle(self._snapshot, self._text, self._arguments, bound)
         if bound.choices:
-            raise NotSupportedError("edges with properties or parallel ones beside a path are not supported in SQL")
+            return None
         items = items_of(returns, unnamed(bound.variables) | named)
         paths = {path.variable.name} if path.variable is not None else set()
         items, returns, after = with_lengths((items, returns, after), paths)
@@ -130,13 +127,18 @@ class SelectedRun(AlongRun):
             needs = replace(needs, count_only=False, duplicates="count")
         used = variables_in((items, returns.order_by, after))
         spelled = bool(used & named)
-        step = self._step(path, pieces_of(path), match, [e for e in bound.edges if e.clause == number], spelled)
+        beside = [each for each in bound.edges if each.clause == number]
+        step = path_step(path, pieces, match, self._snapshot.names, self._text, beside, spelled=spelled)
+        if step is None or not goes_everywhere(step, pieces, self._snapshot):
+            return None
         if needs.duplicates == "drop" and step.single and not spelled:
             step = replace(step, groups=False)
         source, target = bound.vertex_of[left], bound.vertex_of[right]
         step = replace(step, source=left, target=right)
         measured = spelled or not used.isdisjoint(map(length_name, paths))
         selected = self._ends(bound, step, needs, source, target, measured)
+        if selected is None:
+            return None
 
         further = {length_name(name): SqlValue("CAST(b.length AS BIGINT)", INTEGER) for name in paths}
         further |= dict.fromkeys(paths, column("path", PATH))
@@ -154,13 +156,13 @@ class SelectedRun(AlongRun):
         end = right if selected.step.only == "target" else left
         sized = bool(selected.step.only) and not bound.residual and all(_counts(i.expression, end) for i in items)
         selected = replace(selected, direct=direct if plain and len(direct) == len(items) else None, sized=sized)
-        return replace(selected, shaped=shaped, bound=bound, reusable=not self._views, given=_given(selected, asked))
+        return replace(selected, shaped=shaped, bound=bound, given=_given(selected, asked))
 
-    def again(self, prepared: Selected) -> Selected | None:
+    def for_arguments(self, prepared: Selected) -> Selected | None:
         """Return a query that was prepared for other arguments for those of this run; None where that takes more."""
         if prepared.given is None:
             return None
-        candidates = Candidates(self._snapshot, self._text, self._arguments, lambda _: np.empty(0, np.int64))
+        candidates = Candidates(self._snapshot, self._text, self._arguments)
         ends = [prepared.starts, prepared.ends]
         for i, parameter in enumerate(prepared.given):
             if parameter is not None:
@@ -169,52 +171,23 @@ class SelectedRun(AlongRun):
                     return None
         return replace(prepared, starts=ends[0], ends=ends[1])
 
-    def _step(
-        self, path: ast.PathPattern, pieces: Sequence[Piece], match: ast.MatchClause, beside: list[Any], spelled: bool
-    ) -> PathStep:
-        """The step of a path of some parts; ``beside`` are the other edges of its clause."""
-        assert path.selector is not None
-        labels = self._labels_along(pieces)
-        low, high = pieces[0].low, pieces[0].high
-        if len(pieces) > 1 or not pieces[0].simple:
-            ends = [piece.longest for piece in pieces]
-            low, high = 1, None if None in ends else sum(filter(None, ends))
-        mode = _mode_of(path, match.mode)
-        if match.mode is ast.MatchMode.DIFFERENT_NODES and (
-            path.mode is not None or len(match.patterns) > 1 or any(piece.low == 0 for piece in pieces)
-        ):
-            raise NotSupportedError("such paths are not supported in SQL beside vertices that differ")
-        if match.mode is ast.MatchMode.DIFFERENT_EDGES and mode != "WALK":
-            for other in beside:
-                if other.labels is None or labels is None or {*other.labels} & {*labels}:
-                    raise NotSupportedError("a path beside edges that it may take is not supported in SQL")
-        direction, selector = DIRECTIONS[direction_of(pieces)], path.selector
-        step = PathStep("", "", labels, direction, low, high, mode, selector.count, selector.groups, spelled)
-        along = self._along_of(path, pieces)
-        if along is not None and along.pieces:
-            # How long a path may be is in the pattern, and one more edge leads to its end.
-            step = replace(step, low=1, high=None if high is None else high + 1, direction="out")
-        return replace(step, along=along)
-
     def _ends(
         self, bound: BoundPattern, step: PathStep, needs: Wanted, source: int, target: int, measured: bool
-    ) -> Selected:
-        """Find out what is known of the ends; ``measured``: more than they are wanted."""
-        candidates = Candidates(
-            self._snapshot, self._text, self._arguments, lambda predicate: self._around(predicate, bound)
-        )
+    ) -> Selected | None:
+        """Find out what is known of the ends; ``measured``: more than they are wanted.  None where it is too little."""
+        candidates = Candidates(self._snapshot, self._text, self._arguments)
         vertices = candidates.vertices(bound)
         joined = {end for edge in bound.edges for end in (edge.source, edge.target)}
         free = {source, target} - joined
         if any(free & {test.source, test.target} for test in bound.edge_tests):
-            raise NotSupportedError("edges as conditions between the ends of a path are not supported in SQL")
+            return None
         starts, ends = (vertices[end].candidates if end in free else None for end in (source, target))
         if len(free) == 2 and starts is None and ends is None:
             starts = self._snapshot.graph.universe()
         pairs = _MOST_PAIRS + 1 if starts is None or ends is None else len(starts) * len(ends)
         known = not free or (len(free) == 2 and pairs <= (_FEW_PAIRS if step.single else _MOST_PAIRS))
         if not (step.single or known):
-            raise NotSupportedError("paths beyond the shortest are supported in SQL between known ends only")
+            return None
         around = self._beside(bound, vertices, needs, free, {source, target})
         step = replace(step, bound=known)
         both = {(min(source, target), max(source, target))}
@@ -224,7 +197,7 @@ class SelectedRun(AlongRun):
                 step = replace(step, bound=False, only="target", apart=apart)
             elif set(needs.vertices) == {source} and ends is not None and (not apart or len(ends) == 1):
                 step = replace(step, bound=False, only="source", apart=apart)
-        return Selected(None, needs, None, bound, False, step, around, source, target, starts, ends)  # type: ignore[arg-type]
+        return Selected(None, needs, None, bound, step, around, source, target, starts, ends)  # type: ignore[arg-type]
 
     def _beside(
         self, bound: BoundPattern, vertices: Sequence[PatternVertex], needs: Wanted, free: set[int], ends: set[int]
@@ -399,29 +372,15 @@ def _joined(selected: Selected, needs: Wanted, unequal: list[tuple[int, int]]) -
     return f"(SELECT {', '.join(columns)} FROM {sources}{f' WHERE {where}' if where else ''})"
 
 
-def _mode_of(path: ast.PathPattern, match_mode: ast.MatchMode) -> Mode:
-    """Return what may not come twice on a path: as it says, or as its clause has it."""
-    if path.mode is ast.PathMode.SIMPLE and match_mode is ast.MatchMode.REPEATABLE_ELEMENTS:
-        return "SIMPLE WALK"
-    if path.mode is not None:
-        return path.mode.value
-    first, last = path.nodes[0].variable, path.nodes[-1].variable
-    if match_mode is ast.MatchMode.DIFFERENT_NODES and first is not None and first == last:
-        return "SIMPLE"  # one vertex of the pattern, though it stands at both ends
-    return _DEFAULT[match_mode]
-
-
 def _side(selected: Selected, vertex: int) -> str:
     return f"{'r' if vertex in (selected.source, selected.target) else 'f'}.v{vertex}"
 
 
-def _the_path(matches: Matches) -> tuple[int, ast.PathPattern, ast.EdgePattern]:
-    """The one path that has a selector, in which clause, and its edge; all else must be plain."""
+def _the_path(matches: Matches) -> tuple[int, ast.PathPattern, ast.EdgePattern] | None:
+    """The one path that has a selector, in which clause, and its edge; None where something else is not plain."""
     found = [(i, path) for i, match in enumerate(matches) for path in match.patterns if not path.plain]
     (number, path), *more = found
     if more or path.selector is None or len(path.edges) != 1 or matches[number].mode is ast.MatchMode.INDUCED:
-        raise NotSupportedError("such paths are not supported in SQL")
+        return None
     (edge,) = path.edges
-    if not isinstance(edge, ast.EdgePattern) or edge.repeat is None:
-        raise NotSupportedError("a selected path of several parts is a step among others")
-    return number, path, edge
+    return (number, path, edge) if isinstance(edge, ast.EdgePattern) and edge.repeat is not None else None

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from graphdb.execute.paths.path_rows import PathRows
 from graphdb.execute.paths.steps import Paths
 from graphdb.plan.paths import EVERY, PathStep
+from graphdb.relational.path_patterns.edges import Table
 from graphdb.relational.paths.base import PathBase, Waiting
 from graphdb.relational.program import Applied, Searched
+from graphdb.storage.arrays.sorted_sets import both
 
 Ids = NDArray[np.int64]
 
@@ -28,6 +30,7 @@ class StepRun(PathBase):
     def _paths_found(self, step: Searched) -> Iterator[None]:
         """Search for paths, and show them to SQL."""
         found = Waiting(self, step.view, step.table(None), self._bindings_bytes // 4)
+        step = self._with_edges(step)
         for block in self._ways(step):
             found.add(step.table(block))
         with found.visible():
@@ -43,8 +46,31 @@ class StepRun(PathBase):
         with found.visible():
             yield
 
+    def _with_edges(self, step: Searched) -> Searched:
+        """Return a step with the edges that it goes along, as those before it have found them."""
+        if step.edges is None or step.path.edges is None:
+            return step
+        graph = self._snapshot.graph
+        if step.path.edges.several:
+            along = step.edges.product(graph, self._columns_of, self._bindings_bytes)
+        else:
+            along = step.edges.edges(graph, self._columns_of)
+        return replace(step, path=replace(step.path, along=along))
+
+    def _columns_of(self, table: Table) -> list[Ids]:
+        return [
+            np.asarray(column, np.int64)
+            for column in self._snapshot.connection.columns(table.sql, table.parameters).values()
+        ]
+
     def _ways(self, step: Searched) -> Iterator[PathRows]:
         starts, ends, path = step.starts, step.ends, step.path
+        for one in step.among:
+            ids = self._given(one)
+            if one.vertex:
+                ends = ids if ends is None else both(ends, ids)
+            else:
+                starts = ids if starts is None else both(starts, ids)
         if step.start is not None:
             rows = self._snapshot.connection.columns(f"SELECT * FROM ({step.start}) ORDER BY ALL ASC")
             given = [np.asarray(rows[end], np.int64) if end in rows else None for end in ("s", "t")]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from itertools import repeat
 
 import numpy as np
 
-from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.types import EDGE, INTEGER, PATH, Type, list_of, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern, bind, variables_in
@@ -17,18 +17,18 @@ from graphdb.pattern.lengths import length_name, with_lengths, without
 from graphdb.pattern.unroll import Trace, Version, unroll
 from graphdb.relational.candidates import variable
 from graphdb.relational.edges.parallel_edges import settle
+from graphdb.relational.path_patterns.step import code_of
 from graphdb.relational.paths.base import (
     FIXED,
     Part,
     PathBase,
     PreparedPaths,
-    code_of,
     items_of,
     unnamed,
 )
-from graphdb.relational.projection.compile import counted
 from graphdb.relational.projection.relation import BINDINGS, Source
 from graphdb.relational.projection.return_clause import wanted, window_of
+from graphdb.relational.projection.sql import counted
 from graphdb.sql.from_clause import Parameters
 from graphdb.sql.value import SqlValue, column
 from graphdb.storage.arrays.arrow import table_of
@@ -52,17 +52,19 @@ class Unrolled(PreparedPaths):
 class UnrolledRun(PathBase):
     """Prepares and runs queries whose paths have bounds."""
 
-    def prepare_unrolled(self, matches: Matches, returns: ast.ReturnClause) -> Unrolled:
-        """Plan each version, and write the SQL after them."""
+    def prepare_unrolled(self, matches: Matches, returns: ast.ReturnClause) -> Unrolled | None:
+        """Plan each version, and write the SQL after them; None where it takes more than plain patterns."""
         paths = {path.variable.name for match in matches for path in match.patterns if path.variable is not None}
         matches, after = without(matches, paths | _lists(matches))
         versions = unroll(matches, variables_in((returns.items, returns.order_by, after)))
+        if versions is None:
+            return None
         bounds = [bind(version.matches, self._snapshot.names, self._text) for version in versions]
         for bound in bounds:
             settle(self._snapshot, self._text, self._arguments, bound)
         outer, same = _outer(versions, bounds)
         if any(outer.vertices[outer.vertex_of[name]].kinds for name in same if name in outer.vertex_of):
-            raise NotSupportedError("paths of no edge to literals are not supported in SQL")
+            return None
         lists, edges = set(versions[0].lists), unnamed(bounds[0].edge_of)
         items = items_of(returns, {*outer.vertex_of, *edges, *paths, *lists})
         items, returns, after = with_lengths((items, returns, after), paths)
@@ -82,11 +84,13 @@ class UnrolledRun(PathBase):
         if needs.count_only and not tested:
             shaped = counted(items, window)
             parts = tuple(Part(bound, self._planned(bound, needs), needs) for bound in bounds)
-            return Unrolled(None, needs, shaped, outer, not self._views, parts)
+            return Unrolled(None, needs, shaped, outer, parts)
         needs = replace(needs, limit=None if tested else needs.limit)
         if needs.count_only:
             needs = replace(needs, count_only=False, duplicates="count")
         used = variables_in((items, returns.order_by, after)) & columns.keys()
+        if any(map(_to_literals, versions, bounds, repeat(used))):
+            return None
         parameters = Parameters()
         planned, selects = [], []
         for number, (version, bound) in enumerate(zip(versions, bounds, strict=True)):
@@ -96,9 +100,9 @@ class UnrolledRun(PathBase):
             selects.append(sql)
         source = Source(f"({' UNION ALL BY NAME '.join(selects)})")
         several = needs.duplicates == "count"
-        shaper = self._shaper(conditions, source, columns, parameters, outer, counted=several)
+        shaper = self._shaper(conditions, source, columns, parameters, counted=several)
         shaped = shaper.shape(returns, items, window, written=True)
-        return Unrolled(None, needs, shaped, outer, not self._views, tuple(planned))
+        return Unrolled(None, needs, shaped, outer, tuple(planned))
 
     def _part(
         self,
@@ -118,8 +122,6 @@ class UnrolledRun(PathBase):
         edges = {number for number, edge in enumerate(bound.edges) if edge.name in names}
         vertices = {i for i, info in enumerate(bound.vertices) if info.name in names}
         vertices |= {end for edge in edges for end in (bound.edges[edge].source, bound.edges[edge].target)}
-        if any(bound.vertices[bound.vertex_of[v]].kinds for trace in traces.values() for v in trace.vertices):
-            raise NotSupportedError("paths to literals are not supported in SQL")
 
         def chosen(known: Mapping[str, SqlValue]) -> dict[str, str]:
             found = {name: known[version.same.get(name, name)].sql for name in sorted(used) if name in known}
@@ -157,6 +159,12 @@ class UnrolledRun(PathBase):
                 rows += matched.rows
                 stack.enter_context(matched.visible())
             yield
+
+
+def _to_literals(version: Version, bound: BoundPattern, used: Collection[str]) -> bool:
+    """Whether a path that is wanted leads to a literal."""
+    traces = (trace for name, trace in version.paths.items() if name in used)
+    return any(bound.vertices[bound.vertex_of[vertex]].kinds for trace in traces for vertex in trace.vertices)
 
 
 def _lists(matches: Matches) -> set[str]:

@@ -10,58 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from graphdb.common.duckdb.connection import quoted
 from graphdb.common.errors import NotSupportedError
-from graphdb.common.values.types import ANY, INTEGER, MOMENT, ZONED, Base, Column, Type, single_kind, sql_type
+from graphdb.common.values.types import ANY, INTEGER, MOMENT, ZONED, Base, Type, single_kind, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern
 from graphdb.relational.candidates import Snapshot
 from graphdb.relational.projection.arrays import Direct
-from graphdb.relational.projection.relation import BINDINGS, ORDER, VALUE, Relation, Source
+from graphdb.relational.projection.relation import ORDER, VALUE, Relation, Source
 from graphdb.relational.projection.return_clause import combines_aggregates
+from graphdb.relational.projection.sql import Compiled, Shaped, columns_of, window_sql
 from graphdb.semantics.aggregation import contains_aggregate, unshadowed
 from graphdb.sql import lists, ranges
-from graphdb.sql.comparisons import sort_keys
+from graphdb.sql.comparisons import has_order, sort_keys
 from graphdb.sql.compiler import Compiler, Scope
 from graphdb.sql.equivalence import has_key, key, lacks_key, least
 from graphdb.sql.expressions import ExpressionCompiler
 from graphdb.sql.from_clause import Parameters, Rows
 from graphdb.sql.udf import OverRows, computed_over_rows
 from graphdb.sql.value import SqlValue, column, lacks_offset
-
-if TYPE_CHECKING:
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class Shaped:
-    """The SQL after the match."""
-
-    sql: str
-    parameters: Mapping[str, object]
-    columns: tuple[Column, ...]
-    window: tuple[int, int | None] = (0, None)
-    """SKIP and LIMIT, which stand in ``sql`` too."""
-    direct: tuple[Direct, ...] | None = None
-    """The same result without SQL, where it is that simple."""
-    ordered: bool = False
-    """Whether the rows are in an order."""
-    grouped: str | None = None
-    """The same for bindings of which no two are equal in their vertices: nothing is left to group."""
-    reads: frozenset[str] = frozenset()
-    """The names of the tables and views that it reads, of those that a program makes."""
-
-    @property
-    def source(self) -> Source:
-        """Its rows, for SQL that goes on from them."""
-        return Source(f"({self.sql})", self.reads)
-
-
-Compiled = tuple[ast.ReturnItem, SqlValue]
-"""An item of the clause, and its value."""
 
 _LOOKED_UP = (Base.STRING, Base.INTEGER, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.TIME)
 """Types whose values are equal if they are the same."""
@@ -86,8 +55,6 @@ class Shaper:
     ----------
     relation
         The rows that the clause is given.
-    exists
-        Compiles a pattern predicate over the given vertices' columns; None where those are known or may not stand.
     bound
         The pattern, where the relation is its bindings: what only names and counts them needs no SQL.
     parameters
@@ -100,7 +67,6 @@ class Shaper:
         text: str,
         arguments: Mapping[str, object],
         relation: Relation,
-        exists: Callable[[ast.PatternPredicate, Mapping[str, SqlValue]], SqlValue] | None = None,
         bound: BoundPattern | None = None,
         parameters: Parameters | None = None,
     ) -> None:
@@ -111,12 +77,11 @@ class Shaper:
         self._bound = bound
         self._parameters = Parameters() if parameters is None else parameters
         self._variables = relation.variables
-        self._exists = None if exists is None else lambda predicate: exists(predicate, relation.variables)
 
     def relation(self, chosen: Callable[[Mapping[str, SqlValue]], Mapping[str, str]]) -> str:
         """Return SQL for the rows that fulfil the conditions; ``chosen`` names columns over them."""
         rows = self._rows()
-        compiler = self._compiler(rows, Scope(self._variables, self._relation.known, exists=self._exists))
+        compiler = self._compiler(rows, Scope(self._variables, self._relation.known))
         where = [compiler.row_condition(condition) for condition in self._relation.where]
         columns = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in chosen(self._variables).items())
         return f"SELECT {columns} FROM {self._relation.source} b {rows.joins}{_where(where)}"
@@ -145,12 +110,11 @@ class Shaper:
         scope = Scope(
             self._variables,
             relation.known,
-            exists=self._exists,
             matches=relation.matches,
             order=None if ordered is None else ordered.sql,
         )
         compiler = self._compiler(rows, scope)
-        conditions = self._compiler(rows, Scope(self._variables, relation.known, exists=self._exists))
+        conditions = self._compiler(rows, Scope(self._variables, relation.known))
         where = [conditions.row_condition(condition) for condition in relation.where]
         aggregated = not relation.grouped and any(contains_aggregate(item.expression) for item in items)
         if aggregated and combines_aggregates(items):
@@ -159,7 +123,8 @@ class Shaper:
         if aggregated or returns.distinct:
             compiled = [
                 (item, compiler.computed(item.expression, ANY))
-                if lacks_key(value.type) and (relation.grouped or not contains_aggregate(item.expression))
+                if (lacks_key(value.type) or (aggregated and _repeats_subquery(value)))
+                and (relation.grouped or not contains_aggregate(item.expression))
                 else (item, value)
                 for item, value in compiled
             ]
@@ -179,7 +144,7 @@ class Shaper:
         plain = not (where or order or any(value.type == MOMENT for _, value in told))
         direct = self._direct(self._bound, items) if plain and self._bound is not None else None
         used = self._parameters.used(sql)
-        return Shaped(sql, used, _columns(told), window, direct, bool(order), reads=self._reads(groups))
+        return Shaped(sql, used, columns_of(told), window, direct, bool(order), reads=self._reads(groups))
 
     def _groups(
         self,
@@ -228,7 +193,7 @@ class Shaper:
         sql = f"SELECT q.* FROM ({inner}) q {outer.joins}"
         sql += self._ordered(order, window, None if relation.groups is None else "q.g")
         used, reads = self._parameters.used(sql), self._reads(groups)
-        found = Shaped(sql, used, _columns(compiled), window, ordered=bool(order), reads=reads)
+        found = Shaped(sql, used, columns_of(compiled), window, ordered=bool(order), reads=reads)
         alone = relation.matches is not None and not (where or returns.distinct)
         grouped = (
             alone and not any(has_key(value.type, value.bases) for _, value in compiled) and self._counts_pairs(items)
@@ -241,7 +206,7 @@ class Shaper:
             for i, (item, value) in enumerate(compiled)
         )
         inner = f"SELECT {columns} FROM {relation.source} b {joins}"
-        return replace(found, grouped=f"SELECT q.* FROM ({inner}) q {outer.joins}{order}{_window(window)}")
+        return replace(found, grouped=f"SELECT q.* FROM ({inner}) q {outer.joins}{order}{window_sql(window)}")
 
     def _each_once(self, sql: str, compiled: list[Compiled]) -> str:
         """Return SQL of rows (``c0 …``) of which equivalent ones come once, though DuckDB tells them apart."""
@@ -302,7 +267,7 @@ class Shaper:
             SQL does not know what the list's items are.
         """
         rows, relation = self._rows(), self._relation
-        compiler = self._compiler(rows, Scope(self._variables, relation.known, exists=self._exists))
+        compiler = self._compiler(rows, Scope(self._variables, relation.known))
         where = [compiler.row_condition(condition) for condition in relation.where]
         values = {name: relation.variables[name] for name in names}
         for variable, type in (types or {}).items():
@@ -334,7 +299,7 @@ class Shaper:
         Its columns: the row's number, ``row``, and ``c0`` ….
         """
         rows = self._rows()
-        compiler = self._compiler(rows, Scope(self._variables, self._relation.known, exists=self._exists))
+        compiler = self._compiler(rows, Scope(self._variables, self._relation.known))
         found = computed_over_rows(compiler, node)
         chosen = "".join(f", {each.sql} AS c{i}" for i, each in enumerate(found.inputs))
         return f"SELECT b.rowid AS row{chosen} FROM {self._relation.source} b {rows.joins}", found
@@ -422,7 +387,8 @@ class Shaper:
         )
 
     def _rows(self) -> Rows:
-        return Rows(self._parameters, self._snapshot.store.type_label, self._snapshot.properties, self._snapshot.edges)
+        snapshot = self._snapshot
+        return Rows(self._parameters, snapshot.store.type_label, snapshot.properties, snapshot.edges, snapshot.deleted)
 
     def _settled(self, compiler: Compiler, value: SqlValue) -> SqlValue:
         """Return a literal vertex of known type as its value."""
@@ -455,11 +421,9 @@ class Shaper:
                 continue  # a constant orders nothing
             if value.type.base is Base.NULL:
                 continue  # and nor does what nothing has
-            try:
-                ordered = sort_keys(compiler, value)
-            except NotSupportedError:
+            if not has_order(value.type):
                 value = compiler.computed(order.expression, ANY)
-                ordered = sort_keys(compiler, value)
+            ordered = sort_keys(compiler, value)
             direction = "DESC NULLS FIRST" if order.descending else "ASC NULLS LAST"
             if order.nulls_first is not order.descending:
                 keys.append(f"({value.sql} IS NULL) {'DESC' if order.nulls_first else 'ASC'}")
@@ -470,33 +434,15 @@ class Shaper:
         """Return SQL that orders the rows and cuts a window out of them, or out of those of each group."""
         skip, limit = window
         if group is None or (not skip and limit is None):
-            return order + _window(window)
+            return order + window_sql(window)
         upper = "" if limit is None else f" AND {skip + limit}"
         tested = f"BETWEEN {skip + 1}{upper}" if upper else f"> {skip}"
         return f" QUALIFY row_number() OVER (PARTITION BY {group}{order}) {tested}{order}"
 
 
-def counted(items: tuple[ast.ReturnItem, ...], window: tuple[int, int | None]) -> Shaped:
-    """Shape the one row of a query that only counts, which needs no order: the bindings are (count)."""
-    columns = _columns([(item, column("count", INTEGER)) for item in items])
-    chosen = ", ".join(f"b.count AS c{i}" for i in range(len(items)))
-    return Shaped(f"SELECT {chosen} FROM {BINDINGS} b{_window(window)}", {}, columns, window)
-
-
-def _window(window: tuple[int, int | None]) -> str:
-    skip, limit = window
-    sql = f" LIMIT {int(limit)}" if limit is not None else ""
-    return sql + (f" OFFSET {int(skip)}" if skip else "")
-
-
-def _columns(compiled: Sequence[Compiled]) -> tuple[Column, ...]:
-    keys = [_key(item) for item, _ in compiled]
-    columns = []
-    for (item, value), named in zip(compiled, keys, strict=True):
-        name = item.alias or item.text
-        alone = [other.lower() for other in keys].count(named.lower()) == 1
-        columns.append(Column(name, named if alone else name.replace(".", "_"), value.type, value.many, value.bases))
-    return tuple(columns)
+def _repeats_subquery(value: SqlValue) -> bool:
+    """Whether the key that rows are grouped by would have a subquery several times, which DuckDB does not take."""
+    return value.subquery and has_key(value.type, value.bases)
 
 
 def _chosen(columns: Sequence[Compiled]) -> str:
@@ -514,10 +460,3 @@ def _named(items: Iterable[ast.ReturnItem]) -> Iterator[tuple[str, ast.Expressio
 def _each(value: SqlValue) -> str:
     """Return the SQL of a value as a column; of several, each of those that differ in a row of its own."""
     return f"unnest(list_distinct({value.sql}))" if value.many else value.sql
-
-
-def _key(item: ast.ReturnItem) -> str:
-    """Return the name of an item's column in SQL: a property without alias goes by its key."""
-    if item.alias is None and isinstance(item.expression, ast.Property):
-        return item.expression.key.words[-1].text
-    return item.alias or item.text

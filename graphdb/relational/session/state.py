@@ -14,10 +14,10 @@ from graphdb.common.config import Budget
 from graphdb.common.duckdb.connection import Connection, quoted
 from graphdb.common.errors import AccessError, ExecutionError, GraphDBError, QueryTimeout, StorageError
 from graphdb.common.foreign_errors import own_error
-from graphdb.common.lru_cache import LRUCache
 from graphdb.common.progress import Progress, watching
 from graphdb.procedures.catalog import standard
 from graphdb.relational.session.authorizer import authorize_path
+from graphdb.relational.session.plan_cache import PlanCache
 from graphdb.relational.session.versions import LARGE, Version, Versions
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class State:
         self.transactions.on_end = self._transaction_ended
         self.procedures = standard()
         """What CALL knows."""
-        self.prepared: LRUCache[Any] = LRUCache(budget.bindings // 16)
+        self.plans: PlanCache[Any] = PlanCache(budget.bindings // 16)
         """Queries that are ready to run again, for as long as the data stays as it is."""
         self.versions = Versions(self)
         """What results read."""
@@ -164,7 +164,7 @@ class State:
             self.connection.file.leave(self)
             self.connection.file.members.discard(self)
             self._lazy_snapshot = self._lazy_degrees = self._former = None
-            self.prepared.clear()
+            self.plans.clear()
 
     def interrupt(self) -> None:
         """Stop what runs, from another thread."""
@@ -446,7 +446,7 @@ class State:
                 self._former = None
         self._lazy_snapshot = None
         self._empty = False
-        self.prepared.clear()
+        self.plans.clear()
 
     @contextmanager
     def diagnosed(self, text: str | None = None) -> Iterator[None]:

@@ -25,6 +25,7 @@ from graphdb.storage.statistics import labels as statistics
 from graphdb.storage.statistics import streaming
 from graphdb.storage.statistics import tables as label_tables
 from graphdb.storage.updates import append, bulk
+from tests.fuzz import scaled
 
 TABLES = {
     "resource": "id",
@@ -120,7 +121,7 @@ labels = st.sampled_from(["<a:p>", "<a:q>", "<http://www.w3.org/1999/02/22-rdf-s
 values = st.sampled_from(['"x"', '"x"@en', '"1"^^<http://www.w3.org/2001/XMLSchema#integer>', '"y"^^<a:t>', "_:b"])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=scaled(40), deadline=None)
 @given(st.lists(st.tuples(terms | st.just("_:b"), labels, terms | values), max_size=40), st.integers(1, 200))
 def test_random_graphs(tmp_path_factory: pytest.TempPathFactory, triples: list[tuple[str, ...]], memory: int) -> None:
     """Runs of a few triples, windows of two, and terms in any number of batches make what one piece makes."""
@@ -141,7 +142,7 @@ def test_random_graphs(tmp_path_factory: pytest.TempPathFactory, triples: list[t
             assert contents(db, *list(TABLES)[3:]) == recounted(db)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=scaled(12), deadline=None)
 @given(st.lists(st.tuples(terms, labels, terms | values), min_size=2, max_size=40), st.integers(1, 200), st.data())
 def test_what_is_appended_is_as_if_it_had_been_there(
     tmp_path_factory: pytest.TempPathFactory, triples: list[tuple[str, ...]], memory: int, data: st.DataObject
@@ -172,7 +173,7 @@ reified = st.tuples(reifiers, terms, labels, terms | values, st.sampled_from([""
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=scaled(15), deadline=None)
 @given(st.lists(quads | reified, max_size=40), st.integers(1, 200))
 def test_graphs_and_edges(tmp_path_factory: pytest.TempPathFactory, lines: list[str], memory: int) -> None:
     """Named graphs, and edges with properties: what is written at once is what is appended, as little or as much."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import os
 import random
 import subprocess
 import sys
@@ -28,11 +27,11 @@ from graphdb.common.errors import LoadError
 from graphdb.storage.loaders.files import DataFile
 from graphdb.storage.loaders.formats import JSON_LD, RDF_XML, TURTLE, Format
 from graphdb.storage.loaders.rdf.depth import DEEPEST, DEEPEST_JSON, DEEPEST_TERM, NESTINGS, Depth
+from tests.fuzz import scaled
 
 pyoxigraph = pytest.importorskip("pyoxigraph")
 
 DEEP = 100_000
-MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 
 GRAPHML = '<graphml xmlns="http://graphml.graphdrawing.org/xmlns" xmlns:g="urn:x-graphdb:list">\n'
 
@@ -212,7 +211,7 @@ VALUES = st.recursive(
 CHANCE = st.randoms(use_true_random=False)
 
 
-@settings(max_examples=100 * MORE, deadline=None)
+@settings(max_examples=scaled(100), deadline=None)
 @given(VALUES, st.booleans(), st.none() | st.integers(0, 2), CHANCE)
 def test_json_is_followed(value: object, ascii: bool, indent: int | None, chance: random.Random) -> None:
     text = json.dumps([value], ensure_ascii=ascii, indent=indent).encode()
@@ -253,7 +252,7 @@ TREES = st.recursive(
 )
 
 
-@settings(max_examples=100 * MORE, deadline=None)
+@settings(max_examples=scaled(100), deadline=None)
 @given(TREES, CHANCE)
 def test_xml_is_followed(tree: str, chance: random.Random) -> None:
     text = f"<?xml version='1.0'?><!DOCTYPE r [<!ENTITY e 'x'>]><r>{tree}</r>".encode()
@@ -294,7 +293,7 @@ TERMS = st.recursive(
 STATEMENTS = st.lists(TERMS.map("<e:a> <e:b> {} .\n".format), max_size=4).map("".join)
 
 
-@settings(max_examples=100 * MORE, deadline=None)
+@settings(max_examples=scaled(100), deadline=None)
 @given(STATEMENTS, CHANCE)
 def test_turtle_is_followed(statements: str, chance: random.Random) -> None:
     text = b"@prefix p: <e:> .\n" + statements.encode()

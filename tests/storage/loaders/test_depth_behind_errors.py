@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import random
 import subprocess
 import sys
@@ -24,10 +23,10 @@ from graphdb.storage.loaders.rdf import reader
 from graphdb.storage.loaders.rdf.depth import DEEPEST_TERM, Depth, Nesting, Unparsed
 from graphdb.storage.loaders.rdf.depth_kernels import turtle
 from graphdb.storage.loaders.rdf.source import Source
+from tests.fuzz import scaled
 
 pyoxigraph = pytest.importorskip("pyoxigraph")
 
-MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
 REIFIES = "http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies"
 
 
@@ -122,7 +121,7 @@ SOUP = st.lists(st.sampled_from(TOKENS), max_size=20).map("".join)
 STATEMENTS = st.integers(0, 5).map(lambda depth: f" .\n<e:a> <e:b> {nested(depth)} .\n")
 
 
-@settings(max_examples=300 * MORE, deadline=None)
+@settings(max_examples=scaled(300), deadline=None)
 @given(st.lists(SOUP | STATEMENTS, max_size=6).map("".join), st.randoms(use_true_random=False))
 def test_no_more_is_nested_than_counts(text: str, chance: random.Random) -> None:
     """Random texts, handed on in any parts: what the library yields is never deeper than the bound of that moment.

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from graphdb.common.values.terms import RDF
 from graphdb.data import GEOGRAPHY
+from tests.fuzz import scaled
 from tests.reading import Reader, terms
 from tests.reading import triples as report
 
@@ -110,7 +111,7 @@ def read(data: bytes) -> list[tuple[Term, ...]] | None:
     return [tuple((*term, "")[:3] for term in triple) for triple in report(parser.take())]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=scaled(300), deadline=None)
 @given(st.lists(triples, max_size=5), st.randoms(use_true_random=False))
 def test_round_trip(written: list[tuple[Term, Term, Term]], dice: random.Random) -> None:
     """Whatever terms are written with whatever escapes, the same terms are read."""
@@ -138,7 +139,7 @@ objects = st.sampled_from([*(term.encode() for term in (*_IRIS, *_IRIS, *_BLANKS
 gaps = st.sampled_from([b" ", b" ", b" ", b""])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=scaled(200), deadline=None)
 @given(st.lists(st.tuples(subjects, gaps, st.sampled_from([b"<a:p>", b"<a:p>", b"<a:pq>"]), objects), max_size=20))
 @example([(b"<a:s>", b" ", b"<a:p>", value) for value in ("<a:é>".encode(), "<a:é>".encode(), b"<a:\xc3b>")])
 @example([(subject, b"", b"<a:p>", b"<a:o>") for subject in (b"_:a", b"_:a", b"_:ab", b"_:a")])
@@ -228,7 +229,7 @@ _STRICTER = (
 """Where pyoxigraph refuses more than the grammar does; there the grammar is right."""
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=scaled(1000), deadline=None)
 @given(st.sampled_from(VALID + NEWER), st.integers(1, 3), st.randoms(use_true_random=False))
 def test_same_verdict_as_pyoxigraph(line: str, damages: int, dice: random.Random) -> None:
     pyoxigraph: Any = pytest.importorskip("pyoxigraph")
@@ -245,7 +246,7 @@ def test_same_verdict_as_pyoxigraph(line: str, damages: int, dice: random.Random
         assert count == expected, line
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=scaled(1000), deadline=None)
 @given(st.sampled_from(VALID), st.integers(1, 3), st.randoms(use_true_random=False))
 def test_same_verdict_as_the_grammar(line: str, damages: int, dice: random.Random) -> None:
     for _ in range(damages):

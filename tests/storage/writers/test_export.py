@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import graphdb
 from graphdb.common.errors import GraphDBError, LoadError, StorageError
+from tests.fuzz import scaled
 from tests.suites.test_w3c_rdf import _quads
 
 pyoxigraph = pytest.importorskip("pyoxigraph")
@@ -72,7 +73,7 @@ def canonical(db: Any, quads: bool) -> Any:
     return dataset
 
 
-@settings(max_examples=8, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@settings(max_examples=scaled(8), deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(graphs)
 @example(
     f"""_:x <e:p> <<( _:x <e:p> <<( <e:a> <e:p> "; \\n"@en )>> )>> .
@@ -173,7 +174,7 @@ values = st.one_of(st.integers(-9, 9), st.booleans(), st.floats(allow_nan=False,
     lambda value: value.isprintable() and value.strip() == value))  # fmt: skip
 
 
-@settings(max_examples=8, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@settings(max_examples=scaled(8), deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(
     st.dictionaries(names, st.dictionaries(st.sampled_from(["p", "q", "http://x/n"]), values, max_size=3), min_size=1),
     st.lists(st.tuples(names, names, st.sampled_from(["knows", "http://x/e"]), values), max_size=4),

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import tempfile
 from pathlib import Path
@@ -17,8 +16,7 @@ from hypothesis import strategies as st
 
 import graphdb
 from graphdb.common.errors import GraphDBError
-
-MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
+from tests.fuzz import scaled
 
 FORMATS = ("nt", "nq", "ttl", "trig", "parquet", "graphml")
 
@@ -66,7 +64,7 @@ def exported(db: graphdb.Database, path: Path, graph: Any = None) -> str | None:
     return None
 
 
-@settings(max_examples=2 * MORE, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@settings(max_examples=scaled(2), deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(IRIS, IRIS, IRIS, NAMES, NAMES, NAMES, NAMES, TEXTS)
 @example("http://x/[", "http://x/%b", "http://x/p]", "e[", "k`", "l;", "m\t", "\t\n\r\0")
 @example("http://x/a", "http://x/b", "http://x/p", "\ufffe", "a:ID", ":TYPE", "type", "]]>&\\")

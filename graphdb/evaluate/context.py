@@ -1,0 +1,181 @@
+"""One statement in the evaluator: what all its parts share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from graphdb.common.errors import ParameterError
+from graphdb.common.values.elements import Node
+from graphdb.common.values.temporal import Temporal, from_python
+from graphdb.common.values.terms import LITERAL_BASE
+from graphdb.common.values.types import INT64
+from graphdb.evaluate.memory import MemoryWatch
+from graphdb.evaluate.statement_names import StatementNames
+from graphdb.evaluate.subqueries import Prepare, Subqueries
+from graphdb.evaluate.values import Several, Vertex, group_key
+from graphdb.evaluate.view import View
+from graphdb.grammar import syntax as ast
+from graphdb.plan.executor import Control
+from graphdb.relational.candidates import Snapshot
+from graphdb.sql.constants import from_numpy
+
+if TYPE_CHECKING:
+    from graphdb.procedures.registry import Procedures
+    from graphdb.storage.graph.changes import Changes
+
+Row = dict[str, Any]
+"""Values by name."""
+Item = TypeVar("Item")
+
+_PLAIN = frozenset({bool, int, float, str, type(None)})
+"""Types of values that are no vertices, and have none inside."""
+
+_OFTEN = 1 << 4
+"""Rows that are gone through between two questions whether to go on: expressions may be long."""
+
+
+class Context(StatementNames):
+    """The state of names and data, the statement's text and parameters, and who runs its subqueries.
+
+    Parameters
+    ----------
+    snapshot_of
+        Returns the present snapshot: writing makes the one before stale.
+    changed
+        Makes the snapshot stale, by these changes.
+    prepare
+        Prepares the subqueries that are run for single rows.
+    new_control
+        Makes the control of one match: its timeout, and who may cancel it.
+    memory
+        Watches how much the rows take, where they are all there at once.
+    """
+
+    def __init__(
+        self,
+        snapshot_of: Callable[[], Snapshot],
+        changed: Callable[[Sequence[Changes | None]], None],
+        prepare: Prepare,
+        text: str,
+        arguments: Mapping[str, object],
+        new_control: Callable[[], Control],
+        memory: MemoryWatch | None = None,
+    ) -> None:
+        super().__init__(snapshot_of, text)
+        self.changed = changed
+        self._prepare = prepare
+        self.subqueries = Subqueries(self, prepare)
+        self.arguments = arguments
+        self.new_control = new_control
+        self._memory = memory
+        self._steps = 0
+        # All clocks of one statement show when it began, in nanoseconds since 1970.
+        self.started = time.time_ns()
+        self.view = View(self)
+        self._numbers = 0
+
+    def of_run(self, new_control: Callable[[], Control]) -> Context:
+        """Return the context of one more run over the same data."""
+        memory = None if self._memory is None else self._memory.again()
+        found = Context(self._snapshot_of, self.changed, self._prepare, self.text, self.arguments, new_control, memory)
+        found.started = self.started
+        return found
+
+    def watched(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Yield what is gone through in Python, as long as there is time and nobody has cancelled the statement.
+
+        Raises
+        ------
+        QueryTimeout, ExecutionError, MemoryLimitError
+            When the time is over, when cancelled, and when the rows take too much memory.
+        """
+        control = self.new_control()
+        for i, item in enumerate(items):
+            if i % _OFTEN == 0:
+                self.check(control)
+            yield item
+
+    def stepped(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Yield the items of a list within a row: short lists of many rows are asked about together."""
+        for item in items:
+            self._steps += 1
+            if self._steps == _OFTEN:
+                self._steps = 0
+                self.check(self.new_control())
+            yield item
+
+    def check(self, control: Control) -> None:
+        """Raise if the statement must stop now; see :meth:`watched`."""
+        control.check()
+        if self._memory is not None:
+            self._memory.check()
+
+    @property
+    def procedures(self) -> Procedures:
+        """What CALL knows."""
+        return self._snapshot_of().procedures
+
+    # --- values
+
+    def given(self, value: object, node: ast.Expression) -> Any:
+        """Return a parameter's value as the evaluator knows it."""
+        value = from_numpy(value)
+        match value:
+            case bool() | float() | str() | None | Vertex() | Temporal():
+                return value
+            case int() if value in INT64:
+                return value
+            case list() | tuple() | set() | frozenset():
+                return [self.given(item, node) for item in value]
+            case dict():
+                return {str(key): self.given(item, node) for key, item in value.items()}
+            case Node():
+                return self.resource(value.iri)
+        temporal = from_python(value)
+        if temporal is not None:
+            return temporal
+        if type(value).__name__ == "Decimal":
+            return value
+        raise ParameterError(
+            f"a value of type {type(value).__name__} cannot be passed"
+            if not isinstance(value, int)
+            else f"{value} does not fit 64 bits",
+            text=self.text,
+            position=node.span.start,
+        )
+
+    def valued(self, value: Any) -> Any:
+        """Return a value with those of literals in the place of vertices that are some, in lists and maps, too."""
+        if value.__class__ in _PLAIN:
+            return value
+        match value:
+            case Vertex() if value.id >= LITERAL_BASE:
+                return self.view.literal(value.id)
+            case Several():
+                return value
+            case list():
+                if _PLAIN.issuperset(map(type, value)):  # in C: lists may be long
+                    return value
+                return [self.valued(item) for item in value]
+            case dict():
+                return {key: self.valued(item) for key, item in value.items()}
+        return value
+
+    def group_key(self, value: Any) -> Any:
+        """Return what is equal for equivalent values, literals by their values."""
+        return group_key(self.valued(value))
+
+    # --- the engine's own names
+
+    def fresh(self, what: str) -> str:
+        """Return a name that no user can write."""
+        self._numbers += 1
+        return f"#{what}{self._numbers}"
+
+    def vertices(self, terms: Any) -> Any:
+        """Return the vertex ids of term ids, as an array."""
+        return self.snapshot.store.to_vertices(np.asarray(terms, np.int64))

@@ -1,0 +1,66 @@
+"""How much memory a statement's rows in Python take, which nobody counts."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from graphdb.common.config import LIBRARIES, Budget
+from graphdb.common.errors import MemoryLimitError
+
+_EVERY = 0.01
+"""Seconds between two looks: some ten megabytes of rows."""
+
+
+class MemoryWatch:
+    """Watches what a process grows by while a statement runs; its growth is the rows', and what is derived for them.
+
+    Parameters
+    ----------
+    budget
+        What the database may take: to grow by more than all of it means that the rows alone are too much.
+    """
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._begin = max(resident(), LIBRARIES)  # of the libraries some may be still to come
+        self._allowed = budget.duckdb + budget.graph + budget.bindings
+        self._next = time.monotonic() + _EVERY
+
+    def again(self) -> MemoryWatch:
+        """Return one for a run that begins now."""
+        return MemoryWatch(self._budget)
+
+    def check(self) -> None:
+        """Raise if the statement takes too much.
+
+        Raises
+        ------
+        MemoryLimitError
+            It does.
+        """
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + _EVERY
+        grown = resident() - self._begin
+        if grown > self._allowed:
+            raise MemoryLimitError(
+                f"the statement's rows take more memory than the limit: {grown >> 20:,} MiB so far",
+                hint="raise memory_limit, or ask for less; EXPLAIN says what is done row by row",
+            )
+
+
+def resident() -> int:
+    """Return the bytes of memory that this process holds (at most so far, where the system does not say more)."""
+    try:
+        file = os.open("/proc/self/statm", os.O_RDONLY)  # no object that an interrupt could leave open behind it
+        try:
+            return int(os.read(file, 256).split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        finally:
+            os.close(file)
+    except OSError:
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -1,0 +1,341 @@
+"""What the evaluator sees of the graph: labels and properties of vertices and edges, read for many at once.
+
+A step announces the vertices of its rows (:meth:`View.expect`); the first question about one of them reads all that
+are waiting.  Writing changes what was read here at once, and the file when it is flushed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from graphdb.common.duckdb.connection import Connection
+from graphdb.common.errors import ExecutionError
+from graphdb.common.values.literals import value_of
+from graphdb.common.values.terms import LITERAL_BASE, RDF, XSD, Kind
+from graphdb.common.values.types import EXACT_ONLY, edge_number, tidied
+from graphdb.evaluate.values import Edge, Several, Vertex
+from graphdb.grammar import syntax as ast
+
+if TYPE_CHECKING:
+    from graphdb.evaluate.statement_names import StatementNames
+
+_SINGLE = 16
+"""Edges of a label that are looked for one by one, before all that have rows of their own are read."""
+_TEXT = EXACT_ONLY | 1 << Kind.DATE | 1 << Kind.DATETIME | 1 << Kind.ZONED | 1 << Kind.TIME
+"""Kinds, as a bit mask, whose values are read from their text."""
+_WANTED = "_graphdb_wanted"
+_COLUMNS = {Kind.INTEGER: "integer", Kind.DOUBLE: "number", Kind.BOOLEAN: "boolean", Kind.DECIMAL: "decimal"}
+"""Where the values are that Python has as SQL does; the others are read from their text."""
+_FACTS = f"l.lexical, l.datatype, l.language, l.kind, {', '.join(f'l.{name}' for name in _COLUMNS.values())}"
+_FEW = 32
+"""Vertices that are listed one by one: SQL that is planned sooner than a join."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One value of a property, with the literal it is written as."""
+
+    value: Any
+    lexical: str
+    datatype: str | None
+    language: str | None = None
+
+
+Ordinals: TypeAlias = "dict[int, dict[int, tuple[Fact, ...]]]"
+"""The edges that one triple stands for: their properties by ordinal."""
+
+
+class View:
+    """Labels and properties, by term id; ``deleted`` holds what the statement has deleted."""
+
+    def __init__(self, context: StatementNames) -> None:
+        self._context = context
+        self._labels: dict[int, frozenset[int]] = {}
+        self._facts: dict[int, dict[int, tuple[Fact, ...]]] = {}
+        self._literals: dict[int, Fact] = {}
+        self._iris: dict[int, str] = {}
+        self._stored: dict[int, set[tuple[int, int, int]]] = {}
+        self._waiting: set[int] = set()
+        self._described: dict[int, dict[tuple[int, int], Ordinals]] = {}
+        self._asked: dict[int, set[tuple[int, int]] | None] = {}
+        """Which edges of a label were read; None for all."""
+        self._created: set[int] = set()
+        self.deleted: set[Vertex | Edge] = set()
+
+    def forget(self) -> None:
+        """Forget all that was read: it may be other by the next run."""
+        for read in (self._labels, self._facts, self._literals, self._iris, self._stored, self._described, self._asked):
+            read.clear()
+        self._waiting.clear()
+        self._created.clear()
+
+    @property
+    def _connection(self) -> Connection:
+        """The file."""
+        return self._context.connection
+
+    # --- reading ahead
+
+    def expect(self, values: Iterable[Any]) -> None:
+        """Announce the vertices among values, and those inside them."""
+        for value in values:
+            match value:
+                case int() | str():  # most of what long lists have
+                    continue
+                case Vertex():
+                    if value.id not in self._labels:
+                        self._waiting.add(value.id)
+                case Edge():
+                    self.expect((Vertex(value.start), Vertex(value.end)))
+                case list():
+                    self.expect(value)
+                case dict():
+                    self.expect(value.values())
+
+    def _read(self, vertex: int) -> None:
+        """Read the vertices that wait, this one among them."""
+        self._waiting.add(vertex)
+        wanted = [id for id in self._waiting if id not in self._labels]
+        self._waiting.clear()
+        literals = [id for id in wanted if id >= LITERAL_BASE]
+        if literals:
+            self._read_literals(literals)
+            self._labels.update(dict.fromkeys(literals, frozenset()))
+        wanted = [id for id in wanted if id < LITERAL_BASE]
+        labels: dict[int, set[int]] = {id: set() for id in wanted}
+        facts: dict[int, dict[int, tuple[Fact, ...]]] = {id: {} for id in wanted}
+        context = self._context
+        with self._among("t.subject", wanted) as (among, given):
+            if context.type_label is not None:
+                for subject, label in self._connection.rows(
+                    f"SELECT t.subject, t.object FROM _graphdb.triple t WHERE {among} AND t.label = $type",
+                    {**given, "type": context.type_label},
+                ):
+                    labels[subject].add(label)
+            for subject, label, id, fact in self._fact_rows(
+                f"SELECT t.subject, t.label, l.id, {_FACTS} FROM _graphdb.triple t JOIN _graphdb.literal l"
+                f" ON l.id = t.object WHERE {among} AND t.object >= {LITERAL_BASE}"
+                " ORDER BY t.subject ASC, l.lexical ASC, l.id ASC",
+                given,
+            ):
+                facts[subject][label] = (*facts[subject].get(label, ()), fact)
+                self._stored.setdefault(subject, set()).add((label, subject, id))
+        for vertex, found in labels.items():
+            stored = self._stored.setdefault(vertex, set())
+            stored.update((context.type_label, vertex, label) for label in found if context.type_label is not None)
+        hidden = context.hidden_label
+        self._labels.update({id: frozenset(found - {hidden}) for id, found in labels.items()})
+        self._facts.update(facts)
+
+    @contextmanager
+    def _among(self, column: str, ids: list[int]) -> Iterator[tuple[str, dict[str, int]]]:
+        """Yield the condition that a column has one of some ids, with its parameters."""
+        if len(ids) <= _FEW:
+            given = {f"id{i}": id for i, id in enumerate(ids)}
+            yield f"{column} IN ({', '.join(f'${name}' for name in given) or 'NULL'})", given
+            return
+        with self._connection.view(_WANTED, {"id": np.array(ids, np.int64)}):
+            yield f"{column} IN (SELECT id FROM {_WANTED})", {}
+
+    def _fact_rows(self, sql: str, given: Mapping[str, int]) -> list[tuple[Any, ...]]:
+        """Return the rows of a SELECT that ends with the columns of a literal, a fact in their place."""
+        width = 4 + len(_COLUMNS)
+        rows = []
+        for row in self._connection.rows(sql, given):
+            lexical, datatype, language, kind, *values = row[-width:]
+            value = dict(zip(_COLUMNS, values, strict=True)).get(kind, lexical)
+            value = value_of(lexical, datatype) if 1 << kind & _TEXT else tidied(value)
+            rows.append((*row[:-width], Fact(value, lexical, datatype, language)))
+        return rows
+
+    def _read_literals(self, ids: list[int]) -> None:
+        with self._among("l.id", ids) as (among, given):
+            for id, fact in self._fact_rows(f"SELECT l.id, {_FACTS} FROM _graphdb.literal l WHERE {among}", given):
+                self._literals[id] = fact
+
+    def found(self, literal: int, fact: Fact) -> None:
+        """Note the value of a literal vertex, which need not be read."""
+        self._literals[literal] = fact
+
+    def literal(self, id: int) -> Any:
+        """Return the value of a literal vertex."""
+        if id not in self._literals:
+            self._read(id)
+        return self._literals[id].value
+
+    # --- vertices
+
+    def check(self, value: Vertex | Edge, node: ast.Expression | None) -> None:
+        """Raise :class:`ExecutionError` for what the statement has deleted."""
+        if value in self.deleted:
+            position = None if node is None else node.span.start
+            raise ExecutionError("this was deleted by the statement", text=self._context.text, position=position)
+
+    def labels(self, vertex: Vertex, node: ast.Expression | None = None) -> frozenset[int]:
+        """Return the labels of a vertex, as ids."""
+        self.check(vertex, node)
+        if vertex.id not in self._labels:
+            self._read(vertex.id)
+        return self._labels[vertex.id]
+
+    def facts(self, vertex: Vertex, node: ast.Expression | None = None) -> dict[int, tuple[Fact, ...]]:
+        """Return the values of a vertex's properties, by property."""
+        self.check(vertex, node)
+        if vertex.id not in self._facts:
+            self._read(vertex.id)
+        return self._facts.get(vertex.id, {})
+
+    def property(self, vertex: Vertex, key: ast.KeyName | int, node: ast.Expression | None = None) -> Any:
+        """Return the value of a property: null where there is none, :class:`Several` where there are several."""
+        label = key if isinstance(key, int) else self._context.property_id(key)
+        return value_of_facts(self.facts(vertex, node).get(label))
+
+    def properties(self, value: Vertex | Edge, node: ast.Expression | None = None) -> dict[str, Any]:
+        """Return all properties by their written names."""
+        facts = self.facts(value, node) if isinstance(value, Vertex) else self.edge_facts(value, node)
+        named = {self._context.label_name(label): value_of_facts(found) for label, found in facts.items()}
+        return dict(sorted(named.items()))
+
+    def named(self, value: Vertex | Edge, name: str, node: ast.Expression) -> Any:
+        """Return a property by its written name, which only now is known."""
+        return self.properties(value, node).get(name)
+
+    def facet(self, vertex: Any, key: ast.KeyName, which: str, node: ast.Expression | None = None) -> Any:
+        """Return the language or datatype of a property's value."""
+        if not isinstance(vertex, Vertex):
+            return None
+        facts = self.facts(vertex, node).get(self._context.property_id(key), ())
+        found = [_facet(fact, which) for fact in facts]
+        return None if not found else found[0] if len(found) == 1 else Several(found)
+
+    def literal_facet(self, vertex: Vertex, which: str) -> str | None:
+        """Return the language or datatype of a literal vertex; None for a resource."""
+        if vertex.id < LITERAL_BASE:
+            return None
+        self.literal(vertex.id)
+        return _facet(self._literals[vertex.id], which)
+
+    def iri(self, vertex: Vertex) -> str:
+        """Return the IRI of a vertex."""
+        if vertex.id not in self._iris:
+            wanted = {"ids": [vertex.id, *self._labels]}
+            sql = "SELECT id, iri FROM _graphdb.resource WHERE id IN (SELECT unnest($ids::BIGINT[]))"
+            self._iris.update(self._connection.rows(sql, wanted))
+        return self._iris[vertex.id]
+
+    # --- edges
+
+    def described(self, label: int, pair: tuple[int, int]) -> dict[tuple[int, int], Ordinals]:
+        """Return the edges of a label that have rows of their own, as far as they were asked for: (start, end) to
+        ordinal to properties.  ``pair`` is the one that is asked for.
+        """
+        found = self._described.setdefault(label, {})
+        asked = self._asked.setdefault(label, set())
+        if asked is None or pair in asked or not self._created.isdisjoint(pair):
+            return found
+        if label not in self._context.described_labels:
+            self._asked[label] = None
+        elif len(asked) < _SINGLE:
+            asked.add(pair)
+            start, end = pair
+            where = "AND e.subject = $start AND e.object = $end"
+            found.update(self._read_described(where, {"label": label, "start": start, "end": end}))
+        else:  # what is known may be changed already
+            self._asked[label] = None
+            every = self._read_described("", {"label": label})
+            found.update((other, edges) for other, edges in every.items() if other not in asked and other not in found)
+        return found
+
+    def _read_described(self, where: str, given: Mapping[str, int]) -> dict[tuple[int, int], Ordinals]:
+        """Read the edges of a label that have rows of their own."""
+        found: dict[tuple[int, int], Ordinals] = {}
+        rows = self._connection.rows(
+            "SELECT e.subject, e.object, e.ordinal FROM _graphdb.edge e"
+            f" WHERE e.label = $label {where} ORDER BY e.ordinal ASC",
+            given,
+        )
+        for start, end, ordinal in rows:
+            found.setdefault((start, end), {})[ordinal] = {}
+        if rows:
+            for start, end, ordinal, key, fact in self._fact_rows(
+                f"SELECT e.subject, e.object, e.ordinal, e.key, {_FACTS} FROM _graphdb.edge_property e"
+                f" JOIN _graphdb.literal l ON l.id = e.value WHERE e.label = $label {where}",
+                given,
+            ):
+                facts = found[start, end][ordinal]
+                facts[key] = (*facts.get(key, ()), fact)
+        return found
+
+    def parallel(self, label: int, start: int, end: int) -> list[Edge]:
+        """Return the edges that one triple stands for."""
+        ordinals = self.described(label, (start, end)).get((start, end))
+        return [Edge(label, start, end, ordinal) for ordinal in ordinals] if ordinals else [Edge(label, start, end)]
+
+    def next_ordinal(self, label: int, start: int, end: int, ordinals: Iterable[int] | None) -> int:
+        """Return the ordinal of a new edge beside others (None: there are none): not that of one that was deleted.
+
+        Rows of the statement may still name that one, which is not the new one.
+        """
+        ordinal = max(ordinals or (-1,)) + 1
+        while Edge(label, start, end, ordinal) in self.deleted:
+            ordinal += 1
+        return ordinal
+
+    def edge_facts(self, edge: Edge, node: ast.Expression | None = None) -> dict[int, tuple[Fact, ...]]:
+        """Return the values of an edge's properties, by property."""
+        self.check(edge, node)
+        pair = edge.start, edge.end
+        return self.described(edge.label, pair).get(pair, {}).get(edge.ordinal, {})
+
+    def edge_property(self, edge: Edge, key: ast.KeyName, node: ast.Expression | None = None) -> Any:
+        """Return the value of an edge's property; null where there is none."""
+        return value_of_facts(self.edge_facts(edge, node).get(self._context.edge_key(key)))
+
+    def edge_id(self, edge: Edge) -> int:
+        """Return a number that is this edge's alone while the data stays as it is."""
+        return edge_number((edge.label, edge.start, edge.end, edge.ordinal))
+
+    # --- changes
+
+    def stored(self, vertices: Iterable[int]) -> dict[int, set[tuple[int, int, int]]]:
+        """Return the labels and properties of vertices as the file has them, of those that were read from it."""
+        return {vertex: self._stored[vertex] for vertex in vertices if vertex in self._stored}
+
+    def flushed(self) -> None:
+        """Note that the file has other labels and properties now."""
+        self._stored.clear()
+
+    def created(self, vertex: int) -> None:
+        """Note a new vertex."""
+        self._labels[vertex], self._facts[vertex] = frozenset(), {}
+        self._created.add(vertex)
+
+    def set_labels(self, vertex: int, labels: frozenset[int]) -> None:
+        """Note the labels that a vertex has now."""
+        self._labels[vertex] = labels
+
+    def set_facts(self, vertex: int, label: int, facts: tuple[Fact, ...]) -> None:
+        """Note the values that a property has now; none removes it."""
+        mine = self._facts.setdefault(vertex, {})
+        if facts:
+            mine[label] = facts
+        else:
+            mine.pop(label, None)
+
+
+def _facet(fact: Fact, which: str) -> str:
+    if which == "lang":
+        return fact.language or ""
+    return RDF + "langString" if fact.language else fact.datatype or XSD + "string"
+
+
+def value_of_facts(facts: tuple[Fact, ...] | None) -> Any:
+    """Return the value of a property: null where there is none, :class:`Several` where there are several."""
+    if not facts:
+        return None
+    return facts[0].value if len(facts) == 1 else Several(fact.value for fact in facts)

@@ -1,0 +1,1 @@
+"""Path patterns: which search a path is, and the edges that it goes along."""

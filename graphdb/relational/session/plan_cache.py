@@ -1,0 +1,185 @@
+"""The plan cache: statements that are ready to run again, for as long as the data stays as it is.
+
+There is one cache, and one key: a statement's text, its position in the text, and the names and types of its arguments.
+What an entry depends on beyond the key stands in it.  A plan specialised for arguments is found by their values; a
+general plan takes their values when it runs.  All of them depend on the data: every write clears the cache.
+
+A text that is nothing but one count is found by the text alone (:meth:`PlanCache.counting`), so that a repeated count
+neither parses nor looks at arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.plan.physical import PhysicalPlan
+
+Plan = TypeVar("Plan")
+Ids = NDArray[np.int64]
+Signature: TypeAlias = tuple[int, tuple[str, ...], tuple[type, ...]]
+"""A statement's position in its text, and the names and types of its arguments."""
+Values: TypeAlias = tuple[object, ...]
+
+MAX_PLANS = 256
+"""Plans of all texts, at most."""
+
+MAX_SPECIALISED = MAX_PLANS // 2
+"""Plans of one statement for different values of its arguments, at most."""
+
+_EXACT = (str, int, bool, bytes, type(None))
+"""Types of which equal values are the same value."""
+
+STEP_BYTES = 64 << 10
+"""Bytes of a step's plan, with the vertices it is for, up to which it is cached: longer ones take longer to run."""
+
+
+class StepPlans:
+    """The last plan of each step that starts from rows: for the same vertices, over the same data, it is the plan."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, tuple[tuple[Ids, ...], PhysicalPlan]] = {}
+
+    def get(self, step: str, given: Sequence[Ids]) -> PhysicalPlan | None:
+        """Return the last plan of a step, if that was for the same vertices."""
+        vertices, plan = self._last.get(step, ((), None))
+        return plan if len(given) == len(vertices) and all(map(np.array_equal, given, vertices)) else None
+
+    def put(self, step: str, given: Sequence[Ids], plan: PhysicalPlan) -> None:
+        """Cache the plan of a step for vertices, if both are small."""
+        if plan.own_bytes + sum(ids.nbytes for ids in given) <= STEP_BYTES:
+            self._last[step] = tuple(given), plan
+
+
+@dataclass(slots=True)
+class CachedPlan(Generic[Plan]):
+    """A plan, what it takes of memory in bytes, and the plans of its steps that start from rows."""
+
+    plan: Plan
+    size: int
+    steps: StepPlans
+
+
+@dataclass(slots=True)
+class _Statement(Generic[Plan]):
+    """The plans of a statement for arguments of some types: by their values, and general ones by numbers of paths."""
+
+    specialised: dict[Values, CachedPlan[Plan]] = field(default_factory=dict)
+    general: dict[tuple[int, ...], Plan] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Text(Generic[Plan]):
+    """The plans of the statements of a text."""
+
+    statements: dict[Signature, _Statement[Plan]] = field(default_factory=dict)
+    count: Plan | None = None
+    """The plan of a text that is one count without arguments."""
+    size: int = 0
+
+
+class PlanCache(Generic[Plan]):
+    """Plans by statement and types of arguments; the texts used least recently are evicted.
+
+    Parameters
+    ----------
+    limit_bytes
+        Bytes that the plans may take together, each at least its share of :data:`MAX_PLANS`; the text used last stays.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit = limit_bytes
+        self._least = limit_bytes // MAX_PLANS
+        self._bytes = 0
+        self._texts: dict[str, _Text[Plan]] = {}
+
+    def __len__(self) -> int:
+        """Return the number of specialised plans."""
+        statements = (statement for text in self._texts.values() for statement in text.statements.values())
+        return sum(len(statement.specialised) for statement in statements)
+
+    def counting(self, text: str) -> Plan | None:
+        """Return the plan of a text that is one count; see :meth:`put_count`."""
+        found = self._texts.get(text)
+        if found is None or found.count is None:
+            return None
+        self._texts[text] = self._texts.pop(text)  # it is the one used last
+        return found.count
+
+    def put_count(self, text: str, plan: Plan) -> None:
+        """Have a text be found by :meth:`counting`: it is one statement, cached already, which only counts."""
+        if (found := self._texts.get(text)) is not None:
+            found.count = plan
+
+    def get(self, text: str, position: int, arguments: Mapping[str, object]) -> CachedPlan[Plan] | None:
+        """Return the plan of a statement for these values of its arguments.
+
+        Raises
+        ------
+        TypeError
+            A value cannot be hashed.
+        """
+        values = _values(arguments)
+        hash(values)  # even where nothing is cached
+        found = self._texts.get(text)
+        statement = None if found is None else found.statements.get(_signature(position, arguments))
+        if found is None or statement is None or (cached := statement.specialised.get(values)) is None:
+            return None
+        self._texts[text] = self._texts.pop(text)
+        if arguments:
+            statement.specialised[values] = statement.specialised.pop(values)
+        return cached
+
+    def put(self, text: str, position: int, arguments: Mapping[str, object], plan: Plan, size: int) -> StepPlans:
+        """Cache the plan of a statement, of ``size`` bytes, for these values; return what caches its steps' plans."""
+        found = self._texts[text] = self._texts.pop(text) if text in self._texts else _Text()
+        specialised = found.statements.setdefault(_signature(position, arguments), _Statement()).specialised
+        values = _values(arguments)
+        replaced = specialised.pop(values, None)
+        cached = specialised[values] = CachedPlan(plan, max(size, self._least), StepPlans())
+        self._resize(found, cached.size - (0 if replaced is None else replaced.size))
+        if len(specialised) > MAX_SPECIALISED:
+            self._resize(found, -specialised.pop(next(iter(specialised))).size)
+        while self._bytes > self._limit and len(self._texts) > 1:
+            self._bytes -= self._texts.pop(next(iter(self._texts))).size
+        return cached.steps
+
+    def general(
+        self, text: str, position: int, arguments: Mapping[str, object], counts: tuple[int, ...]
+    ) -> Plan | None:
+        """Return the plan of a statement that takes the values of its arguments when it runs.
+
+        ``counts`` are the numbers of paths that the arguments say (``SHORTEST $k``): the plan is for these.
+        """
+        found = self._texts.get(text)
+        statement = None if found is None else found.statements.get(_signature(position, arguments))
+        return None if statement is None else statement.general.get(counts)
+
+    def put_general(
+        self, text: str, position: int, arguments: Mapping[str, object], counts: tuple[int, ...], plan: Plan
+    ) -> None:
+        """Have a cached plan be found for other values of the arguments, too."""
+        if (found := self._texts.get(text)) is not None:
+            found.statements[_signature(position, arguments)].general[counts] = plan
+
+    def clear(self) -> None:
+        """Drop all plans: the data has changed, or what else they depend on."""
+        self._texts.clear()
+        self._bytes = 0
+
+    def _resize(self, text: _Text[Any], change: int) -> None:
+        text.size += change
+        self._bytes += change
+
+
+def _signature(position: int, arguments: Mapping[str, object]) -> Signature:
+    return position, tuple(arguments), tuple(map(type, arguments.values()))
+
+
+def _values(arguments: Mapping[str, object]) -> Values:
+    """Return the values of arguments so that only the same ones are equal: 0.0 is no -0.0, 10:00 in UTC no 11:00+01."""
+    return tuple(value if type(value) in _EXACT else (value, repr(value)) for value in arguments.values())

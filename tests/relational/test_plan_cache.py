@@ -1,0 +1,224 @@
+"""The plan cache: one key, plans by the values they were specialised for, bounded by number and by bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+from itertools import product
+
+import numpy as np
+import pytest
+
+import graphdb
+from graphdb.relational.paths.run import PathRun
+from graphdb.relational.session.plan_cache import MAX_PLANS, MAX_SPECIALISED, STEP_BYTES, PlanCache, StepPlans
+
+NONE: Mapping[str, object] = {}
+
+
+@pytest.fixture
+def db() -> Iterator[graphdb.Database]:
+    with graphdb.connect(threads=1) as database:
+        database.query("CREATE (:A {n: 1})-[:r]->(:A {n: 2})-[:r]->(:A {n: 3})")
+        yield database
+
+
+def cached(cache: PlanCache[object], *key: object) -> object:
+    found = cache.get(*key)  # type: ignore[arg-type]
+    return None if found is None else found.plan
+
+
+# --- the cache alone
+
+
+def test_the_text_used_longest_ago_is_evicted() -> None:
+    cache: PlanCache[int] = PlanCache(1 << 30)
+    for number in range(MAX_PLANS):
+        cache.put(str(number), 0, NONE, number, 1)
+    assert cached(cache, "0", 0, NONE) == 0
+    cache.put("more", 0, NONE, -1, 1)
+    assert [cached(cache, text, 0, NONE) for text in ("0", "1", "2", "more")] == [0, None, 2, -1]
+    assert len(cache) == MAX_PLANS
+
+
+def test_a_count_that_is_asked_stays() -> None:
+    cache: PlanCache[int] = PlanCache(1 << 30)
+    cache.put_count("absent", 1)
+    for number in range(MAX_PLANS):
+        cache.put(str(number), 0, NONE, number, 1)
+    cache.put_count("0", 0)
+    assert [cache.counting(text) for text in ("0", "1", "absent")] == [0, None, None]
+    cache.put("more", 0, NONE, -1, 1)
+    assert (cache.counting("0"), cached(cache, "1", 0, NONE)) == (0, None)
+
+
+def test_bytes_are_bounded_but_for_the_last_text() -> None:
+    cache: PlanCache[str] = PlanCache(100)
+    for text, size in (("a", 40), ("b", 40), ("a", 50), ("c", 30)):
+        cache.put(text, 0, NONE, text, size)
+    assert [cached(cache, text, 0, NONE) for text in "abc"] == ["a", None, "c"]
+    cache.put("d", 0, NONE, "d", 1000)
+    assert (len(cache), cached(cache, "d", 0, NONE)) == (1, "d")
+    cache.put("e", 0, NONE, "e", 100)
+    assert [cached(cache, text, 0, NONE) for text in "de"] == [None, "e"]
+    cache.clear()
+    cache.put("f", 0, NONE, "f", 100)
+    cache.put("g", 0, NONE, "g", 0)
+    assert (len(cache), cached(cache, "f", 0, NONE)) == (2, "f")
+
+
+def test_values_of_one_statement_leave_room_for_others() -> None:
+    cache: PlanCache[int] = PlanCache(1 << 30)
+    cache.put("other", 0, NONE, -1, 0)
+    for value in range(10 * MAX_PLANS):
+        cache.put("text", 0, {"x": value}, value, 0)
+        assert cached(cache, "text", 0, {"x": 0}) == 0  # used again and again
+    assert len(cache) == MAX_SPECIALISED + 1
+    found = [value for value in range(10 * MAX_PLANS) if cached(cache, "text", 0, {"x": value}) == value]
+    assert found == [0, *range(10 * MAX_PLANS - MAX_SPECIALISED + 1, 10 * MAX_PLANS)]
+    assert cached(cache, "other", 0, NONE) == -1
+    cache.clear()
+    assert (len(cache), cache._bytes) == (0, 0)
+
+
+def test_bytes_are_those_of_what_is_cached() -> None:
+    rng = np.random.default_rng(17)
+    cache: PlanCache[int] = PlanCache(20_000)
+    for step in range(3000):
+        cache.put(f"t{rng.integers(20)}", 0, {"x": int(rng.integers(200))}, step, int(rng.integers(300)))
+        statements = [each for text in cache._texts.values() for each in text.statements.values()]
+        sizes = [plan.size for each in statements for plan in each.specialised.values()]
+        assert cache._bytes == sum(sizes) == sum(text.size for text in cache._texts.values())
+        assert cache._bytes <= 20_000 or len(cache._texts) == 1
+
+
+ONE_OF = [1, 1.0, True, 0.0, -0.0, 0, Decimal(1), Decimal("1.0"), "1", (1,), (1.0,), None]
+ONE_OF += [datetime(2026, 1, 1, 10, tzinfo=UTC), datetime(2026, 1, 1, 11, tzinfo=timezone(timedelta(hours=1)))]
+
+
+def test_only_the_same_values_are_equal() -> None:
+    for one, other in product(ONE_OF, repeat=2):
+        cache: PlanCache[int] = PlanCache(100)
+        cache.put("text", 0, {"x": one}, 1, 0)
+        same = type(one) is type(other) and repr(one) == repr(other)
+        assert (cached(cache, "text", 0, {"x": other}) == 1) is same, (one, other)
+        assert cached(cache, "text", 0, {"y": one}) is None
+        assert cached(cache, "text", 1, {"x": one}) is None
+
+
+def test_what_cannot_be_hashed_is_refused() -> None:
+    with pytest.raises(TypeError):
+        PlanCache[int](1).get("text", 0, {"x": [1]})
+
+
+def test_general_plans_are_for_types_and_numbers_of_paths() -> None:
+    cache: PlanCache[int] = PlanCache(100)
+    cache.put_general("text", 0, {"x": "a"}, (), 1)  # nothing is cached that it is of
+    assert cache.general("text", 0, {"x": "a"}, ()) is None
+    cache.put("text", 0, {"x": "a"}, 1, 0)
+    cache.put_general("text", 0, {"x": "a"}, (2,), 1)
+    assert cache.general("text", 0, {"x": "b"}, (2,)) == 1
+    assert cache.general("text", 0, {"x": "b"}, (3,)) is None
+    assert cache.general("text", 0, {"x": 1}, (2,)) is None
+
+
+def test_a_steps_plan_is_for_the_same_vertices_and_small() -> None:
+    class Plan:
+        own_bytes = 1000
+
+    plans, ids = StepPlans(), np.arange(3)
+    plans.put("step", [ids], Plan())  # type: ignore[arg-type]
+    assert plans.get("step", [np.arange(3)]) is not None
+    for given in ([np.arange(4)], [ids, ids], [], [np.array([0, 1, 3])]):
+        assert plans.get("step", given) is None
+    assert plans.get("other", [ids]) is None
+    plans.put("step", [np.arange(STEP_BYTES // 8)], Plan())  # type: ignore[arg-type]
+    assert plans.get("step", [np.arange(STEP_BYTES // 8)]) is None
+    assert plans.get("step", [ids]) is not None
+
+
+# --- within a database
+
+
+def prepared(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Return a list that grows with each query that is prepared anew."""
+    found: list[object] = []
+    prepare = PathRun.prepare
+
+    def spy(self: PathRun, query: object) -> object:
+        found.append(query)
+        return prepare(self, query)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(PathRun, "prepare", spy)
+    return found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "MATCH (a:A) RETURN count(*) AS n",
+        "MATCH (a:A {n: $x}) RETURN count(*) AS n",
+        "MATCH (a:A) WHERE a.n < $x RETURN a.n AS n ORDER BY n LIMIT 1",
+        "MATCH (a:A) WITH a ORDER BY a.n LIMIT 1 MATCH (a)-[:r]->(b) RETURN b.n - $x AS n",
+    ],
+)
+def test_the_same_query_is_prepared_once(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    anew = prepared(db, monkeypatch)
+    given = {"x": 2} if "$x" in text else {}
+    first = db.query(text, **given).fetchall()
+    assert len(anew) == 1
+    for _ in range(3):
+        assert db.query(text, **given).fetchall() == first
+    assert len(anew) == 1
+    db.query("CREATE (:A {n: 2})-[:r]->(:A {n: 0})")
+    after = db.query(text, **given).fetchall()
+    with graphdb.connect(threads=1) as fresh:
+        fresh.query("CREATE (:A {n: 1})-[:r]->(:A {n: 2})-[:r]->(:A {n: 3}), (:A {n: 2})-[:r]->(:A {n: 0})")
+        assert fresh.query(text, **given).fetchall() == after
+
+
+def test_a_count_is_found_by_its_text_alone(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    for text, value in (("MATCH (a:A) RETURN count(*)", 3), ("\n MATCH (a:A)-[:r]->() RETURN count(*) ;", 2)):
+        assert [db.query(text).scalar() for _ in range(2)] == [value, value]
+        with monkeypatch.context() as patched:
+            patched.setattr("graphdb.dispatch.statements.parse_script", lambda *_: pytest.fail("parsed again"))
+            assert db.query(text).scalar() == value
+    two = "MATCH (a:A) RETURN count(*); MATCH (a:A)-[:r]->() RETURN count(*)"
+    assert [db.query(two).scalar() for _ in range(4)] == [2] * 4
+
+
+def test_statements_of_a_text_have_plans_of_their_own(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    anew = prepared(db, monkeypatch)
+    two = "MATCH (a:A {n: $x}) RETURN count(*); MATCH (a:A) WHERE a.n > $x RETURN count(*)"
+    assert [db.query(two, x=x).scalar() for x in (0, 1, 2, 0, 1, 2)] == [3, 2, 1, 3, 2, 1]
+    assert len(anew) == 6
+
+
+def test_times_that_are_equal_in_other_zones_are_other_arguments(db: graphdb.Database) -> None:
+    for hours in (0, 1, 5, 0):
+        moment = datetime(2026, 1, 1, 10, tzinfo=UTC).astimezone(timezone(timedelta(hours=hours)))
+        assert db.query("RETURN toString($x) AS x", x=moment).scalar().startswith(f"2026-01-01T{10 + hours}")
+    assert [repr(db.query("RETURN $x AS x", x=x).scalar()) for x in ((1,), (1.0,), (True,))] == [
+        "[1]",
+        "[1.0]",
+        "[True]",
+    ]
+
+
+def test_more_queries_than_the_cache_has_give_the_same_answers(db: graphdb.Database) -> None:
+    texts = [f"MATCH (a:A) WHERE a.n > {i % 4} RETURN count(*) AS c{i}" for i in range(MAX_PLANS + 20)]
+    for _ in range(2):
+        assert [db.query(text).scalar() for text in texts] == [max(3 - i % 4, 0) for i in range(MAX_PLANS + 20)]
+    assert [db.query(text).columns for text in texts[:2]] == [("c0",), ("c1",)]
+    assert len(db._state.plans) <= MAX_PLANS
+
+
+def test_a_plan_follows_what_it_depends_on(db: graphdb.Database) -> None:
+    text = "MATCH (a:A) WHERE a.n >= $low RETURN count(*)"
+    assert [db.query(text, low=low).scalar() for low in (1, 2.5, 1, 3)] == [3, 1, 3, 1]
+    db.query("BEGIN")
+    db.query("CREATE (:A {n: 5})")
+    assert [db.query(text, low=low).scalar() for low in (1, 2.5, 1)] == [4, 2, 4]
+    db.query("ROLLBACK")
+    assert [db.query(text, low=low).scalar() for low in (1, 2.5, 1)] == [3, 1, 3]

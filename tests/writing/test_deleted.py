@@ -1,0 +1,102 @@
+"""What a statement has deleted can be returned, and not read, however later clauses come by it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import product
+from random import Random
+
+import pytest
+
+import graphdb
+from graphdb.common.errors import ExecutionError
+
+MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
+
+
+@pytest.fixture(scope="module")
+def db() -> Iterator[graphdb.Database]:
+    with graphdb.connect(device="cpu", threads=1) as database:
+        yield database
+
+
+@pytest.fixture(autouse=True)
+def graph(db: graphdb.Database) -> None:
+    db.query("MATCH (n) DETACH DELETE n")
+    db.query("CREATE (:P {id: 1, name: 'one'})-[:R {w: 1}]->(:P {id: 2, name: 'two'})-[:R {w: 2}]->(:P {id: 3})")
+
+
+WAYS = {
+    "a name": "WITH {0} AS x",
+    "a list": "WITH [{0}] AS l UNWIND l AS x",
+    "an item": "WITH [1, {0}] AS l WITH l[1] AS x",
+    "a map": "WITH {{e: {0}}} AS m WITH m.e AS x",
+    "collected": "WITH collect({0}) AS l UNWIND l AS x",
+    "within lists": "WITH [[{0}], []] AS l UNWIND l AS inner UNWIND inner AS x",
+}
+READS = {
+    "a property": "RETURN x.id, count(*)",
+    "one that nothing has": "RETURN x.nothing, count(*)",
+    "in a list": "RETURN [y IN [x] | y.id], count(*)",
+    "in an order": "WITH x ORDER BY x.id RETURN count(x)",
+    "in a condition": "WITH x WHERE x.id > 0 RETURN count(*)",
+    "by a key": "WITH x, 'id' AS key RETURN x[key], count(*)",
+    "properties": "RETURN properties(x), count(*)",
+    "keys": "RETURN keys(x), count(*)",
+    "a projection": "RETURN x {.*} AS p, count(*)",
+    "beside a match": "MATCH (m:P {id: 3}) WHERE m.id > coalesce(x.id, 0) RETURN count(*)",
+    "written": "CREATE (:C {id: x.id})",
+    "set": "SET x.id = 3",
+}
+OF_VERTICES = {
+    "labels": "RETURN labels(x), count(*)",
+    "a label": "WITH x WHERE x:P RETURN count(*)",
+    "a language": "RETURN lang(x.name), count(*)",
+}
+
+
+@pytest.mark.parametrize("element", ["n", "r"])
+def test_reading_what_was_deleted_fails(db: graphdb.Database, element: str) -> None:
+    reads = {**READS, **(OF_VERTICES if element == "n" else {})}
+    other = {"n": "b", "r": "s"}[element]
+    combinations = list(product(WAYS, reads))
+    deletes = "MATCH (n:P {id: 1})-[r]->(b)-[s]->() DETACH DELETE n"
+    for way, read in Random(element).sample(combinations, min(len(combinations), 16 * MORE)):
+        with pytest.raises(ExecutionError, match="this was deleted by the statement") as error:
+            db.query(f"{deletes} {WAYS[way].format(element)} {reads[read]}").fetchall()
+        assert error.value.line == 1, (way, read)
+    for way in WAYS:  # what is left can be read
+        db.sql("BEGIN")
+        (row,) = db.query(f"{deletes} {WAYS[way].format(other)} RETURN x.id, x.w, count(*)").fetchall()
+        assert row == ({"b": (2, None), "s": (None, 2)}[other] + (1,))
+        db.sql("ROLLBACK")
+    assert db.query("MATCH (n:P) RETURN count(*)").scalar() == 3
+
+
+@pytest.mark.parametrize("rows", [1, 100])
+def test_paths_and_many_rows(db: graphdb.Database, rows: int) -> None:
+    text = f"UNWIND range(1, {rows}) AS i MATCH p = (n:P {{id: 1}})-[r]->(b) WITH DISTINCT n, r, p, i"
+    for read in ("nodes(p) AS v RETURN v.id", "relationships(p) AS e RETURN e.w", "nodes(p) AS v RETURN labels(v)"):
+        with pytest.raises(ExecutionError, match="this was deleted by the statement"):
+            db.query(f"{text} DELETE r, n WITH p UNWIND {read}").fetchall()
+        db.sql("BEGIN")
+        found = db.query(f"{text} DELETE r, n WITH p, i UNWIND nodes(p) AS v WITH v, i WHERE v = v RETURN count(i)")
+        assert found.scalar() == 2 * rows
+        db.sql("ROLLBACK")
+
+
+def test_errors_of_a_later_step_are_reported_as_they_are(db: graphdb.Database) -> None:
+    """A statement that fails between two steps says why, and not that its transaction is aborted."""
+    with pytest.raises(ExecutionError, match="this was deleted by the statement"):
+        db.query(
+            "MATCH (n:P {id: 1}) WITH collect(n) AS l, n DETACH DELETE n WITH l "
+            "MATCH (m:P) WHERE m.id = l[0].id RETURN m.id"
+        ).fetchall()
+
+
+def test_what_was_deleted_is_returned_and_counted(db: graphdb.Database) -> None:
+    text = (
+        "MATCH (n:P {id: 1}) DETACH DELETE n WITH collect(n) AS l, count(n) AS c RETURN c, size(l), id(l[0]) = id(l[0])"
+    )
+    assert db.query(text).fetchall() == [(1, 1, True)]
