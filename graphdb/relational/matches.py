@@ -50,8 +50,10 @@ class Matches(Traversals):
         """The groups that the subquery under way runs for (column ``g``)."""
         self._within = False
         """Whether it is a subquery that is under way."""
-        self._count_view: str | None = None
-        """The bindings of which nothing but their number is returned."""
+        self._head: tuple[Relation, BoundPattern] | None = None
+        """The bindings that the query starts from, as rows, and their pattern."""
+        self._counts = False
+        """Whether nothing but their number is returned."""
         self._sets = {}
         self._candidates_of = {}
 
@@ -67,15 +69,17 @@ class Matches(Traversals):
         relation = bindings_of(bound, self._snapshot.edges, view)
         needs = self._needs_of(bound, relation, rest[0])
         if needs is not None and needs.count_only:
-            if isinstance(rest[0], ast.ReturnClause) and not self._within:
-                self._count_view = view
+            self._counts = isinstance(rest[0], ast.ReturnClause) and not self._within
             needs = Wanted((), (), False, None, "count")
         if needs is None:
             needs = needs_of(bound, self._live(relation, rest) | free_variables(relation.where))
         self._add_match("match", view, bound, needs)
         facts = [bound.edges[edge].name for edge in needs.facts]
         found = only(relation, available(bound, needs), facts)
-        return replace(found, matches="b.n" if needs.duplicates == "count" else None)
+        found = replace(found, matches="b.n" if needs.duplicates == "count" else None)
+        if not self._within:
+            self._head = found, bound
+        return found
 
     def _needs_of(self, bound: BoundPattern, relation: Relation, clause: ast.ClauseNode) -> Wanted | None:
         """What a clause needs of the bindings; None if all that is named from there on."""
@@ -155,7 +159,7 @@ class Matches(Traversals):
         """Return some columns of several relations' rows that fulfil their conditions, and what they are."""
         selects, sources = [], []
         for relation in relations:
-            sql, found = self._shaper(self._filtered(relation, {*names, *live})).select(names)
+            sql, found = self._projecting(self._filtered(relation, {*names, *live})).select(names)
             if found.known:  # not all of them may have the same
                 sql = f"SELECT {', '.join(found.variables[name].sql for name in names) or '1 AS one'} FROM ({sql}) b"
             sources.append(found.source)
@@ -184,9 +188,9 @@ class Matches(Traversals):
             if duplicates == "count":
                 relation = replace(relation, variables={**relation.variables, MATCHES: column("n", INTEGER)})
             relations.append(relation)
-        kept = [name for name in relations[0].variables if name in live or name == MATCHES]
-        source, found = self._together(relations, kept, live)
-        variables = {name: found[name] for name in kept if name != MATCHES}
+        columns = [name for name in relations[0].variables if name in live or name == MATCHES]
+        source, found = self._together(relations, columns, live)
+        variables = {name: found[name] for name in columns if name != MATCHES}
         return Relation(source, variables, matches=found[MATCHES].sql if duplicates == "count" else None)
 
     def _live(self, relation: Relation, rest: Sequence[ast.ClauseNode]) -> set[str]:
