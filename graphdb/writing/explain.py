@@ -20,7 +20,7 @@ from graphdb.sql.value import SqlValue, column
 from graphdb.writing.create import named
 from graphdb.writing.items import RowByRow, reads_of
 from graphdb.writing.materialized import Materialized
-from graphdb.writing.reading import CLAUSES, Reading, expected
+from graphdb.writing.reading import CLAUSES, Reading, expected, is_small
 from graphdb.writing.rows import unit
 from graphdb.writing.stages import Stage, WriteClause, creation
 
@@ -115,8 +115,9 @@ class Explaining(Reading, ABC):
         if start is None and (not stage.reads or not self._are_many(stage, unit())):
             few = not stage.reads
             if not few:
-                few = self._items(stage) * expected(self._prepare(run, stage.query(by_sets=False), None)) < self._least
-            if few and self._least > 1:
+                rows = self._items(stage) * expected(self._prepare(run, stage.query(by_sets=False), None))
+                few = is_small(rows)
+            if few and is_small(1):
                 raise RowByRow("there are few rows")
         try:
             prepared = self._prepare(run, stage.query(by_sets=True), start)
