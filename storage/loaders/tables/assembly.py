@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.values.terms import DATATYPE, RDF_TYPE, VERTEX, XSD
+from graphdb.storage.arrays.arrow import strings
 from graphdb.storage.arrays.batch import LITERAL, Batch, Edges, Texts, repeated
 from graphdb.storage.arrays.spill import SpillFile
 from graphdb.storage.loaders.tables import terms, values
@@ -132,9 +133,7 @@ class _Constants:
 
     def iris(self) -> pa.Array:
         """Return their IRIs."""
-        import pyarrow as pa
-
-        return pa.array(list(self._numbers), pa.string())
+        return strings(self._numbers)
 
     def code(self, iri: str) -> int:
         """Return the code of one."""
@@ -170,10 +169,17 @@ def _present(use: _Use) -> Iterator[_Use]:
     """Yield the names that are not empty."""
     import pyarrow.compute as pc
 
-    there = pc.not_equal(use.values, "")
+    there = _ints(pc.binary_length(use.values), np.int32) > 0
     rows = use.rows
     assert rows is not None
-    yield _Use(use.table, use.column, use.sort, use.values.filter(there), rows[_bools(there)])
+    yield _Use(use.table, use.column, use.sort, use.values.filter(_truths(there)), rows[there])
+
+
+def _truths(given: NDArray[np.bool_]) -> pa.Array:
+    """Return truth values for Arrow."""
+    import pyarrow as pa
+
+    return pa.Array.from_buffers(pa.bool_(), len(given), [None, pa.py_buffer(np.packbits(given, bitorder="little"))])
 
 
 def _parents(lists: pa.ChunkedArray) -> Ints:
@@ -188,13 +194,6 @@ def _ints(array: pa.ChunkedArray, dtype: type[np.signedinteger[Any]]) -> NDArray
     """Return the integers of an array without nulls."""
     found = [np.frombuffer(c.buffers()[1], dtype)[c.offset : c.offset + len(c)] for c in array.chunks if len(c)]
     return np.concatenate([np.empty(0, dtype), *found])
-
-
-def _bools(array: pa.ChunkedArray) -> NDArray[np.bool_]:
-    """Return the truth values of an array without nulls."""
-    import pyarrow as pa
-
-    return _ints(array.cast(pa.int8()), np.int8).astype(bool)
 
 
 def _encode(uses: Sequence[_Use]) -> tuple[list[tuple[int, _Values]], dict[Sort, pa.Array]]:
@@ -233,13 +232,17 @@ def _numbered(arrays: Sequence[pa.ChunkedArray]) -> tuple[pa.Array, list[NDArray
     type = arrays[0].type
     whole = pa.chunked_array([chunk for array in arrays for chunk in array.chunks if len(chunk)], type)
     if not len(whole):
-        return pa.array([], type), [np.empty(0, np.int32) for _ in arrays]
+        return pa.nulls(0, type), [np.empty(0, np.int32) for _ in arrays]
     encoded = whole.dictionary_encode()
     numbers = np.empty(len(whole), np.int32)
     at = 0
     for chunk in encoded.chunks:
-        indices = chunk.indices.fill_null(-1)
-        numbers[at : at + len(chunk)] = np.frombuffer(indices.buffers()[1], np.int32)[indices.offset :][: len(chunk)]
+        indices, some = chunk.indices, slice(chunk.indices.offset, chunk.indices.offset + len(chunk))
+        valid, found = indices.buffers()
+        numbers[at : at + len(chunk)] = np.frombuffer(found, np.int32)[some]
+        if indices.null_count:  # whose numbers mean nothing
+            there = np.unpackbits(np.frombuffer(valid, np.uint8), bitorder="little")[some]
+            numbers[at : at + len(chunk)][there == 0] = -1
         at += len(chunk)
     return encoded.chunk(0).dictionary, np.split(numbers, np.cumsum([len(array) for array in arrays])[:-1])
 
@@ -296,7 +299,7 @@ def _literals(
             codes[sort] = (some.astype(np.uint32) + np.uint32(first)) | np.uint32(LITERAL)
         first += len(whole)
         texts += _pieces(whole, 0 if datatype is None else notes.index(datatype) + 1, spill)
-    [noted] = list(_pieces(pa.array(notes, pa.string()), DATATYPE, spill)) or [
+    [noted] = list(_pieces(strings(notes), DATATYPE, spill)) or [
         Texts(*(spill.add(np.zeros(size, dtype)) for size, dtype in ((0, np.uint8), (1, np.int32), (0, np.int32))))
     ]
     return texts, noted
