@@ -82,8 +82,6 @@ def assemble(connection: duckdb.DuckDBPyConnection, tables: Sequence[Staged], sp
     spill
         What the batch's arrays belong to.
     """
-    import pyarrow as pa
-
     constants = _Constants()
     uses = [use for number, table in enumerate(tables) for use in _uses(number, table)]
     found, dictionaries = _encode(uses)
@@ -92,17 +90,14 @@ def assemble(connection: duckdb.DuckDBPyConnection, tables: Sequence[Staged], sp
     iris = {sort: _iris(connection, sort, dictionaries[sort]) for sort in resources}
     for table in tables:
         constants.of(table)
-    distinct, numbers = _numbered([pa.chunked_array([constants.iris()]), *iris.values()])
-    for sort, part in zip(resources, numbers[1:], strict=True):
-        codes[sort] = part.astype(np.uint32)
-    constants.codes = numbers[0].astype(np.uint32)
+    distinct = _resources(constants, iris, codes)
     literals, notes = _literals(connection, dictionaries, codes, spill)
     made = _Made()
     for number, table in enumerate(tables):
         _Writer(table, [each for at, each in found if at == number], codes, constants, made).write()
     batch = Batch(
         spill,
-        list(_pieces(distinct, 0, spill)),
+        [texts for some in distinct for texts in _pieces(some, 0, spill)],
         literals,
         notes,
         [spill.add(rows) for rows in made.triples if len(rows)],
@@ -265,6 +260,35 @@ def _iris(connection: duckdb.DuckDBPyConnection, sort: Sort, distinct: pa.Array)
     return _texts(connection, distinct, terms.vertex_iri("v", sort.group or ""))
 
 
+def _resources(
+    constants: _Constants, iris: dict[Sort, pa.ChunkedArray], codes: dict[Sort, Codes]
+) -> list[pa.Array | pa.ChunkedArray]:
+    """Return the distinct IRIs, and put the codes of names into ``codes`` and ``constants``.
+
+    Integers of a group are no names of another; so those of groups that nothing else begins with are distinct.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    numbered = {sort: terms.prefix(sort.group) for sort in iris if sort.type == "BIGINT" and sort.group}
+    others = [pa.chunked_array([constants.iris()]), *(iris[sort] for sort in iris if sort not in numbered)]
+    for sort, prefix in list(numbered.items()):
+        if any(pc.any(pc.starts_with(some, prefix)).as_py() for some in others):
+            del numbered[sort]
+            others.append(iris[sort])
+    named = [sort for sort in iris if sort not in numbered]
+    others = [others[0], *(iris[sort] for sort in named)]
+    distinct, found = _numbered(others)
+    constants.codes = found[0].astype(np.uint32)
+    for sort, part in zip(named, found[1:], strict=True):
+        codes[sort] = part.astype(np.uint32)
+    first = len(distinct)
+    for sort in numbered:
+        codes[sort] = np.arange(first, first + len(iris[sort]), dtype=np.uint32)
+        first += len(iris[sort])
+    return [distinct, *(iris[sort] for sort in numbered)]
+
+
 def _literals(
     connection: duckdb.DuckDBPyConnection,
     dictionaries: dict[Sort, pa.Array],
@@ -382,9 +406,11 @@ class _Writer:
         self._triples(starts, label, ends)
         rows = self._made.triples[-1]
         parts = [(each.column, *self._values(each)) for each in self._found if not each.column.role]
-        chosen = repeated(rows)
+        chosen = np.zeros(len(rows), bool)
         for _, places, _ in parts:
             chosen[places] = True
+        if not chosen.all():
+            chosen |= repeated(rows)
         if not chosen.any():
             return
         numbers = np.cumsum(chosen) - 1 + self._made.count
