@@ -35,7 +35,7 @@ _FINE = r"\.[0-9]{6}[0-9]*[1-9]"
 _ZONE = "(Z|[+-]((0[0-9]|1[0-3]):[0-5][0-9]|14:00))"
 
 
-_AS_DOUBLE = "CASE WHEN is_number THEN coalesce(integer::DOUBLE, TRY_CAST(lexical AS DOUBLE)) END"
+_AS_DOUBLE = "CASE WHEN is_number THEN coalesce(nullif(integer, 0)::DOUBLE, TRY_CAST(lexical AS DOUBLE)) END"
 _AS_DECIMAL = (
     f"CASE WHEN is_number AND integer IS NULL AND datatype NOT IN ('{XSD}double', '{XSD}float')"
     f" AND regexp_full_match(lexical, '{_EXACT_DECIMAL}') THEN TRY_CAST(lexical AS DECIMAL(38, 18)) END"
