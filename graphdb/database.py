@@ -7,7 +7,7 @@ The path of one query::
          ─ relational.candidates.Candidates ─▶ labels, constants and property predicates become arrays of vertices
          ─ plan.passes.pipeline.make_plan ─▶ a physical plan: matching order, set operations, checks, as arrays
          ─ execute.host or gpu.executor ─▶ bindings: columns of ids, streamed in blocks
-         ─ relational.projection.compile.Shaper ─▶ RETURN, ORDER BY and aggregates as one SQL query over the bindings
+         ─ relational.projection.compile ─▶ RETURN, ORDER BY and aggregates as one SQL query over the bindings
          ─▶ results.result.Result
 
 A query of several clauses goes the same way more than once: :mod:`graphdb.relational` lowers it to matches, each of

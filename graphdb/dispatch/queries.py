@@ -12,7 +12,6 @@ from graphdb.common.errors import ExecutionError
 from graphdb.common.progress import Progress
 from graphdb.common.stopping import time_left
 from graphdb.execute.choose import choose_executor
-from graphdb.execute.warm import warm_up
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse_script
 from graphdb.grammar.walk import walk
@@ -102,7 +101,7 @@ class Queries:
         """Run what was prepared."""
         with running(prepared.computing) as value_of:
             table = run.run(prepared)
-        columns = prepared.shaped.columns
+        columns = prepared.projection.columns
         return Result(self._state.version(), table, columns, elapsed=time.perf_counter() - started, value_of=value_of)
 
     def new_run(
@@ -114,7 +113,6 @@ class Queries:
         """
         executor = self._executor
         if executor is None:
-            warm_up()
             executor = choose_executor(self._device, threads=self._threads, memory_limit=self._state.budget.bindings)
             self._executor = executor
         run, self._later = self._run(executor, text, arguments, timeout, deleted)
@@ -169,8 +167,8 @@ class Queries:
         assert found.plan is not None
         self._unasked.term_seconds.clear()
         count = self._executor.count(found.plan, self._unasked)
-        columns = found.shaped.columns
-        table = Counted(count, len(columns), found.shaped.window)
+        columns = found.projection.columns
+        table = Counted(count, len(columns), found.projection.window)
         return Result(self._home, table, columns, elapsed=time.perf_counter() - started)
 
     def prepare(

@@ -64,7 +64,7 @@ class Statements:
             if arguments or "$" in text:
                 check_arguments(text, arguments, lambda: parameters_of(statements, self._state.procedures))
                 statements = tuple(with_counts(statement, text, arguments) for statement in statements)
-            run = self._told_of if self._state.progress else self._statement
+            run = self._reported if self._state.progress else self._statement
             for statement in statements:
                 self._state.versions.before_statement()
                 try:
@@ -96,7 +96,7 @@ class Statements:
             finally:
                 self.queries.progress = None
 
-    def _told_of(
+    def _reported(
         self, statement: ast.Statement, text: str, arguments: Mapping[str, object], timeout: float | None
     ) -> Result:
         with self._watched():

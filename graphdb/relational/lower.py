@@ -1,4 +1,4 @@
-"""Clauses to relations: a query of any reading clauses becomes matches, and SQL that joins and shapes their bindings.
+"""Clauses to relations: a query of any reading clauses becomes matches, and SQL that joins and projects their bindings.
 
 Every clause makes a relation out of the one before.  WITH, RETURN and UNWIND are one more SELECT around it.  A MATCH
 keeps the rows as a table, which say what the vertices are that the pattern shares with them, and joins its bindings:
@@ -23,7 +23,7 @@ from graphdb.pattern.free import SUBQUERIES, free_variables
 from graphdb.pattern.lengths import OF_PATHS, with_lengths
 from graphdb.pattern.pieces import names_of
 from graphdb.pattern.rename import renamed, rewritten
-from graphdb.relational.joins import KEPT
+from graphdb.relational.joins import CARRIED
 from graphdb.relational.matches import Matches, column_name, looks_back
 from graphdb.relational.program import Program, Step
 from graphdb.relational.projection.relation import (
@@ -35,7 +35,7 @@ from graphdb.relational.projection.relation import (
     Source,
 )
 from graphdb.relational.projection.return_clause import combines_aggregates, window_of
-from graphdb.relational.projection.sql import Shaped
+from graphdb.relational.projection.sql import Projection
 from graphdb.relational.subqueries import leading
 from graphdb.semantics.aggregation import aggregates_in, contains_aggregate, is_aggregate
 from graphdb.sql.constants import long_column, maps_column
@@ -63,28 +63,28 @@ class Lowering(Matches):
             Something is wrong with it.
         """
         _check_reading(query)
-        shaped = self._parts(query, start)
+        projection = self._parts(query, start)
         last = self._steps[-1] if self._steps and len(query.parts) == 1 else None
         alone = self._head is not None and isinstance(last, Step) and last.view == self._head[0].source.view
-        shaped = shaped if alone else replace(shaped, direct=None)
-        return Program(tuple(self._steps), shaped, self._lists, alone and self._counts)
+        projection = projection if alone else replace(projection, direct=None)
+        return Program(tuple(self._steps), projection, self._lists, alone and self._counts)
 
-    def _parts(self, query: ast.Composite, start: Relation) -> Shaped:
+    def _parts(self, query: ast.Composite, start: Relation) -> Projection:
         once = len(query.parts) > 1 and not query.keeps_all
         parts = [self._part(_distinct(part) if once else part, start) for part in query.parts]
         return parts[0] if len(parts) == 1 else self._union(parts, query.keeps_all)
 
-    def _subquery(self, query: ast.Composite, start: Relation) -> Shaped:
+    def _subquery(self, query: ast.Composite, start: Relation) -> Projection:
         around = self._names, self._clauses, self._groups, self._within
         self._within = True
         self._groups = None if start is UNIT else Source.made(f"(SELECT b.g FROM {start.source} b)", start.source)
-        shaped = self._parts(query, start)
+        projection = self._parts(query, start)
         self._names, self._clauses, self._groups, self._within = around
-        return shaped
+        return projection
 
     # --- clauses
 
-    def _part(self, clauses: Sequence[ast.ClauseNode], start: Relation) -> Shaped:
+    def _part(self, clauses: Sequence[ast.ClauseNode], start: Relation) -> Projection:
         relation, rest = start, list(clauses)
         self._names = free_variables(tuple(clauses))
         self._clauses = tuple(clauses)
@@ -111,8 +111,8 @@ class Lowering(Matches):
                     relation = self._crossed(relation, clause.variable.name, items, keep)
                     continue
                 relation = self._with_subqueries(relation, (clause.source,), keep | free_variables(clause.source))
-                names = [name for name in relation.variables if name in {*keep, *KEPT}]
-                _, relation = self._shaper(relation).select(names, unwound=clause)
+                names = [name for name in relation.variables if name in {*keep, *CARRIED}]
+                _, relation = self._projecting(relation).select(names, unwound=clause)
             elif isinstance(clause, ast.ProcedureClause):
                 relation = self._invoked(relation, clause, self._live(relation, rest))
             elif isinstance(clause, ast.CallClause):
@@ -120,7 +120,7 @@ class Lowering(Matches):
             else:
                 assert isinstance(clause, ast.WithClause)
                 relation = self._with(relation, clause)
-        return Shaped("SELECT 1 AS one WHERE FALSE", {}, ())  # a procedure was called for what it does
+        return Projection("SELECT 1 AS one WHERE FALSE", {}, ())  # a procedure was called for what it does
 
     def _invoked(self, relation: Relation, clause: ast.ProcedureClause, live: Collection[str]) -> Relation:
         """Join rows with those that a procedure yields for each, or for all with the same arguments."""
@@ -150,18 +150,18 @@ class Lowering(Matches):
         returns = replace(clause.returns, items=(*items, *further), star=False)
         return self._after(self._project(relation, returns), replace(clause, where=renamed(clause.where, hidden)))
 
-    def _after(self, shaped: Shaped, clause: ast.WithClause) -> Relation:
+    def _after(self, projection: Projection, clause: ast.WithClause) -> Relation:
         """Return the rows of a WITH; where it orders them, with their numbers."""
-        found = {each.name: column_at(f"c{i}", each) for i, each in enumerate(shaped.columns)}
-        source = shaped.source
-        if shaped.ordered:
+        found = {each.name: column_at(f"c{i}", each) for i, each in enumerate(projection.columns)}
+        source = projection.source
+        if projection.ordered:
             source = Source.made(f"(SELECT q.*, row_number() OVER () AS at FROM {source} q)", source)
             found[ORDER] = column("at", INTEGER)
         if self._groups is not None:
             found[GROUP] = column("g", INTEGER)
         return Relation(source, found, tuple(conjuncts(clause.where)))
 
-    def _project(self, relation: Relation, returns: ast.ReturnClause, *, written: bool = False) -> Shaped:
+    def _project(self, relation: Relation, returns: ast.ReturnClause, *, written: bool = False) -> Projection:
         items = self._items(returns, relation)
         aggregated = any(contains_aggregate(item.expression) for item in items)
         waiting = any(contains_aggregate(part) and not is_aggregate(part) for part in self._computed_in(items))
@@ -181,7 +181,7 @@ class Lowering(Matches):
         window = window_of(returns, self._snapshot, self._arguments, self._text)
         groups = None if relation.grouped else self._groups
         bound = self._head[1] if written and self._head is not None and self._head[0] is relation else None
-        return self._shaper(relation, bound).shape(returns, items, window, groups=groups, written=written)
+        return self._projecting(relation, bound).project(returns, items, window, groups=groups, written=written)
 
     def _computed_in(self, node: object) -> Iterator[ast.Expression]:
         """Yield what Python computes for tables of rows, of some expressions."""
@@ -203,15 +203,15 @@ class Lowering(Matches):
         """Return the rows of a clause that returns some columns, which are known expressions then."""
         items = tuple(ast.ReturnItem(node, f"column {i}", f"column {i}") for i, node in enumerate(columns))
         clause = ast.ReturnClause(items, distinct=returns.distinct, span=returns.span)
-        shaped = self._project(relation, clause)
-        values = [column_at(f"c{i}", each) for i, each in enumerate(shaped.columns)]
+        projection = self._project(relation, clause)
+        values = [column_at(f"c{i}", each) for i, each in enumerate(projection.columns)]
         found = dict(zip(columns, values, strict=True))
         variables = {node.name: value for node, value in found.items() if isinstance(node, ast.Variable)}
         if self._groups is not None:
             variables[GROUP] = column("g", INTEGER)
-        return Relation(shaped.source, variables, known=found, grouped=True)
+        return Relation(projection.source, variables, known=found, grouped=True)
 
-    def _union(self, parts: Sequence[Shaped], keeps_all: bool) -> Shaped:
+    def _union(self, parts: Sequence[Projection], keeps_all: bool) -> Projection:
         """Put the rows of several parts together; columns that SQL has no one type for are of keys."""
         columns: list[Column] = []
         several = [
@@ -238,16 +238,16 @@ class Lowering(Matches):
             return self._each_once(source, columns)
         sql = (" UNION ALL " if keeps_all else " UNION ").join(selects)
         reads = frozenset[str]().union(*(part.reads for part in parts))
-        return Shaped(sql, self._parameters.used(sql), tuple(columns), reads=reads)
+        return Projection(sql, self._parameters.used(sql), tuple(columns), reads=reads)
 
-    def _each_once(self, source: Source, columns: Sequence[Column]) -> Shaped:
+    def _each_once(self, source: Source, columns: Sequence[Column]) -> Projection:
         """Return rows of which equivalent ones come once, where DuckDB would tell them apart."""
         found = {f"column {i}": column_at(f"c{i}", each) for i, each in enumerate(columns)}
         items = tuple(ast.ReturnItem(ast.Variable(name), name, name) for name in found)
         if self._groups is not None:
             found[GROUP] = column("g", INTEGER)
-        shaped = self._project(Relation(source, found), ast.ReturnClause(items, distinct=True))
-        return replace(shaped, columns=tuple(columns))
+        projection = self._project(Relation(source, found), ast.ReturnClause(items, distinct=True))
+        return replace(projection, columns=tuple(columns))
 
     def _column(self, source: ast.Expression) -> tuple[pa.Array, Type] | None:
         """Return a long list of plain values, or a list of maps of them, as a column."""
@@ -264,7 +264,7 @@ class Lowering(Matches):
         view = self._name("list")
         self._lists[view] = pa.table({"item": array})
         relation = self._with_subqueries(relation, (), keep)
-        _, rows = self._shaper(relation).select([n for n in relation.variables if n in {*keep, *KEPT}])
+        _, rows = self._projecting(relation).select([n for n in relation.variables if n in {*keep, *CARRIED}])
         crossed = f"(SELECT b.*, u.item AS item FROM {rows.source} b CROSS JOIN {view} u)"
         source = Source.made(crossed, rows.source, Source.of(view))
         return replace(rows, source=source, variables={**rows.variables, name: column("item", type)})
@@ -304,7 +304,9 @@ def _named(
     relation: Relation, returns: ast.ReturnClause, items: Iterable[ast.ReturnItem]
 ) -> Mapping[str, SqlValue] | None:
     """Return columns by the names that a WITH gives them; None where it does more than that."""
-    if relation.where or relation.known or relation.matches is not None or any(n in KEPT for n in relation.variables):
+    if relation.where or relation.known or relation.matches is not None:
+        return None
+    if any(name in CARRIED for name in relation.variables):
         return None
     if returns.distinct or returns.order_by or returns.skip is not None or returns.limit is not None:
         return None

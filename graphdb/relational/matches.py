@@ -159,7 +159,7 @@ class Matches(Traversals):
         """Return some columns of several relations' rows that fulfil their conditions, and what they are."""
         selects, sources = [], []
         for relation in relations:
-            sql, found = self._shaper(self._filtered(relation, {*names, *live})).select(names)
+            sql, found = self._projecting(self._filtered(relation, {*names, *live})).select(names)
             if found.known:  # not all of them may have the same
                 sql = f"SELECT {', '.join(found.variables[name].sql for name in names) or '1 AS one'} FROM ({sql}) b"
             sources.append(found.source)
@@ -188,9 +188,9 @@ class Matches(Traversals):
             if duplicates == "count":
                 relation = replace(relation, variables={**relation.variables, MATCHES: column("n", INTEGER)})
             relations.append(relation)
-        kept = [name for name in relations[0].variables if name in live or name == MATCHES]
-        source, found = self._together(relations, kept, live)
-        variables = {name: found[name] for name in kept if name != MATCHES}
+        columns = [name for name in relations[0].variables if name in live or name == MATCHES]
+        source, found = self._together(relations, columns, live)
+        variables = {name: found[name] for name in columns if name != MATCHES}
         return Relation(source, variables, matches=found[MATCHES].sql if duplicates == "count" else None)
 
     def _live(self, relation: Relation, rest: Sequence[ast.ClauseNode]) -> set[str]:

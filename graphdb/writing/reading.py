@@ -28,7 +28,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.relational.explain import Explanation
 from graphdb.relational.paths.run import PathRun
 from graphdb.relational.program import Program, Step
-from graphdb.relational.program import Rows as Materialized
+from graphdb.relational.program import Rows as RowsStep
 from graphdb.relational.projection.relation import Relation, Source
 from graphdb.relational.query import Prepared
 from graphdb.relational.session.state import State
@@ -40,8 +40,8 @@ from graphdb.writing.change import Change
 from graphdb.writing.create import Create
 from graphdb.writing.delete import Delete
 from graphdb.writing.items import RowByRow
-from graphdb.writing.kept import Kept, Tables
 from graphdb.writing.literals import of_keys
+from graphdb.writing.materialized import Materialized, Tables
 from graphdb.writing.merge import Merge
 from graphdb.writing.row_writer import RowWriter
 from graphdb.writing.rows import AT, Rows, of_arrow
@@ -119,11 +119,6 @@ class Reading:
         assert isinstance(prepared, Program)
         return run, prepared
 
-    @property
-    def _least(self) -> int:
-        """Rows from which on a clause is applied by sets."""
-        return LEAST
-
     def _left(self) -> float | None:
         """Return the seconds that are left."""
         if self._deadline is None:
@@ -135,11 +130,11 @@ class Reading:
 
     def _are_many(self, stage: Stage, start: Rows) -> bool:
         """Whether the rows of a stage are worth writing by sets, by what is known before they are read."""
-        if start.count >= LEAST:
+        if not is_small(start.count):
             return True
         matches = any(isinstance(clause, ast.MatchClause) for clause in stage.reads)
         items = self._items(stage)
-        return items == inf or (not matches and start.count * items >= LEAST)
+        return items == inf or (not matches and not is_small(start.count * items))
 
     def _items(self, stage: Stage) -> float:
         """Return how many rows the lists of a stage make of one; infinity where only a run tells."""
@@ -154,11 +149,14 @@ class Reading:
                 return inf
         return rows
 
-    def _read_rows(self, stage: Stage, start: Rows, most: float = inf) -> Rows | None:
-        """Return the rows that a stage's clause is applied to row by row; None where ``most`` or more are expected."""
+    def _read_rows(self, stage: Stage, start: Rows, each: float | None = None) -> Rows | None:
+        """Return the rows that a stage's clause is applied to row by row; None where too many are expected.
+
+        That is asked where ``each`` says how many there are for each row that the query is expected to have.
+        """
         if not stage.reads and not stage.asked:
             return start
-        return self._read(stage.query(by_sets=False), self._relation(start), stage, most)
+        return self._read(stage.query(by_sets=False), self._relation(start), stage, each)
 
     def _rows_for_rows(self, stage: Stage, start: Rows) -> Rows:
         rows = self._read_rows(stage, start)
@@ -170,21 +168,22 @@ class Reading:
         clause, at = stage.unwound, next((i for i, each in enumerate(around) if each is stage), None)
         if clause is None or at is None or not all(map(_in_python, around[at:])):
             return None
-        if not start.in_python and LEAST <= self._items(stage) < inf:
+        items = self._items(stage)
+        if not start.in_python and items < inf and not is_small(items):
             return None
         source = Compiler(self._context).compile(clause.source)
         rows: list[Row] = []
         for row in start.listed:
             self._context.view.expect(row.values())
-            items = source(row)
-            for item in items if isinstance(items, list) else () if items is None else (items,):
+            found = source(row)
+            for item in found if isinstance(found, list) else () if found is None else (found,):
                 rows.append({**row, clause.variable.name: item})
-        if len(rows) >= LEAST and not start.in_python:
+        if not is_small(len(rows)) and not start.in_python:
             return None
         for at, row in enumerate(rows):
             row[AT] = at
 
-        def table() -> Kept:
+        def table() -> Materialized:
             raise AssertionError("nothing is asked of these rows in SQL")
 
         return Rows(len(rows), lambda: rows, table, in_python=True)
@@ -192,30 +191,30 @@ class Reading:
     def _relation(self, rows: Rows) -> Relation | None:
         """Return rows for SQL to start from; None for the one row without names."""
         self._writer.flush()
-        return None if rows.is_unit else rows.kept.relation
+        return None if rows.is_unit else rows.materialized.relation
 
     def _read(
         self,
         query: ast.Query | ast.Composite,
         start: Relation | None,
         stage: Stage | None = None,
-        most: float = inf,
+        each: float | None = None,
         given: Mapping[str, object] | None = None,
     ) -> Rows | None:
-        """Run a query, which may start from rows; its rows, or None where ``most`` or more are expected.
+        """Run a query, which may start from rows; its rows, or None where too many are expected (:meth:`_read_rows`).
 
         ``given`` are parameters beside those of the statement.
         """
         with self._run(given) as run:
             prepared = self._prepare(run, query, start)
-            if most < inf and expected(prepared) >= most:
+            if each is not None and not is_small(each * expected(prepared)):
                 return None
             with running(prepared.computing, self._keys):
                 found = run.run(prepared)
             self._note_read(stage, run, prepared, found.num_rows)
-        return of_arrow(self._tables, found, prepared.shaped.columns, self._keys)
+        return of_arrow(self._tables, found, prepared.projection.columns, self._keys)
 
-    def _read_for_sets(self, stage: Stage, query: ast.Query | ast.Composite, start: Rows) -> Kept:
+    def _read_for_sets(self, stage: Stage, query: ast.Query | ast.Composite, start: Rows) -> Materialized:
         """Run the reading of a stage whose clause is to be applied by sets; its rows.
 
         Raises
@@ -224,7 +223,7 @@ class Reading:
             That cannot be: by the types of the values, or because SQL does not know one of the expressions.
         """
         try:
-            return self._read_kept(query, self._relation(start), stage)
+            return self._materialize(query, self._relation(start), stage)
         except (NotSupportedError, TypeMismatchError, BindError) as error:
             raise RowByRow(error.message) from None
         except ExecutionError as error:
@@ -233,11 +232,13 @@ class Reading:
                 raise
             raise RowByRow(error.message) from None  # its place is known where Python computes it
 
-    def _read_kept(self, query: ast.Query | ast.Composite, start: Relation | None, stage: Stage | None = None) -> Kept:
+    def _materialize(
+        self, query: ast.Query | ast.Composite, start: Relation | None, stage: Stage | None = None
+    ) -> Materialized:
         """Run a query, which may start from rows; its rows as a table, for a stage or for what that looks up."""
         with self._run() as run:
             prepared = self._prepare(run, query, start)
-            columns = prepared.shaped.columns
+            columns = prepared.projection.columns
             values = {c.name: column_at(f"c{i}", c) for i, c in enumerate(columns) if c.name != "#"}
             if stage is not None:
                 CLAUSES[type(stage.write)].check(stage, values)
@@ -246,17 +247,17 @@ class Reading:
                 run.bindings(prepared),
                 self._state.connection.guard(self._left()),
             ):
-                shaped = prepared.shaped
-                sql = f"SELECT row_number() OVER () - 1 AS at, q.* FROM ({shaped.sql}) q"
-                source = self._tables.rows(sql, shaped.parameters)
+                projection = prepared.projection
+                sql = f"SELECT row_number() OVER () - 1 AS at, q.* FROM ({projection.sql}) q"
+                source = self._tables.rows(sql, projection.parameters)
             computed = [
                 v.column for n, v in values.items() if n.startswith("#") and v.type.base is Base.ANY and v.column
             ]
             if computed:
                 source = self._as_literals(source, computed)
-            kept = Kept(source, self._tables.count(source), values)
-            self._note_read(stage, run, prepared, kept.count)
-        return kept
+            table = Materialized(source, self._tables.count(source), values)
+            self._note_read(stage, run, prepared, table.count)
+        return table
 
     def _as_literals(self, source: Source, columns: list[str]) -> Source:
         """Put literals in the place of values that SQL knows by a key; return the new table."""
@@ -301,6 +302,11 @@ class Reading:
             self._notes.setdefault(id(stage), [])[:0] = [*described(run, prepared, self._state), *rows]
 
 
+def is_small(rows: float) -> bool:
+    """Whether rows are too few to be worth writing by sets."""
+    return rows < LEAST
+
+
 def _in_python(stage: Stage) -> bool:
     """Whether a stage can go on from rows that are Python's alone: it reads nothing that SQL would have to find."""
     if stage.write is None:
@@ -317,7 +323,7 @@ def expected(prepared: Prepared | Program) -> float:
     """
     rows = 1.0
     for step in prepared.steps if isinstance(prepared, Program) else (prepared,):
-        if isinstance(step, Materialized) or (isinstance(step, Step) and step.given):
+        if isinstance(step, RowsStep) or (isinstance(step, Step) and step.given):
             continue
         plan = step.plan if isinstance(step, (Step, Prepared)) else None
         if plan is not None:

@@ -71,7 +71,7 @@ _LONGEST = 20 << 10
 """Bytes that texts may have in the mean, where :data:`LOADS` are enough: DuckDB holds 2,048 in a row, and more."""
 
 _WIDEST = 1000
-"""Characters of a bad line that are stored: of a longer one those around the place, as it may have many errors."""
+"""Characters of a bad line that are stored, around the place that is wrong: a line may have thousands of errors."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from graphdb.execute.paths.bfs_kernels import Depths, forget
 from graphdb.execute.search.set_kernels import neighbours_of
-from graphdb.storage.compile.jit import kernel
+from graphdb.storage.compile.kernels import entry, kernel
 
 Ints = NDArray[np.int64]
 
@@ -44,8 +44,8 @@ def _expand(
         state[at] += 1
         begin, end = neighbours_of(partition.ctypes.data, 0, vertex)
         budget -= end - begin + 1
-        for entry in range(begin, end):
-            other = neighbours[entry]
+        for place in range(begin, end):
+            other = neighbours[place]
             if mine[other] < 0:
                 mine[other] = depth
                 before[other] = vertex
@@ -57,7 +57,9 @@ def _expand(
     return max(budget, 0)
 
 
-@kernel
+@entry(
+    "i8[:], T[:], i8[:], T[:], i8[:], i8[:], i4[:, :], i8[:, :], i8[:, :], i8[:], i8, i4[:], i8[:], i8[:], b1, i8 -> b1"
+)
 def bidirectional_bfs(
     there: Ints,
     there_neighbours: NDArray[Any],
@@ -73,7 +75,7 @@ def bidirectional_bfs(
     lengths: NDArray[np.int32],
     walks: Ints,
     starts: Ints,
-    spelled: bool,
+    materialized: bool,
     budget: int,
 ) -> bool:
     """Find a shortest path for each pair of different vertices; return whether all are done.
@@ -85,8 +87,9 @@ def bidirectional_bfs(
     lengths
         int32 [pairs]: the result, -1 where there is no path of at most ``longest`` edges.
     walks, starts
-        Where ``spelled``: the paths' vertices, and int64 [pairs + 1] where each begins.  When ``walks`` has less than
-        ``vertices`` cells left it returns, so that the caller can put another in place and set ``state[FILLED]`` to 0.
+        Where ``materialized``: the paths' vertices, and int64 [pairs + 1] where each begins.  When ``walks`` has less
+        than ``vertices`` cells left it returns, so that the caller can put another in place and set ``state[FILLED]``
+        to 0.
     """
     while state[PAIR] < len(sources):
         pair = state[PAIR]
@@ -118,7 +121,7 @@ def bidirectional_bfs(
             else:
                 state[SIDE] = -1
         lengths[pair] = state[8] + state[12] if found else -1
-        if spelled:
+        if materialized:
             filled = state[FILLED]
             if found:
                 middle = filled + depths[0, state[MET]]
@@ -135,6 +138,6 @@ def bidirectional_bfs(
         forget(depths[0], queues[0], state[7])
         forget(depths[1], queues[1], state[11])
         state[PAIR], state[UNDER_WAY] = pair + 1, 0
-        if budget <= 0 or (spelled and len(walks) - state[FILLED] <= depths.shape[1]):
+        if budget <= 0 or (materialized and len(walks) - state[FILLED] <= depths.shape[1]):
             return bool(state[PAIR] == len(sources))
     return True

@@ -1,7 +1,7 @@
 """RETURN and its kin: what follows the match becomes one SQL query over the bindings.
 
 The bindings are a relation with a column ``v<i>`` per wanted vertex and ``e<j>`` per wanted edge (its code); with ``n``
-where equal bindings come once with their number.  What a clause makes of them is a relation again.  The shaped
+where equal bindings come once with their number.  What a clause makes of them is a relation again.  The
 query yields columns ``c0 … cn`` in the engine's own terms (vertices as ids), which
 :mod:`graphdb.relational.projection.presentation` turns into what a user of SQL sees (vertices as their IRIs).
 """
@@ -21,7 +21,7 @@ from graphdb.relational.candidates import Snapshot
 from graphdb.relational.projection.arrays import Direct
 from graphdb.relational.projection.relation import ORDER, VALUE, Relation, Source
 from graphdb.relational.projection.return_clause import combines_aggregates
-from graphdb.relational.projection.sql import Compiled, Shaped, columns_of, window_sql
+from graphdb.relational.projection.sql import Compiled, Projection, columns_of, window_sql
 from graphdb.semantics.aggregation import contains_aggregate, unshadowed
 from graphdb.sql import lists, ranges
 from graphdb.sql.comparisons import has_order, sort_keys
@@ -48,7 +48,7 @@ class _Values:
     """How many of the two have several values for one vertex or row."""
 
 
-class Shaper:
+class ProjectionCompiler:
     """Writes the SQL of one clause over a relation.
 
     Parameters
@@ -86,7 +86,7 @@ class Shaper:
         columns = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in chosen(self._variables).items())
         return f"SELECT {columns} FROM {self._relation.source} b {rows.joins}{_where(where)}"
 
-    def shape(
+    def project(
         self,
         returns: ast.ReturnClause,
         items: tuple[ast.ReturnItem, ...],
@@ -94,8 +94,8 @@ class Shaper:
         *,
         groups: Source | None = None,
         written: bool = False,
-    ) -> Shaped:
-        """Shape any RETURN clause over the relation.
+    ) -> Projection:
+        """Project the relation by any RETURN clause.
 
         Parameters
         ----------
@@ -129,7 +129,7 @@ class Shaper:
                 for item, value in compiled
             ]
             return self._groups(returns, window, compiled, compiler, where, groups)
-        told = [(item, self._as_written(compiler, item, value) if written else value) for item, value in compiled]
+        given = [(item, self._as_written(compiler, item, value) if written else value) for item, value in compiled]
         known = {item.alias: value for item, value in compiled if item.alias}
         seen = Scope({**self._variables, **known}, unshadowed(relation.known, _named(items)))
         order = self._order(returns, seen, rows, items)
@@ -139,12 +139,12 @@ class Shaper:
         if limit is not None and not where and groups is None and self._orders_by_known(returns, items):
             # What is joined to the rows is for few of them then, and none goes.
             source = Source.made(f"(SELECT b.* FROM {source} b{order} LIMIT {int(skip) + int(limit)})", source)
-        sql = f"SELECT {_chosen(told)}{self._of_group} FROM {source} b {rows.joins}{_where(where)}"
+        sql = f"SELECT {_chosen(given)}{self._of_group} FROM {source} b {rows.joins}{_where(where)}"
         sql += self._ordered(order, window, relation.groups)
-        plain = not (where or order or any(value.type == MOMENT for _, value in told))
+        plain = not (where or order or any(value.type == MOMENT for _, value in given))
         direct = self._direct(self._bound, items) if plain and self._bound is not None else None
         used = self._parameters.used(sql)
-        return Shaped(sql, used, columns_of(told), window, direct, bool(order), reads=self._reads(groups))
+        return Projection(sql, used, columns_of(given), window, direct, bool(order), reads=self._reads(groups))
 
     def _groups(
         self,
@@ -154,8 +154,8 @@ class Shaper:
         compiler: Compiler,
         where: list[str],
         groups: Source | None,
-    ) -> Shaped:
-        """Shape a clause with aggregates or DISTINCT; see :meth:`shape`."""
+    ) -> Projection:
+        """Project by a clause with aggregates or DISTINCT; see :meth:`project`."""
         relation = self._relation
         items = tuple(item for item, _ in compiled)
         aggregating = [not relation.grouped and contains_aggregate(item.expression) for item in items]
@@ -193,7 +193,7 @@ class Shaper:
         sql = f"SELECT q.* FROM ({inner}) q {outer.joins}"
         sql += self._ordered(order, window, None if relation.groups is None else "q.g")
         used, reads = self._parameters.used(sql), self._reads(groups)
-        found = Shaped(sql, used, columns_of(compiled), window, ordered=bool(order), reads=reads)
+        found = Projection(sql, used, columns_of(compiled), window, ordered=bool(order), reads=reads)
         alone = relation.matches is not None and not (where or returns.distinct)
         grouped = (
             alone and not any(has_key(value.type, value.bases) for _, value in compiled) and self._counts_pairs(items)

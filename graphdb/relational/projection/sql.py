@@ -13,7 +13,7 @@ from graphdb.sql.value import SqlValue, column
 
 
 @dataclass(frozen=True, slots=True)
-class Shaped:
+class Projection:
     """The SQL after the match."""
 
     sql: str
@@ -40,11 +40,11 @@ Compiled = tuple[ast.ReturnItem, SqlValue]
 """An item of the clause, and its value."""
 
 
-def counted(items: tuple[ast.ReturnItem, ...], window: tuple[int, int | None]) -> Shaped:
-    """Shape the one row of a query that only counts, which needs no order: the bindings are (count)."""
+def counted(items: tuple[ast.ReturnItem, ...], window: tuple[int, int | None]) -> Projection:
+    """Return the one row of a query that only counts, which needs no order: the bindings are (count)."""
     columns = columns_of([(item, column("count", INTEGER)) for item in items])
     chosen = ", ".join(f"b.count AS c{i}" for i in range(len(items)))
-    return Shaped(f"SELECT {chosen} FROM {BINDINGS} b{window_sql(window)}", {}, columns, window)
+    return Projection(f"SELECT {chosen} FROM {BINDINGS} b{window_sql(window)}", {}, columns, window)
 
 
 def window_sql(window: tuple[int, int | None]) -> str:
