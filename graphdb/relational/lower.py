@@ -88,6 +88,8 @@ class Lowering(Matches):
         relation, rest = start, list(clauses)
         self._names = free_variables(tuple(clauses))
         self._clauses = tuple(clauses)
+        if not self._within:
+            self._sets, self._candidates_of = {}, {}
         while rest:
             clause = rest[0]
             if isinstance(clause, ast.ReturnClause):

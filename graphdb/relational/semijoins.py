@@ -64,9 +64,11 @@ class Semijoins(Joins):
     def _with_vertex_sets(self, matches: Sequence[ast.MatchClause]) -> list[ast.MatchClause]:
         """Return MATCH clauses without the conditions that a path exists around one vertex: these are sets of vertices.
 
-        Those that no path exists stay, and are known.
+        Those that no path exists stay, and are known; so are all where the clauses have paths, whose ends no plan may
+        match.
         """
         found, names = [], set[str]()
+        plain = all(map(self._is_plain, matches))
         for match in matches:
             names |= variables_in(match.patterns)
             rest = []
@@ -78,13 +80,14 @@ class Semijoins(Joins):
                 if clause is None or name is None:
                     rest.append(condition)
                     continue
-                vertices = self._vertex_set(clause, ast.Variable(name, condition.span))
-                if negated:
+                stays = negated or not plain
+                vertices = self._vertex_set(clause, ast.Variable(name, condition.span), shown=stays)
+                if stays:
                     rest.append(condition)
                     sql = f"SELECT id FROM {vertices.source}"
                     table = self._materialized(sql, vertices.source)
                     self._sets[inner] = replace(vertices, source=table)
-                else:
+                if not negated:
                     self._candidates_of.setdefault(name, []).append(vertices)
             found.append(replace(match, where=all_hold(rest, match.span)))
         return found
@@ -97,8 +100,11 @@ class Semijoins(Joins):
         source = replace(relation.source, reads=relation.source.reads | vertices.source.reads)
         return replace(relation, source=source, known={**relation.known, node: known})
 
-    def _vertex_set(self, match: ast.MatchClause, variable: ast.Variable) -> _VertexSet:
-        """Add the steps of a pattern; return the vertices that a variable of it stands for in some match."""
+    def _vertex_set(self, match: ast.MatchClause, variable: ast.Variable, *, shown: bool = False) -> _VertexSet:
+        """Add the steps of a pattern; return the vertices that a variable of it stands for in some match.
+
+        SQL reads them where they are ``shown``.
+        """
         returns = ast.ReturnClause((ast.ReturnItem(variable, variable.name, variable.name),), distinct=True)
         first = len(self._steps)
         relation = self._alone(match, returns)
@@ -108,7 +114,7 @@ class Semijoins(Joins):
         ]
         value = relation.variables[variable.name]
         view = relation.source.view
-        if not relation.where and view is not None and value.column is not None:
+        if not relation.where and view is not None and value.column is not None and not shown:
             as_they_are = (view, value.column) if self._number(relation, [variable.name]) else None
             self._steps[first:] = [
                 replace(step, shown=as_they_are is None) if isinstance(step, Step) and step.view == view else step

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 
 import graphdb
 from tests.fuzz import scaled
+from tests.oracle.routes import path_by_path
 
 Edges = list[tuple[int, int]]
 
@@ -117,3 +118,24 @@ def test_what_is_around_a_path_says_where_it_starts_or_ends() -> None:
             ("MATCH (a)-[:E]->(b), (c)-[:E]->(d) MATCH p = ANY SHORTEST (b)-[:E]->+(c) RETURN count(p)", 6),
         ]:
             assert db.query(text).scalar() == expected, text
+
+
+@pytest.mark.parametrize("single", [False, True], ids=["set by set", "path by path"])
+def test_that_a_path_exists_is_asked_of_the_clause_that_says_so(single: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if single:
+        path_by_path(monkeypatch)
+    with graphdb.connect(threads=1) as db:
+        db.query("UNWIND range(0, 5) AS i CREATE (:N {id: i})")
+        db.query("MATCH (a:N), (b:N) WHERE b.id = a.id + 1 CREATE (a)-[:E]->(b)")
+        leads = "EXISTS { (a)-[:E*]->(:N {id: 2}) }"
+        for text, expected in [
+            (
+                f"MATCH (a:N) WHERE {leads} RETURN a.id AS n UNION MATCH (a:N) WHERE a.id > 3 RETURN a.id AS n",
+                [0, 1, 4, 5],
+            ),
+            (f"MATCH (b)-[:E*1..2]->(a) WHERE {leads} RETURN DISTINCT a.id AS n", [1]),
+            (f"MATCH p = (b)-[:E*1..2]->(a) WHERE NOT {leads} RETURN DISTINCT a.id AS n", [2, 3, 4, 5]),
+            (f"MATCH p = ANY SHORTEST (b:N {{id: 0}})-[:E]->*(a) WHERE {leads} RETURN a.id AS n", [0, 1]),
+            ("MATCH p = (b)-[:E*1..2]->(a) WHERE EXISTS { (a)-[:F*]->() } RETURN a.id AS n", []),
+        ]:
+            assert sorted(n for (n,) in db.query(text)) == expected, text
