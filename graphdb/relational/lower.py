@@ -14,6 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from graphdb.common.errors import NotSupportedError
+from graphdb.common.stopping import check_stop
 from graphdb.common.values.types import INTEGER, TERM, Column, Type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import replaced, walk
@@ -25,7 +26,7 @@ from graphdb.pattern.lengths import OF_PATHS, length_name, with_lengths
 from graphdb.pattern.pieces import names_of
 from graphdb.pattern.rename import renamed, rewritten
 from graphdb.pattern.unroll import Version, plain_versions
-from graphdb.relational.joins import KEPT, Setting, available, leaves_out, needs_of, only
+from graphdb.relational.joins import KEPT, Setting, available, in_parts, needs_of, only
 from graphdb.relational.program import Program, Step
 from graphdb.relational.projection.compile import Shaped
 from graphdb.relational.projection.relation import (
@@ -53,6 +54,9 @@ if TYPE_CHECKING:
 
 _LONG = 3
 """Edges of a path from which on it is searched for, where it is enough that there is one."""
+
+_TOGETHER = 32
+"""Parts of a UNION, and clauses, of one SQL statement: DuckDB plans more for seconds, and cannot be interrupted."""
 
 _NOTHING = f"{OF_PATHS} nothing"
 """The column of rows that have no other."""
@@ -94,8 +98,23 @@ class Lowering(Traversals):
 
     def _parts(self, query: ast.Composite, start: Relation) -> Shaped:
         once = len(query.parts) > 1 and not query.keeps_all
-        parts = [self._part(_distinct(part) if once else part, start) for part in query.parts]
-        return parts[0] if len(parts) == 1 else self._union(parts, query.keeps_all)
+        found: list[Shaped] = []
+        united: list[Shaped] = []
+        for part in query.parts:
+            check_stop()
+            if len(found) == _TOGETHER:
+                united.append(self._as_table(self._union(found, query.keeps_all)))
+                found = []
+            found.append(self._part(_distinct(part) if once else part, start))
+        found = united + found
+        while len(found) > 2 * _TOGETHER:
+            some = (found[at : at + _TOGETHER] for at in range(0, len(found), _TOGETHER))
+            found = [self._as_table(self._union(parts, query.keeps_all)) for parts in some]
+        return found[0] if len(found) == 1 else self._union(found, query.keeps_all)
+
+    def _as_table(self, shaped: Shaped) -> Shaped:
+        source = self._kept(shaped.sql, shaped.source)
+        return replace(shaped, sql=f"SELECT q.* FROM {source} q", parameters={}, reads=source.reads)
 
     def _subquery(self, query: ast.Composite, start: Relation) -> Shaped:
         around = self._names, self._clauses, self._groups, self._within
@@ -116,11 +135,15 @@ class Lowering(Traversals):
     # --- clauses
 
     def _part(self, clauses: Sequence[ast.ClauseNode], start: Relation) -> Shaped:
-        relation, rest = start, list(clauses)
+        relation, rest, nested = start, list(clauses), 0
         self._names = free_variables(tuple(clauses))
         self._clauses = tuple(clauses)
         while rest:
-            clause = rest[0]
+            check_stop()
+            clause, nested = rest[0], nested + 1
+            if nested > _TOGETHER and relation.matches is None:
+                live, nested = self._live(relation, rest), 0
+                relation = self._table(self._filtered(relation, live), live)
             if isinstance(clause, ast.ReturnClause):
                 return self._project(relation, clause, written=not self._within)
             if isinstance(clause, ast.MatchClause):
@@ -386,7 +409,7 @@ class Lowering(Traversals):
         That is where they cannot be unrolled, or where it is enough that there is one: long ones are many.
         """
         repeats = [edge.repeat for match in matches for path in match.patterns for edge in path.edges if edge.repeat]
-        if any(leaves_out(match, self._snapshot) for match in matches):
+        if any(in_parts(match, self._snapshot) for match in matches):
             return None
         if _drops(then) and any(repeat.low <= 1 and (repeat.high or _LONG) >= _LONG for repeat in repeats):
             return None

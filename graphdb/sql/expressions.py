@@ -19,9 +19,8 @@ from graphdb.sql.compiler import Compiler
 from graphdb.sql.udf import compute
 from graphdb.sql.value import SqlValue, as_list
 
-LARGEST = 3000
-"""Pieces of syntax that one SQL statement may be made of: DuckDB plans more for seconds, and is not to be interrupted.
-"""
+MOST_OPERANDS = 200
+"""Operands of AND, OR or XOR in SQL: DuckDB plans more for seconds, cannot be interrupted, and refuses 1,000."""
 
 
 class ExpressionCompiler(Compiler):
@@ -97,6 +96,9 @@ class ExpressionCompiler(Compiler):
     # --- conditions
 
     def _boolean(self, node: ast.Boolean) -> SqlValue:
+        if len(node.operands) > MOST_OPERANDS:
+            message = f"more than {MOST_OPERANDS} conditions are computed in Python"
+            raise NotSupportedError(message, text=self.text, position=node.span.start)
         if node.operator == "XOR":
             result, *others = [f"({self.condition(operand)})" for operand in node.operands]
             for other in others:
