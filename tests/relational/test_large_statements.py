@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 
 import graphdb
 from graphdb.common.errors import NotSupportedError
+from tests.fuzz import scaled
+from tests.oracle.routes import in_python
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +80,23 @@ FORMS: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
 def test_large_statements_are_answered(db: graphdb.Database, form: str) -> None:
     text, expected = FORMS[form]
     assert sorted(map(repr, db.query(text, timeout=60))) == sorted(map(repr, expected))
+
+
+@pytest.mark.parametrize("seed", range(scaled(4)))
+def test_alternatives_are_the_same_in_python(seed: int) -> None:
+    dice = random.Random(seed)
+    with graphdb.connect(threads=1, device="cpu") as db:
+        db.query(
+            "CREATE (:P {k: 1, s:'a'}), (:P {k: 2, s: 'b'}), (:P {s: 'c'}), (:P {k: 1.0}), (:P {k: 'a'}), (:P {k: 5})"
+        )
+        forms = ("n.k = {0}", "n.k = '{1}'", "n.s = '{1}'", "n.k > {0} + 300", "n.k = true", "n.k = {0}.0")
+        tests = (dice.choice(forms).format(dice.randrange(-300, 300), dice.choice("abcxyz")) for _ in range(450))
+        condition = " OR ".join(tests)
+        text = f"MATCH (n:P) WITH n, {condition} AS x RETURN id(n), x"
+        values = sorted(db.query(text))
+        assert values == sorted(in_python(db, text))
+        found = sorted(db.query(f"MATCH (n:P) WHERE {condition} RETURN id(n)"))
+        assert found == [(id,) for id, holds in values if holds is True]
 
 
 def test_a_large_connected_pattern_is_refused_with_a_hint(db: graphdb.Database) -> None:
