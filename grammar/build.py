@@ -18,8 +18,8 @@ from graphdb.grammar.machine import Place as Meta
 DEEPEST_TREE = 250
 
 
-def build(machine: Machine, text: str, start: int, end: int) -> s.Statement:
-    """Return the statement in ``text[start:end]``.
+def build(machine: Machine, text: str, start: int, end: int, original: str | None = None) -> s.Statement:
+    """Return the statement in ``text[start:end]``; ``original`` is the text with the queries of SQL that it has.
 
     Raises
     ------
@@ -31,6 +31,7 @@ def build(machine: Machine, text: str, start: int, end: int) -> s.Statement:
         A number out of range, a bad escape in a string, or a call of something that is not a function's name.
     """
     builder = _Builder(text)
+    builder.original = text if original is None else original
     statement: s.Statement = machine.parse(text, start, end, builder, DEEPEST_TREE)
     if builder.too_large:
         raise builder.error(TOO_LARGE, min(builder.too_large))
@@ -60,6 +61,8 @@ def refuse_depth(shape: Shape, text: str) -> None:
 
 
 class _Builder(Patterns, Expressions):
+    original = ""
+
     # --- statements ---------------------------------------------------------------------------------------
 
     def explain(self, meta: Meta, children: list[Any]) -> s.Explain:
@@ -73,13 +76,38 @@ class _Builder(Patterns, Expressions):
         return s.Prefix(name.text if name else "", str(iri)[1:-1], span_of(meta))
 
     def load(self, meta: Meta, children: list[Any]) -> s.Load:
-        paths, *options = children
+        sources, *options = children
         given: dict[str, Any] = {}
         for name, value, position in options:
             if name in given:
                 raise self.error(f"{name.upper().replace('_', ' ')} is said twice", position)
             given[name] = value
-        return s.Load(paths, **given, span=span_of(meta))
+        return s.Load(sources, **given, span=span_of(meta))
+
+    def load_sources(self, meta: Meta, children: list[Any]) -> tuple[s.LoadSource, ...]:
+        return tuple(children)
+
+    def load_file(self, meta: Meta, children: list[Any]) -> s.LoadSource:
+        return s.LoadSource(path=self._plain(children[0]), **dict(children[1:]))
+
+    def load_sql(self, meta: Meta, children: list[Any]) -> s.LoadSource:
+        token = children[0]
+        text = self.original[token.start_pos : token.end_pos]
+        if not text.startswith("("):
+            raise self.error("FROM needs a query in brackets", token.start_pos)
+        return s.LoadSource(sql=text[1:-1].strip(), **dict(children[1:]))
+
+    def load_mapping(self, meta: Meta, children: list[Any]) -> s.LoadSource:
+        return s.LoadSource(mapping=self._plain(children[0]))
+
+    def load_as_label(self, meta: Meta, children: list[Any]) -> tuple[str, Any]:
+        return "label", children[0]
+
+    def load_as_type(self, meta: Meta, children: list[Any]) -> tuple[str, Any]:
+        return "type", children[0]
+
+    def load_labels(self, meta: Meta, children: list[Any]) -> tuple[str, ...]:
+        return tuple(children)
 
     def load_format(self, meta: Meta, children: list[Any]) -> tuple[str, Any, int]:
         return "format", children[0], meta.start_pos
@@ -90,11 +118,41 @@ class _Builder(Patterns, Expressions):
     def load_columns(self, meta: Meta, children: list[Any]) -> tuple[str, Any, int]:
         return "columns", tuple(children), meta.start_pos
 
+    def load_headers(self, meta: Meta, children: list[Any]) -> tuple[str, Any, int]:
+        return "columns", tuple(children), meta.start_pos
+
     def load_label(self, meta: Meta, children: list[Any]) -> tuple[str, Any, int]:
         return "label", children[0], meta.start_pos
 
     def load_type(self, meta: Meta, children: list[Any]) -> tuple[str, Any, int]:
         return "type", children[0], meta.start_pos
+
+    def load_delimiter(self, meta: Meta, children: list[Any]) -> tuple[str, Any, int]:
+        return "delimiter", self._plain(children[0]), meta.start_pos
+
+    def load_quote(self, meta: Meta, children: list[Any]) -> tuple[str, Any, int]:
+        return "quote", self._plain(children[0]), meta.start_pos
+
+    def load_null(self, meta: Meta, children: list[Any]) -> tuple[str, Any, int]:
+        return "null", self._plain(children[0]), meta.start_pos
+
+    def load_header_row(self, meta: Meta, children: list[Any]) -> tuple[str, Any, int]:
+        return "header", children[0], meta.start_pos
+
+    def load_list_delimiter(self, meta: Meta, children: list[Any]) -> tuple[str, Any, int]:
+        return "list_delimiter", self._plain(children[0]), meta.start_pos
+
+    def true_word(self, meta: Meta, children: list[Any]) -> bool:
+        return True
+
+    def false_word(self, meta: Meta, children: list[Any]) -> bool:
+        return False
+
+    def load_header(self, meta: Meta, children: list[Any]) -> str:
+        return self._plain(children[0])
+
+    def own_header(self, meta: Meta, children: list[Any]) -> None:
+        return None
 
     def load_on_error(self, meta: Meta, children: list[Any]) -> tuple[str, Any, int]:
         return "on_error", children[0], meta.start_pos

@@ -96,8 +96,11 @@ def _pattern_statement(text: str, start: int, end: int) -> Statement:
     from graphdb.grammar.build import build
     from graphdb.grammar.machine import Stopped, TooDeep
 
+    original = text
+    if text[start : start + 4].upper() == "LOAD":
+        text = routing.without_queries(text, start, end)
     try:
-        return build(_machine(), text, start, end)
+        return build(_machine(), text, start, end, original)
     except Stopped as stop:
         raise _mistake(text, start, end, stop) from None
     except (TooDeep, GraphDBError) as failure:

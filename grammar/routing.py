@@ -184,7 +184,7 @@ def _language(words: list[str]) -> Language:
         return Language.PATTERN
     ours = {
         "EXPLAIN": lambda: _language(words[1:-3]) in (Language.PATTERN, Language.PREFIX),
-        "LOAD": lambda: _loads_rdf(second) or (second == "CSV" and third in ("FROM", "WITH")),
+        "LOAD": lambda: _loads_data(second, third),
         "CREATE": lambda: _creates_from_pattern(words),
         "MERGE": lambda: second != "INTO",
         "INSERT": lambda: second == "(",
@@ -200,8 +200,53 @@ def _language(words: list[str]) -> Language:
     return Language.SQL if known else Language.UNKNOWN
 
 
-def _loads_rdf(argument: str) -> bool:
-    return argument[:1] in ("'", '"') and not argument[1:-1].lower().endswith(".duckdb_extension")
+def _loads_data(second: str, third: str) -> bool:
+    """Whether a LOAD names data, by a file, a query or a mapping, rather than an extension of DuckDB's."""
+    if second[:1] in ("'", '"'):
+        return not second[1:-1].lower().endswith(".duckdb_extension")
+    if second == "CSV":
+        return third in ("FROM", "WITH")
+    return (second == "FROM" and third == "(") or (second == "MAPPING" and third[:1] in ("'", '"'))
+
+
+_QUERY = re.compile(r"\bFROM\s*(?=\()", re.IGNORECASE)
+
+
+def without_queries(text: str, start: int, end: int) -> str:
+    """Return a text with a string in the place of each query in ``LOAD FROM (SELECT …)``: of the same length.
+
+    >>> without_queries("LOAD FROM (SELECT ')' AS x) AS LABEL X", 0, 38)
+    "LOAD FROM '               ' AS LABEL X"
+    """
+    at = start
+    while at < end:
+        step = _PATTERN_STEP.match(text, at)
+        found = _QUERY.match(text, at)
+        if found is None or (at > start and text[at - 1].isalnum()):
+            at = step.end() if step else at + 1
+            continue
+        begin = found.end()
+        close = _bracket_end(text, begin, end)
+        if close is None:
+            return text
+        text = f"{text[:begin]}'{' ' * (close - begin - 2)}'{text[close:]}"
+        at = close
+    return text
+
+
+def _bracket_end(text: str, at: int, end: int) -> int | None:
+    """The offset behind the bracket that closes the one that opens there, in SQL; None without one."""
+    depth = 0
+    while at < end:
+        step = _SQL_STEP.match(text, at)
+        if step is not None and step.lastgroup is None and step.end() > at + 1:
+            at = step.end()
+            continue
+        depth += {"(": 1, ")": -1}.get(text[at], 0)
+        at += 1
+        if not depth:
+            return at
+    return None
 
 
 def _creates_from_pattern(words: list[str]) -> bool:

@@ -27,6 +27,7 @@ from graphdb.common.errors import (
 from graphdb.common.values.elements import Node, Path, Relationship
 from graphdb.database import Database, connect
 from graphdb.results.result import Result
+from graphdb.storage.loaders.tables.description import Table
 
 __all__ = [
     "AccessError",
@@ -47,6 +48,7 @@ __all__ = [
     "Relationship",
     "Result",
     "StorageError",
+    "Table",
     "TypeMismatchError",
     "__version__",
     "connect",

@@ -7,7 +7,7 @@ The path of one query::
          ─ relational.candidates.Candidates ─▶ labels, constants and property predicates become arrays of vertices
          ─ plan.passes.pipeline.make_plan ─▶ a physical plan: matching order, set operations, checks, as arrays
          ─ execute.host or gpu.executor ─▶ bindings: columns of ids, streamed in blocks
-         ─ relational.projection.compile.Shaper ─▶ RETURN, ORDER BY and aggregates as one SQL query over the bindings
+         ─ relational.projection.compile ─▶ RETURN, ORDER BY and aggregates as one SQL query over the bindings
          ─▶ results.result.Result
 
 A query of several clauses goes the same way more than once: :mod:`graphdb.relational` lowers it to matches, each of
@@ -26,7 +26,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from graphdb.common.config import Budget, cores
-from graphdb.common.errors import GraphDBError, NotSupportedError, ParameterError
+from graphdb.common.errors import GraphDBError, LoadError, NotSupportedError, ParameterError
 from graphdb.common.progress import Progress, watching
 from graphdb.common.stopping import seconds_of, stopping
 from graphdb.relational.session.state import State
@@ -211,15 +211,21 @@ class Database:
 
     def load(
         self,
-        data: Any,
+        data: Any = None,
         format: str | None = None,
         on_error: str = "stop",
         progress: Progress | bool | None = None,
         *,
         base: str | None = None,
-        columns: Mapping[str, str] | None = None,
-        label: str | None = None,
+        columns: Mapping[str, str] | Sequence[str | None] | None = None,
+        label: str | Sequence[str] | None = None,
         type: str | None = None,
+        delimiter: str | None = None,
+        quote: str | None = None,
+        null: str | None = None,
+        header: bool | None = None,
+        list_delimiter: str | None = None,
+        mapping: str | os.PathLike[str] | None = None,
         timeout: float | None = None,
     ) -> LoadReport:
         """Load files and tables, in one transaction: all of it is kept, or nothing.
@@ -228,8 +234,8 @@ class Database:
         ----------
         data
             A path or several (wildcards are expanded, ``-`` is standard input); a file that is open as bytes, or an
-            ``io.BytesIO``; a pandas, Polars or Arrow table, or whatever else is an Arrow stream; a NetworkX graph; or
-            a list of these.
+            ``io.BytesIO``; a pandas, Polars or Arrow table, or whatever else is an Arrow stream; a NetworkX graph; a
+            :class:`graphdb.Table`, which has options of its own; or a list of these.
         format
             ``"turtle"``, ``"csv"`` and so on, where neither the name nor the content of a file tells.
         on_error
@@ -239,9 +245,16 @@ class Database:
         base
             What relative IRIs are relative to where a file states nothing; by default the file's own place.
         columns
-            Headers for columns of tables that are named otherwise: ``{"person": ":ID", "since": "since:int"}``.
+            Headers for columns of tables that are named otherwise: ``{"person": ":ID", "since": "since:int"}``, or one
+            for each column, by position.
         label, type
-            The label of all vertices, and of all edges, of tables that have no such column.
+            The label of all vertices of tables, beside those that a column gives (``"Post:Message"`` are two, and so is
+            a list); the label of all edges of tables that have no such column.
+        delimiter, quote, null, header, list_delimiter
+            How delimited texts are written: what separates columns, what texts are in (``""`` for nothing), the text of
+            a missing value, whether the first row has the names, and what separates values of a list and labels.
+        mapping
+            A file, in JSON or YAML, that lists tables with such options: all of it is one load.
         timeout
             Seconds after which the load is stopped, and nothing of it is kept.
 
@@ -253,11 +266,22 @@ class Database:
             It took longer than its ``timeout``.
         """
         from graphdb.storage.loaders.sources import Options
-        from graphdb.storage.loaders.tables.headers import Mapping as Headers
+        from graphdb.storage.loaders.tables.description import Table, read_mapping
 
-        options = Options(
-            format, on_error, base, Headers(columns or {}, label, type), self._state.spill, self._state.batch
-        )
+        texts = {
+            "delimiter": delimiter,
+            "quote": quote,
+            "null": null,
+            "header": header,
+            "list_delimiter": list_delimiter,
+        }
+        how = Table(data=(), columns=columns, label=label, type=type, **texts).mapping()  # type: ignore[arg-type]
+        if mapping is not None:
+            if data is not None or columns is not None or label is not None or type is not None:
+                raise LoadError("a mapping says itself what is loaded, and how", hint="load(mapping='graph.json')")
+            self._state.require_files()
+            data = read_mapping(mapping)
+        options = Options(format, on_error, base, how, self._state.spill, self._state.batch)
         with self._state.diagnosed(), self._state.hold():
             return self._state.load(data, options, progress, seconds_of(timeout))
 

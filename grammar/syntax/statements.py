@@ -19,18 +19,40 @@ class Prefix:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
-    """``LOAD 'path' [, 'path'] [FORMAT name] [BASE <iri>] [COLUMNS {name: 'header', …}] [LABEL name] [TYPE name]
-    [ON ERROR STOP | SKIP]``, the options in any order; ``columns`` are names with their headers.
+class LoadSource:
+    """One thing that is loaded: a ``path``, a query of ``sql``, or a file that says what to load (``mapping``).
+
+    ``label`` and ``type`` are of its own: ``'path' AS LABEL A:B``.
     """
 
-    paths: tuple[str, ...]
+    path: str | None = None
+    sql: str | None = None
+    mapping: str | None = None
+    label: tuple[str, ...] | None = None
+    type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """``LOAD source [, source]`` with options in any order: ``FORMAT name``, ``BASE <iri>``, ``COLUMNS {name: 'text'}``
+    or ``COLUMNS ('text', NULL)``, ``LABEL name``, ``TYPE name``, ``DELIMITER``, ``QUOTE``, ``NULL`` and
+    ``LIST DELIMITER`` with a text, ``HEADER TRUE | FALSE``, ``ON ERROR STOP | SKIP``.
+
+    ``columns`` are names with their headers, or headers by position.
+    """
+
+    sources: tuple[LoadSource, ...]
     format: str | None = None
     on_error: str = "stop"
     base: str | None = None
-    columns: tuple[tuple[str, str], ...] = ()
-    label: str | None = None
+    columns: tuple[tuple[str, str] | str | None, ...] = ()
+    label: tuple[str, ...] | None = None
     type: str | None = None
+    delimiter: str | None = None
+    quote: str | None = None
+    null: str | None = None
+    header: bool | None = None
+    list_delimiter: str | None = None
     span: Span = field(default=HERE, compare=False)
 
 

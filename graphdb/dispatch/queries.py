@@ -102,7 +102,7 @@ class Queries:
         """Run what was prepared."""
         with running(prepared.computing) as value_of:
             table = run.run(prepared)
-        columns = prepared.shaped.columns
+        columns = prepared.projection.columns
         return Result(self._state.version(), table, columns, elapsed=time.perf_counter() - started, value_of=value_of)
 
     def new_run(
@@ -169,8 +169,8 @@ class Queries:
         assert found.plan is not None
         self._unasked.term_seconds.clear()
         count = self._executor.count(found.plan, self._unasked)
-        columns = found.shaped.columns
-        table = Counted(count, len(columns), found.shaped.window)
+        columns = found.projection.columns
+        table = Counted(count, len(columns), found.projection.window)
         return Result(self._home, table, columns, elapsed=time.perf_counter() - started)
 
     def prepare(

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from graphdb.common.errors import (
     ExecutionError,
@@ -64,7 +64,7 @@ class Statements:
             if arguments or "$" in text:
                 check_arguments(text, arguments, lambda: parameters_of(statements, self._state.procedures))
                 statements = tuple(with_counts(statement, text, arguments) for statement in statements)
-            run = self._told_of if self._state.progress else self._statement
+            run = self._reported if self._state.progress else self._statement
             for statement in statements:
                 self._state.versions.before_statement()
                 try:
@@ -96,7 +96,7 @@ class Statements:
             finally:
                 self.queries.progress = None
 
-    def _told_of(
+    def _reported(
         self, statement: ast.Statement, text: str, arguments: Mapping[str, object], timeout: float | None
     ) -> Result:
         with self._watched():
@@ -173,17 +173,35 @@ class Statements:
 
     def _load(self, statement: ast.Load) -> LoadReport:
         from graphdb.storage.loaders.sources import Options
-        from graphdb.storage.loaders.tables.headers import Mapping as Headers
+        from graphdb.storage.loaders.tables.description import Table, read_mapping
 
+        columns = statement.columns
+        by_name = all(isinstance(column, tuple) for column in columns)
+        given = {
+            "columns": (dict(columns) if by_name else list(columns)) if columns else None,  # type: ignore[arg-type]
+            "label": statement.label,
+            "type": statement.type,
+            **{name: getattr(statement, name) for name in ("delimiter", "quote", "null", "header", "list_delimiter")},
+        }
+        data: list[Any] = []
+        for source in statement.sources:
+            if source.mapping is not None:
+                self._state.require_files()
+                data += read_mapping(source.mapping)
+            elif source.path is not None and source.label is None and source.type is None:
+                data.append(source.path)
+            else:
+                own = {name: value for name in ("label", "type") if (value := getattr(source, name)) is not None}
+                data.append(Table(source.path, source.sql, **{**given, **own}))
         options = Options(
             statement.format,
             statement.on_error,
             statement.base,
-            Headers(dict(statement.columns), statement.label, statement.type),
+            Table(data=(), **given).mapping(),
             self._state.spill,
             self._state.batch,
         )
-        return self._state.load(statement.paths, options, self.queries.progress)
+        return self._state.load(data, options, self.queries.progress)
 
     def _cypher(self, text: str, timeout: float | None) -> Result:
         """Run the pattern query of a ``cypher(…)`` in SQL."""

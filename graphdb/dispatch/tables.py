@@ -54,13 +54,13 @@ class Tables:
         self, run: PathRun, prepared: Prepared | Program, made: str, timeout: float | None
     ) -> list[tuple[int, ...]]:
         """Make a table of what was prepared."""
-        shaped = prepared.shaped
-        if any(made_in_python(column.type) for column in shaped.columns):
+        projection = prepared.projection
+        if any(made_in_python(column.type) for column in projection.columns):
             return self._keep(f"{made} FROM", self._queries.result(run, prepared, 0.0).presented(), timeout)
-        rows = presented(f"({shaped.sql})", shaped.columns, ordered=shaped.ordered)
+        rows = presented(f"({projection.sql})", projection.columns, ordered=projection.ordered)
         with running(prepared.computing), run.bindings(prepared), self._state.connection.guard(timeout) as raw:
             # Not fetchone: an unfinished result would block the connection.
-            return raw.execute(f"{made} {rows}", dict(shaped.parameters)).fetchall()
+            return raw.execute(f"{made} {rows}", dict(projection.parameters)).fetchall()
 
     def _keep(self, made: str, table: pa.Table, timeout: float | None) -> list[tuple[int, ...]]:
         """Make a table of rows that are there."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,7 +44,8 @@ class Shortest:
             return
         step = next(step for state in self._automaton.states for step, _ in state.steps)
         graph = self._context.snapshot.graph
-        wanted = PathStep("", "", step.labels, step.direction, low, high, self._mode.value, groups=every, spelled=True)
+        wanted = PathStep("", "", step.labels, step.direction, low, high, self._mode.value, groups=every)
+        wanted = replace(wanted, materialized=True)
         found = Paths(graph, wanted, control)
         around = []
         if low == 1 and (high is None or high > 1) and end in (None, start):

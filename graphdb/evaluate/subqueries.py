@@ -76,7 +76,7 @@ class Subqueries:
         with found.run, view, running(found.program.computing, keys):
             table = found.run.run(found.program)
         assert isinstance(table, pa.Table)
-        (value,) = values_of(table.column(0), found.program.shaped.columns[0], keys)
+        (value,) = values_of(table.column(0), found.program.projection.columns[0], keys)
         return value
 
     def _prepared_for(self, query: ast.Composite, types: Mapping[str, Type]) -> _Prepared:

@@ -72,9 +72,9 @@ def warm_up() -> None:
 
 def _find_paths(graph: DataGraph, label: int) -> None:
     """Paths from both ends, from one, all of the shortest, their number, and beyond the shortest."""
-    shortest = PathStep("a", "b", (label,), "both", 1, None, "TRAIL", spelled=True)
+    shortest = PathStep("a", "b", (label,), "both", 1, None, "TRAIL", materialized=True)
     one, other = np.array([0]), np.array([3])
-    for step in (shortest, replace(shortest, groups=True), replace(shortest, groups=True, spelled=False)):
+    for step in (shortest, replace(shortest, groups=True), replace(shortest, groups=True, materialized=False)):
         for _ in Paths(graph, replace(step, bound=True), Control()).between(one, other):
             pass
         for _ in Paths(graph, step, Control()).across(one, None):

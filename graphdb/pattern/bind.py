@@ -200,9 +200,10 @@ class Sizes:
         return max(len(self._names) + self._unnamed, self._edges)
 
 
-def size_of(match: ast.MatchClause) -> int:
-    """Return how many vertices the patterns of a MATCH clause have, or edges if those are more."""
-    return Sizes().add(match)
+def size_of(*matches: ast.MatchClause) -> int:
+    """Return how many vertices the patterns of MATCH clauses have together, or edges if those are more."""
+    sizes = Sizes()
+    return max((sizes.add(match) for match in matches), default=0)
 
 
 class _Binder:

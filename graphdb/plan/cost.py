@@ -158,12 +158,12 @@ def extend(estimates: Estimates, bound: int, rows: float, vertex: int) -> tuple[
             lists += 1
     if estimates.skew:
         for at, mask, growth in estimates.skew[vertex]:
-            held = (bound & mask).bit_count()
+            joined = (bound & mask).bit_count()
             if at == vertex:  # all that it is joined to is bound already
-                for k in range(held - 1):
+                for k in range(joined - 1):
                     kept *= growth[min(k, len(growth) - 1)]
-            elif held and bound >> at & 1:
-                factor = growth[min(held, len(growth)) - 1]
+            elif joined and bound >> at & 1:
+                factor = growth[min(joined, len(growth)) - 1]
                 kept *= factor
                 shortest = shortest * factor if lists == 1 else shortest
     if lists > 1:

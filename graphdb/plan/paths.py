@@ -75,7 +75,7 @@ class PathStep:
         For each two ends so many paths, or with ``groups`` all paths of so many lengths.
     ties
         Whether all paths that are as long as the last of them come with them.
-    spelled
+    materialized
         Whether their vertices and edges are wanted; without, lengths and numbers are.
     bound
         Whether both ends are known together, pair by pair.
@@ -97,7 +97,7 @@ class PathStep:
     mode: Mode
     count: int = 1
     groups: bool = False
-    spelled: bool = False
+    materialized: bool = False
     bound: bool = False
     only: Literal["", "source", "target"] = ""
     edges: PathEdges | None = None
@@ -113,7 +113,7 @@ class PathStep:
     @property
     def numbered(self) -> bool:
         """Whether one row may stand for several paths."""
-        return not self.spelled and (self.groups or self.count > 1)
+        return not self.materialized and (self.groups or self.count > 1)
 
     @property
     def single(self) -> bool:
@@ -129,12 +129,12 @@ class PathStep:
         if self.edges is not None:
             edge = f"({self.source}) {self.edges.words} ({self.target})"
         if self.count == EVERY:
-            wanted = "spelled out" if self.spelled else "not spelled"
+            wanted = "materialized" if self.materialized else "not materialized"
             return f"every {self.mode} {edge}, {wanted}: longer and longer ones that can still reach an end"
         many = "" if self.count == 1 else f" {self.count} lengths of" if self.groups else f" {self.count}"
         if self.ties and not self.groups:
             many += " (and those as short)"
-        wanted = "spelled out" if self.spelled else "counted, not enumerated" if self.groups else "by length"
+        wanted = "materialized" if self.materialized else "counted, not enumerated" if self.groups else "by length"
         if self.only:
             near = "end" if self.only == "source" else "start"
             ways = f"the {near} to others" if self.apart else f"all {near}s"

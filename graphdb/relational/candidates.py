@@ -406,8 +406,8 @@ def take_snapshot(
         names = None if former is None or subclasses else _followed(raw, *former)
         if names is not None and former is not None:
             before = former[0]
-            told = [change.counted.sizes for change in former[1] if change.counted is not None]
-            sizes = next((size for size in reversed(told) if size is not None), before.graph.sizes)
+            reported = [change.counted.sizes for change in former[1] if change.counted is not None]
+            sizes = next((size for size in reversed(reported) if size is not None), before.graph.sizes)
             described, parallel, scales = before.edges.described, before.edges.parallel, before.properties.scales
             ahead = before.ahead
         elif empty and not subclasses:

@@ -101,7 +101,7 @@ class Explanation:
             plan, control = controls.get(step.view, (step.plan, None))
             lines += _step(step, plan, names, describe, control)
             matching += control.seconds if control is not None else 0.0
-        lines += ["then SQL over the bindings", "  " + program.shaped.sql, *_computed(program)]
+        lines += ["then SQL over the bindings", "  " + program.projection.sql, *_computed(program)]
         if seconds is not None:
             planning, total = seconds
             lines += [
@@ -164,10 +164,10 @@ def _labels(names: Names) -> Callable[[int], str]:
 
 
 def _after(prepared: Prepared) -> Iterator[str]:
-    if prepared.shaped.grouped is not None:
+    if prepared.projection.grouped is not None:
         yield "then equal pairs are put together, where those of either vertex come one after the other"
     yield "then SQL over the bindings"
-    yield "  " + prepared.shaped.sql
+    yield "  " + prepared.projection.sql
     yield from _computed(prepared)
 
 

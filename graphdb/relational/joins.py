@@ -18,7 +18,7 @@ from graphdb.pattern.unroll import is_plain
 from graphdb.relational.candidates import Snapshot
 from graphdb.relational.edges.parallel_edges import settle
 from graphdb.relational.program import AnyStep, Given, Rows, Step
-from graphdb.relational.projection.compile import Shaper
+from graphdb.relational.projection.compile import ProjectionCompiler
 from graphdb.relational.projection.relation import GROUP, MATCHES, ORDER, ROW, Relation, Source, bindings_of
 from graphdb.sql.expressions import MOST_OPERANDS
 from graphdb.sql.from_clause import Parameters
@@ -27,7 +27,7 @@ from graphdb.sql.value import SqlValue, column
 if TYPE_CHECKING:
     import pyarrow as pa
 
-KEPT = (ORDER, ROW, GROUP)
+CARRIED = (ORDER, ROW, GROUP)
 """Names of the engine's own that go with rows wherever they go."""
 
 
@@ -127,7 +127,7 @@ class Joins:
         counted = [MATCHES] if needs.duplicates == "count" else []
         numbered = dict.fromkeys(counted, column("n", INTEGER))
         rows = replace(pattern, where=(), variables={**pattern.variables, **numbered})
-        sql, found = self._shaper(rows).select([*names, *counted])
+        sql, found = self._projecting(rows).select([*names, *counted])
         on = [f"{found.variables[n].of('r')} = {left.variables[n].of('l')}" for n in shared]
         new = [name for name in names if name not in left.variables] + counted
         chosen = "".join(f", {found.variables[name].of('r')} AS m{i}" for i, name in enumerate(new))
@@ -176,7 +176,7 @@ class Joins:
         """Yield what the rows say of vertices whose property must be equal to something of theirs."""
         for _, subject, key, other in _equalities(left, bound):
             vertex = _vertex_of(bound, subject)
-            sql = None if vertex is None else self._shaper(left).having(key, other)
+            sql = None if vertex is None else self._projecting(left).having(key, other)
             if vertex is not None and sql is not None:
                 yield Given(vertex, sql, self._parameters.used(sql), left.source.reads)
 
@@ -187,7 +187,7 @@ class Joins:
         """
         for condition, subject, key, other in _equalities(left, bound):
             if _vertex_of(bound, subject) is not None and isinstance(other, ast.Property | ast.Variable):
-                sql = self._shaper(left).sharing(key, other)
+                sql = self._projecting(left).sharing(key, other)
                 if sql is not None:
                     yield condition, subject, sql
 
@@ -210,12 +210,12 @@ class Joins:
             return self._table(replace(self._table(some, {*keep, *free_variables(later)}), where=later), keep)
         if relation.source.table and not ready:
             return relation
-        kept = {*keep, *free_variables(waiting), *KEPT}
-        names = [name for name in relation.variables if name in kept]
+        used = {*keep, *free_variables(waiting), *CARRIED}
+        names = [name for name in relation.variables if name in used]
         if not ready and self._number(relation, names):
             return replace(relation, variables={name: relation.variables[name] for name in names})
-        sql, found = self._shaper(replace(relation, where=ready)).select(names)
-        return replace(found, source=self._kept(sql, relation.source), where=waiting)
+        sql, found = self._projecting(replace(relation, where=ready)).select(names)
+        return replace(found, source=self._materialized(sql, relation.source), where=waiting)
 
     def _with_elements(self, left: Relation, patterns: object) -> Relation:
         """Return rows that are a table, with a pattern's vertices and edges that only the data says are some.
@@ -233,11 +233,11 @@ class Joins:
                     types.setdefault(part.variable, wanted)
         if not types:
             return left
-        sql, rows = self._shaper(replace(left, where=())).select(left.variables, types=types)
-        return replace(rows, source=self._kept(sql, left.source), where=left.where)
+        sql, rows = self._projecting(replace(left, where=())).select(left.variables, types=types)
+        return replace(rows, source=self._materialized(sql, left.source), where=left.where)
 
     def _number(self, relation: Relation, names: Sequence[str]) -> bool:
-        """Have the bindings of a match be rows as they are, where all that is kept of them are columns."""
+        """Have the bindings of a match be rows as they are, where all that is wanted of them are columns."""
         view = relation.source.view
         if view in self._numbered:
             return True
@@ -251,14 +251,14 @@ class Joins:
                 return True
         return False
 
-    def _kept(self, sql: str, source: Source) -> Source:
+    def _materialized(self, sql: str, source: Source) -> Source:
         """Return the table that is made of some SQL, which reads what a source does, when what is before it has run."""
         table = self._name("rows")
         self._steps.append(Rows(table, sql, self._parameters.used(sql), source.reads))
         return Source.of_table(table)
 
-    def _shaper(self, relation: Relation) -> Shaper:
-        return Shaper(self._snapshot, self._text, self._arguments, relation, parameters=self._parameters)
+    def _projecting(self, relation: Relation, bound: BoundPattern | None = None) -> ProjectionCompiler:
+        return ProjectionCompiler(self._snapshot, self._text, self._arguments, relation, bound, self._parameters)
 
     def _name(self, what: str) -> str:
         self._named += 1
@@ -267,10 +267,10 @@ class Joins:
 
 def in_parts(match: ast.MatchClause, snapshot: Snapshot) -> bool:
     """Whether no one plan matches a clause: its connected parts are, and what they must not share is tested later."""
-    return _leaves_out(match, snapshot) or size_of(match) > MOST
+    return leaves_out(match, snapshot) or size_of(match) > MOST
 
 
-def _leaves_out(match: ast.MatchClause, snapshot: Snapshot) -> bool:
+def leaves_out(match: ast.MatchClause, snapshot: Snapshot) -> bool:
     """Whether only the edges of a whole match say that it is INDUCED: some are parallel, and may be in the data."""
     if match.mode is not ast.MatchMode.INDUCED or not snapshot.edges.parallel:
         return False

@@ -54,7 +54,7 @@ class MatchRun:
     cancelled
         Set by another thread to stop the match.
     progress
-        Told what share of a match is done.
+        Called with what share of a match is done.
     depth
         Within how many queries that run this one does.
     """
@@ -98,11 +98,11 @@ class MatchRun:
 
     def new_control(self) -> Control:
         """Return the control of one match: it ends with the statement's time, or when that is cancelled."""
-        told = self._progress
+        report = self._progress
         return Control(
             timeout=self._left(),
             cancelled=self._cancelled,
-            progress=None if told is None else lambda share: told(share, 1.0, 0, "matching"),
+            progress=None if report is None else lambda share: report(share, 1.0, 0, "matching"),
             buffer_bytes=max(self._bindings_bytes // 4, 1 << 20),
         )
 

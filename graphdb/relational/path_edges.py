@@ -103,6 +103,6 @@ class PathEdges(Subqueries):
         self._add_match("edges of a path", view, bound, needs)
         made = {name: SqlValue(sql, INTEGER) for name, sql in columns.items()}
         rows = Relation(relation.source, {**relation.variables, **made}, relation.where, relation.known)
-        sql, found = self._shaper(self._filtered(rows, columns)).select(columns)
+        sql, found = self._projecting(self._filtered(rows, columns)).select(columns)
         chosen = ", ".join(f"c{i}" for i in range(len(columns)))  # what is known of the edges' properties is there, too
         return Table(f"SELECT {chosen} FROM ({sql})", self._parameters.used(sql), found.source.reads, most)

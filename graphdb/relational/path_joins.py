@@ -23,7 +23,7 @@ from graphdb.pattern.graph import Wanted
 from graphdb.pattern.lengths import OF_PATHS, all_hold, length_name
 from graphdb.pattern.pieces import Piece, names_of, pieces_of
 from graphdb.plan.paths import EVERY, PathStep
-from graphdb.relational.joins import KEPT, all_of, available, in_parts, needs_of, only
+from graphdb.relational.joins import CARRIED, all_of, available, in_parts, needs_of, only
 from graphdb.relational.path_edges import PathEdges
 from graphdb.relational.path_patterns.edges import Pattern
 from graphdb.relational.path_patterns.step import along, goes_everywhere, path_step
@@ -171,7 +171,7 @@ class Searches(PathEdges):
                 edges[path.clause].append((path.edges, step))
         taken = set().union(*beside)
         steps = [
-            replace(s, spelled=s.spelled or bool(b) or p.edges in taken)
+            replace(s, materialized=s.materialized or bool(b) or p.edges in taken)
             for p, s, b in zip(split.paths, steps, beside, strict=True)
         ]
         numbers = itertools.count()
@@ -184,8 +184,8 @@ class Searches(PathEdges):
     def _one_step(self, path: _Path, match: ast.MatchClause, later: Collection[str]) -> PathStep | None:
         if any(piece.nested and not {*later}.isdisjoint(piece.names) for piece in path.pieces):
             return None  # lists of what parts inside parts bind
-        spelled = not {*later}.isdisjoint(path.names)
-        step = path_step(path.pattern, path.pieces, match, self._snapshot.names, self._text, spelled=spelled)
+        materialized = not {*later}.isdisjoint(path.names)
+        step = path_step(path.pattern, path.pieces, match, self._snapshot.names, self._text, materialized=materialized)
         endless = step is not None and path.pattern.selector is _EVERY and step.mode == "WALK" and step.high is None
         return None if endless else step
 
@@ -285,7 +285,7 @@ def _with_paths(
     """Join rows with the paths that were found, by the ends that both have; where rows were but a start, leave them.
 
     A row is joined with so many paths at ``most`` (0: all) for each two ends: they are selected, shorter ones first and
-    of those that are as long the ones that take no edge ``beside`` them, and then kept where they take none.
+    of those that are as long the ones that take no edge ``beside`` them, and then stay where they take none.
     """
     columns = found.columns
     ends = {path.left: "s", path.right: "t"}
@@ -322,7 +322,7 @@ def _only(
 ) -> Literal["", "source", "target"]:
     """Return the one end that is wanted of a path of which its ends alone count; "" where both are."""
     wanted = {end for end in (path.left, path.right) if end in used or end in known}
-    if len(known) == 1 and not relation.variables.keys() & {*used, *KEPT}:
+    if len(known) == 1 and not relation.variables.keys() & {*used, *CARRIED}:
         wanted &= {*used}  # the rows are but where it starts
     if len(wanted) > 1 or path.left == path.right:
         return ""
@@ -350,32 +350,32 @@ def _split(matches: Sequence[ast.MatchClause], given: Collection[str]) -> _Split
                 ends.append(name)
             selected = replace(piece, selector=piece.selector or _EVERY)
             paths.append(_Path(number, selected, tuple(parts), *ends))
-    held = {*given, *variables_in(tuple(node.variable for pieces in plain for p in pieces for node in p.nodes))}
+    placed = {*given, *variables_in(tuple(node.variable for pieces in plain for p in pieces for node in p.nodes))}
     own: dict[str, list[ast.PathPattern]] = {}
     for number, node, name in nodes:
         alone = ast.PathPattern((node,), (), node.span)
-        if name not in held:
+        if name not in placed:
             own.setdefault(name, []).append(alone)
         elif replace(node, variable=None) != ast.NodePattern():
             plain[number].append(alone)
     inside = [name for path in paths for name in path.names]
-    if len({*inside}) < len(inside) or not held.union(own).isdisjoint(inside):
+    if len({*inside}) < len(inside) or not placed.union(own).isdisjoint(inside):
         return None  # a name that comes twice
     later = {*own}.union(*((*path.names, path.length) for path in paths))
     of_one: dict[str, list[ast.Expression]] = {name: [] for name in own}
     after: list[ast.Expression] = []
     found = []
     for match, pieces in zip(matches, plain, strict=True):
-        kept = []
+        ready = []
         for condition in conjuncts(match.where):
             names = free_variables(condition)
             if names.isdisjoint(later):
-                kept.append(condition)
+                ready.append(condition)
             elif len(names) == 1 and names <= own.keys():
                 of_one[names.pop()].append(condition)
             else:
                 after.append(condition)
-        found.append(replace(match, patterns=tuple(pieces), where=all_hold(kept, match.span)))
+        found.append(replace(match, patterns=tuple(pieces), where=all_hold(ready, match.span)))
     free = {
         name: ast.MatchClause(tuple(pieces), where=all_hold(of_one[name], pieces[0].span), span=pieces[0].span)
         for name, pieces in own.items()

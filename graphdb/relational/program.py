@@ -16,7 +16,7 @@ from graphdb.plan.physical import PhysicalPlan
 from graphdb.procedures.answers import Answer, arrow_type
 from graphdb.procedures.registry import Call
 from graphdb.relational.path_patterns.edges import Pattern
-from graphdb.relational.projection.compile import Shaped
+from graphdb.relational.projection.sql import Projection
 from graphdb.relational.session.plan_cache import STEP_BYTES
 from graphdb.sql.computing import Applying, Computing
 from graphdb.storage.arrays.arrow import numbers
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows that are kept as a temporary table: matches start from them, and are joined with them."""
+    """Rows that are materialized in a temporary table: matches start from them, and are joined with them."""
 
     table: str
     sql: str
@@ -82,7 +82,8 @@ class Searched:
     """Paths that are searched for, for SQL that names them ``view``.
 
     Its columns: the ends ``s`` and ``t``, or the one of them that is wanted; ``length``; ``n`` where a row stands for
-    so many paths; ``path`` where they are spelled, and for each place between two parts ``c1`` …, the edges before it.
+    so many paths; ``path`` where they are materialized, and for each place between two parts ``c1`` …, the edges
+    before it.
     """
 
     view: str
@@ -104,8 +105,8 @@ class Searched:
         """The names of its columns."""
         if self.path.only:
             return ["s" if self.path.only == "source" else "t"]
-        numbered, spelled = ["n"] if self.path.numbered else [], ["path", *self._cuts] if self.path.spelled else []
-        return ["s", "t", "length", *numbered, *spelled]
+        numbered = ["n"] if self.path.numbered else []
+        return ["s", "t", "length", *numbered, *(["path", *self._cuts] if self.path.materialized else [])]
 
     @property
     def _cuts(self) -> list[str]:
@@ -127,7 +128,7 @@ class Searched:
             columns |= dict(zip(self._cuts, found.cuts, strict=False))
             paths = found.starts, found.walks, found.codes
         columns = {name: numbers(columns[name]) for name in self.columns if name != "path"}
-        return pa.table(columns | ({"path": Walks(*paths).array()} if self.path.spelled else {}))
+        return pa.table(columns | ({"path": Walks(*paths).array()} if self.path.materialized else {}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,11 +205,12 @@ class Program:
     """A query that is ready to run: its matches and the rows that they start from, in order, and the SQL after them."""
 
     steps: tuple[AnyStep, ...]
-    shaped: Shaped
+    projection: Projection
     lists: Mapping[str, pa.Table]
     """Long lists among the parameters, by the views that SQL reads them from (column ``item``)."""
     counts: bool = False
-    """Whether the result is the number of matches of the last step, and nothing is left to do after it."""
+    """Whether the result is the number of matches of the last step, and nothing is left to do after it; where
+    ``projection`` is direct it is columns of these matches."""
     computing: Computing | None = None
     """Who computes what its SQL cannot express."""
 
@@ -228,4 +230,4 @@ class Program:
     def last_uses(self) -> dict[str, int]:
         """Return the number of the last step that reads each table or view; past the last if the result does."""
         found = {name: number for number, step in enumerate(self.steps) for name in step.reads}
-        return found | dict.fromkeys(self.shaped.reads, len(self.steps))
+        return found | dict.fromkeys(self.projection.reads, len(self.steps))

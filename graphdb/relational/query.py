@@ -1,4 +1,4 @@
-"""One query under way: bound, given candidates, planned, run, shaped.
+"""One query under way: bound, given candidates, planned, run, projected.
 
 :class:`~graphdb.database.Database` tells the story; here it happens, over one :class:`Snapshot` of the database.
 """
@@ -18,23 +18,23 @@ from graphdb.execute.search.group import grouped
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.apart import apart
-from graphdb.pattern.bind import BoundPattern, bind
+from graphdb.pattern.bind import MOST, BoundPattern, bind, edge_names, size_of
 from graphdb.pattern.free import SUBQUERIES
 from graphdb.pattern.graph import Wanted
 from graphdb.plan.executor import Control
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.relational.edges.parallel_edges import settle
-from graphdb.relational.joins import Setting, in_parts
+from graphdb.relational.joins import Setting, leaves_out
 from graphdb.relational.list_subqueries import sees_items, with_rows
 from graphdb.relational.lower import Lowering
 from graphdb.relational.match_run import MatchRun, restricted
 from graphdb.relational.program import Applied, Called, Computed, Given, Program, Rows, Searched, Step
-from graphdb.relational.projection.arrays import FEW, project
-from graphdb.relational.projection.compile import Shaped, Shaper, counted
+from graphdb.relational.projection.arrays import SMALL, project
+from graphdb.relational.projection.compile import ProjectionCompiler
 from graphdb.relational.projection.relation import BINDINGS, UNIT, Relation, bindings_of
 from graphdb.relational.projection.return_clause import combines_aggregates, expand_star, wanted, window_of
+from graphdb.relational.projection.sql import Projection, counted
 from graphdb.relational.session.plan_cache import StepPlans
-from graphdb.relational.subqueries import leading
 from graphdb.results.decode import Arrays
 from graphdb.results.result import Counted
 from graphdb.sql.computing import Beforehand, Computing
@@ -55,7 +55,7 @@ class Prepared:
     plan: PhysicalPlan | None
     """None for a query without MATCH."""
     wanted: Wanted
-    shaped: Shaped
+    projection: Projection
     bound: BoundPattern
     computing: Computing | None = field(default=None, kw_only=True)
     """Who computes what its SQL cannot express."""
@@ -102,12 +102,12 @@ class QueryRun(MatchRun):
         window = window_of(query.returns, self._snapshot, self._arguments, self._text)
         items = expand_star(query.returns, bound)
         needs = wanted(query.returns, items, bound, window)
-        # The SQL is written before the match runs, so that every mistake is told before any work is done.
+        # The SQL is written before the match runs, so that every mistake is reported before any work is done.
         if needs.count_only and query.matches:
-            shaped = counted(items, window)
+            projection = counted(items, window)
         else:
             relation = bindings_of(bound, self._snapshot.edges)
-            shaper = Shaper(
+            compiler = ProjectionCompiler(
                 self._snapshot,
                 self._text,
                 self._arguments,
@@ -115,17 +115,19 @@ class QueryRun(MatchRun):
                 bound,
             )
             try:
-                shaped = shaper.shape(query.returns, items, window, written=True)
+                projection = compiler.project(query.returns, items, window, written=True)
                 plan = self._plan(bound, needs) if query.matches else None
             except Beforehand:
                 return None
-            return Prepared(plan, needs, shaped, bound)
-        return Prepared(self._plan(bound, needs), needs, shaped, bound)
+            return Prepared(plan, needs, projection, bound)
+        return Prepared(self._plan(bound, needs), needs, projection, bound)
 
     def _is_one_pattern(self, matches: Sequence[ast.MatchClause]) -> bool:
         """Whether MATCH clauses are matched together, by one plan for each length of their paths."""
-        together = len(leading(matches)) == len(matches)
-        return together and not any(in_parts(match, self._snapshot) for match in matches)
+        edges = [name for match in matches for name in edge_names(match)] if len(matches) > 1 else []
+        if len({*edges}) < len(edges) or size_of(*matches) > MOST:
+            return False
+        return not any(leaves_out(match, self._snapshot) for match in matches)
 
     def prepare_from(self, query: ast.Composite, start: Relation) -> Program:
         """Prepare a query that starts from rows which are there already; raises as :meth:`prepare`."""
@@ -173,22 +175,22 @@ class QueryRun(MatchRun):
 
     def run(self, prepared: Prepared | Program) -> pa.Table | Arrays | Counted:
         """Run the matches and the SQL after them; the result in the engine's own terms."""
-        if isinstance(prepared, Program) and prepared.counts:
-            return self._counted(prepared)
+        if isinstance(prepared, Program) and (prepared.counts or prepared.projection.direct is not None):
+            return self._of_last(prepared)
         if isinstance(prepared, Program):
             with self._steps(prepared), self._snapshot.connection.guard(self._left()) as raw:
-                return raw.sql(prepared.shaped.sql, params=dict(prepared.shaped.parameters)).to_arrow_table()
+                return raw.sql(prepared.projection.sql, params=dict(prepared.projection.parameters)).to_arrow_table()
         if prepared.plan is not None and prepared.wanted.count_only:
             self.control = control = self.new_control()
-            shaped = prepared.shaped  # what only counts needs no SQL
+            projection = prepared.projection  # what only counts needs no SQL
             count = self._count(prepared.plan, prepared.wanted, prepared.bound, control)
-            return Counted(count, len(shaped.columns), shaped.window)
-        if prepared.plan is not None and prepared.shaped.direct is not None:
-            return self._projected(prepared.plan, prepared)
-        if prepared.plan is not None and prepared.shaped.grouped is not None:
-            return self._grouped(prepared.plan, prepared, prepared.shaped.grouped)
+            return Counted(count, len(projection.columns), projection.window)
+        if prepared.plan is not None and prepared.projection.direct is not None:
+            return self._projected(prepared.plan, prepared.wanted, prepared.bound, prepared.projection)
+        if prepared.plan is not None and prepared.projection.grouped is not None:
+            return self._grouped(prepared.plan, prepared, prepared.projection.grouped)
         with self.bindings(prepared), self._snapshot.connection.guard(self._left()) as raw:
-            return raw.sql(prepared.shaped.sql, params=dict(prepared.shaped.parameters)).to_arrow_table()
+            return raw.sql(prepared.projection.sql, params=dict(prepared.projection.parameters)).to_arrow_table()
 
     def _grouped(self, plan: PhysicalPlan, prepared: Prepared, sql: str) -> pa.Table:
         """Run a match whose rows are two vertices, grouped before SQL sees them where their order allows it."""
@@ -200,22 +202,26 @@ class QueryRun(MatchRun):
                 if max(int(column.max()) for column in columns[:2]) < vertices:  # a literal's id is not its vertex
                     found = grouped(columns[0], columns[1], columns[2], vertices, self.new_control().check)
             if found is None:
-                sql = prepared.shaped.sql
+                sql = prepared.projection.sql
             elif gathered is not None:
                 gathered = type(gathered).from_arrays(list(found), names=gathered.column_names)
             with self._visible(gathered), self._snapshot.connection.guard(self._left()) as raw:
-                return raw.sql(sql, params=dict(prepared.shaped.parameters)).to_arrow_table()
+                return raw.sql(sql, params=dict(prepared.projection.parameters)).to_arrow_table()
 
-    def _counted(self, program: Program) -> Counted:
-        """Run a program that counts the matches of its last step."""
+    def _of_last(self, program: Program) -> pa.Table | Counted:
+        """Run a program whose result is the number of its last step's matches, or columns of these."""
         last = program.steps[-1]
         assert isinstance(last, Step)
         with self._steps(program, len(program.steps) - 1):
             plan = last.plan or self._plan_from(last)
+            if not program.counts:
+                table = self._projected(plan, last.needs, last.bound, program.projection, last.view)
+                self.controls.append((last, plan, self.control))
+                return table
             self.control = control = self.new_control()
             count = self._count(plan, last.needs, last.bound, control)
             self.controls.append((last, plan, control))
-        return Counted(count, len(program.shaped.columns), program.shaped.window)
+        return Counted(count, len(program.projection.columns), program.projection.window)
 
     @contextmanager
     def _steps(self, program: Program, most: int | None = None) -> Iterator[None]:
@@ -231,7 +237,7 @@ class QueryRun(MatchRun):
                 name = step.table if isinstance(step, Rows) else step.view
                 alive[name] = stack = everything.enter_context(ExitStack())
                 if isinstance(step, Rows):
-                    stack.enter_context(self._kept(step))
+                    stack.enter_context(self._materialized(step))
                     continue
                 if isinstance(step, Called):
                     stack.enter_context(self._yielded(step))
@@ -280,7 +286,7 @@ class QueryRun(MatchRun):
             yield
 
     @contextmanager
-    def _kept(self, rows: Rows) -> Iterator[None]:
+    def _materialized(self, rows: Rows) -> Iterator[None]:
         with self._snapshot.connection.guard(self._left()) as raw:
             raw.execute(f"CREATE OR REPLACE TEMP TABLE {rows.table} AS FROM ({rows.sql})", dict(rows.parameters))
         drop = f"DROP TABLE IF EXISTS temp.{rows.table}"
@@ -313,21 +319,22 @@ class QueryRun(MatchRun):
             found = self._snapshot.connection.columns(f"SELECT id FROM ({given.sql})", given.parameters)["id"]
         return each_once(self._snapshot.store.to_vertices(np.asarray(found, np.int64)), self._snapshot.graph.vertices)
 
-    def _projected(self, plan: PhysicalPlan, prepared: Prepared) -> pa.Table:
+    def _projected(
+        self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, projection: Projection, view: str = BINDINGS
+    ) -> pa.Table:
         """Run a match whose result needs no SQL while its rows are few."""
-        shaped = prepared.shaped
-        assert shaped.direct is not None
-        with self._gathered(plan, prepared.wanted, prepared.bound) as gathered:
-            literals = any(direct.kind is not None for direct in shaped.direct)
-            if gathered is not None and gathered.num_rows <= FEW and (not literals or self._snapshot.lookup.ready()):
-                rows = gathered.slice(*shaped.window)
-                return project(rows, shaped.direct, self._snapshot.properties, self._snapshot.lookup)
-            with self._visible(gathered), self._snapshot.connection.guard(self._left()) as raw:
-                return raw.sql(shaped.sql, params=dict(shaped.parameters)).to_arrow_table()
+        assert projection.direct is not None
+        with self._gathered(plan, needs, bound, view) as gathered:
+            literals = any(direct.kind is not None for direct in projection.direct)
+            if gathered is not None and gathered.num_rows <= SMALL and (not literals or self._snapshot.lookup.ready()):
+                rows = gathered.slice(*projection.window)
+                return project(rows, projection.direct, self._snapshot.properties, self._snapshot.lookup)
+            with self._visible(gathered, view), self._snapshot.connection.guard(self._left()) as raw:
+                return raw.sql(projection.sql, params=dict(projection.parameters)).to_arrow_table()
 
     @contextmanager
     def bindings(self, prepared: Prepared | Program) -> Iterator[None]:
-        """Run the matches, and keep their bindings visible to the shaped SQL."""
+        """Run the matches, and keep their bindings visible to the SQL after it."""
         if isinstance(prepared, Program):
             with self._steps(prepared):
                 yield

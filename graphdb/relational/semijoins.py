@@ -82,7 +82,7 @@ class Semijoins(Joins):
                 if negated:
                     rest.append(condition)
                     sql = f"SELECT id FROM {vertices.source}"
-                    table = self._kept(sql, vertices.source)
+                    table = self._materialized(sql, vertices.source)
                     self._sets[inner] = replace(vertices, source=table)
                 else:
                     self._candidates_of.setdefault(name, []).append(vertices)
@@ -116,7 +116,7 @@ class Semijoins(Joins):
             ]
             source = Source.made(f"(SELECT {value.sql} AS id FROM {relation.source} b)", relation.source)
             return _VertexSet(variable.name, source, {}, as_they_are)
-        sql, rows = self._shaper(relation).select([variable.name])
+        sql, rows = self._projecting(relation).select([variable.name])
         source = Source.made(f"(SELECT c0 AS id FROM ({sql}))", rows.source)
         return _VertexSet(variable.name, source, dict(self._parameters.used(sql)))
 

@@ -18,8 +18,8 @@ from graphdb.pattern.path_search import Differing, PathSearch
 from graphdb.procedures.registry import Call
 from graphdb.relational.joins import all_of
 from graphdb.relational.program import Applied, Called, Computed
-from graphdb.relational.projection.compile import Shaped
 from graphdb.relational.projection.relation import GROUP, ROW, UNIT, VALUE, Relation, Source
+from graphdb.relational.projection.sql import Projection
 from graphdb.relational.semijoins import Semijoins
 from graphdb.semantics.aggregation import contains_aggregate
 from graphdb.sql.computing import Input
@@ -68,7 +68,7 @@ class Subqueries(Semijoins):
     def _with_computed(self, relation: Relation, node: ast.Expression, keep: Collection[str]) -> Relation:
         """Return the rows with the values of an expression that Python computes for all of them, between two SQLs."""
         left = self._table(relation, {*keep, *free_variables(node)})
-        sql, found = self._shaper(left).computed(node)
+        sql, found = self._projecting(left).computed(node)
         view, type = self._name("computed"), sql_type(found.value.type)
         step = Computed(view, sql, self._parameters.used(sql), left.source.reads, found.compute, type)
         self._steps.append(step)
@@ -125,7 +125,7 @@ class Subqueries(Semijoins):
         keep = set() if value is None else free_variables(value)
         joined = self._joined(left, bound, keep, "join")
         joined = self._filtered(replace(joined, variables={**joined.variables, ROW: AT}), keep | {ROW})
-        sql, found = self._shaper(joined).select([ROW], value)
+        sql, found = self._projecting(joined).select([ROW], value)
         number, type = "coalesce(r.n, 0)", INTEGER
         per_row = _PER_ROW.format("count(*)" if value is None else "list(f.c1)", sql)
         if value is not None:
@@ -147,20 +147,20 @@ class Subqueries(Semijoins):
         start, join, groups = UNIT, "({0}) r ON TRUE", UNIT.source
         if grouped:
             start, join, groups = self._groups_of(left, taken, each=each)
-        shaped = self._subquery(query, start)
-        sql, by = shaped.sql, ("q.g, ", " GROUP BY q.g") if grouped else ("", "")
+        projection = self._subquery(query, start)
+        sql, by = projection.sql, ("q.g, ", " GROUP BY q.g") if grouped else ("", "")
         type, gathered, found = INTEGER, "1" if exists and grouped else "count(*)", "coalesce(r.n, 0)"
         if collects:
-            if shaped.columns[0].many:
-                shaped = self._as_keys(shaped, [0], grouped)
-                sql = shaped.sql
-            (gathers,) = shaped.columns
+            if projection.columns[0].many:
+                projection = self._as_keys(projection, [0], grouped)
+                sql = projection.sql
+            (gathers,) = projection.columns
             item = as_list(column("c0", gathers.type, "q"))
             type = list_of(item.type)
             sql = f"SELECT p.*, row_number() OVER () AS at FROM ({sql}) p"
             gathered, found = f"list({item.sql} ORDER BY q.at ASC)", f"coalesce(r.n, CAST([] AS {sql_type(type)}))"
         joined = join.format(f"SELECT {by[0]}{gathered} AS n FROM ({sql}) q{by[1]}")
-        return _Added(found, type, joined, groups.reads | shaped.reads)
+        return _Added(found, type, joined, groups.reads | projection.reads)
 
     def _called(self, relation: Relation, clause: ast.CallClause, live: Collection[str]) -> Relation:
         """Join rows with those that a query makes of each, or of all that differ in what it takes from them."""
@@ -175,11 +175,11 @@ class Subqueries(Semijoins):
         start, join, groups = UNIT, "({0}) r ON TRUE", UNIT.source
         if grouped:
             start, join, groups = self._groups_of(left, taken, how, each=each)
-        shaped = self._subquery(clause.query, start)
-        new = "".join(f", r.c{i} AS s{i}" for i in range(len(shaped.columns)))
-        joined = f"(SELECT l.*{new} FROM {left.source} l {how} {join.format(shaped.sql)})"
-        source = Source.made(joined, left.source, groups, shaped.source)
-        made = {each.name: column_at(f"s{i}", each) for i, each in enumerate(shaped.columns)}
+        projection = self._subquery(clause.query, start)
+        new = "".join(f", r.c{i} AS s{i}" for i in range(len(projection.columns)))
+        joined = f"(SELECT l.*{new} FROM {left.source} l {how} {join.format(projection.sql)})"
+        source = Source.made(joined, left.source, groups, projection.source)
+        made = {each.name: column_at(f"s{i}", each) for i, each in enumerate(projection.columns)}
         return replace(left, source=source, variables={**left.variables, **made})
 
     def _yielded(self, call: Call, left: Relation, names: Sequence[str]) -> Relation:
@@ -248,23 +248,23 @@ class Subqueries(Semijoins):
         is a group.
         """
         if not (taken or each):
-            table = self._kept(f"SELECT 0::BIGINT AS g FROM {left.source} b LIMIT 1", left.source)
+            table = self._materialized(f"SELECT 0::BIGINT AS g FROM {left.source} b LIMIT 1", left.source)
             return Relation(table, {GROUP: column("g", INTEGER)}), "({0}) r ON TRUE", UNIT.source
         values = {name: left.variables[name] for name in taken}
         columns = [f"{value.sql} AS c{i}" for i, value in enumerate(values.values())]
         if not each and all(map(_is_alike, values.values())):
             distinct = f"SELECT DISTINCT {', '.join(columns)} FROM {left.source} b"
-            table = self._kept(f"SELECT v.*, row_number() OVER () AS g FROM ({distinct}) v", left.source)
+            table = self._materialized(f"SELECT v.*, row_number() OVER () AS g FROM ({distinct}) v", left.source)
             same = [f"o.c{i} IS NOT DISTINCT FROM {value.of('l')}" for i, value in enumerate(values.values())]
             join, reads = f"{table} o ON {all_of(same)} {how} ({{0}}) r ON r.g = o.g", table
         else:
             chosen = ", ".join([*columns, "b.rowid AS g"])
-            table = self._kept(f"SELECT {chosen} FROM {left.source} b", left.source)
+            table = self._materialized(f"SELECT {chosen} FROM {left.source} b", left.source)
             join, reads = "({0}) r ON r.g = l.rowid", UNIT.source
         found = {name: value.at(f"c{i}") for i, (name, value) in enumerate(values.items())}
         return Relation(table, {**found, GROUP: column("g", INTEGER)}), join, reads
 
-    def _as_keys(self, part: Shaped, several: Sequence[int], grouped: bool) -> Shaped:
+    def _as_keys(self, part: Projection, several: Sequence[int], grouped: bool) -> Projection:
         """Return rows (of groups, if ``grouped``) with some columns of values that SQL knows by keys."""
         names = [f"column {i}" for i in range(len(part.columns))]
         found = {name: column_at(f"c{i}", each) for i, (name, each) in enumerate(zip(names, part.columns, strict=True))}
@@ -281,7 +281,7 @@ class Subqueries(Semijoins):
             else:
                 wanted.append(names[i])
         types = {ast.Variable(name): ANY for name in wanted}
-        sql, rows = self._shaper(relation).select(relation.variables, types=types)
+        sql, rows = self._projecting(relation).select(relation.variables, types=types)
         if grouped:
             sql = f"SELECT k.* RENAME (c{len(names)} AS g) FROM ({sql}) k"
         made = [rows.variables[name] for name in names]
@@ -289,10 +289,10 @@ class Subqueries(Semijoins):
             replace(each, type=value.type, many=value.many, bases=value.bases)
             for each, value in zip(part.columns, made, strict=True)
         )
-        return Shaped(sql, self._parameters.used(sql), columns, reads=relation.source.reads)
+        return Projection(sql, self._parameters.used(sql), columns, reads=relation.source.reads)
 
-    def _subquery(self, query: ast.Composite, start: Relation) -> Shaped:
-        """Shape a whole query that starts from some rows; abstract: see :mod:`graphdb.relational.lower`."""
+    def _subquery(self, query: ast.Composite, start: Relation) -> Projection:
+        """Project a whole query that starts from some rows; abstract: see :mod:`graphdb.relational.lower`."""
         raise NotImplementedError
 
 

@@ -55,6 +55,8 @@ def run(arguments: Sequence[str]) -> int:
     if command is not _shell:  # the command's word may stand after -v
         arguments = [word for i, word in enumerate(arguments) if i != at]
     given = parser.parse_args(arguments)
+    if command is _load and bool(given.data) == bool(given.mapping):
+        parser.error("what is loaded is DATA, or a --mapping")
     try:
         return command(given)
     except BrokenPipeError:
@@ -86,14 +88,20 @@ def _shell(given: argparse.Namespace) -> int:
 def _load(given: argparse.Namespace) -> int:
     with _open(given) as database, bar(delay=0) as progress:
         report = database.load(
-            given.data,
+            given.data or None,
             format=given.format,
             on_error=given.on_error,
             progress=progress,
             base=given.base,
-            columns=dict(given.columns),
+            columns=given.headers or dict(given.columns) or None,
             label=given.label,
             type=given.type,
+            delimiter=given.delimiter,
+            quote=given.quote,
+            null=given.null,
+            header=given.header,
+            list_delimiter=given.list_delimiter,
+            mapping=given.mapping,
         )
     rate = report.triples / max(report.seconds, 1e-9)
     print(
@@ -162,7 +170,7 @@ def _parser(word: str) -> tuple[Callable[[argparse.Namespace], int], argparse.Ar
             made = parser("load", "Load RDF, tables and edge lists into a database; one that is not there is made.")
             made.add_argument("file", metavar="FILE", help="the database")
             made.add_argument(
-                "data", metavar="DATA", nargs="+", help="files to load, plain or compressed; - is standard input"
+                "data", metavar="DATA", nargs="*", help="files to load, plain or compressed; - is standard input"
             )
             made.add_argument("--format", help="how the files are written, where their names do not say it")
             made.add_argument("--on-error", choices=("stop", "skip"), default="stop", help="at a malformed line")
@@ -176,8 +184,21 @@ def _parser(word: str) -> tuple[Callable[[argparse.Namespace], int], argparse.Ar
                 default=[],
                 help="what a column of a table is, as in person=:ID or since=since:int",
             )
-            made.add_argument("--label", metavar="NAME", help="the label of a table's vertices")
+            made.add_argument(
+                "--columns",
+                dest="headers",
+                metavar="HEADERS",
+                type=lambda text: text.split(","),
+                help="what all columns are, by position: as in ':START_ID,:END_ID,since:int'",
+            )
+            made.add_argument("--label", metavar="NAME", help="the label of a table's vertices; A:B are two")
             made.add_argument("--type", metavar="NAME", help="the label of a table's edges")
+            made.add_argument("--delimiter", metavar="TEXT", type=_character, help="what separates columns")
+            made.add_argument("--quote", metavar="TEXT", help='what texts are in; "" for nothing')
+            made.add_argument("--null", metavar="TEXT", help="the text of a missing value")
+            made.add_argument("--no-header", dest="header", action="store_false", default=None, help="no row of names")
+            made.add_argument("--list-delimiter", metavar="TEXT", help="what separates values of a list, and labels")
+            made.add_argument("--mapping", metavar="FILE", help="a file (JSON, YAML) that lists tables")
             _resources(made)
             return _load, made
         case "export":
@@ -255,6 +276,11 @@ def _parameter(argument: str) -> tuple[str, object]:
         return name, json.loads(value)
     except ValueError:
         return name, value
+
+
+def _character(text: str) -> str:
+    r"""A character as shells write it: ``\t`` is a tab."""
+    return {"\\t": "\t"}.get(text, text)
 
 
 def _column(argument: str) -> tuple[str, str]:

@@ -146,7 +146,7 @@ COMPILED: Mapping[type, Callable[[Compiler, Any], SqlValue]] = {ast.Comparison: 
 def sort_keys(c: Compiler, value: SqlValue) -> list[str]:
     """Return the SQL expressions that order values of any type."""
     base = value.type.base
-    if not _has_order(value.type):
+    if not has_order(value.type):
         raise NotSupportedError("an order of such values is not supported in SQL")
     if base is Base.NODE:
         return [c.rows.iri(value).sql]
@@ -167,12 +167,14 @@ def sort_keys(c: Compiler, value: SqlValue) -> list[str]:
     return [key(c, value) if _has_keys(value.type) else value.sql]
 
 
-def _has_order(type: Type) -> bool:
+def has_order(type: Type) -> bool:
     """Whether SQL orders values of a type as openCypher does."""
+    if type.base is Base.MAP:
+        return all(has_order(field) for _, field in type.fields)
     if type.base is not Base.LIST:
         return type.base is not Base.PATH
     inside = type.element or NULL
-    return inside.base not in (Base.VALUE, Base.MAP, Base.TUPLE, Base.DURATION, Base.TERM) and _has_order(inside)
+    return inside.base not in (Base.VALUE, Base.MAP, Base.TUPLE, Base.DURATION, Base.TERM) and has_order(inside)
 
 
 def _has_keys(type: Type) -> bool:

@@ -38,7 +38,19 @@ from graphdb.sql.constants import list_sql
 from graphdb.sql.list_items import ItemRows, listed, quantified
 from graphdb.sql.signatures import Forms
 from graphdb.sql.udf import compute
-from graphdb.sql.value import NO_EFFECTS, SUBQUERY, Effects, SqlValue, as_list, cast, named, side_by_side, some, unified
+from graphdb.sql.value import (
+    NO_EFFECTS,
+    SUBQUERY,
+    Effects,
+    SqlValue,
+    as_list,
+    cast,
+    have_one_type,
+    named,
+    side_by_side,
+    some,
+    unified,
+)
 
 
 def common(values: Sequence[SqlValue]) -> tuple[list[str], Type]:
@@ -49,9 +61,18 @@ def common(values: Sequence[SqlValue]) -> tuple[list[str], Type]:
     NotSupportedError
         There is none, or some are integers and others are not: they are equal, and differ, at once.
     """
-    if len({value.type.base for value in values} & NUMERIC) > 1:
+    if _mixes_numbers(values):
         raise NotSupportedError("numbers of different types are not supported in one column in SQL")
     return unified(values)
+
+
+def have_common(values: Sequence[SqlValue]) -> bool:
+    """Whether there is one type that holds some values, each as it is: see :func:`common`."""
+    return not _mixes_numbers(values) and have_one_type(values)
+
+
+def _mixes_numbers(values: Sequence[SqlValue]) -> bool:
+    return len({value.type.base for value in values} & NUMERIC) > 1
 
 
 def items(c: Compiler, node: ast.Expression) -> SqlValue:

@@ -197,16 +197,32 @@ def unified(values: Sequence[SqlValue]) -> tuple[list[str], Type]:
     NotSupportedError
         They have none.
     """
-    types = {value.type for value in values if value.type.base is not Base.NULL}
-    lists = types - {list_of(NULL)}
-    if len(lists) == 1 and all(type.base is Base.LIST for type in lists):  # an empty list is one of anything
-        types = lists
-    if len({type.base for type in types}) > 1 or (len(types) > 1 and {t.base for t in types} <= {Base.LIST, Base.MAP}):
-        if not all(type.base in MEMBERS or type.base is Base.VALUE for type in types):
-            raise NotSupportedError("lists of items this different are not supported yet")
+    types = _types_of(values)
+    if not have_one_type(values):
+        raise NotSupportedError("lists of items this different are not supported yet")
+    if _are_several(types):
         return [as_union(value).sql for value in values], VALUE
     found = max(types, key=lambda type: (type.scale, type.element is not None)) if types else NULL
     return [cast(value, found) for value in values], found
+
+
+def have_one_type(values: Sequence[SqlValue]) -> bool:
+    """Whether SQL has one type that holds some values."""
+    types = _types_of(values)
+    return not _are_several(types) or all(type.base in MEMBERS or type.base is Base.VALUE for type in types)
+
+
+def _types_of(values: Sequence[SqlValue]) -> set[Type]:
+    """Return the types of some values; an empty list is one of anything."""
+    types = {value.type for value in values if value.type.base is not Base.NULL}
+    lists = types - {list_of(NULL)}
+    return lists if len(lists) == 1 and all(type.base is Base.LIST for type in lists) else types
+
+
+def _are_several(types: set[Type]) -> bool:
+    """Whether it takes a union to hold values of some types."""
+    bases = {type.base for type in types}
+    return len(bases) > 1 or (len(types) > 1 and bases <= {Base.LIST, Base.MAP})
 
 
 def cast(value: SqlValue, type: Type) -> str:

@@ -2,8 +2,8 @@
 
 A statement is cut into stages (:mod:`.stages`): clauses that read, and one that writes.  What reads is lowered and run
 as any query (:mod:`graphdb.relational`), over the graph as the stages before have left it (:mod:`.reading`); its rows
-are Python values where they are few, else a temporary table (:mod:`.rows`, :mod:`.kept`).  The writing clause is
-applied in one of two ways, which is decided when its rows are there and before anything of it is written
+are Python values where they are few, else a temporary table (:mod:`.rows`, :mod:`.materialized`).  The writing clause
+is applied in one of two ways, which is decided when its rows are there and before anything of it is written
 (:mod:`.run`):
 
 - by sets (:mod:`.create`, :mod:`.merge`, :mod:`.change`, :mod:`.delete`): SQL makes relations of what comes and goes,

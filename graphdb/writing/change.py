@@ -10,16 +10,13 @@ from graphdb.common.values.types import NULL, Base
 from graphdb.grammar import syntax as ast
 from graphdb.sql import maps
 from graphdb.sql.value import SqlValue
-from graphdb.storage.updates.apply import edges_of, properties_of
+from graphdb.storage.updates.apply import EDGE_KEY, TRIPLE_KEY, edges_of, properties_of
 from graphdb.writing.items import RowByRow, assigned, reads_of, target_of
-from graphdb.writing.kept import Kept
 from graphdb.writing.literals import written
+from graphdb.writing.materialized import Materialized
 from graphdb.writing.naming import key_named
 from graphdb.writing.stages import Stage
 from graphdb.writing.work import LITERAL, NO_TEXT, Work, union_all
-
-_TRIPLE = "label, subject, object"
-_EDGE = f"{_TRIPLE}, ordinal"
 
 Item = ast.SetItem | ast.LabelItem | ast.Expression
 
@@ -44,10 +41,10 @@ def _items(stage: Stage) -> tuple[Item, ...]:
 class Change:
     """One SET or REMOVE clause over rows."""
 
-    def __init__(self, work: Work, stage: Stage, kept: Kept) -> None:
+    def __init__(self, work: Work, stage: Stage, rows: Materialized) -> None:
         self._work = work
         self._stage = stage
-        self._kept = kept
+        self._rows = rows
 
     @staticmethod
     def check(stage: Stage, values: Mapping[str, SqlValue]) -> None:
@@ -63,26 +60,26 @@ class Change:
         if any(map(_clears, _items(stage))) and len(_items(stage)) > 1:
             raise RowByRow("all properties are set beside others")
 
-    def run(self) -> Kept:
+    def run(self) -> Materialized:
         """Change everything; return the rows."""
-        work, kept = self._work, self._kept
-        if kept.count:
-            assignments = list(_assignments(self._stage, kept.values))
+        work, rows = self._work, self._rows
+        if rows.count:
+            assignments = list(_assignments(self._stage, rows.values))
             assert self._stage.write is not None
             work.naming.read(self._stage.write)
             self._labels()
             for base in (Base.NODE, Base.EDGE):
                 mine = [each for each in assignments if each.target.type.base is base]
-                cleared = [kept.values[target_of(i).name] for i in _items(self._stage) if _clears(i)]
+                cleared = [rows.values[target_of(i).name] for i in _items(self._stage) if _clears(i)]
                 cleared = [target for target in cleared if target.type.base is base]
                 if mine or cleared:
                     (self._vertices if base is Base.NODE else self._edges)(mine, cleared)
             work.flushed()
-        return kept.without([name for name in kept.values if name.startswith("#")])
+        return rows.without([name for name in rows.values if name.startswith("#")])
 
     def refuse(self) -> None:
         """Raise :class:`RowByRow` for rows with values that SQL does not write, or that read what one before writes."""
-        source, values = self._kept.source, self._kept.values
+        source, values = self._rows.source, self._rows.values
         assignments = list(_assignments(self._stage, values))
         self._work.refuse_unwritten(
             source, [(each.value, written(each.value)) for each in assignments if each.key is not None]
@@ -120,11 +117,11 @@ class Change:
         work, changed = self._work, []
         nodes = []
         for item in _items(self._stage):
-            target = self._kept.values[target_of(item).name]
+            target = self._rows.values[target_of(item).name]
             if isinstance(item, ast.LabelItem) and target.type.base is Base.NODE:
                 nodes.append(target)
                 changed += [
-                    f"SELECT {target.sql} AS subject, {label}::BIGINT AS object FROM {self._kept.source} b"
+                    f"SELECT {target.sql} AS subject, {label}::BIGINT AS object FROM {self._rows.source} b"
                     f" WHERE {target.sql} IS NOT NULL"
                     for label in work.naming.labels(item.labels)
                 ]
@@ -146,7 +143,7 @@ class Change:
         work.changes.labels_removed += count
         keep = [
             f"SELECT {type}::BIGINT AS label, {target.sql} AS subject, {hidden}::BIGINT AS object"
-            f" FROM {self._kept.source} b WHERE {target.sql} IS NOT NULL"
+            f" FROM {self._rows.source} b WHERE {target.sql} IS NOT NULL"
             for target in nodes
         ]
         work.update.apply(table, work.tables.make(union_all(keep)))
@@ -165,7 +162,7 @@ class Change:
             if each.key is None:
                 selects.append(
                     f"SELECT {seq}, f.key, {NO_TEXT} AS lexical, {NO_TEXT} AS datatype, f.value"
-                    f" FROM {self._kept.source} b JOIN {_facts(each.value)} WHERE {each.target.sql} IS NOT NULL"
+                    f" FROM {self._rows.source} b JOIN {_facts(each.value)} WHERE {each.target.sql} IS NOT NULL"
                 )
                 continue
             text = written(each.value)
@@ -173,7 +170,7 @@ class Change:
             selects.append(
                 f"SELECT {seq}, {work.naming.key(each.key)}::BIGINT AS key, {NO_TEXT if null else text.lexical} AS"
                 f" lexical, {NO_TEXT if null else text.datatype} AS datatype, NULL::BIGINT AS value"
-                f" FROM {self._kept.source} b"
+                f" FROM {self._rows.source} b"
                 f" WHERE {each.target.sql} IS NOT NULL{f' AND {each.value.sql} IS NOT NULL' if each.sparse else ''}"
             )
         rows = work.tables.make(union_all(selects))
@@ -195,18 +192,19 @@ class Change:
                 f" LEFT JOIN {literals} l ON {LITERAL}"
             )
             removed.append(
-                f"SELECT {_TRIPLE} FROM _graphdb.triple SEMI JOIN {new} USING (label, subject)"
+                f"SELECT {TRIPLE_KEY} FROM _graphdb.triple SEMI JOIN {new} USING (label, subject)"
                 f" ANTI JOIN {new} USING (label, subject, object) WHERE object >= {LITERAL_BASE}"
             )
-            added.append(f"SELECT {_TRIPLE} FROM {new} WHERE object IS NOT NULL")
+            added.append(f"SELECT {TRIPLE_KEY} FROM {new} WHERE object IS NOT NULL")
             added.append(
                 f"SELECT {type}::BIGINT AS label, subject, {hidden}::BIGINT AS object FROM {new} WHERE object IS NULL"
             )
         for target in cleared:
             given = f" ANTI JOIN {rows} n ON n.subject = t.subject AND n.key = t.label" if rows is not None else ""
             gone = work.tables.make(
-                f"SELECT t.* FROM (SELECT {_TRIPLE} FROM _graphdb.triple SEMI JOIN (SELECT {target.sql} AS subject FROM"
-                f" {self._kept.source} b) USING (subject) WHERE object >= {LITERAL_BASE}) t{given}"
+                f"SELECT t.* FROM (SELECT {TRIPLE_KEY} FROM _graphdb.triple"
+                f" SEMI JOIN (SELECT {target.sql} AS subject FROM {self._rows.source} b) USING (subject)"
+                f" WHERE object >= {LITERAL_BASE}) t{given}"
             )
             work.changes.properties_set += work.tables.count(f"(SELECT DISTINCT label, subject FROM {gone})")
             removed.append(f"FROM {gone}")
@@ -222,7 +220,7 @@ class Change:
             "SELECT DISTINCT label, subject, object FROM ("
             + union_all(
                 [
-                    f"SELECT {owner.format(t=t)} FROM {self._kept.source} b WHERE {t} IS NOT NULL"
+                    f"SELECT {owner.format(t=t)} FROM {self._rows.source} b WHERE {t} IS NOT NULL"
                     for t in sorted(targets)
                 ]
             )
@@ -230,20 +228,20 @@ class Change:
         )
         left, come, rows = f"SELECT p.* FROM {properties_of(touched)} p", [], None
         if assignments:
-            rows, literals = self._written(assignments, owner, _EDGE)
-            left += f" ANTI JOIN {rows} n USING ({_EDGE}, key)"
+            rows, literals = self._written(assignments, owner, EDGE_KEY)
+            left += f" ANTI JOIN {rows} n USING ({EDGE_KEY}, key)"
             come.append(
-                f"SELECT {_EDGE}, key, coalesce(v.value, l.value) AS value FROM {rows} v"
+                f"SELECT {EDGE_KEY}, key, coalesce(v.value, l.value) AS value FROM {rows} v"
                 f" LEFT JOIN {literals} l ON {LITERAL}"
             )
         for target in cleared:
-            given = f" ANTI JOIN {rows} n USING ({_EDGE}, key)" if rows is not None else ""
-            mine = f"(SELECT {owner.format(t=target.sql)} FROM {self._kept.source} b)"
-            gone = make(f"SELECT p.* FROM {properties_of(touched)} p SEMI JOIN {mine} m USING ({_EDGE}){given}")
-            work.changes.properties_set += work.tables.count(f"(SELECT DISTINCT {_EDGE}, key FROM {gone})")
-            left += f" ANTI JOIN {gone} g USING ({_EDGE}, key)"
+            given = f" ANTI JOIN {rows} n USING ({EDGE_KEY}, key)" if rows is not None else ""
+            mine = f"(SELECT {owner.format(t=target.sql)} FROM {self._rows.source} b)"
+            gone = make(f"SELECT p.* FROM {properties_of(touched)} p SEMI JOIN {mine} m USING ({EDGE_KEY}){given}")
+            work.changes.properties_set += work.tables.count(f"(SELECT DISTINCT {EDGE_KEY}, key FROM {gone})")
+            left += f" ANTI JOIN {gone} g USING ({EDGE_KEY}, key)"
         properties = make(
-            f"FROM ({union_all([f'SELECT {_EDGE}, key, value FROM ({left})', *come])}) WHERE value IS NOT NULL"
+            f"FROM ({union_all([f'SELECT {EDGE_KEY}, key, value FROM ({left})', *come])}) WHERE value IS NOT NULL"
         )
         work.update.apply(None, None, touched, make(f"FROM {edges_of(touched)}"), properties)
 

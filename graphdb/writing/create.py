@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from graphdb.common.values.types import EDGE, NODE, NULL
 from graphdb.grammar import syntax as ast
 from graphdb.sql.value import SqlValue, column
-from graphdb.storage.updates.apply import edges_of, numbered, properties_of
+from graphdb.storage.updates.apply import TRIPLE_KEY, edges_of, numbered, properties_of
 from graphdb.writing.items import RowByRow
 from graphdb.writing.joining import elements_of
-from graphdb.writing.kept import Kept
 from graphdb.writing.literals import written
+from graphdb.writing.materialized import Materialized
 from graphdb.writing.stages import Stage
 from graphdb.writing.work import LITERAL, Work, union_all
-
-_TRIPLE = "label, subject, object"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +32,13 @@ class _Edge:
 class Create:
     """One CREATE clause over rows."""
 
-    def __init__(self, work: Work, stage: Stage, kept: Kept) -> None:
+    def __init__(self, work: Work, stage: Stage, rows: Materialized) -> None:
         assert isinstance(stage.write, ast.CreateClause)
         self._work = work
         self._clause = stage.write
         self._stage = stage
-        self._kept = kept
-        self._values = dict(kept.values)
+        self._rows = rows
+        self._values = dict(rows.values)
         self._created: list[tuple[ast.NodePattern, str]] = []
         self._edges: list[_Edge] = []
 
@@ -58,15 +56,15 @@ class Create:
     def refuse(self) -> None:
         """Raise :class:`RowByRow` where the rows say so."""
         values = [(v, written(v)) for name, v in self._values.items() if name.startswith("#")]
-        self._work.refuse_unwritten(self._kept.source, values)
+        self._work.refuse_unwritten(self._rows.source, values)
         ends = [self._values[name].sql for name in self._ends()]
-        self._work.refuse_rows(self._kept.source, [f"{sql} IS NULL" for sql in ends], "an edge needs a vertex")
+        self._work.refuse_rows(self._rows.source, [f"{sql} IS NULL" for sql in ends], "an edge needs a vertex")
 
-    def run(self) -> Kept:
+    def run(self) -> Materialized:
         """Create everything; return the rows with what they made."""
-        work, source, rows = self._work, self._kept.source, self._kept.count
+        work, source, rows = self._work, self._rows.source, self._rows.count
         if not rows:
-            return Kept(source, 0, named(self._clause, self._values))
+            return Materialized(source, 0, named(self._clause, self._values))
         work.naming.read(self._clause)
         self._number()
         type, hidden = work.hidden
@@ -86,7 +84,7 @@ class Create:
                 f" ON {LITERAL} WHERE NOT v.edge"
             )
         if made is not None:
-            added.append(f"SELECT {_TRIPLE} FROM {made}")
+            added.append(f"SELECT {TRIPLE_KEY} FROM {made}")
         work.changes.vertices_created += rows * len(self._created)
         work.changes.edges_created += rows * len(self._edges)
         work.changes.properties_set += rows * len(self._stage.computed)
@@ -99,13 +97,13 @@ class Create:
     def _ends(self) -> set[str]:
         """Return the names of vertices that are there already."""
         variables = [node.variable for pattern in self._clause.patterns for node in pattern.nodes]
-        return {v.name for v in variables if v is not None and v.name in self._kept.values}
+        return {v.name for v in variables if v is not None and v.name in self._rows.values}
 
     def _number(self) -> None:
         """Give every element of the patterns its number in each row."""
         new = {id(node) for pattern, nodes in self._nodes() for node in nodes}
         per_row = len(new)
-        first = self._work.update.vertices(per_row * self._kept.count).start if per_row else 0
+        first = self._work.update.vertices(per_row * self._rows.count).start if per_row else 0
         pairs: list[tuple[object, ...]] = []
         fresh: set[str] = set()
         drafts: list[tuple[ast.EdgePattern, str, str, tuple[object, ...]]] = []
@@ -161,7 +159,7 @@ class Create:
                 text = written(value)
                 selects.append(
                     f"SELECT {owner} AS owner, {is_edge} AS edge, {key}::BIGINT AS key, {text.lexical} AS lexical,"
-                    f" {text.datatype} AS datatype FROM {self._kept.source} b WHERE {value.sql} IS NOT NULL"
+                    f" {text.datatype} AS datatype FROM {self._rows.source} b WHERE {value.sql} IS NOT NULL"
                 )
         if not selects:
             return None
@@ -179,7 +177,7 @@ class Create:
             selects.append(
                 f"SELECT b.at * {len(self._edges)} + {i} AS row, CAST({label} AS BIGINT) AS label,"
                 f" {edge.start} AS subject, {edge.end} AS object, {described} AS described, 0::BIGINT AS ordinal"
-                f" FROM {self._kept.source} b"
+                f" FROM {self._rows.source} b"
             )
         table = self._work.tables.make(union_all(selects))
         if all(edge.alone for edge in self._edges):
@@ -193,10 +191,10 @@ class Create:
         alone = all(edge.alone for edge in self._edges)
         if alone and not described:
             return None, None, None
-        touched = make(f"SELECT DISTINCT {_TRIPLE} FROM {made} WHERE described OR ordinal > 0")
+        touched = make(f"SELECT DISTINCT {TRIPLE_KEY} FROM {made} WHERE described OR ordinal > 0")
         if not self._work.tables.count(touched):
             return None, None, None
-        edges = f"SELECT {_TRIPLE}, ordinal FROM {made} SEMI JOIN {touched} USING ({_TRIPLE})"
+        edges = f"SELECT {TRIPLE_KEY}, ordinal FROM {made} SEMI JOIN {touched} USING ({TRIPLE_KEY})"
         properties = []
         if facts is not None:
             properties.append(
@@ -204,15 +202,15 @@ class Create:
                 f" JOIN {facts[1]} l ON {LITERAL} JOIN {made} e ON e.row = v.owner WHERE v.edge"
             )
         if not alone:
-            edges += f" UNION ALL SELECT {_TRIPLE}, ordinal FROM {edges_of(touched)}"
-            properties.append(f"SELECT {_TRIPLE}, ordinal, key, value FROM {properties_of(touched)}")
+            edges += f" UNION ALL SELECT {TRIPLE_KEY}, ordinal FROM {edges_of(touched)}"
+            properties.append(f"SELECT {TRIPLE_KEY}, ordinal, key, value FROM {properties_of(touched)}")
         return (None if alone else touched), make(edges), make(union_all(properties)) if properties else None
 
-    def _named(self, made: str | None) -> Kept:
+    def _named(self, made: str | None) -> Materialized:
         """Return the rows with what was made of them, where later clauses name it."""
         later = self._stage.later
         if not later:
-            return Kept(self._kept.source, self._kept.count)
+            return Materialized(self._rows.source, self._rows.count)
         values = {name: value for name, value in self._values.items() if not name.startswith("#")}
         joins = ""
         for i, edge in enumerate(self._edges):
@@ -225,9 +223,9 @@ class Create:
             label = self._work.naming.edge_label(edge.pattern.labels)
             values[edge.pattern.variable.name] = SqlValue(_edge_sql(label, edge.start, edge.end, ordinal), EDGE)
         chosen = "".join(f", {value.sql} AS w{i}" for i, value in enumerate(values.values()))
-        source = self._work.tables.rows(f"SELECT b.at{chosen} FROM {self._kept.source} b{joins} ORDER BY b.at ASC")
+        source = self._work.tables.rows(f"SELECT b.at{chosen} FROM {self._rows.source} b{joins} ORDER BY b.at ASC")
         named = {name: column(f"w{i}", value.type, many=value.many) for i, (name, value) in enumerate(values.items())}
-        return Kept(source, self._kept.count, named)
+        return Materialized(source, self._rows.count, named)
 
 
 def named(clause: ast.CreateClause, values: Mapping[str, SqlValue]) -> dict[str, SqlValue]:

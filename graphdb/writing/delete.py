@@ -7,24 +7,21 @@ from collections.abc import Mapping
 from graphdb.common.values.types import Base
 from graphdb.grammar import syntax as ast
 from graphdb.sql.value import SqlValue
-from graphdb.storage.updates.apply import edges_of, facts, incident, properties_of
+from graphdb.storage.updates.apply import EDGE_KEY, TRIPLE_KEY, edges_of, facts, incident, properties_of
 from graphdb.writing.items import RowByRow
-from graphdb.writing.kept import Kept, of_elements
+from graphdb.writing.materialized import Materialized, of_elements
 from graphdb.writing.stages import Stage, used_after
 from graphdb.writing.work import Work, union_all
-
-_TRIPLE = "label, subject, object"
-_EDGE = f"{_TRIPLE}, ordinal"
 
 
 class Delete:
     """One DELETE clause over rows."""
 
-    def __init__(self, work: Work, stage: Stage, kept: Kept) -> None:
+    def __init__(self, work: Work, stage: Stage, rows: Materialized) -> None:
         assert isinstance(stage.write, ast.DeleteClause)
         self._work = work
         self._clause = stage.write
-        self._kept = kept
+        self._rows = rows
 
     @staticmethod
     def check(stage: Stage, values: Mapping[str, SqlValue]) -> None:
@@ -43,10 +40,10 @@ class Delete:
     def refuse(self) -> None:
         """No rows say that they go one by one."""
 
-    def run(self) -> Kept:
+    def run(self) -> Materialized:
         """Delete everything; return the rows."""
-        work, make, source = self._work, self._work.tables.make, self._kept.source
-        values = [self._kept.values[node.name] for node in self._clause.values if isinstance(node, ast.Variable)]
+        work, make, source = self._work, self._work.tables.make, self._rows.source
+        values = [self._rows.values[node.name] for node in self._clause.values if isinstance(node, ast.Variable)]
         nodes = [f"SELECT {v.sql} AS vertex FROM {source} b" for v in values if v.type.base is Base.NODE]
         edges = [
             f'SELECT ({v.sql}).label AS label, ({v.sql})."start" AS subject, ({v.sql})."end" AS object,'
@@ -60,19 +57,19 @@ class Delete:
             gone = make(f"SELECT DISTINCT vertex FROM ({union_all(nodes)}) WHERE vertex IS NOT NULL")
             work.changes.vertices_deleted += work.tables.count(gone)
             if self._clause.detach:
-                edges.append(f"SELECT {_EDGE} FROM {edges_of(make(f'FROM {incident(gone, type)}'))}")
+                edges.append(f"SELECT {EDGE_KEY} FROM {edges_of(make(f'FROM {incident(gone, type)}'))}")
             else:
                 work.left.append((gone, self._clause.span.start))
-        removed = [f"SELECT {_TRIPLE} FROM {facts(gone, type)}"] if gone is not None else []
+        removed = [f"SELECT {TRIPLE_KEY} FROM {facts(gone, type)}"] if gone is not None else []
         touched = left = properties = None
         if edges:
-            lost = make(f"SELECT DISTINCT {_EDGE} FROM ({union_all(edges)})")
+            lost = make(f"SELECT DISTINCT {EDGE_KEY} FROM ({union_all(edges)})")
             work.changes.edges_deleted += work.tables.count(lost)
-            touched = make(f"SELECT DISTINCT {_TRIPLE} FROM {lost}")
-            left = make(f"FROM {edges_of(touched)} ANTI JOIN {lost} USING ({_EDGE})")
-            properties = make(f"FROM {properties_of(touched)} ANTI JOIN {lost} USING ({_EDGE})")
-            removed.append(f"SELECT {_TRIPLE} FROM {touched} ANTI JOIN {left} USING ({_TRIPLE})")
+            touched = make(f"SELECT DISTINCT {TRIPLE_KEY} FROM {lost}")
+            left = make(f"FROM {edges_of(touched)} ANTI JOIN {lost} USING ({EDGE_KEY})")
+            properties = make(f"FROM {properties_of(touched)} ANTI JOIN {lost} USING ({EDGE_KEY})")
+            removed.append(f"SELECT {TRIPLE_KEY} FROM {touched} ANTI JOIN {left} USING ({TRIPLE_KEY})")
         if removed:
             work.update.apply(make(union_all(removed)), None, touched, left, properties)
         work.flushed()
-        return self._kept
+        return self._rows

@@ -19,7 +19,7 @@ from graphdb.results.result import Result
 from graphdb.sql.value import SqlValue, column
 from graphdb.writing.create import named
 from graphdb.writing.items import RowByRow, reads_of
-from graphdb.writing.kept import Kept
+from graphdb.writing.materialized import Materialized
 from graphdb.writing.reading import CLAUSES, Reading, expected
 from graphdb.writing.rows import unit
 from graphdb.writing.stages import Stage, WriteClause, creation
@@ -105,7 +105,8 @@ class Explaining(Reading, ABC):
             prepared = self._prepare(run, stage.query(by_sets=False), start)
             self._note_read(stage, run, prepared, None)
             return {
-                each.name: column(f"c{i}", each.type, many=each.many) for i, each in enumerate(prepared.shaped.columns)
+                each.name: column(f"c{i}", each.type, many=each.many)
+                for i, each in enumerate(prepared.projection.columns)
             }
 
     def _explain_sets(self, stage: Stage, start: Relation | None, run: PathRun) -> dict[str, SqlValue]:
@@ -121,7 +122,7 @@ class Explaining(Reading, ABC):
             prepared = self._prepare(run, stage.query(by_sets=True), start)
         except (NotSupportedError, TypeMismatchError) as error:
             raise RowByRow(error.message) from None
-        columns = prepared.shaped.columns
+        columns = prepared.projection.columns
         values = {c.name: column(f"c{i}", c.type, many=c.many) for i, c in enumerate(columns) if c.name != "#"}
         CLAUSES[type(stage.write)].check(stage, values)
         self._note(stage, "by sets")
@@ -133,7 +134,7 @@ class Explaining(Reading, ABC):
         chosen = "".join(f", CAST(NULL AS {sql_type(value.type)}) AS w{i}" for i, value in enumerate(values.values()))
         source = self._tables.rows(f"SELECT 0::BIGINT AS at{chosen} LIMIT 0")
         named = {name: column(f"w{i}", value.type, many=value.many) for i, (name, value) in enumerate(values.items())}
-        return Kept(source, 0, named).relation
+        return Materialized(source, 0, named).relation
 
 
 def _after(clause: WriteClause, values: Mapping[str, SqlValue]) -> dict[str, SqlValue]:

@@ -87,7 +87,12 @@ def _asks(node: object) -> bool:
 def elements_of(clause: ast.CreateClause) -> Iterator[ast.NodePattern | ast.EdgePattern]:
     """Yield the vertices and edges of a CREATE in the order in which they are made."""
     for pattern in clause.patterns:
-        yield from pattern.nodes
-        for edge in pattern.edges:
-            assert isinstance(edge, ast.EdgePattern)
-            yield edge
+        yield from elements_in(pattern)
+
+
+def elements_in(pattern: ast.PathPattern) -> Iterator[ast.NodePattern | ast.EdgePattern]:
+    """Yield the vertices of a pattern that is written, then its edges."""
+    yield from pattern.nodes
+    for edge in pattern.edges:
+        assert isinstance(edge, ast.EdgePattern)
+        yield edge

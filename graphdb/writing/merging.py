@@ -10,15 +10,23 @@ asks for, only one row after the other tells.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.compose import is_plain
 from graphdb.grammar.walk import walk
 from graphdb.pattern.free import free_variables
 from graphdb.writing.naming import key_named
 
+MADE = "#made"
+"""Whether a row of a MERGE made what it asked for, or found it."""
+
+AT = " #at"
+"""The number of the row that a match started from: not quite one of the engine's own names, which matches keep back."""
+
 Keys = Callable[[ast.Expression], Collection[str] | None]
-"""The keys of the maps that an expression yields for all rows; None where they cannot be told."""
+"""The keys of the maps that an expression yields for all rows; None where that is not known."""
 
 
 def apart(clause: ast.MergeClause, bound: Collection[str], holding: Collection[str], keys: Keys) -> bool:
@@ -38,6 +46,28 @@ def apart(clause: ast.MergeClause, bound: Collection[str], holding: Collection[s
     if any(_touches_read(item, asked, holding, keys) for item in old):
         return False
     return not _finds_another(clause, parts)
+
+
+def matching(pattern: ast.PathPattern, names: Sequence[str]) -> ast.Query | ast.Composite:
+    """Return the query for what a pattern matches, by some names."""
+    items = tuple(ast.ReturnItem(ast.Variable(name), name, name) for name in names)
+    match = ast.MatchClause((pattern,), span=pattern.span)
+    returns = ast.ReturnClause(items or (ast.ReturnItem(ast.Literal(1), "#", "#"),), span=pattern.span)
+    if AT not in names and is_plain([match], returns):
+        return ast.Query((match,), returns)
+    return ast.Composite(((match, returns),))
+
+
+def asking_by(pattern: ast.PathPattern, value: Callable[[ast.Expression], ast.Expression]) -> ast.PathPattern:
+    """Return a pattern that asks for its properties by other expressions."""
+
+    def changed(element: Any) -> Any:
+        if isinstance(element, ast.Subpath) or element.properties is None:
+            return element
+        items = tuple((key, value(node)) for key, node in element.properties.items)
+        return replace(element, properties=replace(element.properties, items=items))
+
+    return replace(pattern, nodes=tuple(map(changed, pattern.nodes)), edges=tuple(map(changed, pattern.edges)))
 
 
 def either_way(clause: ast.MergeClause, bound: Collection[str]) -> tuple[str, str] | None:
@@ -216,13 +246,13 @@ def _touches_read(
 
 
 def _given(item: ast.SetItem, key: ast.KeyName, keys: Keys) -> Sequence[tuple[ast.KeyName, ast.Expression]]:
-    """Return what an item sets; where its keys cannot be told, ``key`` may be among them."""
+    """Return what an item sets; where its keys are not known, ``key`` may be among them."""
     match item.target:
         case ast.Property():
             return [(item.target.key, item.value)]
         case ast.Subscript(index=index):
-            told = index.value if isinstance(index, ast.Literal) else None
-            return [(key_named(told, index) if isinstance(told, str) else key, item.value)]
+            name = index.value if isinstance(index, ast.Literal) else None
+            return [(key_named(name, index) if isinstance(name, str) else key, item.value)]
     if isinstance(item.value, ast.MapLiteral):
         return item.value.items
     names = keys(item.value)

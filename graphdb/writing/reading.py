@@ -28,7 +28,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.relational.explain import Explanation
 from graphdb.relational.paths.run import PathRun
 from graphdb.relational.program import Program, Step
-from graphdb.relational.program import Rows as Materialized
+from graphdb.relational.program import Rows as RowsStep
 from graphdb.relational.projection.relation import Relation, Source
 from graphdb.relational.query import Prepared
 from graphdb.relational.session.state import State
@@ -40,8 +40,8 @@ from graphdb.writing.change import Change
 from graphdb.writing.create import Create
 from graphdb.writing.delete import Delete
 from graphdb.writing.items import RowByRow
-from graphdb.writing.kept import Kept, Tables
 from graphdb.writing.literals import of_keys
+from graphdb.writing.materialized import Materialized, Tables
 from graphdb.writing.merge import Merge
 from graphdb.writing.row_writer import RowWriter
 from graphdb.writing.rows import AT, Rows, of_arrow
@@ -184,7 +184,7 @@ class Reading:
         for at, row in enumerate(rows):
             row[AT] = at
 
-        def table() -> Kept:
+        def table() -> Materialized:
             raise AssertionError("nothing is asked of these rows in SQL")
 
         return Rows(len(rows), lambda: rows, table, in_python=True)
@@ -192,7 +192,7 @@ class Reading:
     def _relation(self, rows: Rows) -> Relation | None:
         """Return rows for SQL to start from; None for the one row without names."""
         self._writer.flush()
-        return None if rows.is_unit else rows.kept.relation
+        return None if rows.is_unit else rows.materialized.relation
 
     def _read(
         self,
@@ -213,9 +213,9 @@ class Reading:
             with running(prepared.computing, self._keys):
                 found = run.run(prepared)
             self._note_read(stage, run, prepared, found.num_rows)
-        return of_arrow(self._tables, found, prepared.shaped.columns, self._keys)
+        return of_arrow(self._tables, found, prepared.projection.columns, self._keys)
 
-    def _read_for_sets(self, stage: Stage, query: ast.Query | ast.Composite, start: Rows) -> Kept:
+    def _read_for_sets(self, stage: Stage, query: ast.Query | ast.Composite, start: Rows) -> Materialized:
         """Run the reading of a stage whose clause is to be applied by sets; its rows.
 
         Raises
@@ -224,7 +224,7 @@ class Reading:
             That cannot be: by the types of the values, or because SQL does not know one of the expressions.
         """
         try:
-            return self._read_kept(query, self._relation(start), stage)
+            return self._materialize(query, self._relation(start), stage)
         except (NotSupportedError, TypeMismatchError, BindError) as error:
             raise RowByRow(error.message) from None
         except ExecutionError as error:
@@ -233,11 +233,13 @@ class Reading:
                 raise
             raise RowByRow(error.message) from None  # its place is known where Python computes it
 
-    def _read_kept(self, query: ast.Query | ast.Composite, start: Relation | None, stage: Stage | None = None) -> Kept:
+    def _materialize(
+        self, query: ast.Query | ast.Composite, start: Relation | None, stage: Stage | None = None
+    ) -> Materialized:
         """Run a query, which may start from rows; its rows as a table, for a stage or for what that looks up."""
         with self._run() as run:
             prepared = self._prepare(run, query, start)
-            columns = prepared.shaped.columns
+            columns = prepared.projection.columns
             values = {c.name: column_at(f"c{i}", c) for i, c in enumerate(columns) if c.name != "#"}
             if stage is not None:
                 CLAUSES[type(stage.write)].check(stage, values)
@@ -246,17 +248,17 @@ class Reading:
                 run.bindings(prepared),
                 self._state.connection.guard(self._left()),
             ):
-                shaped = prepared.shaped
-                sql = f"SELECT row_number() OVER () - 1 AS at, q.* FROM ({shaped.sql}) q"
-                source = self._tables.rows(sql, shaped.parameters)
+                projection = prepared.projection
+                sql = f"SELECT row_number() OVER () - 1 AS at, q.* FROM ({projection.sql}) q"
+                source = self._tables.rows(sql, projection.parameters)
             computed = [
                 v.column for n, v in values.items() if n.startswith("#") and v.type.base is Base.ANY and v.column
             ]
             if computed:
                 source = self._as_literals(source, computed)
-            kept = Kept(source, self._tables.count(source), values)
-            self._note_read(stage, run, prepared, kept.count)
-        return kept
+            table = Materialized(source, self._tables.count(source), values)
+            self._note_read(stage, run, prepared, table.count)
+        return table
 
     def _as_literals(self, source: Source, columns: list[str]) -> Source:
         """Put literals in the place of values that SQL knows by a key; return the new table."""
@@ -317,7 +319,7 @@ def expected(prepared: Prepared | Program) -> float:
     """
     rows = 1.0
     for step in prepared.steps if isinstance(prepared, Program) else (prepared,):
-        if isinstance(step, Materialized) or (isinstance(step, Step) and step.given):
+        if isinstance(step, RowsStep) or (isinstance(step, Step) and step.given):
             continue
         plan = step.plan if isinstance(step, (Step, Prepared)) else None
         if plan is not None:

@@ -21,7 +21,7 @@ from graphdb.relational.projection.relation import Source
 from graphdb.results.decode import Arrays
 from graphdb.sql.value import column, column_at
 from graphdb.storage.arrays.arrow import numbers
-from graphdb.writing.kept import Kept, Tables
+from graphdb.writing.materialized import Materialized, Tables
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,7 +37,7 @@ class Rows:
         self,
         count: int,
         listed: Callable[[], list[Row]],
-        table: Callable[[], Kept],
+        table: Callable[[], Materialized],
         *,
         is_unit: bool = False,
         in_python: bool = False,
@@ -56,7 +56,7 @@ class Rows:
         return self._listed()
 
     @lazy
-    def kept(self) -> Kept:
+    def materialized(self) -> Materialized:
         """The rows as a table."""
         return self._table()
 
@@ -64,8 +64,8 @@ class Rows:
         """Return the rows of which a boolean has a value."""
         listed = [row for row in self.listed if row[name] is value]
 
-        def table() -> Kept:
-            return self.kept.where(f"{self.kept.values[name].sql} = {value}")
+        def table() -> Materialized:
+            return self.materialized.where(f"{self.materialized.values[name].sql} = {value}")
 
         return Rows(len(listed), lambda: listed, table)
 
@@ -73,7 +73,7 @@ class Rows:
 def unit() -> Rows:
     """Return the one row without names that a statement starts from."""
     source = Source("(SELECT 0::BIGINT AS at)")
-    return Rows(1, lambda: [{AT: 0}], lambda: Kept(source, 1), is_unit=True)
+    return Rows(1, lambda: [{AT: 0}], lambda: Materialized(source, 1), is_unit=True)
 
 
 def of_arrow(tables: Tables, found: pa.Table | Arrays, columns: Sequence[Column], keys: Keys) -> Rows:
@@ -84,7 +84,7 @@ def of_arrow(tables: Tables, found: pa.Table | Arrays, columns: Sequence[Column]
     def listed() -> list[Row]:
         return _rows_of(table, columns, named, keys, table.num_rows)
 
-    def kept() -> Kept:
+    def materialized() -> Materialized:
         values, arrays = {}, {"at": numbers(np.arange(table.num_rows))}
         for name, i in named.items():
             array, type = table.column(i), columns[i].type
@@ -92,25 +92,25 @@ def of_arrow(tables: Tables, found: pa.Table | Arrays, columns: Sequence[Column]
                 array, type = column_of(values_of(array, columns[i], keys), ANY, keys), ANY
             arrays[f"c{i}"] = array
             values[name] = column_at(f"c{i}", replace(columns[i], type=type))
-        return Kept(tables.of_arrow(arrays), table.num_rows, values)
+        return Materialized(tables.of_arrow(arrays), table.num_rows, values)
 
-    return Rows(table.num_rows, listed, kept)
+    return Rows(table.num_rows, listed, materialized)
 
 
-def of_table(tables: Tables, kept: Kept, columns: Sequence[Column], keys: Keys) -> Rows:
-    """Return rows that are a table already, with columns of these types by their names in :attr:`Kept.values`."""
+def of_table(tables: Tables, found: Materialized, columns: Sequence[Column], keys: Keys) -> Rows:
+    """Return rows that are a table already, with columns of these types by their names in their ``values``."""
 
     def listed() -> list[Row]:
-        chosen = [each for each in columns if each.name in kept.values]
-        sql = "".join(f", {kept.values[each.name].sql} AS c{i}" for i, each in enumerate(chosen))
-        table = tables.arrow(f"SELECT b.at{sql} FROM {kept.source} b ORDER BY b.at ASC")
+        chosen = [each for each in columns if each.name in found.values]
+        sql = "".join(f", {found.values[each.name].sql} AS c{i}" for i, each in enumerate(chosen))
+        table = tables.arrow(f"SELECT b.at{sql} FROM {found.source} b ORDER BY b.at ASC")
         numbers, table = table.column(0).to_pylist(), table.remove_column(0)
         rows = _rows_of(table, chosen, {each.name: i for i, each in enumerate(chosen)}, keys, len(numbers))
         for row, number in zip(rows, numbers, strict=True):
             row[AT] = number
         return rows
 
-    return Rows(kept.count, listed, lambda: kept)
+    return Rows(found.count, listed, lambda: found)
 
 
 def of_python(tables: Tables, rows: list[Row], before: Rows, types: Mapping[str, Type]) -> Rows:
@@ -119,14 +119,14 @@ def of_python(tables: Tables, rows: list[Row], before: Rows, types: Mapping[str,
     for at, row in enumerate(rows):
         row[AT] = at
 
-    def kept() -> Kept:
-        old, new = before.kept, [name for name in types if name not in before.kept.values]
+    def materialized() -> Materialized:
+        old, new = before.materialized, [name for name in types if name not in before.materialized.values]
         arrays = {"at": numbers(np.arange(len(rows))), "row": numbers(np.array(origins, np.int64))}
         for i, name in enumerate(new):
             arrays[f"n{i}"] = column_of((row[name] for row in rows), types[name], {})
         source = tables.of_arrow(arrays)
         if not old.values:
-            return Kept(source, len(rows), {name: column(f"n{i}", types[name]) for i, name in enumerate(new)})
+            return Materialized(source, len(rows), {name: column(f"n{i}", types[name]) for i, name in enumerate(new)})
         chosen = "".join(f", {value.sql} AS w{i}" for i, value in enumerate(old.values.values()))
         added = "".join(f", n.n{i}" for i in range(len(new)))
         joined = f"SELECT n.at{chosen}{added} FROM {source} n JOIN {old.source} b ON b.at = n.row ORDER BY n.at ASC"
@@ -135,9 +135,9 @@ def of_python(tables: Tables, rows: list[Row], before: Rows, types: Mapping[str,
             for i, (name, value) in enumerate(old.values.items())
         }
         values |= {name: column(f"n{i}", types[name]) for i, name in enumerate(new)}
-        return Kept(tables.rows(joined), len(rows), values)
+        return Materialized(tables.rows(joined), len(rows), values)
 
-    return Rows(len(rows), lambda: rows, kept, in_python=before.in_python)
+    return Rows(len(rows), lambda: rows, materialized, in_python=before.in_python)
 
 
 def _rows_of(table: pa.Table, columns: Sequence[Column], named: Mapping[str, int], keys: Keys, count: int) -> list[Row]:

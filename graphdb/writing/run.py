@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from itertools import chain
 from math import inf
-from typing import Any
 
 from graphdb.common.values.literals import exported
 from graphdb.common.values.terms import RDF_TYPE
@@ -19,7 +18,6 @@ from graphdb.evaluate.expressions import Compiler
 from graphdb.evaluate.result import ValuesResult
 from graphdb.evaluate.values import Vertex
 from graphdb.grammar import syntax as ast
-from graphdb.grammar.compose import is_plain
 from graphdb.pattern.free import free_variables
 from graphdb.relational.projection.relation import Relation
 from graphdb.results.result import Result
@@ -30,18 +28,17 @@ from graphdb.storage.updates.apply import Update, incident
 from graphdb.writing.explain import Explaining
 from graphdb.writing.items import RowByRow
 from graphdb.writing.joining import elements_of
-from graphdb.writing.kept import Kept
 from graphdb.writing.literals import internal
+from graphdb.writing.materialized import Materialized
+from graphdb.writing.merging import AT as MATCHED
+from graphdb.writing.merging import MADE, asking_by, matching
 from graphdb.writing.naming import Naming
 from graphdb.writing.reading import CLAUSES, Clause
-from graphdb.writing.row_writer import MADE, RowWriter, edges_left
+from graphdb.writing.row_merge import RowMerge
+from graphdb.writing.row_writer import RowWriter, edges_left
 from graphdb.writing.rows import AT, Rows, of_python, of_table, unit
 from graphdb.writing.stages import Stage, creation
 from graphdb.writing.work import Work
-
-_AT = " #at"
-"""The number of a row while what it matches is gathered: not quite one of the engine's own names, which matches keep
-back."""
 
 
 class Writing(Explaining):
@@ -59,8 +56,9 @@ class Writing(Explaining):
                 state.admit()
                 self._begin = lambda: stack.enter_context(state.writing())
                 update = Update(raw, self._context.held(), state.transactions.touch)
-                self._work = Work(self._context, self._tables, update, Naming(self._context, update), self._read_kept)
-                self._writer = RowWriter(self._work, self._matches)
+                self._work = Work(self._context, self._tables, update, Naming(self._context, update), self._materialize)
+                self._writer = RowWriter(self._work)
+                self._row_merge = RowMerge(self._work, self._writer, self._matches)
                 results = [self._part(part) for part in self.parts]
                 self._write()
                 self._finish()
@@ -125,12 +123,12 @@ class Writing(Explaining):
                 most = self._least / max(self._items(stage), 1) if start.is_unit else inf
                 rows = self._read_rows(stage, start, most)
             if rows is None:
-                kept = self._read_for_sets(stage, stage.query(by_sets=True), start)
+                table = self._read_for_sets(stage, stage.query(by_sets=True), start)
             elif rows.in_python or rows.count < self._least:
                 raise RowByRow("there are few rows")
             else:
-                kept = self._read_for_sets(stage, replace(stage, reads=()).query(by_sets=True), rows)
-            clause = CLAUSES[type(stage.write)](self._work, stage, kept)
+                table = self._read_for_sets(stage, replace(stage, reads=()).query(by_sets=True), rows)
+            clause = CLAUSES[type(stage.write)](self._work, stage, table)
             clause.refuse()
         except RowByRow as why:
             self.row_by_row.append(str(why))
@@ -142,21 +140,21 @@ class Writing(Explaining):
         """Apply a clause by sets; return its rows."""
         self._write()
         self._writer.flush()
-        kept = clause.run()
+        table = clause.run()
         self._left()
-        return self._rows_of(kept)
+        return self._rows_of(table)
 
     def _chosen(self, rows: Rows, made: bool) -> Rows:
-        kept = rows.kept.where(f"{rows.kept.values[MADE].sql} = {made}")
-        return self._rows_of(replace(kept, count=self._tables.count(kept.source)))
+        table = rows.materialized.where(f"{rows.materialized.values[MADE].sql} = {made}")
+        return self._rows_of(replace(table, count=self._tables.count(table.source)))
 
-    def _rows_of(self, kept: Kept) -> Rows:
+    def _rows_of(self, table: Materialized) -> Rows:
         columns = [
             Column(name, name, value.type, value.many, value.bases)
-            for name, value in kept.values.items()
+            for name, value in table.values.items()
             if name == MADE or not name.startswith("#")
         ]
-        return of_table(self._tables, kept, columns, self._keys)
+        return of_table(self._tables, table, columns, self._keys)
 
     # --- row by row
 
@@ -166,7 +164,10 @@ class Writing(Explaining):
         assert clause is not None
         self._merged = rows
         self._write()
-        made = self._writer.run(clause, rows.listed)
+        if isinstance(clause, ast.MergeClause):
+            made = self._row_merge.run(clause, rows.listed)
+        else:
+            made = self._writer.run(clause, rows.listed)
         if not isinstance(clause, (ast.CreateClause, ast.MergeClause)):
             return rows
         return of_python(self._tables, made, rows, self._types_of(clause, stage.scope))
@@ -187,39 +188,34 @@ class Writing(Explaining):
         if len(rows) == 1 or self._merged.in_python:
             return [self._matches_of(pattern, row) for row in rows]
         new = [name for name in dict.fromkeys(names_of(pattern)) if name not in rows[0]]
-        kept = self._merged.kept
-        values = {name: kept.values[name] for name in free_variables(pattern) if name in kept.values}
-        start = Relation(kept.source, {**values, _AT: column("at", INTEGER)})
+        table = self._merged.materialized
+        values = {name: table.values[name] for name in free_variables(pattern) if name in table.values}
+        start = Relation(table.source, {**values, MATCHED: column("at", INTEGER)})
         places = {row[AT]: i for i, row in enumerate(rows)}
         result: list[list[Row]] = [[] for _ in rows]
-        for row in self._found(_match(pattern, [_AT, *new]), start):
-            result[places[row[_AT]]].append({name: row[name] for name in new})
+        for row in self._found(matching(pattern, [MATCHED, *new]), start):
+            result[places[row[MATCHED]]].append({name: row[name] for name in new})
         return result
 
     def _matches_of(self, pattern: ast.PathPattern, row: Row) -> list[Row]:
         """Return what a pattern matches for one row: the values it asks for are parameters."""
         given: dict[str, object] = {}
 
-        def known(element: Any) -> Any:
-            if isinstance(element, ast.Subpath) or element.properties is None:
-                return element
-            items = []
-            for key, node in element.properties.items:
-                name = f" {len(given)}"
-                given[name] = exported(self._writer.value(node)(row))
-                items.append((key, ast.Parameter(name, node.span)))
-            return replace(element, properties=replace(element.properties, items=tuple(items)))
+        def known(node: ast.Expression) -> ast.Expression:
+            name = f" {len(given)}"
+            given[name] = exported(self._writer.value(node)(row))
+            return ast.Parameter(name, node.span)
 
         names = list(dict.fromkeys(names_of(pattern)))
-        pattern = replace(pattern, nodes=tuple(map(known, pattern.nodes)), edges=tuple(map(known, pattern.edges)))
+        pattern = asking_by(pattern, known)
         new, bound = [name for name in names if name not in row], [name for name in names if name in row]
         start = None
         if bound:
             if any(row[name] is None for name in bound):
                 return []
             types = {name: NODE if isinstance(row[name], Vertex) else EDGE for name in bound}
-            start = of_python(self._tables, [{**row, AT: 0}], unit(), types).kept.relation
-        query = _match(pattern, new)
+            start = of_python(self._tables, [{**row, AT: 0}], unit(), types).materialized.relation
+        query = matching(pattern, new)
         return [{name: found[name] for name in new} for found in self._found(query, start, given)]
 
     def _found(
@@ -245,7 +241,7 @@ class Writing(Explaining):
             with running(prepared.computing, self._keys):
                 table = run.run(prepared)
             self._note_read(stage, run, prepared, None)
-        return Result(self._state.version(), table, prepared.shaped.columns, value_of=self._keys.__getitem__)
+        return Result(self._state.version(), table, prepared.projection.columns, value_of=self._keys.__getitem__)
 
     def _returned_from_rows(self, clause: ast.ReturnClause, rows: Rows) -> Result:
         """Return what RETURN makes of each of few rows."""
@@ -289,12 +285,3 @@ class Writing(Explaining):
 def _has_items(clause: object) -> bool:
     """Whether a MERGE sets what it says itself, row by row; otherwise its inner stages do."""
     return isinstance(clause, ast.MergeClause) and bool(clause.on_create or clause.on_match)
-
-
-def _match(pattern: ast.PathPattern, names: Sequence[str]) -> ast.Query | ast.Composite:
-    """Return the query for what a pattern matches, by these names."""
-    items = [ast.ReturnItem(ast.Variable(name), name, name) for name in names]
-    items = items or [ast.ReturnItem(ast.Literal(1), "#", "#")]
-    match, returns = ast.MatchClause((pattern,), span=pattern.span), ast.ReturnClause(tuple(items), span=pattern.span)
-    plain = not names or names[0] != _AT
-    return ast.Query((match,), returns) if plain and is_plain([match], returns) else ast.Composite(((match, returns),))

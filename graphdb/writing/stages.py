@@ -18,6 +18,7 @@ from graphdb.semantics.aggregation import contains_aggregate
 from graphdb.semantics.patterns import names_of
 from graphdb.writing.items import RowByRow, assigned, in_order, reads_of, target_of
 from graphdb.writing.joining import elements_of, joined
+from graphdb.writing.naming import key_named
 
 WriteClause: TypeAlias = (
     ast.CreateClause | ast.MergeClause | ast.SetClause | ast.RemoveClause | ast.DeleteClause | ast.ForeachClause
@@ -125,7 +126,7 @@ def stages_of(clauses: Sequence[ast.ClauseNode], scope: Sequence[str] = ()) -> t
 
 
 class _Named:
-    """What clauses name: each is gone through once, however many stands before it."""
+    """What clauses name: each is walked once, however many stands before it."""
 
     def __init__(self) -> None:
         self._variables: dict[int, set[str]] = {}
@@ -266,45 +267,30 @@ def with_maps(query: ast.Composite, arguments: Mapping[str, object]) -> tuple[as
     Their values are parameters of their own, which the second part of what is returned has beside those given.
     """
     known = dict(arguments)
+    if not any(isinstance(given, dict) for given in arguments.values()):
+        return query, known
 
-    def written_out(node: ast.Expression) -> ast.Expression:
-        given = arguments.get(node.name) if isinstance(node, ast.Parameter) else None
-        if not isinstance(node, ast.Parameter) or not isinstance(given, dict):
-            return node
+    def written_out(node: ast.Parameter, given: Mapping[str, object]) -> ast.MapLiteral:
         items = []
         for key, value in given.items():
-            name = f"{node.name}.{key}"
-            known[name] = value
-            key_name = ast.KeyName((ast.Word(str(key), False, node.span),), node.span)
-            items.append((key_name, ast.Parameter(name, node.span)))
+            known[name := f"{node.name}.{key}"] = value
+            items.append((key_named(str(key), node), ast.Parameter(name, node.span)))
         return ast.MapLiteral(tuple(items), node.span)
 
+    def change(part: object) -> object:
+        node = part.value if isinstance(part, ast.SetItem) else getattr(part, "given", None)
+        given = arguments.get(node.name) if isinstance(node, ast.Parameter) else None
+        if not isinstance(node, ast.Parameter) or not isinstance(given, dict):
+            return part if isinstance(part, ast.Expression) else None
+        if isinstance(part, ast.SetItem):
+            return replace(part, value=written_out(node, given))
+        assert isinstance(part, (ast.NodePattern, ast.EdgePattern))
+        own = part.properties.items if part.properties is not None else ()
+        found = written_out(node, given)
+        return replace(part, given=None, properties=ast.MapLiteral((*found.items, *own), found.span))
+
     def of(clause: ast.ClauseNode) -> ast.ClauseNode:
-        match clause:
-            case ast.SetClause():
-                return replace(clause, items=tuple(map(of_item, clause.items)))
-            case ast.CreateClause():
-                return replace(clause, patterns=tuple(map(of_pattern, clause.patterns)))
-            case ast.MergeClause():
-                on_match, on_create = (tuple(map(of_item, items)) for items in (clause.on_match, clause.on_create))
-                return replace(clause, pattern=of_pattern(clause.pattern), on_match=on_match, on_create=on_create)
-        return clause
-
-    def of_item(item: ast.SetItem | ast.LabelItem) -> ast.SetItem | ast.LabelItem:
-        return replace(item, value=written_out(item.value)) if isinstance(item, ast.SetItem) else item
-
-    def of_pattern(pattern: ast.PathPattern) -> ast.PathPattern:
-        nodes = tuple(map(of_element, pattern.nodes))
-        return replace(pattern, nodes=nodes, edges=tuple(map(of_element, pattern.edges)))
-
-    def of_element(element: Any) -> Any:
-        if isinstance(element, ast.Subpath) or element.given is None:
-            return element
-        found = written_out(element.given)
-        if not isinstance(found, ast.MapLiteral):
-            return element
-        own = element.properties.items if element.properties is not None else ()
-        return replace(element, given=None, properties=ast.MapLiteral((*found.items, *own), found.span))
+        return rewritten(clause, change) if isinstance(clause, _WRITES) else clause
 
     return replace(query, parts=tuple(tuple(map(of, part)) for part in query.parts)), known
 

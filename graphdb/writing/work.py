@@ -13,8 +13,8 @@ from graphdb.sql.value import SqlValue
 from graphdb.storage.updates.apply import Update
 from graphdb.writing.changes import Changes
 from graphdb.writing.items import RowByRow
-from graphdb.writing.kept import Kept, Tables
 from graphdb.writing.literals import Written
+from graphdb.writing.materialized import Materialized, Tables
 from graphdb.writing.naming import Naming
 
 NO_TEXT = "CAST(NULL AS VARCHAR)"
@@ -28,7 +28,7 @@ class Work:
     tables: Tables
     update: Update
     naming: Naming
-    read: Callable[[ast.Composite, Relation], Kept]
+    read: Callable[[ast.Query | ast.Composite, Relation], Materialized]
     """Runs a query that starts from rows which are there; its rows."""
     changes: Changes = field(default_factory=Changes)
     left: list[tuple[str, int]] = field(default_factory=list)

@@ -25,6 +25,9 @@ LITERAL = 1 << 31
 NOTE = 1 << 30
 """The bit of a note's code, while terms are collected."""
 
+_FEW_NOTES = 100
+"""Datatypes and languages that are listed."""
+
 Codes = NDArray[np.uint32]
 Ids = NDArray[np.int64]
 
@@ -55,6 +58,10 @@ class Terms(Protocol):
 
     def values(self) -> Iterator[tuple[pa.Array, ...]]:
         """Yield the literals in the order of their codes, piece by piece: lexical forms, datatypes, languages."""
+
+    @property
+    def datatypes(self) -> set[str | None] | None:
+        """The datatypes of all literals, None for strings; None where they are many, or not known."""
 
     def forget_terms(self) -> None:
         """Give back the memory that the texts of terms take."""
@@ -125,6 +132,11 @@ class Batch:
         """Yield the literals, piece by piece."""
         yield from map(self.literal_columns, self.literals)
 
+    @property
+    def datatypes(self) -> set[str | None] | None:
+        """The datatypes of all literals, where they are not many."""
+        return {None, *self.notes.array().to_pylist()} if len(self.notes) <= _FEW_NOTES else None
+
     def literal_columns(self, texts: Texts) -> tuple[pa.Array, pa.Array, pa.Array]:
         """Return lexical forms, datatypes and languages (NULL where there is none) of some literals."""
         import pyarrow as pa
@@ -154,3 +166,50 @@ class Batch:
     def close(self) -> None:
         """Give back what it takes on disk."""
         self.spill.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """Edges of a batch that their triples do not identify: those with properties, and parallel ones.
+
+    Attributes
+    ----------
+    edges
+        uint32[edges, 3]: subject, label and object of each, as codes.
+    owners
+        int64[properties]: the edges that have properties, by number.
+    properties
+        uint32[properties, 2]: key and value of each property, as codes.
+    """
+
+    edges: Codes
+    owners: Ids
+    properties: Codes
+
+    def __len__(self) -> int:
+        return len(self.edges)
+
+    def ordinals(self) -> Ids:
+        """Return for each edge how many of those before it are parallel to it (int64[edges])."""
+        ordinals = np.zeros(len(self), np.int64)
+        rows = np.flatnonzero(repeated(self.edges))
+        if len(rows):
+            order = np.lexsort((rows, *self.edges[rows].T))
+            found = self.edges[rows[order]]
+            begins = np.flatnonzero(np.concatenate([[True], (found[1:] != found[:-1]).any(axis=1)]))
+            sizes = np.diff(np.append(begins, len(found)))
+            ordinals[rows[order]] = np.arange(len(found)) - np.repeat(begins, sizes)
+        return ordinals
+
+
+def repeated(rows: Codes) -> NDArray[np.bool_]:
+    """Return which triples (uint32[n, 3]) are there more than once (bool[n])."""
+    keys = rows[:, 0].astype(np.uint64) << np.uint64(32) | rows[:, 2]
+    found = np.sort(keys)
+    same = found[1:] == found[:-1]
+    more = np.zeros(len(rows), bool)
+    if same.any():
+        perhaps = np.flatnonzero(np.isin(keys, found[1:][same]))
+        _, numbers, counts = np.unique(rows[perhaps], axis=0, return_inverse=True, return_counts=True)
+        more[perhaps] = counts[numbers.ravel()] > 1
+    return more

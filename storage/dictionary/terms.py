@@ -165,7 +165,12 @@ class Numbering:
         )
         return self._number(terms, "literal", _SAME_LITERAL)
 
-    def append(self, iris: Iterable[pa.Array], literals: Iterable[Sequence[pa.Array]]) -> None:
+    def append(
+        self,
+        iris: Iterable[pa.Array],
+        literals: Iterable[Sequence[pa.Array]],
+        datatypes: set[str | None] | None = None,
+    ) -> None:
         """Write terms that are distinct and new; they get the next ids, in their order.
 
         No others may wait for :meth:`store`.
@@ -176,6 +181,8 @@ class Numbering:
             The IRIs and blank nodes, piece by piece.
         literals
             Lexical forms, datatypes and languages, as :meth:`literals` takes them; the last two as dictionary arrays.
+        datatypes
+            Those of all literals, where they are known.
         """
         import pyarrow as pa
 
@@ -186,10 +193,8 @@ class Numbering:
         first = self._upcoming("literal")
         schema = pa.schema({"id": pa.int64(), "lexical": pa.string(), "datatype": notes, "language": notes})
         pieces = iter(literals)
-        some = list(islice(pieces, 2))
+        some = list(islice(pieces, 1))
         if some:
-            noted = some[0][1].dictionary
-            datatypes = {None, *noted.to_pylist()} if len(some) == 1 and len(noted) <= hash_index.SMALL_LOOKUP else None
             with self._views.view("_graphdb_values", _stream(schema, first, chain(some, pieces))):
                 self._insert("literal", typed_literals("_graphdb_values", datatypes))
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import cycle
+from itertools import count, cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -30,12 +30,13 @@ from graphdb.common.errors import LoadError, MemoryLimitError
 from graphdb.common.progress import Progress
 from graphdb.common.stopping import check_stop
 from graphdb.storage.arrays.batch import LITERAL
+from graphdb.storage.arrays.spill import SpillFile
 from graphdb.storage.catalog import Catalog
 from graphdb.storage.dictionary.terms import term_counts
 from graphdb.storage.dictionary.text_compression import LONG, compressing
 from graphdb.storage.file.scratch import spill_error, spill_folder
 from graphdb.storage.graph.changes import MOST
-from graphdb.storage.loaders.sources import Options, Source, sources_of
+from graphdb.storage.loaders.sources import Options, Source, described, sources_of
 from graphdb.storage.loaders.streams import BadLine, Block, blocks
 from graphdb.storage.updates import bulk
 from graphdb.storage.updates.append import Appender
@@ -45,9 +46,10 @@ from graphdb.storage.updates.worker import Task, Worker
 if TYPE_CHECKING:
     import duckdb
 
-    from graphdb.storage.arrays.batch import Batch, Terms
+    from graphdb.storage.arrays.batch import Batch, Edges, Terms
     from graphdb.storage.graph.changes import Changes
     from graphdb.storage.loaders.ntriples.reader import Parsed, Parser
+    from graphdb.storage.loaders.tables.staging import Staged, Staging
     from graphdb.storage.statistics.known import KnownStatistics
 
 T = TypeVar("T")
@@ -58,14 +60,17 @@ BATCH = 256 << 20
 _LANES = 4
 """Threads that parse, at most."""
 
+_COLUMNS = 4
+"""How many bytes tables take while they become triples, for each byte of their columns."""
+
 _TICK = 0.1
 """Seconds between two reports of progress, and between two looks at ``cancel`` and the deadline."""
 
 _LONGEST = 20 << 10
 """Bytes that texts may have in the mean, where :data:`LOADS` are enough: DuckDB holds 2,048 in a row, and more."""
 
-_WIDEST = 10_000
-"""Characters of a bad line that are stored."""
+_WIDEST = 1000
+"""Characters of a bad line that are stored, around the place that is wrong: a line may have thousands of errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +141,13 @@ def load(
         raise LoadError("a transaction is open, and a load is one of its own", hint="COMMIT or ROLLBACK first")
     with _spilling(options.spill) as folder, compressing(connection) as long:
         memory = max((options.batch or BATCH) // 2, 128 << 20)
-        sources = list(sources_of(data, options, folder, memory))
+        things, tables = described(connection, data)
+        numbers, mappings = count(), [options.mapping]
+        sources = list(sources_of(things, options, folder, memory, numbers)) if things or not tables else []
+        for table in tables:
+            mappings.append(table.mapping().beside(mappings))
+            of_table = replace(options, mapping=mappings[-1], format=table.format or options.format)
+            sources += sources_of(table.data, of_table, folder, memory, numbers)
         transactions.leftovers.append(catalog.end_work)
         try:
             catalog.begin_work(_described(sources))
@@ -144,7 +155,8 @@ def load(
                 loading = _Load(connection, catalog, sources, options, folder, long, progress, known)
                 transactions.workers.append(loading.close)
                 new = loading.run()
-                options.mapping.check()
+                for mapping in mappings:
+                    mapping.check()
                 loading.close()
                 transactions.workers.remove(loading.close)
                 catalog.end_work()
@@ -242,6 +254,9 @@ class _Load:
         self._first = bulk.is_empty(connection)
         known = None if self._reclaimed else known
         self._appender = Appender(connection, self._folder, max(self._memory // 2, 1), known)
+        self._staging: Staging | None = None
+        self._tables: list[Staged] = []
+        self._followed = True
         self.triples = 0
         self.errors = 0
 
@@ -249,7 +264,9 @@ class _Load:
         """End the threads; what DuckDB is at is interrupted.  Where that is interrupted, it can be done again."""
         for lane in self._lanes:
             lane.thread.close()
-        self._store.close(self._connection.interrupt)
+        self._store.close(self._interrupt)
+        if self._staging is not None:
+            self._staging.close()
         self._collector.close()
         for batch in self._batches:
             batch.close()
@@ -257,7 +274,12 @@ class _Load:
     @property
     def changes(self) -> Changes | None:
         """What the load changed, once it is done; None where that cannot be followed."""
-        return None if self._reclaimed else self._appender.changes
+        return None if self._reclaimed or not self._followed else self._appender.changes
+
+    def _interrupt(self) -> None:
+        self._connection.interrupt()
+        if self._staging is not None:
+            self._staging.stop()
 
     def run(self) -> int:
         """Load everything and return how many triples are new."""
@@ -269,8 +291,13 @@ class _Load:
                 # The blank nodes of tables belong to the load: edge tables name those of node tables.
                 lane.parser.open(source.name, first if source.table else number, quads=source.quads)
             in_source = self.triples
-            self._read(source, before)
-            read.append(self.triples - in_source)
+            staged = self._staged(source)
+            if staged is None:
+                self._read(source, before)
+                read.append(self.triples - in_source)
+            else:
+                self._tables.append(staged)
+                read.append(staged.rows)
             before += source.size
             self._bytes = before
         if read:
@@ -280,15 +307,52 @@ class _Load:
         texts = [texts for batch in self._batches for texts in batch.literals]
         if sum(len(piece.data) for piece in texts) > LONG * sum(map(len, texts)):
             self._long()
-        new = self._write(self._work("storing terms", self._whole)) if self._first else self._append(large=bool(large))
+        new = self._stored(large=bool(large))
         self._report("done", force=True)
         return new
 
-    def _write(self, whole: Terms) -> int:
+    def _staged(self, source: Source) -> Staged | None:
+        """Read a table as columns, where that can be and memory allows it."""
+        taken = sum(table.size for table in self._tables) + source.memory
+        if source.stage is None or taken * _COLUMNS > self._memory:
+            return None
+        if self._staging is None:
+            from graphdb.storage.loaders.tables.staging import Staging
+
+            self._staging = Staging(str(self._folder), max(self._memory // 2, 128 << 20))
+        return self._work("reading", partial(source.stage, self._staging))
+
+    def _stored(self, *, large: bool) -> int:
+        """Write what was collected, of tables and of all else; return how many triples are new."""
+        tables, self._tables = self._tables, []
+        if not tables:
+            if self._first:
+                return self._write(self._work("storing terms", self._whole))
+            return self._append(large=large)
+        from graphdb.storage.loaders.tables.assembly import assemble
+
+        assert self._staging is not None
+        rest = bool(self.triples)
+        connection, spill = self._staging.connection, SpillFile(self._folder / "tables", 2 * self._memory)
+        batch, edges = self._work("storing terms", partial(assemble, connection, tables, spill))
+        tables.clear()
+        self.triples += sum(map(len, batch.triples)) + len(edges) + len(edges.owners)
+        if not self._first:
+            return self._append(large=large, tables=(batch, edges))
+        new = self._write(batch, edges)
+        if rest:
+            self._first = self._followed = False
+            self._appender = Appender(self._connection, self._folder, max(self._memory // 2, 1))
+            new += self._append(large=large)
+        return new
+
+    def _write(self, whole: Terms, edges: Edges | None = None) -> int:
         """Write what was collected at once."""
         writer = bulk.BulkWriter(self._connection, whole, self._folder, max(self._memory // 2, 1), empty=self._first)
         ahead = self._lanes[0].thread.submit(writer.sort)  # DuckDB writes few terms in one thread
         self._work("storing terms", writer.write_terms)
+        if edges:
+            self._work("storing graphs and edges", partial(writer.write_edges, edges))
         self._wait("storing terms", ahead)
         if whole.others:
             self._work("storing graphs and edges", writer.write_others)
@@ -296,9 +360,11 @@ class _Load:
         self._work("counting", writer.write_statistics)
         return new
 
-    def _append(self, *, large: bool) -> int:
+    def _append(self, *, large: bool, tables: tuple[Batch, Edges] | None = None) -> int:
         """Append what was collected to a graph that was not empty."""
-        if large and self._fits():
+        if tables is not None:
+            self._work("storing terms", partial(self._appender.add, *tables))
+        if large and tables is None and self._fits():
             whole = self._work("storing terms", self._whole)
             if not whole.others and bulk.can_grow(self._connection, self.triples, max(self._memory // 2, 1)):
                 return self._write(whole)
@@ -374,7 +440,7 @@ class _Load:
             "line": pa.array([line.line for line in bad], pa.int64()),
             "column": pa.array([line.column for line in bad], pa.int64()),
             "message": pa.array([line.message for line in bad], pa.string()),
-            "text": pa.array([line.text and line.text[:_WIDEST] for line in bad], pa.string()),
+            "text": pa.array([_excerpt(line) for line in bad], pa.string()),
         }
         self._connection.register("_graphdb_bad", pa.table(columns))
         try:
@@ -399,3 +465,12 @@ class _Load:
         if self._progress is not None and (force or now - self._reported >= _TICK):
             self._reported = now
             self._progress(self._bytes, self._total, self.triples, phase)
+
+
+def _excerpt(line: BadLine) -> str | None:
+    """Return a bad line, or what stands around the place that is wrong in it where it is long."""
+    if line.text is None or len(line.text) <= _WIDEST:
+        return line.text
+    start = min(max((line.column or 1) - 1 - _WIDEST // 2, 0), len(line.text) - _WIDEST)
+    end = start + _WIDEST
+    return "…" * (start > 0) + line.text[start:end] + "…" * (end < len(line.text))

@@ -8,17 +8,27 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Mapping as Mapped
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphdb.common.errors import LoadError
-from graphdb.storage.loaders.files import find, opened
-from graphdb.storage.loaders.formats import GRAPHML, N_QUADS, Family
+from graphdb.storage.loaders.files import DataFile, find, opened
+from graphdb.storage.loaders.formats import CSV, GRAPHML, N_QUADS, PARQUET, Family
 from graphdb.storage.loaders.streams import Put, read_lines
+from graphdb.storage.loaders.tables.description import Table
 from graphdb.storage.loaders.tables.headers import Mapping
 from graphdb.storage.loaders.tables.objects import is_object, tables
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+    from graphdb.storage.loaders.tables.staging import Staged, Staging
+
+_UNPACKED = 8
+"""How many bytes one of a packed file may become."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,23 +73,67 @@ class Source:
     table: bool
     produce: Callable[[Put], None]
     plain: bool = False
+    stage: Callable[[Staging], Staged | None] | None = None
+    """Reads a table as columns; None for what is none."""
+    memory: int = 0
+    """Bytes that its columns may take, where they are read as such."""
 
 
 def names_files(data: Any) -> bool:
     """Whether something that is loaded is named by a path, rather than there already."""
+    if isinstance(data, Table):
+        return data.data is not None and names_files(data.data)
     if isinstance(data, str | bytes | os.PathLike):
         return True
-    return isinstance(data, list | tuple | set | frozenset) and any(isinstance(x, str | os.PathLike) for x in data)
+    several = isinstance(data, list | tuple | set | frozenset)
+    return several and any(isinstance(x, str | os.PathLike | Table) and names_files(x) for x in data)
 
 
-def sources_of(data: Any, options: Options, folder: str, memory: int) -> Iterator[Source]:
+def described(connection: duckdb.DuckDBPyConnection, data: Any) -> tuple[Any, list[Table]]:
+    """Return what is loaded without descriptions of tables, and these; queries among them are run.
+
+    Raises
+    ------
+    LoadError
+        One is no query, or cannot run.
+    """
+    one = isinstance(data, Table)
+    several = isinstance(data, list | tuple) and any(isinstance(thing, Table) for thing in data)
+    if not (one or several):
+        return data, []
+    things = [data] if one else list(data)
+    tables = [thing for thing in things if isinstance(thing, Table)]
+    return [thing for thing in things if not isinstance(thing, Table)], [
+        table if table.sql is None else replace(table, data=_rows(connection, table.sql), sql=None) for table in tables
+    ]
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
+    """Return the rows of a query."""
+    import duckdb
+
+    try:
+        statements = connection.extract_statements(sql)
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            raise LoadError("this is not one query", text=sql, position=0, hint="LOAD FROM (SELECT …)")
+        return connection.sql(sql).to_arrow_table()
+    except duckdb.Error as error:
+        raise LoadError(f"the query of a table: {str(error).splitlines()[0]}", hint="it is SQL of DuckDB's") from None
+
+
+def sources_of(
+    data: Any, options: Options, folder: str, memory: int, numbers: Iterator[int] | None = None
+) -> Iterator[Source]:
     """Say how each thing that is given is read.
 
     Parameters
     ----------
     folder, memory
         Where a reader of tables may spill what takes more bytes than that.
+    numbers
+        What keeps the tables apart.
     """
+    numbers = numbers or count()
     skip = options.on_error == "skip"
 
     def table(thing: Any, name: str, size: int) -> Source:
@@ -87,9 +141,16 @@ def sources_of(data: Any, options: Options, folder: str, memory: int) -> Iterato
 
         number = next(numbers)
         read = partial(read_table, thing, name, number, options.mapping, skip, folder=folder, memory=memory)
-        return Source(name, size, True, True, partial(_put_to, read))
+        stage = None
+        if not isinstance(thing, DataFile) or thing.format in (CSV, PARQUET):
 
-    numbers = count()
+            def stage(staging: Staging) -> Staged | None:
+                return staging.table(thing, options.mapping)
+
+        packed = isinstance(thing, DataFile) and (thing.compression or thing.format is PARQUET)
+        taken = (_UNPACKED if packed else 1) * size
+        return Source(name, size, True, True, partial(_put_to, read), stage=stage, memory=taken)
+
     one = is_object(data) or isinstance(data, str | bytes | os.PathLike | Mapped) or hasattr(data, "read")
     things = [data] if one or not isinstance(data, Iterable) else list(data)
     for thing in things:

@@ -22,13 +22,14 @@ from numpy.typing import NDArray
 
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays.arrow import ArrowViews, numbers
-from graphdb.storage.arrays.batch import LITERAL, Batch, Ids, Terms, Texts, ids
+from graphdb.storage.arrays.batch import LITERAL, Batch, Edges, Ids, Terms, Texts, ids
 from graphdb.storage.dictionary.terms import Numbering, term_counts
 from graphdb.storage.file.prepared_sql import has_rows
 from graphdb.storage.graph.changes import MOST, Changes
 from graphdb.storage.statistics import incremental, streaming
 from graphdb.storage.statistics import labels as statistics
 from graphdb.storage.statistics.known import KnownStatistics
+from graphdb.storage.updates.parallel_edges import write_edges
 
 if TYPE_CHECKING:
     import duckdb
@@ -141,9 +142,11 @@ class Appender:
         self.changes: Changes | None = None
         """What :meth:`count` found to be new; None where that is too much to follow, or everything."""
 
-    def add(self, batch: Batch) -> None:
-        """Number the batch's terms and stage its triples."""
+    def add(self, batch: Batch, edges: Edges | None = None) -> None:
+        """Number the batch's terms, stage its triples and write its edges."""
         numbered = _Ids(self.terms, batch)
+        if edges is not None:
+            write_edges(self._connection, edges, numbered.of)
         for triples in batch.rows():
             self.add_ids(*(numbered.of(column) for column in triples.T))
         for kept in batch.others:
@@ -151,7 +154,7 @@ class Appender:
 
     def add_new(self, terms: Terms) -> None:
         """Write terms of which none is there, with the next ids, which are their codes; stage their triples."""
-        self.terms.append(terms.iris(), terms.values())
+        self.terms.append(terms.iris(), terms.values(), terms.datatypes)
         terms.forget_terms()
         for kept in terms.triples:
             self.add_ids(*map(ids, kept.get().T))

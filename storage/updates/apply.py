@@ -34,21 +34,25 @@ if TYPE_CHECKING:
 Relation: TypeAlias = "str | pa.Table"
 """What can stand after FROM, or an Arrow table."""
 
-_TRIPLE = "label, subject, object"
-_EDGE = f"{_TRIPLE}, ordinal"
-_PROPERTY = f"{_EDGE}, key, value"
+TRIPLE_KEY = "label, subject, object"
+"""What a triple is known by."""
+
+EDGE_KEY = f"{TRIPLE_KEY}, ordinal"
+"""What an edge is known by, of the parallel ones of a triple."""
+
+_PROPERTY = f"{EDGE_KEY}, key, value"
 _BESIDE = ("quad", "reifier", "edge_graph")
 """Tables whose rows go with their triples."""
 
 
 def there(triples: str) -> str:
     """Return SQL for those of some triples that are there: read only where the sorted triples can hold them."""
-    return f"(SELECT {_TRIPLE} FROM _graphdb.triple AS held SEMI JOIN {triples} AS given USING ({_TRIPLE}))"
+    return f"(SELECT {TRIPLE_KEY} FROM _graphdb.triple AS held SEMI JOIN {triples} AS given USING ({TRIPLE_KEY}))"
 
 
 def incident(vertices: str, type_label: int) -> str:
     """Return SQL for the edges from and to some (``vertex``); ``type_label`` gives labels, and is none of them."""
-    edges = f"SELECT {_TRIPLE} FROM _graphdb.triple SEMI JOIN {vertices} AS given ON {{end}} = given.vertex"
+    edges = f"SELECT {TRIPLE_KEY} FROM _graphdb.triple SEMI JOIN {vertices} AS given ON {{end}} = given.vertex"
     where = f"WHERE object < {LITERAL_BASE} AND label <> {int(type_label)}"
     return f"({edges.format(end='subject')} {where} UNION {edges.format(end='object')} {where})"
 
@@ -56,7 +60,7 @@ def incident(vertices: str, type_label: int) -> str:
 def facts(vertices: str, type_label: int) -> str:
     """Return SQL for the labels and properties of some vertices (``vertex``), as triples."""
     return (
-        f"(SELECT {_TRIPLE} FROM _graphdb.triple SEMI JOIN {vertices} AS given ON subject = given.vertex"
+        f"(SELECT {TRIPLE_KEY} FROM _graphdb.triple SEMI JOIN {vertices} AS given ON subject = given.vertex"
         f" WHERE object >= {LITERAL_BASE} OR label = {int(type_label)})"
     )
 
@@ -64,14 +68,14 @@ def facts(vertices: str, type_label: int) -> str:
 def edges_of(triples: str) -> str:
     """Return SQL for the edges that distinct triples stand for: one of ordinal 0 where the file has no rows of them."""
     return (
-        f"(SELECT {_EDGE} FROM _graphdb.edge AS held SEMI JOIN {triples} AS given USING ({_TRIPLE}) UNION ALL"
-        f" SELECT {_TRIPLE}, 0 FROM {there(triples)} ANTI JOIN _graphdb.edge USING ({_TRIPLE}))"
+        f"(SELECT {EDGE_KEY} FROM _graphdb.edge AS held SEMI JOIN {triples} AS given USING ({TRIPLE_KEY}) UNION ALL"
+        f" SELECT {TRIPLE_KEY}, 0 FROM {there(triples)} ANTI JOIN _graphdb.edge USING ({TRIPLE_KEY}))"
     )
 
 
 def properties_of(triples: str) -> str:
     """Return SQL for the properties of the edges that some triples stand for."""
-    return f"(SELECT {_PROPERTY} FROM _graphdb.edge_property AS held SEMI JOIN {triples} AS given USING ({_TRIPLE}))"
+    return f"(SELECT {_PROPERTY} FROM _graphdb.edge_property AS held SEMI JOIN {triples} AS given USING ({TRIPLE_KEY}))"
 
 
 def numbered(wanted: str) -> str:
@@ -80,10 +84,10 @@ def numbered(wanted: str) -> str:
     It goes on from those of the edges that are there; new ones between the same vertices are distinguished in order of
     ``row``.
     """
-    last = f"SELECT {_TRIPLE}, max(ordinal) AS last FROM {edges_of(wanted)} GROUP BY {_TRIPLE}"
+    last = f"SELECT {TRIPLE_KEY}, max(ordinal) AS last FROM {edges_of(wanted)} GROUP BY {TRIPLE_KEY}"
     return (
-        f"(SELECT * EXCLUDE last, coalesce(last, -1) + row_number() OVER (PARTITION BY {_TRIPLE} ORDER BY row ASC)"
-        f" AS ordinal FROM {wanted} AS wanted LEFT JOIN ({last}) USING ({_TRIPLE}))"
+        f"(SELECT * EXCLUDE last, coalesce(last, -1) + row_number() OVER (PARTITION BY {TRIPLE_KEY} ORDER BY row ASC)"
+        f" AS ordinal FROM {wanted} AS wanted LEFT JOIN ({last}) USING ({TRIPLE_KEY}))"
     )
 
 
@@ -188,8 +192,8 @@ class Update:
                 self._delete(table, "temp._graphdb_gone")
         if added is not None:
             new = self._run(
-                f"CREATE TEMP TABLE _graphdb_new AS SELECT DISTINCT {_TRIPLE} FROM {added}"
-                f" ANTI JOIN {there(added)} USING ({_TRIPLE})"
+                f"CREATE TEMP TABLE _graphdb_new AS SELECT DISTINCT {TRIPLE_KEY} FROM {added}"
+                f" ANTI JOIN {there(added)} USING ({TRIPLE_KEY})"
             )
             if new:
                 self._run(
@@ -224,7 +228,7 @@ class Update:
                 self._delete(table, relation, given=given)
         if len(new):
             relation, given = incremental.relation(new)
-            self._run(f"INSERT INTO _graphdb.triple SELECT {_TRIPLE} FROM {relation}", given)
+            self._run(f"INSERT INTO _graphdb.triple SELECT {TRIPLE_KEY} FROM {relation}", given)
         if len(lost) or len(new):
             changes = Changes(lost, new)
             counted = incremental.change(
@@ -246,11 +250,11 @@ class Update:
         if touched is not None:
             for table in ("edge", "edge_property"):
                 self._delete(table, touched)
-        for table, relation, columns in (("edge", edges, _EDGE), ("edge_property", properties, _PROPERTY)):
+        for table, relation, columns in (("edge", edges, EDGE_KEY), ("edge_property", properties, _PROPERTY)):
             if relation is not None:
                 self._run(f"INSERT INTO _graphdb.{table} SELECT {columns} FROM {relation}")
         if touched is not None:
-            same = " AND ".join(f"e.{name} = t.{name}" for name in _EDGE.split(", "))
+            same = " AND ".join(f"e.{name} = t.{name}" for name in EDGE_KEY.split(", "))
             for table in ("reifier", "edge_graph"):
                 self._delete(table, touched, f" AND NOT EXISTS (FROM _graphdb.edge e WHERE {same})")
 
@@ -258,7 +262,7 @@ class Update:
         self, table: str, triples: str, condition: str = "", given: Mapping[str, list[int]] | None = None
     ) -> None:
         """Delete the rows of some triples."""
-        same = " AND ".join(f"t.{name} = s.{name}" for name in _TRIPLE.split(", "))
+        same = " AND ".join(f"t.{name} = s.{name}" for name in TRIPLE_KEY.split(", "))
         self._run(f"DELETE FROM _graphdb.{table} t USING {triples} s WHERE {same}{condition}", given)
 
     def _run(self, sql: str, given: Mapping[str, list[int]] | None = None) -> int:

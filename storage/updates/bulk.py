@@ -22,13 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage.arrays.arrow import ArrowViews, numbers
-from graphdb.storage.arrays.batch import LITERAL, Terms, ids
+from graphdb.storage.arrays.batch import LITERAL, Edges, Terms, ids
 from graphdb.storage.arrays.external_sort import Group, Labels, Others, Piece, Whole, by_label, fresh, in_chunks, whole
 from graphdb.storage.arrays.spill import SpillArray, SpillFile, unmap, zeros_on_disk
 from graphdb.storage.dictionary.terms import Numbering
 from graphdb.storage.file.prepared_sql import has_rows
 from graphdb.storage.statistics.streaming import ROWS, STORED, StreamingStatistics, stored
 from graphdb.storage.updates.append import Appender, much_new
+from graphdb.storage.updates.parallel_edges import write_edges
 
 if TYPE_CHECKING:
     import duckdb
@@ -90,8 +91,14 @@ class BulkWriter:
 
     def write_terms(self) -> None:
         """Write the dictionary."""
-        Numbering(self._connection, self._views, empty=self._empty).append(self._batch.iris(), self._batch.values())
+        Numbering(self._connection, self._views, empty=self._empty).append(
+            self._batch.iris(), self._batch.values(), self._batch.datatypes
+        )
         self._batch.forget_terms()
+
+    def write_edges(self, edges: Edges) -> None:
+        """Write the edges that their triples do not identify."""
+        write_edges(self._connection, edges, ids)
 
     def write_others(self) -> None:
         """Write which triples are in which named graphs, and the edges that reifiers stand for."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import pathlib
-import signal
-import threading
 import time
 from collections.abc import Callable
 from random import Random
@@ -24,6 +22,7 @@ from graphdb.common.errors import (
     QueryTimeout,
 )
 from tests.fuzz import scaled
+from tests.stops import interrupted
 
 LONE = "\ud800"
 NESTED = "[" * 99 + "1" + "]" * 99
@@ -115,22 +114,13 @@ def people() -> Any:
 def test_who_stops_a_statement_decides_the_error(people: graphdb.Database, text: str) -> None:
     """At random moments: a timeout, another thread's interrupt, Ctrl-C; within half a second on a quiet machine."""
     random = Random(text if os.environ.get("CI") else None)
-    main = threading.get_ident()
-    kinds: dict[str, tuple[type[BaseException], Callable[[], object] | None]] = {
-        "timeout": (QueryTimeout, None),
-        "interrupt": (QueryInterrupted, people.interrupt),
-        "signal": (KeyboardInterrupt, lambda: signal.pthread_kill(main, signal.SIGINT)),
-    }
+    kinds = {"timeout": QueryTimeout, "interrupt": QueryInterrupted, "signal": KeyboardInterrupt}
     for kind in list(kinds) * scaled(1):
-        error, stop = kinds[kind]
         after = random.random() * 0.4 + 0.02
-        timer = threading.Timer(after, stop or (lambda: None))
-        timer.start()
         before = time.monotonic()
-        with pytest.raises(error):
-            people.query(text, timeout=after if stop is None else 60)
+        with pytest.raises(kinds[kind]), interrupted(people, kind, after):
+            people.query(text, timeout=after if kind == "timeout" else 60)
         took = time.monotonic() - before - after
-        timer.join()
         assert took < 3, (kind, took)
         assert people.query("MATCH (n) RETURN count(*)").scalar() == 300
 

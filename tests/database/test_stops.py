@@ -9,16 +9,14 @@ from __future__ import annotations
 import gc
 import os
 import random
-import signal
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
 import graphdb
 from graphdb.common.errors import GraphDBError, NotSupportedError, QueryInterrupted, QueryTimeout
+from tests.stops import interrupted
 
 SLACK = float(os.environ.get("GRAPHDB_STOPS_SLACK", "2"))
 DRAWN = int(os.environ.get("GRAPHDB_STOPS", "12"))
@@ -66,29 +64,6 @@ def db() -> Iterator[graphdb.Database]:
         for form in ("MATCH (a:P) RETURN sum(a.k)", "WITH [1, 'a'] AS l RETURN l[0]", "MATCH (q:Q {k: 1}) SET q.k = 1"):
             db.query(form)  # imports what it needs
         yield db
-
-
-@contextmanager
-def interrupted(db: graphdb.Database, how: str, after: float) -> Iterator[None]:
-    """Stop, in some seconds, what runs meanwhile."""
-    running = True
-
-    def ctrl_c(*_: object) -> None:
-        if running:
-            raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, ctrl_c)
-    stop = db.interrupt if how == "interrupt" else lambda: os.kill(os.getpid(), signal.SIGINT)
-    timer = threading.Timer(after, stop)
-    if how != "timeout":
-        timer.start()
-    try:
-        yield
-    finally:
-        running = False
-        timer.cancel()
-        timer.join() if how != "timeout" else None
-        signal.signal(signal.SIGINT, before)
 
 
 def late(db: graphdb.Database, form: str, how: str, after: float) -> float:

@@ -15,6 +15,7 @@ from graphdb.grammar.syntax import (
     CreateTable,
     Explain,
     Load,
+    LoadSource,
     Prefix,
     Query,
     Sql,
@@ -32,21 +33,39 @@ def query(text: str) -> Query:
     [
         ("PREFIX foaf: <http://xmlns.com/foaf/0.1/>", Prefix("foaf", "http://xmlns.com/foaf/0.1/")),
         ("prefix : <http://x/>;", Prefix("", "http://x/")),
-        ("LOAD 'people.nt.gz'", Load(("people.nt.gz",))),
+        ("LOAD 'people.nt.gz'", Load((LoadSource("people.nt.gz"),))),
         (
             r"LOAD 'C:\new\it''s.ttl', 'b' FORMAT turtle ON ERROR SKIP",
-            Load((r"C:\new\it's.ttl", "b"), "turtle", "skip"),
+            Load((LoadSource(r"C:\new\it's.ttl"), LoadSource("b")), "turtle", "skip"),
         ),
-        ("load 'a' on error stop;", Load(("a",), None, "stop")),
+        ("load 'a' on error stop;", Load((LoadSource("a"),), None, "stop")),
         (
             "LOAD 'a' COLUMNS {person: ':ID(P)', 'is friend': 'since:int'} TYPE knows LABEL <x:P> BASE <x:/> FORMAT csv",
             Load(
-                ("a",),
+                (LoadSource("a"),),
                 "csv",
                 base="x:/",
                 columns=(("person", ":ID(P)"), ("is friend", "since:int")),
-                label="x:P",
+                label=("x:P",),
                 type="knows",
+            ),
+        ),
+        (
+            "LOAD 'a' AS LABEL A:B, 'b' AS TYPE k COLUMNS (':ID', NULL) DELIMITER '|' QUOTE '' NULL 'NA' HEADER FALSE",
+            Load(
+                (LoadSource("a", label=("A", "B")), LoadSource("b", type="k")),
+                columns=(":ID", None),
+                delimiter="|",
+                quote="",
+                null="NA",
+                header=False,
+            ),
+        ),
+        (
+            "LOAD FROM (SELECT ')' AS x, (1) AS y -- (\n) AS LABEL X, MAPPING 'm.json' LIST DELIMITER ','",
+            Load(
+                (LoadSource(sql="SELECT ')' AS x, (1) AS y -- (", label=("X",)), LoadSource(mapping="m.json")),
+                list_delimiter=",",
             ),
         ),
     ],

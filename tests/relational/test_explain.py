@@ -12,6 +12,7 @@ from graphdb.execute.host import HostExecutor
 from graphdb.execute.paths.steps import Paths
 from graphdb.relational import match_run
 from graphdb.relational.edges.assignment import Chooser
+from graphdb.relational.program import Searched
 
 CONDITIONS = [
     "(a)-[:R]->()",
@@ -111,3 +112,23 @@ def test_what_explain_leaves_out_runs_afterwards(db: graphdb.Database, ran: list
     ran.clear()
     assert db.explain(query) == report
     assert not ran
+
+
+def test_a_cached_plan_holds_no_matches(db: graphdb.Database, ran: list[str]) -> None:
+    """What conditions and the edges of paths match is found anew by each run: the plan says how, not what."""
+    queries = [
+        ("MATCH (a:A) WHERE (a)-[:R]->(:B) RETURN a.x", [(1,)], 2),
+        ("MATCH (a:A) WHERE (a)-[:R]->(:B) RETURN count(*)", [(1,)], 2),
+        ("MATCH (a:A) WHERE EXISTS { (a)-[:R|S]->+(:B) } RETURN count(*) AS n", [(2,)], 2),
+        ("MATCH p = ANY SHORTEST (a:A) ((x)-[r:R]->(y) WHERE r.w >= 1)+ (b:B) RETURN count(*) AS n", [(2,)], 2),
+    ]
+    for query, rows, least in queries:
+        for _ in range(3):
+            ran.clear()
+            assert db.query(query).fetchall() == rows, query
+            assert len(ran) >= least, query
+        cached = db._state.plans.get(query, 0, {})
+        assert cached is not None
+        for step in cached.plan.steps:
+            assert getattr(step, "plan", None) is None or not step.given
+            assert not isinstance(step, Searched) or step.path.along is None

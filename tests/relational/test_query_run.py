@@ -59,14 +59,14 @@ def test_projection_without_sql_gives_what_sql_gives(db: graphdb.Database, text:
     with QueryRun(db._state.snapshot(), choose_executor("cpu"), text, {}, bindings_bytes=1 << 20) as run:
         prepared = run.prepare(parse(text))  # type: ignore[arg-type]
         direct = run.run(prepared)
-        with_sql = run.run(replace(prepared, shaped=replace(prepared.shaped, direct=None)))
+        with_sql = run.run(replace(prepared, projection=replace(prepared.projection, direct=None)))
     assert bag(direct) == bag(with_sql)
     assert direct.num_rows == len(db.query(text))
 
 
 def test_some_queries_need_no_sql(db: graphdb.Database) -> None:
     with QueryRun(db._state.snapshot(), choose_executor("cpu"), QUERIES[0], {}, bindings_bytes=1 << 20) as run:
-        assert run.prepare(parse(QUERIES[0])).shaped.direct is not None  # type: ignore[arg-type]
+        assert run.prepare(parse(QUERIES[0])).projection.direct is not None  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,9 @@ def test_queries_with_such_names_and_texts_have_the_plans_and_rows_of_others(nam
             programs = spied(patch)
             found = db.query(query(key), texts=texts).fetchall()
             sql = [
-                sql for program in programs for sql in (program.shaped.sql, *map(str, map(statements, program.steps)))
+                sql
+                for program in programs
+                for sql in (program.projection.sql, *map(str, map(statements, program.steps)))
             ]
             return found, [re.sub(r"_graphdb_\w+", "view", text) for text in sql]
 
@@ -175,7 +177,7 @@ def test_steps_know_the_tables_and_views_that_they_read(db: graphdb.Database, mo
     for program in programs:
         for step in program.steps:
             name = step.table if isinstance(step, Rows) else step.view
-            assert (name in program.shaped.reads) == mentions(name, program.shaped.sql)
+            assert (name in program.projection.reads) == mentions(name, program.projection.sql)
             for other in program.steps:
                 assert (name in other.reads) == any(mentions(name, sql) for sql in statements(other))
                 seen += name in other.reads

@@ -74,14 +74,14 @@ class BreadthFirstSearch:
         step = self._traversal.step
         ends = ends[self.depths[ends] >= 0]
         lengths = self.depths[ends].astype(np.int64)
-        if step.groups and step.spelled:
+        if step.groups and step.materialized:
             yield from self._spelled(start, ends, backwards)
             return
         starts = np.full(len(ends), start)
         sources, targets = (ends, starts) if backwards else (starts, ends)
         if step.groups:
             yield PathRows(sources, targets, lengths, self._ways(start)[ends])
-        elif not step.spelled:
+        elif not step.materialized:
             yield PathRows(sources, targets, lengths)
         else:
             yield self._read(PathRows(sources, targets, lengths), ends, backwards)
@@ -129,9 +129,9 @@ class BreadthFirstSearch:
         count = 0
         for walks, edges in self._spell(self._traversal.away, source, length, most):
             count += len(walks)
-            if step.spelled:
+            if step.materialized:
                 yield of_one_length(walks, edges)
-        if not step.spelled and count:
+        if not step.materialized and count:
             ends = np.array([source]), self._queue[:1].copy()
             yield PathRows(*ends, np.array([length]), np.array([count]))
 

@@ -25,11 +25,11 @@ def shortest_paths_between(traversal: Traversal, sources: Ints, targets: Ints) -
     state = np.zeros(STATE, np.int64)
     lengths, starts = np.empty(len(sources), np.int32), np.zeros(len(sources) + 1, np.int64)
     there, back = (np.array(partition.row, np.int64) for partition in (traversal.away, traversal.back))
-    room = (nodes + BLOCK) if step.spelled else 0
+    room = (nodes + BLOCK) if step.materialized else 0
     done, first = False, 0
     while not done:
         walks = np.empty(room, np.int64)
-        while not done and (state[FILLED] <= room - nodes - 1 or not step.spelled):
+        while not done and (state[FILLED] <= room - nodes - 1 or not step.materialized):
             traversal.control.check()
             done = bidirectional_bfs(
                 there,
@@ -46,14 +46,14 @@ def shortest_paths_between(traversal: Traversal, sources: Ints, targets: Ints) -
                 lengths,
                 walks,
                 starts,
-                step.spelled,
+                step.materialized,
                 BUDGET,
             )
         last = int(state[PAIR])
         here = slice(first, last)
         joined = np.flatnonzero(lengths[here] >= 0) + first
         found = PathRows(sources[joined], targets[joined], lengths[joined].astype(np.int64))
-        if step.spelled:
+        if step.materialized:
             begun = np.append(starts[:-1][joined], state[FILLED])
             begun[0:1] = 0
             yield traversal.coded(found, begun, walks[: int(state[FILLED])])

@@ -73,7 +73,7 @@ def bidirectional_bfs(
     lengths: NDArray[np.int32],
     walks: Ints,
     starts: Ints,
-    spelled: bool,
+    materialized: bool,
     budget: int,
 ) -> bool:
     """Find a shortest path for each pair of different vertices; return whether all are done.
@@ -85,8 +85,9 @@ def bidirectional_bfs(
     lengths
         int32 [pairs]: the result, -1 where there is no path of at most ``longest`` edges.
     walks, starts
-        Where ``spelled``: the paths' vertices, and int64 [pairs + 1] where each begins.  When ``walks`` has less than
-        ``vertices`` cells left it returns, so that the caller can put another in place and set ``state[FILLED]`` to 0.
+        Where ``materialized``: the paths' vertices, and int64 [pairs + 1] where each begins.  When ``walks`` has less
+        than ``vertices`` cells left it returns, so that the caller can put another in place and set ``state[FILLED]``
+        to 0.
     """
     while state[PAIR] < len(sources):
         pair = state[PAIR]
@@ -118,7 +119,7 @@ def bidirectional_bfs(
             else:
                 state[SIDE] = -1
         lengths[pair] = state[8] + state[12] if found else -1
-        if spelled:
+        if materialized:
             filled = state[FILLED]
             if found:
                 middle = filled + depths[0, state[MET]]
@@ -135,6 +136,6 @@ def bidirectional_bfs(
         forget(depths[0], queues[0], state[7])
         forget(depths[1], queues[1], state[11])
         state[PAIR], state[UNDER_WAY] = pair + 1, 0
-        if budget <= 0 or (spelled and len(walks) - state[FILLED] <= depths.shape[1]):
+        if budget <= 0 or (materialized and len(walks) - state[FILLED] <= depths.shape[1]):
             return bool(state[PAIR] == len(sources))
     return True

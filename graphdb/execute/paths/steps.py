@@ -94,7 +94,7 @@ class Paths:
 
     def _unstated(self, found: PathRows) -> PathRows:
         ends = replace(found, targets=found.targets - self._traversal.last, lengths=found.lengths - 1)
-        if not self._step.spelled:
+        if not self._step.materialized:
             return ends
         assert self._step.along is not None
         last = found.starts[1:] - 1
@@ -143,7 +143,7 @@ class Paths:
         if ends is not None:
             wanted = np.zeros(self._traversal.nodes, np.bool_)
             wanted[ends] = True
-        counted = self._step.spelled or self._step.groups
+        counted = self._step.materialized or self._step.groups
         if not counted and (self._step.direction != "both" or self._step.low == 0):
             yield from self._each(starts, wanted, 0 if ends is None else len(ends), backwards)
             return
@@ -236,13 +236,13 @@ class Paths:
             return
         alone = np.array([vertex])
         if step.low == 0:
-            count = np.ones(1, np.int64) if step.groups and not step.spelled else None
+            count = np.ones(1, np.int64) if step.groups and not step.materialized else None
             yield PathRows(alone, alone, np.zeros(1, np.int64), count, np.array([0, 1]), alone)
             return
         length = self._way_round(vertex)
         if length is None or length > self._traversal.longest:
             return
-        if not step.spelled and not step.groups:
+        if not step.materialized and not step.groups:
             yield PathRows(alone, alone, np.array([length]))
             return
         search = BreadthFirstSearch(self._traversal, self._traversal.back)

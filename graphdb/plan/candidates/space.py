@@ -165,7 +165,7 @@ def _build(
     from graphdb.plan.candidates import space_kernels as kernels
 
     count = len(pattern.vertices)
-    held: list[Partition] = []
+    partitions: list[Partition] = []
     ways: dict[tuple[tuple[int, ...] | None, bool], tuple[int, int]] = {}
     towards: dict[tuple[int, int], int] = defaultdict(int)
     between: dict[Pair, set[int]] = defaultdict(set)
@@ -174,25 +174,25 @@ def _build(
     for link in links:
         a, b, kind = link.source, link.target, (link.labels, link.directed)
         if kind not in ways:
-            ways[kind] = (len(held), len(held) + link.directed)
+            ways[kind] = (len(partitions), len(partitions) + link.directed)
             directions: tuple[Direction, ...] = ("out", "in") if link.directed else ("both",)
-            held += [graph.partition(link.labels, direction) for direction in directions]
+            partitions += [graph.partition(link.labels, direction) for direction in directions]
         outward, inward = ways[kind]
         towards[a, outward] |= 1 << b
         towards[b, inward] |= 1 << a
         pair = (a, b) if a < b else (b, a)
         between[pair].add(outward if a < b else inward)
-        if not held[outward].loops:
+        if not partitions[outward].loops:
             apart.add(pair)
         near[a] |= 1 << b
         near[b] |= 1 << a
-    sets = tuple(_initial(pattern, graph, v, held, towards) for v in range(count))
+    sets = tuple(_initial(pattern, graph, v, partitions, towards) for v in range(count))
     arcs, groups, first_arc = _arcs(pattern, sets, towards)
     needs = (arcs, first_arc, groups, np.array(near, np.int64))
-    task = Refinement(sets, tuple(held), *needs, graph.vertices, graph.dtype, PASSES, work, graph.check)
+    task = Refinement(sets, tuple(partitions), *needs, graph.vertices, graph.dtype, PASSES, work, graph.check)
     found = refined(task, refine)
     candidates, starts, sizes, fits = found.flat, found.starts, found.sizes, found.fits
-    table = np.array([partition.row for partition in held], np.int64).reshape(-1, len(ARC))
+    table = np.array([partition.row for partition in partitions], np.int64).reshape(-1, len(ARC))
     like, address = np.dtype(graph.dtype).type(0), table.ctypes.data
     pairs = sorted(between)
     flat = [r for pair in pairs for r in sorted(between[pair])]
@@ -229,7 +229,7 @@ def _initial(
     pattern: PatternGraph,
     graph: DataGraph,
     vertex: int,
-    held: list[Partition],
+    partitions: list[Partition],
     towards: dict[tuple[int, int], int],
 ) -> Ints:
     """The candidates to begin with: the vertex's own, or all that have the rarest of its edges.
@@ -241,7 +241,7 @@ def _initial(
         return candidates
     if not any(vertex in (edge.source, edge.target) for edge in pattern.edges):
         return graph.universe()
-    keys = [held[row].keys for v, row in towards if v == vertex]
+    keys = [partitions[row].keys for v, row in towards if v == vertex]
     return min(keys, key=len) if keys else graph.universe()
 
 

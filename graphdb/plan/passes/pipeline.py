@@ -211,8 +211,8 @@ def _tree(draft: Draft, cost: float) -> TreeCount | None:
     if draft.tree is None or draft.chosen_edges or not draft.differ:
         return None  # where nothing must differ, counting along edges is faster still
     # The tree was planned before it was known which vertices must differ so that edges do: it would count them too.
-    told = unequal_vertices(draft.pattern)
-    if not all(isinstance(check, Unequal) and (check.left, check.right) in told for check in draft.differ):
+    distinguished = unequal_vertices(draft.pattern)
+    if not all(isinstance(check, Unequal) and (check.left, check.right) in distinguished for check in draft.differ):
         return None
     checks = (check for step in draft.steps for check in step.checks)
     known = all(isinstance(check, Unequal | Above) for check in checks)

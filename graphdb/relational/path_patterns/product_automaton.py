@@ -37,8 +37,8 @@ class Edges:
         """Those that begin at some vertices."""
         if mask is None:
             return self
-        kept = mask[self.left]
-        return Edges(self.left[kept], self.right[kept], self.codes[kept])
+        chosen = mask[self.left]
+        return Edges(self.left[chosen], self.right[chosen], self.codes[chosen])
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +193,8 @@ class Product:
         """Lead from some states to what comes next."""
         for state, mask in lasts:
             for edges in firsts:
-                kept = edges.from_(mask)
-                self.add(replace(kept, left=kept.left + state * self.vertices))
+                chosen = edges.from_(mask)
+                self.add(replace(chosen, left=chosen.left + state * self.vertices))
 
     def joined(self, one: Fragment, other: Fragment) -> Fragment:
         """Put two fragments together, one after the other."""

@@ -33,7 +33,7 @@ def path_step(
     text: str,
     beside: Sequence[Any] = (),
     *,
-    spelled: bool,
+    materialized: bool,
 ) -> PathStep | None:
     """Return the step that searches for a path of some parts; None where no search along all edges finds it.
 
@@ -41,7 +41,7 @@ def path_step(
     ----------
     beside
         The other edges of its clause.
-    spelled
+    materialized
         Whether what is on the path is wanted.
     """
     assert path.selector is not None
@@ -69,7 +69,7 @@ def path_step(
         low, high = 1, None if None in ends else sum(filter(None, ends))
     selector = path.selector
     direction = DIRECTIONS[direction_of(pieces)]
-    return PathStep("", "", along, direction, low, high, mode, selector.count, selector.groups, spelled)
+    return PathStep("", "", along, direction, low, high, mode, selector.count, selector.groups, materialized)
 
 
 def goes_everywhere(step: PathStep, pieces: Sequence[Piece], snapshot: Snapshot) -> bool:

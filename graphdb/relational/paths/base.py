@@ -1,4 +1,4 @@
-"""What both ways of finding paths share: the query's parts, and rows that are kept until SQL goes on from them."""
+"""What both ways of finding paths share: the query's parts, and rows that wait until SQL goes on from them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.graph import Wanted
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.relational.projection.compile import Shaper
+from graphdb.relational.projection.compile import ProjectionCompiler
 from graphdb.relational.projection.relation import Source, bindings_of
 from graphdb.relational.query import Prepared, QueryRun
 from graphdb.sql.from_clause import Parameters
@@ -102,7 +102,7 @@ class Waiting:
 class PathBase(QueryRun):
     """A query run that knows how to keep rows."""
 
-    def _shaper(
+    def _projecting(
         self,
         bound: BoundPattern,
         source: Source,
@@ -110,14 +110,14 @@ class PathBase(QueryRun):
         parameters: Parameters | None = None,
         *,
         counted: bool = False,
-    ) -> Shaper:
-        """Return the shaper of rows in ``source``, with their numbers of matches where they are ``counted``.
+    ) -> ProjectionCompiler:
+        """Return the compiler of rows in ``source``, with their numbers of matches where they are ``counted``.
 
         ``further`` are variables besides the pattern's.
         """
         relation = bindings_of(bound, self._snapshot.edges, source)
         variables = {**relation.variables, **(further or {})}
-        return Shaper(
+        return ProjectionCompiler(
             self._snapshot,
             self._text,
             self._arguments,
@@ -138,19 +138,19 @@ class PathBase(QueryRun):
         if needs.nothing:
             names = ["one", *(["n"] if counted else [])]
             empty = pa.table({column: numbers(np.empty(0, np.int64)) for column in names})
-            kept = Waiting(self, name, empty, self._bindings_bytes // (4 * share))
+            rows = Waiting(self, name, empty, self._bindings_bytes // (4 * share))
             if unasked:
-                return kept
+                return rows
             count = self._count(part.plan, needs, bound, control)
-            rows = count if needs.duplicates == "keep" else min(count, 1)
-            found = {"one": np.zeros(rows, np.int64)}
-            columns = found | ({"n": np.full(rows, count)} if counted else {})
-            kept.add(pa.table({column: numbers(values) for column, values in columns.items()}))
-            return kept
-        kept = Waiting(self, name, self._empty(needs, bound), self._bindings_bytes // (4 * share))
+            number = count if needs.duplicates == "keep" else min(count, 1)
+            found = {"one": np.zeros(number, np.int64)}
+            columns = found | ({"n": np.full(number, count)} if counted else {})
+            rows.add(pa.table({column: numbers(values) for column, values in columns.items()}))
+            return rows
+        rows = Waiting(self, name, self._empty(needs, bound), self._bindings_bytes // (4 * share))
         for block in () if unasked else self._blocks(part.plan, needs, bound, control):
-            kept.add(self._terms(block, needs, bound))
-        return kept
+            rows.add(self._terms(block, needs, bound))
+        return rows
 
 
 def items_of(returns: ast.ReturnClause, names: set[str]) -> tuple[ast.ReturnItem, ...]:

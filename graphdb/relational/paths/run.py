@@ -68,21 +68,21 @@ class PathRun(UnrolledRun, SelectedRun, StepRun):
     def run(self, prepared: Prepared | Program) -> pa.Table | Arrays | Counted:
         """Run the match and the SQL after it; the result in the engine's own terms."""
         if isinstance(prepared, Unrolled) and prepared.wanted.count_only:
-            shaped = prepared.shaped
-            return Counted(self.count_unrolled(prepared), len(shaped.columns), shaped.window)
+            projection = prepared.projection
+            return Counted(self.count_unrolled(prepared), len(projection.columns), projection.window)
         if isinstance(prepared, Selected) and prepared.sized:
-            return Counted(self.number_found(prepared), len(prepared.shaped.columns), prepared.shaped.window)
+            return Counted(self.number_found(prepared), len(prepared.projection.columns), prepared.projection.window)
         if isinstance(prepared, Selected) and prepared.direct is not None:
             found = self.projected(prepared, prepared.direct)
             if not isinstance(found, Waiting):
                 return found
             with found.visible(), self._snapshot.connection.guard(self._left()) as raw:
-                return raw.sql(prepared.shaped.sql, params=dict(prepared.shaped.parameters)).to_arrow_table()
+                return raw.sql(prepared.projection.sql, params=dict(prepared.projection.parameters)).to_arrow_table()
         return super().run(prepared)
 
     @contextmanager
     def bindings(self, prepared: Prepared | Program) -> Iterator[None]:
-        """Run the match, and keep its rows visible to the shaped SQL."""
+        """Run the match, and keep its rows visible to the SQL after it."""
         match prepared:
             case Unrolled():
                 shown = self.unrolled(prepared)

@@ -126,16 +126,16 @@ class SelectedRun(PathBase):
         if needs.count_only:
             needs = replace(needs, count_only=False, duplicates="count")
         used = variables_in((items, returns.order_by, after))
-        spelled = bool(used & named)
+        materialized = bool(used & named)
         beside = [each for each in bound.edges if each.clause == number]
-        step = path_step(path, pieces, match, self._snapshot.names, self._text, beside, spelled=spelled)
+        step = path_step(path, pieces, match, self._snapshot.names, self._text, beside, materialized=materialized)
         if step is None or not goes_everywhere(step, pieces, self._snapshot):
             return None
-        if needs.duplicates == "drop" and step.single and not spelled:
+        if needs.duplicates == "drop" and step.single and not materialized:
             step = replace(step, groups=False)
         source, target = bound.vertex_of[left], bound.vertex_of[right]
         step = replace(step, source=left, target=right)
-        measured = spelled or not used.isdisjoint(map(length_name, paths))
+        measured = materialized or not used.isdisjoint(map(length_name, paths))
         selected = self._ends(bound, step, needs, source, target, measured)
         if selected is None:
             return None
@@ -146,8 +146,8 @@ class SelectedRun(PathBase):
             further[edge.variable.name] = edges_of("b.path")
         free = [pair for pair in bound.unequal if {source, target} & {*pair} and not selected.step.apart]
         joined = _joined(selected, needs, free)
-        shaper = self._shaper(bound, Source(joined), further, counted=needs.duplicates == "count")
-        shaped = shaper.shape(returns, items, window, written=True)
+        compiler = self._projecting(bound, Source(joined), further, counted=needs.duplicates == "count")
+        projection = compiler.project(returns, items, window, written=True)
         plain = not (bound.residual or free or returns.order_by or needs.duplicates != "keep" or selected.around)
         columns = {left: f"v{source}", right: f"v{target}"}
         columns |= {length_name(name): "length" for name in paths} | dict.fromkeys(paths, "path")
@@ -156,7 +156,7 @@ class SelectedRun(PathBase):
         end = right if selected.step.only == "target" else left
         sized = bool(selected.step.only) and not bound.residual and all(_counts(i.expression, end) for i in items)
         selected = replace(selected, direct=direct if plain and len(direct) == len(items) else None, sized=sized)
-        return replace(selected, shaped=shaped, bound=bound, given=_given(selected, asked))
+        return replace(selected, projection=projection, bound=bound, given=_given(selected, asked))
 
     def for_arguments(self, prepared: Selected) -> Selected | None:
         """Return a query that was prepared for other arguments for those of this run; None where that takes more."""
@@ -203,16 +203,16 @@ class SelectedRun(PathBase):
         self, bound: BoundPattern, vertices: Sequence[PatternVertex], needs: Wanted, free: set[int], ends: set[int]
     ) -> Part | None:
         """Plan what is around the path: the pattern without those of its ends that nothing else holds."""
-        kept = [number for number in range(len(vertices)) if number not in free]
-        if not kept:
+        others = [number for number in range(len(vertices)) if number not in free]
+        if not others:
             return None
-        new = {number: i for i, number in enumerate(kept)}
+        new = {number: i for i, number in enumerate(others)}
         compared = {vertex for pair in bound.unequal if ends & {*pair} for vertex in pair}
-        outputs = sorted(({*needs.vertices} | ends | compared) - free) or kept[:1]
+        outputs = sorted(({*needs.vertices} | ends | compared) - free) or others[:1]
         own = Wanted(tuple(outputs), needs.edges, False, None, needs.duplicates)
         names = [vertices[v].name for v in outputs] + [bound.edges[e].name for e in needs.edges]
         pattern = PatternGraph(
-            tuple(vertices[number] for number in kept),
+            tuple(vertices[number] for number in others),
             tuple(replace(e, source=new[e.source], target=new[e.target]) for e in bound.edges),
             tuple(Clause(clause.mode, tuple(new[v] for v in clause.vertices if v in new)) for clause in bound.clauses),
             tuple(replace(test, source=new[test.source], target=new[test.target]) for test in bound.edge_tests),
@@ -235,12 +235,12 @@ class SelectedRun(PathBase):
             yield
 
     def projected(self, prepared: Selected, names: Sequence[str]) -> pa.Table | Arrays | Waiting:
-        """Return a result that is columns of the step; where that is too much for memory, what was kept of it."""
+        """Return a result that is columns of the step; where that is too much for memory, the rows that wait."""
         import pyarrow as pa
 
         blocks = self._found(prepared, self._search(prepared))
         first = list(islice(blocks, 2))
-        window, numbered = prepared.shaped.window, prepared.step.numbered
+        window, numbered = prepared.projection.window, prepared.step.numbered
         if len(first) == 1 and not numbered and window == (0, None):
             columns = _columns(prepared, first[0])
             return Arrays([columns[name]() for name in names], len(first[0]))
@@ -316,7 +316,7 @@ def _table(prepared: Selected, found: PathRows) -> pa.Table:
     import pyarrow as pa
 
     step = prepared.step
-    unasked = [*([] if step.numbered else ["n"]), *([] if step.spelled else ["path"])]
+    unasked = [*([] if step.numbered else ["n"]), *([] if step.materialized else ["path"])]
     columns = {name: make() for name, make in _columns(prepared, found).items() if name not in unasked}
     return pa.table({name: c.array() if isinstance(c, Walks) else c for name, c in columns.items()})
 
@@ -355,7 +355,7 @@ def _joined(selected: Selected, needs: Wanted, unequal: list[tuple[int, int]]) -
     """The bindings of the query, as SQL over what is around the path and the paths."""
     step, around = selected.step, selected.around
     ends = {selected.source, selected.target}
-    columns = [f"r.v{end}" for end in sorted(ends)] + ["r.length"] + (["r.path"] if step.spelled else [])
+    columns = [f"r.v{end}" for end in sorted(ends)] + ["r.length"] + (["r.path"] if step.materialized else [])
     sources = f"{FOUND} r"
     counts = ["r.n"] if step.numbered else []
     if around is not None:

@@ -94,14 +94,14 @@ class StepRun(PathBase):
         if path.only:
             yield self._along(path).reached(starts, ends)
         elif path.count == EVERY:
-            yield from self._along(replace(path, spelled=True)).every(starts, ends)
+            yield from self._along(replace(path, materialized=True)).every(starts, ends)
         elif starts is not None and ends is not None and len(starts) * len(ends) <= _FEW_PAIRS:
             yield from self._along(path).between(np.repeat(starts, len(ends)), np.tile(ends, len(starts)))
         elif path.single:
             yield from self._along(path).across(starts, ends)
         else:
             # What has a path has a shortest walk: first the pairs of ends, then the paths between each.
-            reach = replace(path, count=1, groups=False, spelled=False, low=0, mode="WALK")
+            reach = replace(path, count=1, groups=False, materialized=False, low=0, mode="WALK")
             for pairs in self._along(reach).across(starts, ends):
                 yield from self._along(path).between(pairs.sources, pairs.targets)
 

@@ -26,9 +26,9 @@ from graphdb.relational.paths.base import (
     items_of,
     unnamed,
 )
-from graphdb.relational.projection.compile import counted
 from graphdb.relational.projection.relation import BINDINGS, Source
 from graphdb.relational.projection.return_clause import wanted, window_of
+from graphdb.relational.projection.sql import counted
 from graphdb.sql.from_clause import Parameters
 from graphdb.sql.value import SqlValue, column
 from graphdb.storage.arrays.arrow import table_of
@@ -82,9 +82,9 @@ class UnrolledRun(PathBase):
         tested = any(bound.residual for bound in bounds)
         conditions = BoundPattern(residual=outer.residual)
         if needs.count_only and not tested:
-            shaped = counted(items, window)
+            projection = counted(items, window)
             parts = tuple(Part(bound, self._planned(bound, needs), needs) for bound in bounds)
-            return Unrolled(None, needs, shaped, outer, parts)
+            return Unrolled(None, needs, projection, outer, parts)
         needs = replace(needs, limit=None if tested else needs.limit)
         if needs.count_only:
             needs = replace(needs, count_only=False, duplicates="count")
@@ -100,9 +100,9 @@ class UnrolledRun(PathBase):
             selects.append(sql)
         source = Source(f"({' UNION ALL BY NAME '.join(selects)})")
         several = needs.duplicates == "count"
-        shaper = self._shaper(conditions, source, columns, parameters, counted=several)
-        shaped = shaper.shape(returns, items, window, written=True)
-        return Unrolled(None, needs, shaped, outer, tuple(planned))
+        compiler = self._projecting(conditions, source, columns, parameters, counted=several)
+        projection = compiler.project(returns, items, window, written=True)
+        return Unrolled(None, needs, projection, outer, tuple(planned))
 
     def _part(
         self,
@@ -134,7 +134,7 @@ class UnrolledRun(PathBase):
             chosen = {used[name]: sql for name, sql in found.items()}
             return chosen | ({"n": "b.n"} if needs.duplicates == "count" else {}) or {"one": "1"}
 
-        sql = self._shaper(bound, Source.of(view), parameters=parameters).relation(chosen)
+        sql = self._projecting(bound, Source.of(view), parameters=parameters).relation(chosen)
         own = replace(needs, vertices=tuple(sorted(vertices)), edges=tuple(sorted(edges)))
         return Part(bound, self._planned(bound, own), own), sql
 

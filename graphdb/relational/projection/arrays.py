@@ -1,7 +1,7 @@
 """Projection without SQL: vertices and single-valued properties of a few rows, by arrays.
 
 A query that returns nothing but ``v`` and ``v.key`` needs no join in DuckDB: a binary search in the property's column
-finds each value.  It gives the same table as the shaped SQL, in a tenth of the time where the rows are few.
+finds each value.  It gives the same table as the SQL, in a tenth of the time where the rows are few.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from graphdb.storage.catalog import EdgeLabel
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FEW = 1 << 16
+SMALL = 1 << 16
 """Rows up to which this is the way; beyond, DuckDB joins on all cores."""
 
 

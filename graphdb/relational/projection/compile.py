@@ -1,7 +1,7 @@
 """RETURN and its kin: what follows the match becomes one SQL query over the bindings.
 
 The bindings are a relation with a column ``v<i>`` per wanted vertex and ``e<j>`` per wanted edge (its code); with ``n``
-where equal bindings come once with their number.  What a clause makes of them is a relation again.  The shaped
+where equal bindings come once with their number.  What a clause makes of them is a relation again.  The
 query yields columns ``c0 … cn`` in the engine's own terms (vertices as ids), which
 :mod:`graphdb.relational.projection.presentation` turns into what a user of SQL sees (vertices as their IRIs).
 """
@@ -10,58 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from graphdb.common.duckdb.connection import quoted
 from graphdb.common.errors import NotSupportedError
-from graphdb.common.values.types import ANY, INTEGER, MOMENT, ZONED, Base, Column, Type, single_kind, sql_type
+from graphdb.common.values.types import ANY, INTEGER, MOMENT, ZONED, Base, Type, single_kind, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern
 from graphdb.relational.candidates import Snapshot
 from graphdb.relational.projection.arrays import Direct
-from graphdb.relational.projection.relation import BINDINGS, ORDER, VALUE, Relation, Source
+from graphdb.relational.projection.relation import ORDER, VALUE, Relation, Source
 from graphdb.relational.projection.return_clause import combines_aggregates
+from graphdb.relational.projection.sql import Compiled, Projection, columns_of, window_sql
 from graphdb.semantics.aggregation import contains_aggregate, unshadowed
 from graphdb.sql import lists, ranges
-from graphdb.sql.comparisons import sort_keys
+from graphdb.sql.comparisons import has_order, sort_keys
 from graphdb.sql.compiler import Compiler, Scope
 from graphdb.sql.equivalence import has_key, key, lacks_key, least
 from graphdb.sql.expressions import ExpressionCompiler
 from graphdb.sql.from_clause import Parameters, Rows
 from graphdb.sql.udf import OverRows, computed_over_rows
 from graphdb.sql.value import SqlValue, column, lacks_offset
-
-if TYPE_CHECKING:
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class Shaped:
-    """The SQL after the match."""
-
-    sql: str
-    parameters: Mapping[str, object]
-    columns: tuple[Column, ...]
-    window: tuple[int, int | None] = (0, None)
-    """SKIP and LIMIT, which stand in ``sql`` too."""
-    direct: tuple[Direct, ...] | None = None
-    """The same result without SQL, where it is that simple."""
-    ordered: bool = False
-    """Whether the rows are in an order."""
-    grouped: str | None = None
-    """The same for bindings of which no two are equal in their vertices: nothing is left to group."""
-    reads: frozenset[str] = frozenset()
-    """The names of the tables and views that it reads, of those that a program makes."""
-
-    @property
-    def source(self) -> Source:
-        """Its rows, for SQL that goes on from them."""
-        return Source(f"({self.sql})", self.reads)
-
-
-Compiled = tuple[ast.ReturnItem, SqlValue]
-"""An item of the clause, and its value."""
 
 _LOOKED_UP = (Base.STRING, Base.INTEGER, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.TIME)
 """Types whose values are equal if they are the same."""
@@ -79,7 +48,7 @@ class _Values:
     """How many of the two have several values for one vertex or row."""
 
 
-class Shaper:
+class ProjectionCompiler:
     """Writes the SQL of one clause over a relation.
 
     Parameters
@@ -117,7 +86,7 @@ class Shaper:
         columns = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in chosen(self._variables).items())
         return f"SELECT {columns} FROM {self._relation.source} b {rows.joins}{_where(where)}"
 
-    def shape(
+    def project(
         self,
         returns: ast.ReturnClause,
         items: tuple[ast.ReturnItem, ...],
@@ -125,8 +94,8 @@ class Shaper:
         *,
         groups: Source | None = None,
         written: bool = False,
-    ) -> Shaped:
-        """Shape any RETURN clause over the relation.
+    ) -> Projection:
+        """Project the relation by any RETURN clause.
 
         Parameters
         ----------
@@ -160,7 +129,7 @@ class Shaper:
                 for item, value in compiled
             ]
             return self._groups(returns, window, compiled, compiler, where, groups)
-        told = [(item, self._as_written(compiler, item, value) if written else value) for item, value in compiled]
+        given = [(item, self._as_written(compiler, item, value) if written else value) for item, value in compiled]
         known = {item.alias: value for item, value in compiled if item.alias}
         seen = Scope({**self._variables, **known}, unshadowed(relation.known, _named(items)))
         order = self._order(returns, seen, rows, items)
@@ -170,12 +139,12 @@ class Shaper:
         if limit is not None and not where and groups is None and self._orders_by_known(returns, items):
             # What is joined to the rows is for few of them then, and none goes.
             source = Source.made(f"(SELECT b.* FROM {source} b{order} LIMIT {int(skip) + int(limit)})", source)
-        sql = f"SELECT {_chosen(told)}{self._of_group} FROM {source} b {rows.joins}{_where(where)}"
+        sql = f"SELECT {_chosen(given)}{self._of_group} FROM {source} b {rows.joins}{_where(where)}"
         sql += self._ordered(order, window, relation.groups)
-        plain = not (where or order or any(value.type == MOMENT for _, value in told))
+        plain = not (where or order or any(value.type == MOMENT for _, value in given))
         direct = self._direct(self._bound, items) if plain and self._bound is not None else None
         used = self._parameters.used(sql)
-        return Shaped(sql, used, _columns(told), window, direct, bool(order), reads=self._reads(groups))
+        return Projection(sql, used, columns_of(given), window, direct, bool(order), reads=self._reads(groups))
 
     def _groups(
         self,
@@ -185,8 +154,8 @@ class Shaper:
         compiler: Compiler,
         where: list[str],
         groups: Source | None,
-    ) -> Shaped:
-        """Shape a clause with aggregates or DISTINCT; see :meth:`shape`."""
+    ) -> Projection:
+        """Project by a clause with aggregates or DISTINCT; see :meth:`project`."""
         relation = self._relation
         items = tuple(item for item, _ in compiled)
         aggregating = [not relation.grouped and contains_aggregate(item.expression) for item in items]
@@ -224,7 +193,7 @@ class Shaper:
         sql = f"SELECT q.* FROM ({inner}) q {outer.joins}"
         sql += self._ordered(order, window, None if relation.groups is None else "q.g")
         used, reads = self._parameters.used(sql), self._reads(groups)
-        found = Shaped(sql, used, _columns(compiled), window, ordered=bool(order), reads=reads)
+        found = Projection(sql, used, columns_of(compiled), window, ordered=bool(order), reads=reads)
         alone = relation.matches is not None and not (where or returns.distinct)
         grouped = (
             alone and not any(has_key(value.type, value.bases) for _, value in compiled) and self._counts_pairs(items)
@@ -237,7 +206,7 @@ class Shaper:
             for i, (item, value) in enumerate(compiled)
         )
         inner = f"SELECT {columns} FROM {relation.source} b {joins}"
-        return replace(found, grouped=f"SELECT q.* FROM ({inner}) q {outer.joins}{order}{_window(window)}")
+        return replace(found, grouped=f"SELECT q.* FROM ({inner}) q {outer.joins}{order}{window_sql(window)}")
 
     def _each_once(self, sql: str, compiled: list[Compiled]) -> str:
         """Return SQL of rows (``c0 …``) of which equivalent ones come once, though DuckDB tells them apart."""
@@ -452,11 +421,9 @@ class Shaper:
                 continue  # a constant orders nothing
             if value.type.base is Base.NULL:
                 continue  # and nor does what nothing has
-            try:
-                ordered = sort_keys(compiler, value)
-            except NotSupportedError:
+            if not has_order(value.type):
                 value = compiler.computed(order.expression, ANY)
-                ordered = sort_keys(compiler, value)
+            ordered = sort_keys(compiler, value)
             direction = "DESC NULLS FIRST" if order.descending else "ASC NULLS LAST"
             if order.nulls_first is not order.descending:
                 keys.append(f"({value.sql} IS NULL) {'DESC' if order.nulls_first else 'ASC'}")
@@ -467,38 +434,15 @@ class Shaper:
         """Return SQL that orders the rows and cuts a window out of them, or out of those of each group."""
         skip, limit = window
         if group is None or (not skip and limit is None):
-            return order + _window(window)
+            return order + window_sql(window)
         upper = "" if limit is None else f" AND {skip + limit}"
         tested = f"BETWEEN {skip + 1}{upper}" if upper else f"> {skip}"
         return f" QUALIFY row_number() OVER (PARTITION BY {group}{order}) {tested}{order}"
 
 
-def counted(items: tuple[ast.ReturnItem, ...], window: tuple[int, int | None]) -> Shaped:
-    """Shape the one row of a query that only counts, which needs no order: the bindings are (count)."""
-    columns = _columns([(item, column("count", INTEGER)) for item in items])
-    chosen = ", ".join(f"b.count AS c{i}" for i in range(len(items)))
-    return Shaped(f"SELECT {chosen} FROM {BINDINGS} b{_window(window)}", {}, columns, window)
-
-
-def _window(window: tuple[int, int | None]) -> str:
-    skip, limit = window
-    sql = f" LIMIT {int(limit)}" if limit is not None else ""
-    return sql + (f" OFFSET {int(skip)}" if skip else "")
-
-
 def _repeats_subquery(value: SqlValue) -> bool:
     """Whether the key that rows are grouped by would have a subquery several times, which DuckDB does not take."""
     return value.subquery and has_key(value.type, value.bases)
-
-
-def _columns(compiled: Sequence[Compiled]) -> tuple[Column, ...]:
-    keys = [_key(item) for item, _ in compiled]
-    columns = []
-    for (item, value), named in zip(compiled, keys, strict=True):
-        name = item.alias or item.text
-        alone = [other.lower() for other in keys].count(named.lower()) == 1
-        columns.append(Column(name, named if alone else name.replace(".", "_"), value.type, value.many, value.bases))
-    return tuple(columns)
 
 
 def _chosen(columns: Sequence[Compiled]) -> str:
@@ -516,10 +460,3 @@ def _named(items: Iterable[ast.ReturnItem]) -> Iterator[tuple[str, ast.Expressio
 def _each(value: SqlValue) -> str:
     """Return the SQL of a value as a column; of several, each of those that differ in a row of its own."""
     return f"unnest(list_distinct({value.sql}))" if value.many else value.sql
-
-
-def _key(item: ast.ReturnItem) -> str:
-    """Return the name of an item's column in SQL: a property without alias goes by its key."""
-    if item.alias is None and isinstance(item.expression, ast.Property):
-        return item.expression.key.words[-1].text
-    return item.alias or item.text

@@ -31,7 +31,7 @@ MAX_PLANS = 256
 MAX_SPECIALISED = MAX_PLANS // 2
 """Plans of one statement for different values of its arguments, at most."""
 
-_EXACT = (str, int, bool, bytes, type(None))
+_EXACT = frozenset((str, int, bool, bytes, type(None)))
 """Types of which equal values are the same value."""
 
 STEP_BYTES = 64 << 10
@@ -124,10 +124,12 @@ class PlanCache(Generic[Plan]):
             A value cannot be hashed.
         """
         values = _values(arguments)
-        hash(values)  # even where nothing is cached
         found = self._texts.get(text)
         statement = None if found is None else found.statements.get(_signature(position, arguments))
-        if found is None or statement is None or (cached := statement.specialised.get(values)) is None:
+        if found is None or statement is None:
+            hash(values)  # or the plan could not be cached later
+            return None
+        if (cached := statement.specialised.get(values)) is None:
             return None
         self._texts[text] = self._texts.pop(text)
         if arguments:
@@ -182,4 +184,4 @@ def _signature(position: int, arguments: Mapping[str, object]) -> Signature:
 
 def _values(arguments: Mapping[str, object]) -> Values:
     """Return the values of arguments so that only the same ones are equal: 0.0 is no -0.0, 10:00 in UTC no 11:00+01."""
-    return tuple(value if type(value) in _EXACT else (value, repr(value)) for value in arguments.values())
+    return tuple([value if type(value) in _EXACT else (value, repr(value)) for value in arguments.values()])

@@ -235,9 +235,9 @@ class State:
         self.refresh()
         held = KnownStatistics(degrees=self.degrees())
         watched = watching(self.progress if progress is None else progress)
-        with self.at_home(), self.connection.guard(timeout) as raw, watched as told:
+        with self.at_home(), self.connection.guard(timeout) as raw, watched as report:
             self.admit()
-            return load(raw, self.catalog(), data, options, told, held, self.changed)
+            return load(raw, self.catalog(), data, options, report, held, self.changed)
 
     def vacuum(self, timeout: float | None = None) -> Reclaimed:
         """Reclaim the space of terms that nothing refers to, and compact the file; see
@@ -456,10 +456,10 @@ class State:
         except GraphDBError:
             raise
         except Exception as error:
-            told = self.diagnosis(error, text)
-            if told is error:
+            diagnosed = self.diagnosis(error, text)
+            if diagnosed is error:
                 raise
-            raise told from error
+            raise diagnosed from error
 
     def diagnosis(self, error: Exception, text: str | None = None) -> Exception:
         """Return what to raise for an error of others: it as ours, what is damaged in the file, or itself."""

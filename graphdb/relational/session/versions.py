@@ -257,15 +257,15 @@ class Versions:
         """Have results, of at most so many rows, look up everything now, so that they need no transaction."""
         if (wanted := self._wanted()) is not None:
             wanted.fetch(most)
-        kept = deque[ref[Version]]()
+        living = deque[ref[Version]]()
         for former in self._former:
             if (version := former()) is not None:
                 version.fetch(most)
                 if version.wanted:
-                    kept.append(former)
+                    living.append(former)
                 else:
                     version.close()
-        self._former = kept
+        self._former = living
 
     def close(self) -> None:
         """End the connections of former versions."""

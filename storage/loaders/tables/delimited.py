@@ -20,7 +20,7 @@ from graphdb.storage.loaders import compression, streams
 if TYPE_CHECKING:
     import duckdb
 
-    from graphdb.storage.loaders.tables.headers import Column
+    from graphdb.storage.loaders.tables.headers import Column, Dialect
 
 _DELIMITERS = ",;\t|"
 
@@ -115,10 +115,10 @@ _NUL = "the file is damaged or no text; texts that have one load from Parquet, o
 _QUOTE = "is a quote or a line end missing?"
 
 
-def read_header(path: str, name: str, delimiter: str | None) -> tuple[str, list[str], int]:
+def read_header(path: str, name: str, dialect: Dialect) -> tuple[str, list[str], int]:
     """Return the delimiter of a CSV file, the names of its columns, and how many empty lines come before them.
 
-    ``delimiter`` is the one that is known, if one is.  A column without a name is called after its place: ``column0``.
+    A column without a name is called after its place: ``column0``; so are all of a file without a header.
 
     Raises
     ------
@@ -131,11 +131,17 @@ def read_header(path: str, name: str, delimiter: str | None) -> tuple[str, list[
     lines = text.splitlines(keepends=True)
     empty = next((number for number, line in enumerate(lines) if line.strip()), None)
     if empty is None:
-        raise LoadError("the file is empty: it has no header", source=name)
-    delimiter = delimiter or max(_DELIMITERS, key=lines[empty].count)
-    names = next(csv.reader(lines[empty:], delimiter=delimiter))
+        raise LoadError(f"the file is empty: it has no {'header' if dialect.header else 'rows'}", source=name)
+    delimiter = dialect.delimiter or max(_DELIMITERS, key=lines[empty].count)
+    if dialect.quote:
+        reader = csv.reader(lines[empty:], delimiter=delimiter, quotechar=dialect.quote)
+    else:
+        reader = csv.reader(lines[empty:], delimiter=delimiter, quoting=csv.QUOTE_NONE)
+    names = next(reader)
     if any("\ufffd" in column for column in names):
         raise LoadError("these bytes are not UTF-8", source=name, line=empty + 1, hint="convert the file to UTF-8")
+    if not dialect.header:
+        names = [""] * len(names)
     return delimiter, [column.strip() or f"column{number}" for number, column in enumerate(names)], empty
 
 
@@ -168,6 +174,17 @@ def types(connection: duckdb.DuckDBPyConnection, table: str, columns: list[Colum
         shown = _shown(connection, source, names)
         names = [name for name in names if shown[name] != "VARCHAR"]
     return {name: shown[name] for name in names if shown[name]}
+
+
+def of_sort(value: str, type: str) -> str:
+    """SQL for texts as values of a type that :func:`types` found some of them to show; it fails at others."""
+    if type == "BIGINT":
+        shown = f"TRY_CAST({value} AS BIGINT)::VARCHAR = {value}"
+    else:
+        narrower = [sort for both, wider in _WIDER.items() if wider == type for sort in both]
+        shown = f"{_sort(value)} IN ({', '.join(literal(sort) for sort in {type, *narrower})})"
+    cast = f"TRY_CAST({value} AS {type})"
+    return f"(CASE WHEN {value} IS NULL THEN NULL WHEN {shown} THEN {cast} ELSE error('another type') END)"
 
 
 def _shown(connection: duckdb.DuckDBPyConnection, source: str, names: list[str]) -> dict[str, str]:

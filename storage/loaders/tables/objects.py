@@ -70,7 +70,7 @@ def _arrow(thing: Any, mapping: Mapping) -> pa.Table | pa.RecordBatchReader:
         return pa.RecordBatchReader.from_stream(thing)
     table = pa.table(thing)
     for field in table.schema:  # pandas' numbers of rows, where some were left out
-        if _INDEX.fullmatch(field.name) and pa.types.is_integer(field.type) and field.name not in mapping.columns:
+        if _INDEX.fullmatch(field.name) and pa.types.is_integer(field.type) and mapping.header(field.name) is None:
             table = table.drop_columns([field.name])
     floats = {field.name: pa.float32() for field in table.schema if field.type == pa.float16()}
     for column in floats:  # which DuckDB does not read
@@ -116,7 +116,7 @@ def _network(graph: Any, mapping: Mapping) -> list[tuple[str, pa.Table, list[Col
                 hint="give them other names: networkx.relabel_nodes",
             )
         row = {str(key): value for key, value in attributes.items()}
-        labels = row.pop("labels", row.pop("label", mapping.label))
+        labels = row.pop("labels", row.pop("label", None))
         nodes.append((row, (str(node), _texts(labels))))
     for start, end, *key, attributes in graph.edges(data=True, **({"keys": True} if graph.is_multigraph() else {})):
         row = {str(name): value for name, value in attributes.items()}
@@ -175,7 +175,7 @@ def _table(
     columns = [Column(f":{role}", role) for role in roles]
     for name in dict.fromkeys(name for row, _ in rows for name in row):
         mapping.known.add(name)
-        stated = mapping.columns.get(name)
+        stated = mapping.header(name)
         for values, type in _arrays([_plain(row.get(name)) for row, _ in rows]):
             unique = f"{len(columns)}:{name}"
             column = Column.read(unique, stated) if stated else Column(unique, "", name)

@@ -18,6 +18,8 @@ from graphdb.storage.loaders.tables.delimited import literal, mapped, sizes
 if TYPE_CHECKING:
     import duckdb
 
+    from graphdb.storage.loaders.tables.headers import Dialect
+
 _STEP = 4 << 20
 
 _MARK = b"\xef\xbb\xbf"
@@ -42,27 +44,36 @@ class CsvFile:
         How many empty lines come before its header.
     columns
         The names of its columns.
+    dialect
+        How it is written otherwise.
     """
 
-    def __init__(self, path: str, name: str, delimiter: str, empty: int, columns: Sequence[str]) -> None:
+    def __init__(
+        self, path: str, name: str, delimiter: str, empty: int, columns: Sequence[str], dialect: Dialect
+    ) -> None:
         self._path = path
         self._name = name
         self._delimiter = delimiter
         self._empty = empty
         self._columns = columns
+        self._dialect = dialect
         self._rejected: dict[int, int] = {}
 
     def read(self, connection: duckdb.DuckDBPyConnection, table: str, *, rejects: bool) -> None:
         """Make it a table; with ``rejects`` without its rows that are none, else an error of DuckDB's tells of one."""
+        kept = ", store_rejects = true" if rejects else ""
+        connection.execute(f"CREATE OR REPLACE TABLE {table} AS FROM {self.source(kept)}")
+
+    def source(self, more: str = "") -> str:
+        """SQL that reads it: what can stand after FROM."""
         import glob
 
         types = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in self._columns)
-        said = f"header = true, skip = {self._empty}, auto_detect = false, delim = {literal(self._delimiter)}"
-        kept = ", store_rejects = true" if rejects else ""
-        said += f", quote = '\"', escape = '\"', columns = {{{types}}}{sizes()}{kept}"
-        connection.execute(
-            f"CREATE OR REPLACE TABLE {table} AS FROM read_csv({literal(glob.escape(self._path))}, {said})"
-        )
+        dialect, quote = self._dialect, literal(self._dialect.quote)
+        said = f"header = {str(dialect.header).lower()}, skip = {self._empty}, auto_detect = false"
+        said += f", delim = {literal(self._delimiter)}, nullstr = {literal(dialect.null)}"
+        said += f", quote = {quote}, escape = {quote}, columns = {{{types}}}{sizes()}{more}"
+        return f"read_csv({literal(glob.escape(self._path))}, {said})"
 
     def rejected(self, connection: duckdb.DuckDBPyConnection) -> Iterator[BadLine]:
         """Yield what is to be said of the rows that were rejected."""
@@ -83,7 +94,8 @@ class CsvFile:
         """Yield what is to be said of rows of the table: their numbers (from 1, ascending), bad fields, messages."""
         with mapped(self._path) as text:
             places = _Places(text)
-            found = _Rows(text, self._delimiter, self._empty, len(self._columns) == 1, self._rejected)
+            single = len(self._columns) == 1
+            found = _Rows(text, self._delimiter, self._empty, single, self._rejected, self._dialect)
             for number, field, message in rows:
                 begin = found.find(number)
                 if begin is None:
@@ -123,10 +135,18 @@ class _Rows:
     """
 
     def __init__(
-        self, text: mmap.mmap | bytes, delimiter: str, empty: int, single: bool, rejected: dict[int, int]
+        self,
+        text: mmap.mmap | bytes,
+        delimiter: str,
+        empty: int,
+        single: bool,
+        rejected: dict[int, int],
+        dialect: Dialect,
     ) -> None:
-        other = re.escape(delimiter)
-        field = rf'"(?:[^"]++|"")*+"|(?:[^"{other}\r\n][^{other}\r\n]*+)?'
+        other, quote = re.escape(delimiter), re.escape(dialect.quote)
+        field = rf"[^{other}\r\n]*+"
+        if quote:
+            field = rf"{quote}(?:[^{quote}]++|{quote}{quote})*+{quote}|(?:[^{quote}{other}\r\n][^{other}\r\n]*+)?"
         self._field = re.compile(field.encode())
         self._row = re.compile(rf"(?:{field})(?:{other}(?:{field}))*+(?:\r\n|\n|\r|\Z)".encode())
         self._single = single  # then an empty line is a row
@@ -136,7 +156,8 @@ class _Rows:
         self._begin = self._at
         for _ in range(empty):
             self._at = self._behind(_LINE)
-        self._at = self._behind(self._row)
+        if dialect.header:
+            self._at = self._behind(self._row)
 
     def find(self, number: int) -> int | None:
         """Return where a row begins, by its number (from 1; none before the last); None if it is not found."""

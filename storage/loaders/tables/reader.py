@@ -10,21 +10,21 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from graphdb.common.duckdb.connection import quoted
 from graphdb.common.errors import LoadError
-from graphdb.common.values.terms import RDF_REIFIES, RDF_TYPE, VERTEX, escaped
+from graphdb.common.values.terms import LIST_DATATYPE, RDF_REIFIES, RDF_TYPE, VERTEX, escaped
 from graphdb.storage.arrays.arrow import string_bytes
 from graphdb.storage.loaders.files import DataFile
 from graphdb.storage.loaders.formats import CSV, LABELLED, PARQUET
 from graphdb.storage.loaders.streams import BadLine, Block, Put, chunks
 from graphdb.storage.loaders.tables import delimited, terms, values
 from graphdb.storage.loaders.tables.delimited import literal as _text
-from graphdb.storage.loaders.tables.headers import Column, Mapping, name_iri
+from graphdb.storage.loaders.tables.headers import IDENTIFIERS, Column, Mapping, name_iri
 from graphdb.storage.loaders.tables.places import CsvFile
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def read_table(
         try:
             with put.interrupting(connection.interrupt):
                 if isinstance(source, DataFile):
-                    with _on_disk(source, folder, put) as path:
+                    with on_disk(source, folder, put) as path:
                         _Table(connection, source, name, number, mapping, skip, put).read(path)
                 else:
                     table, columns = source
@@ -100,7 +100,7 @@ def read_table(
             raise _failure(error, name, folder) from None
 
 
-def _on_disk(file: DataFile, folder: str, put: Put) -> Any:
+def on_disk(file: DataFile, folder: str, put: Callable[[Block], object]) -> Any:
     """A path under which DuckDB finds the file's text: packed files and pipes are copied, and checked on the way."""
     from contextlib import contextmanager
     from tempfile import NamedTemporaryFile
@@ -118,6 +118,30 @@ def _on_disk(file: DataFile, folder: str, put: Put) -> Any:
             yield copy.name
 
     return copied()
+
+
+def open_csv(path: str, file: DataFile, mapping: Mapping) -> tuple[CsvFile, list[Column]]:
+    """Return a CSV file that is at a path, and what its columns are.
+
+    Raises
+    ------
+    LoadError
+        It has no header, or one that cannot be read.
+    """
+    dialect = mapping.dialect
+    if dialect.delimiter is None and ".tsv" in file.path.suffixes:
+        dialect = replace(dialect, delimiter="\t")
+    delimiter, names, empty = delimited.read_header(path, file.name, dialect)
+    try:
+        columns = mapping.read(names)
+    except LoadError as error:
+        raise delimited.in_header(error, path, file.name) from None
+    return CsvFile(path, file.name, delimiter, empty, [column.column for column in columns], dialect), columns
+
+
+def has_values(column: Column) -> bool:
+    """Whether the values of a column are those of a property: one, or an id that is one too."""
+    return not column.role or (column.role == "ID" and bool(column.name))
 
 
 class _Table:
@@ -192,13 +216,9 @@ class _Table:
         """Make a CSV file the view ``frame``; bad rows stop it, or are reported."""
         import duckdb
 
-        known = "\t" if self._file and ".tsv" in self._file.path.suffixes else None
-        delimiter, names, empty = delimited.read_header(path, self._name, known)
-        try:
-            columns = self._mapping.read(names)
-        except LoadError as error:
-            raise delimited.in_header(error, path, self._name) from None
-        csv = self._csv = CsvFile(path, self._name, delimiter, empty, [column.column for column in columns])
+        assert self._file is not None
+        csv, columns = open_csv(path, self._file, self._mapping)
+        self._csv = csv
         try:
             csv.read(self._connection, "kept", rejects=self._skip)
         except duckdb.InvalidInputException:  # once more, for the place
@@ -208,7 +228,9 @@ class _Table:
             raise
         if self._skip:
             self._tell(csv.rejected(self._connection))
-        shown = delimited.types(self._connection, "kept", [c for c in columns if not c.role and not c.type])
+        shown = delimited.types(self._connection, "kept", [c for c in columns if has_values(c) and not c.type])
+        whole = {c.column for c in columns if not c.role} | {name for name, type in shown.items() if type == "BIGINT"}
+        shown = {name: type for name, type in shown.items() if name in whole}  # ids are called as they are written
         casts = ", ".join(f"{quoted(name)}::{type} AS {quoted(name)}" for name, type in shown.items())
         replaced = f" REPLACE ({casts})" if casts else ""
         self._connection.execute(f"CREATE VIEW frame AS SELECT *{replaced} FROM kept")
@@ -328,15 +350,15 @@ class _Table:
                     case(f"contains({quoted(column.column)}::VARCHAR, chr(0))", "'this row has a NUL byte'", column)
                 )
         for column, type in columns:
-            if not column.type or column.type == "VARCHAR" or column.role:
+            if not column.type or column.type == "VARCHAR" or (column.role and column.role not in IDENTIFIERS):
                 continue
             value = quoted(column.column)
             several = column.list or type.endswith("]")
-            given = values.values(value, type) if several else f"[{value}]"
-            wrong = (
-                f"list_filter({given}, lambda x: {values.wrong('x', terms.element_type(column, type), column.type)})"
-            )
-            word = f"'this row has a value of ' || {_text(column.name)} || ' that is no {column.type}: '"
+            given = self._values(column, type) if several else f"[{value}]"
+            stated = column.stated or ""
+            wrong = f"list_filter({given}, lambda x: {values.wrong('x', terms.element_type(column, type), stated)})"
+            called = _text(column.name or f":{column.role}")
+            word = f"'this row has a value of ' || {called} || ' that is no {column.type}: '"
             cases.append(case(f"len({wrong}) > 0", f"{word} || left({wrong}[1]::VARCHAR, 100)", column))
         return " ".join(cases)
 
@@ -344,17 +366,16 @@ class _Table:
         """SQL for the lines of vertices: their labels and properties; one without either is a vertex all the same."""
         ((identifier, type_of_id), *_) = by_role["ID"]
         parts = []
-        labels = [label for label in (self._mapping.label,) if label and "LABEL" not in by_role]
         typed = self._parameter(RDF_TYPE)
-        for label in labels:
+        for label in self._mapping.labels:
             parts.append(f"{_ID} || {typed} || '<' || {self._parameter(name_iri(label), '{}')} || '>' || {self._end}")
         for column, type in by_role.get("LABEL", []):
             name = "trim(x::VARCHAR, ' ')"  # other blanks can be names
             line = f"if({name} = '', '', {_ID} || {typed} || {terms.label(name)} || {self._end})"
-            parts.append(values.each(quoted(column.column), type, line))
+            parts.append(values.each(self._values(column, type), line))
         properties = [*by_role.get("", [])]
         if identifier.name:
-            properties.append((Column(identifier.column, "", identifier.name), "VARCHAR"))
+            properties.append((Column(identifier.column, "", identifier.name, type=identifier.type), type_of_id))
         parts += [self._property(_ID, column, type, self._end) for column, type in properties]
         body = " || ".join(f"coalesce({part}, '')" for part in parts) or "''"
         lone = f"{_ID} || {typed} || '<{VERTEX}>' || {self._end}"
@@ -424,10 +445,19 @@ class _Table:
         """SQL for the lines of a property, NULL where it has none."""
         key = self._parameter(name_iri(column.name))
         several = column.list or type.endswith("]")
-        value = "x" if several else quoted(column.column)
-        literal = values.stated_literal(value, terms.element_type(column, type), column.type)
-        line = f"{subject} || {key} || {literal} || {end}"
-        return values.each(quoted(column.column), type, line) if several else line
+        value, element = "x" if several else quoted(column.column), terms.element_type(column, type)
+        if column.ordered:
+            text = values.list_text(self._values(column, type), element, column.stated)
+            literal = (
+                f"CASE WHEN {quoted(column.column)} IS NOT NULL THEN {values.quoted_literal(text, LIST_DATATYPE)} END"
+            )
+            return f"{subject} || {key} || {literal} || {end}"
+        line = f"{subject} || {key} || {values.stated_literal(value, element, column.stated)} || {end}"
+        return values.each(self._values(column, type), line) if several else line
+
+    def _values(self, column: Column, type: str) -> str:
+        """SQL for the values of a column as a list."""
+        return values.values(quoted(column.column), type, self._mapping.dialect.list_delimiter)
 
     def _parameter(self, iri: str, shape: str = " <{}> ") -> str:
         """Return SQL for an IRI of ours: a parameter."""

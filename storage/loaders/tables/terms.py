@@ -50,27 +50,53 @@ def line_end(by_role: dict[str, list[tuple[Column, str]]], role: str = "GRAPH") 
 
 
 def vertex(column: Column, type: str = "VARCHAR") -> str:
-    """SQL for the vertex that a column identifies: an IRI, a blank node, a triple term, or a name in our namespace.
+    """SQL for the vertex that a column identifies: an IRI, a blank node, a triple term, or a name in our namespace."""
+    value = name_of_vertex(column, type)
+    return f"CASE WHEN {is_rdf(value)} THEN {value} ELSE '<' || {vertex_iri(value, column.group)} || '>' END"
 
-    An integer is called the same where its column became one of floats, as pandas makes it for one missing value.
+
+def name_of_vertex(column: Column, type: str) -> str:
+    """SQL for the text that a column identifies vertices by.
+
+    An integer is called the same where its column became one of floats, as pandas makes it for one missing value, and
+    where it is written otherwise in a column of stated type.
     """
-    given = quoted(column.column)
+    value = name_of(quoted(column.column), type)
+    return f"coalesce(TRY_CAST({value} AS BIGINT)::VARCHAR, {value})" if column.type == "BIGINT" else value
+
+
+def name_of(given: str, type: str) -> str:
+    """SQL for a value as the name of a vertex."""
     value = f"{given}::VARCHAR"
     if type in ("DOUBLE", "FLOAT"):
         whole = f"{given} = trunc({given}) AND abs({given}) < 1e15"
-        value = f"(CASE WHEN {whole} THEN {given}::BIGINT::VARCHAR ELSE {value} END)"
-    group = f"{DEFAULT_NAMESPACE}{quote(column.group, safe='')}/" if column.group else DEFAULT_NAMESPACE
+        return f"(CASE WHEN {whole} THEN {given}::BIGINT::VARCHAR ELSE {value} END)"
+    return value
+
+
+def is_rdf(value: str) -> str:
+    """SQL for whether a text stands for a vertex as it does in RDF: see :data:`.headers.RDF_TEXT`."""
+    return f"regexp_full_match({value}, {_text(RDF_TEXT)})"
+
+
+def vertex_iri(value: str, group: str = "") -> str:
+    """SQL for the IRI of the vertex, or label, of a name: itself, where it is one, or a name in our namespace."""
     return (
-        f"CASE WHEN regexp_full_match({value}, {_text(RDF_TEXT)}) THEN {value} "
-        f"WHEN regexp_full_match({value}, {_text(IRI)}) THEN '<' || {value} || '>' "
-        f"ELSE {_text('<' + group)} || {_percent_encoded(value)} || '>' END"
+        f"CASE WHEN regexp_full_match({value}, {_text(IRI)}) THEN {value} "
+        f"ELSE {_text(_prefix(group))} || {_percent_encoded(value)} END"
     )
+
+
+def number_iri(value: str, group: str) -> str:
+    """SQL for the IRI of the vertex of an integer."""
+    return f"{_text(_prefix(group))} || {value}::VARCHAR"
+
+
+def _prefix(group: str) -> str:
+    """The beginning of the IRIs of a group of identifiers."""
+    return f"{DEFAULT_NAMESPACE}{quote(group, safe='')}/" if group else DEFAULT_NAMESPACE
 
 
 def label(value: str) -> str:
     """SQL for the IRI of a label: see :func:`name_iri`; a label can be a blank node or a triple term too."""
-    return (
-        f"CASE WHEN regexp_full_match({value}, {_text(RDF_TEXT)}) THEN {value} "
-        f"WHEN regexp_full_match({value}, {_text(IRI)}) THEN '<' || {value} || '>' "
-        f"ELSE '<{DEFAULT_NAMESPACE}' || {_percent_encoded(value)} || '>' END"
-    )
+    return f"CASE WHEN {is_rdf(value)} THEN {value} ELSE '<' || {vertex_iri(value)} || '>' END"

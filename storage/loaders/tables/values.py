@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 
-from graphdb.common.values.terms import RDF, XSD, escaped
+from graphdb.common.values.terms import LIST_DATATYPE, RDF, XSD, escaped
 from graphdb.storage.loaders.tables.delimited import literal as _text
 
-_INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
+INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
              "UHUGEINT", "BIGNUM"}  # fmt: skip
 
 _DAY = r"-?\d{4,6}-\d{1,2}-\d{1,2}"
@@ -37,6 +37,10 @@ _EXACT = {"BIGINT", "HUGEINT", "BOOLEAN", "DATE", "TIME"}
 """The types that other types' values are cast to only where nothing of them is lost."""
 
 
+_LAST = 9_223_000_000_000_000_000
+"""The microseconds since 1970 that DuckDB's times reach."""
+
+
 def element(type: str) -> str:
     """Return the type of a list's elements; any other as it is.
 
@@ -46,22 +50,48 @@ def element(type: str) -> str:
     return re.sub(r"\[\d*\]$", "", type)
 
 
-def values(column: str, type: str) -> str:
-    """SQL for the values of a column as a list: those of a list, or the parts of a text, which ``;`` separates."""
+def values(column: str, type: str, delimiter: str = ";") -> str:
+    """SQL for the values of a column as a list: those of a list, or the parts of a text between delimiters."""
     if type.endswith("]"):
         return f"list_filter({column}::{element(type)}[], lambda x: x IS NOT NULL)"
-    return f"list_filter(string_split({column}::VARCHAR, ';'), lambda x: trim(x, ' ') <> '')"
+    return f"list_filter(string_split({column}::VARCHAR, {_text(delimiter)}), lambda x: trim(x, ' ') <> '')"
 
 
-def each(column: str, type: str, line: str) -> str:
-    """SQL for the lines of all values ``x`` of a column."""
-    return f"array_to_string(list_transform({values(column, type)}, lambda x: {line}), '')"
+def each(given: str, line: str) -> str:
+    """SQL for the lines of all values ``x`` of a list."""
+    return f"array_to_string(list_transform({given}, lambda x: {line}), '')"
+
+
+def list_text(given: str, type: str, stated: str | None) -> str:
+    """SQL for a list of values of one of DuckDB's types as the lexical form of a list: as properties have it."""
+    text, datatype = stated_lexical("x", type, stated)
+    if datatype is None:
+        escaped = f"""replace(replace({text}, '\\', '\\\\'), '"', '\\"')"""
+        other = f"array_to_string(list_transform(regexp_extract_all({text}, '(?s).'), lambda c: {_escaped('c')}), '')"
+        text = f"""'"' || if(regexp_full_match({text}, '[ -~]*'), {escaped}, {other}) || '"'"""
+    elif datatype.removeprefix(XSD) not in ("integer", "double", "boolean"):
+        text = f"""'"' || {text} || '"^^<{datatype}>'"""
+    return f"'[' || array_to_string(list_transform({given}, lambda x: {text}), ', ') || ']'"
+
+
+def _escaped(character: str) -> str:
+    """SQL for a character within a text in JSON, of ASCII alone: UTF-16 in hexadecimal digits for others."""
+    named = {"'\\'": "'\\\\'", "'\"'": "'\\\"'", "chr(10)": "'\n'", "chr(13)": "'\r'", "chr(9)": "'\t'",
+             "chr(8)": "'\b'", "chr(12)": "'\f'"}  # fmt: skip
+    code = f"unicode({character})"
+    rest = f"({code} - 65536)"
+    cases = " ".join(f"WHEN {given} THEN {written}" for given, written in named.items())
+    wide = f"printf('\\u%04x\\u%04x', 55296 + ({rest} >> 10), 56320 + ({rest} & 1023))"
+    other = f"if({code} BETWEEN 32 AND 126, {character}, if({code} < 65536, printf('\\u%04x', {code}), {wide}))"
+    return f"CASE {character} {cases} ELSE {other} END"
 
 
 def wrong(value: str, type: str, stated: str) -> str:
     """SQL for whether a value of one of DuckDB's types is none of a stated type."""
     if stated == "VARCHAR" or stated == type:
         return "false"
+    if "@" in stated:
+        return f"{value} IS NOT NULL AND {of_epoch(value, type, stated)} IS NULL"
     cast = f"TRY_CAST({value} AS {stated})"
     if type != "VARCHAR":
         lost = f" OR TRY_CAST({cast} AS {type}) IS DISTINCT FROM {value}" if stated in _EXACT else ""
@@ -71,28 +101,64 @@ def wrong(value: str, type: str, stated: str) -> str:
     return f"{value} IS NOT NULL AND NOT ({written} AND {_of_text(text, stated)} IS NOT NULL)"
 
 
+def as_integer(text: str) -> str:
+    """SQL for a text as an integer; one that is not :func:`wrong`."""
+    return f"coalesce(TRY_CAST({text} AS BIGINT), TRY_CAST(trim({text}) AS BIGINT))"
+
+
+def of_epoch(value: str, type: str, stated: str) -> str:
+    """SQL for a number as the time that it is since 1970, NULL where it is none.
+
+    ``stated`` is the type with the microseconds of the unit: ``DATE@1000``.  A date has no clock.
+    """
+    base, unit = stated.split("@")
+    number = value
+    if type == "VARCHAR":
+        number = f"(CASE WHEN regexp_full_match(trim({value}), '[+-]?\\d+') THEN TRY_CAST(trim({value}) AS BIGINT) END)"
+    elif type not in INTEGERS:
+        number = f"(CASE WHEN TRY_CAST({value} AS BIGINT) = {value} THEN TRY_CAST({value} AS BIGINT) END)"
+    most = _LAST // int(unit)
+    time = f"make_timestamp(({number})::BIGINT * {unit})"
+    if base == "DATE":
+        day = 86_400_000_000 // int(unit)
+        return f"(CASE WHEN {number} BETWEEN -{most} AND {most} AND {number} % {day} = 0 THEN {time}::DATE END)"
+    zoned = f"{time} AT TIME ZONE 'UTC'" if base == "TIMESTAMPTZ" else time
+    return f"(CASE WHEN {number} BETWEEN -{most} AND {most} THEN {zoned} END)"
+
+
 def stated_literal(value: str, type: str, stated: str | None) -> str:
     """SQL for a value as a literal of its stated type, if it has one; it is not :func:`wrong`."""
+    if stated == "INTERVAL" and type == "VARCHAR":
+        text = f"trim({value})"
+        is_one = f"regexp_full_match({text}, {_text(_DURATION)}) AND NOT regexp_matches({text}, '[PT]$')"
+        return f"CASE WHEN {is_one} THEN {_as(text, 'duration')} ELSE {literal(value, 'VARCHAR')} END"
+    if (stated or type) == "INTERVAL":
+        return _duration(value if type == "INTERVAL" else f"TRY_CAST({value} AS INTERVAL)")
+    return quoted_literal(*stated_lexical(value, type, stated))
+
+
+def stated_lexical(value: str, type: str, stated: str | None) -> tuple[str, str | None]:
+    """SQL for the lexical form of a value of its stated type, if it has one, and its datatype; of all but intervals."""
     if stated is None or stated == type:
-        return literal(value, type)
+        return lexical(value, type)
+    if "@" in stated:
+        return lexical(of_epoch(value, type, stated), stated.split("@")[0])
     if stated == "VARCHAR":
-        return literal(f"{value}::VARCHAR", "VARCHAR")
+        return f"{value}::VARCHAR", None
     if type != "VARCHAR":
-        return literal(f"TRY_CAST({value} AS {stated})", stated)
+        return lexical(f"TRY_CAST({value} AS {stated})", stated)
     text = f"trim({value})"
     match stated:
         case "TIME":
             whole = f"if(regexp_matches({text}, '^..:..(?:$|[^:])'), {text}[:5] || ':00' || {text}[6:], {text})"
-            return _as(_with_zone(whole), "time")
-        case "INTERVAL":
-            is_one = f"regexp_full_match({text}, {_text(_DURATION)}) AND NOT regexp_matches({text}, '[PT]$')"
-            return f"CASE WHEN {is_one} THEN {_as(text, 'duration')} ELSE {literal(value, 'VARCHAR')} END"
+            return _with_zone(whole), f"{XSD}time"
         case "TIMESTAMP" | "TIMESTAMPTZ":  # digits beyond microseconds stay as they are written
             fine = f"regexp_matches({text}, '\\.\\d{{7}}')"
             written = _with_zone(f"regexp_replace({text}, ' *([+-]..:?.*|[Zz])?$', '\\1')")
-            as_written = _as(f"regexp_replace({written}, '^(\\S+) ', '\\1T')", "dateTime")
-            return f"CASE WHEN {fine} THEN {as_written} ELSE {literal(_of_text(text, stated), stated)} END"
-    return literal(_of_text(text, stated), stated)
+            as_written = f"regexp_replace({written}, '^(\\S+) ', '\\1T')"
+            exact, datatype = lexical(_of_text(text, stated), stated)
+            return f"CASE WHEN {fine} THEN {as_written} ELSE {exact} END", datatype
+    return lexical(_of_text(text, stated), stated)
 
 
 def _of_text(text: str, stated: str) -> str:
@@ -110,45 +176,51 @@ def _with_zone(text: str) -> str:
 
 def literal(value: str, type: str) -> str:
     """SQL for a value of one of DuckDB's types as a literal of N-Triples."""
+    return _duration(value) if type == "INTERVAL" else quoted_literal(*lexical(value, type))
+
+
+def quoted_literal(text: str, datatype: str | None) -> str:
+    """SQL for a lexical form as a literal of N-Triples."""
+    if datatype is None:
+        return f"'\"' || {escaped(text)} || '\"'"
+    if datatype in (f"{RDF}JSON", LIST_DATATYPE):
+        text = escaped(text)
+    return f"'\"' || {text} || '\"^^<{datatype}>'"
+
+
+def lexical(value: str, type: str) -> tuple[str, str | None]:
+    """SQL for the lexical form of a value of one of DuckDB's types, and its datatype; of all but intervals."""
     text = f"{value}::VARCHAR"
-    if type.endswith("]"):  # a list within a list
-        return _json(value)
     base = type.split("(")[0]
-    if base in _INTEGERS:
-        return _as(text, "integer")
+    if type.endswith("]") or base.startswith(("STRUCT", "MAP", "JSON", "UNION")):  # a list within a list
+        return f"to_json({value})::VARCHAR", f"{RDF}JSON"
+    if base in INTEGERS:
+        return text, f"{XSD}integer"
     match base:
         case "DECIMAL":
-            return _as(text, "decimal")
+            return text, f"{XSD}decimal"
         case "DOUBLE" | "FLOAT":
             named = f"CASE {text} WHEN 'inf' THEN 'INF' WHEN '-inf' THEN '-INF' WHEN 'nan' THEN 'NaN' ELSE {text} END"
-            return _as(named, "double")
+            return named, f"{XSD}double"
         case "BOOLEAN":
-            return _as(text, "boolean")
+            return text, f"{XSD}boolean"
         case "DATE":
-            return _as(_day(value), "date")
+            return _day(value), f"{XSD}date"
         case "TIME" | "TIME_NS":
-            return _as(text, "time")
+            return text, f"{XSD}time"
         case "TIME WITH TIME ZONE" | "TIMETZ":
-            return _as(_with_zone(text), "time")
+            return _with_zone(text), f"{XSD}time"
         case "TIMESTAMP" | "TIMESTAMP_S" | "TIMESTAMP_MS":
-            return _as(_moment(f"{value}::TIMESTAMP"), "dateTime")
+            return _moment(f"{value}::TIMESTAMP"), f"{XSD}dateTime"
         case "TIMESTAMP_NS":
-            return _as(f"replace({text}, ' ', 'T')", "dateTime")
+            return f"replace({text}, ' ', 'T')", f"{XSD}dateTime"
         case "TIMESTAMP WITH TIME ZONE" | "TIMESTAMPTZ":
-            return _as(_moment(f"({value} AT TIME ZONE 'UTC')") + " || 'Z'", "dateTime")
+            return _moment(f"({value} AT TIME ZONE 'UTC')") + " || 'Z'", f"{XSD}dateTime"
         case "TIMESTAMPTZ_NS":  # which is written in the session's zone: UTC
-            return _as(f"replace(replace({text}, ' ', 'T'), '+00', 'Z')", "dateTime")
-        case "INTERVAL":
-            return _duration(value)
+            return f"replace(replace({text}, ' ', 'T'), '+00', 'Z')", f"{XSD}dateTime"
         case "BLOB":
-            return _as(f"base64({value})", "base64Binary")
-    if base.startswith(("STRUCT", "MAP", "JSON", "UNION")):
-        return _json(value)
-    return f"'\"' || {escaped(text)} || '\"'"
-
-
-def _json(value: str) -> str:
-    return f"'\"' || {escaped(f'to_json({value})::VARCHAR')} || '\"^^<{RDF}JSON>'"
+            return f"base64({value})", f"{XSD}base64Binary"
+    return text, None
 
 
 def _day(value: str) -> str:

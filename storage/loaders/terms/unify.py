@@ -81,6 +81,11 @@ class Union:
                 columns = batch.literal_columns(texts)
                 yield columns if mask is None else tuple(column.filter(mask) for column in columns)
 
+    @property
+    def datatypes(self) -> set[str | None] | None:
+        """The datatypes of all literals: not known."""
+        return None
+
     def rows(self) -> Iterator[Codes]:
         """Yield the triples, piece by piece."""
         return chain.from_iterable(batch.rows() for batch in self._batches)

@@ -226,3 +226,15 @@ def test_files_that_are_damaged(tmp_path: pathlib.Path, monkeypatch: pytest.Monk
             db.load(tmp_path / "cut.csv")
         assert found.value.line == len(NAMES) + 1
         assert db.load(tmp_path / "cut.csv", on_error="skip").errors == 1
+
+
+def test_many_errors_of_one_long_line_take_little_room(db: Any) -> None:
+    """Of each the table has what stands around it, not the whole line again."""
+    wrong = [f"<e:a> <e:b> f:wrong{i} . " for i in range(3000)]
+    report = db.load(write("a.ttl", "".join(wrong) + "\n<e:a> <e:b> <e:c> .\n"), on_error="skip")
+    found = db.sql('SELECT line, "column", text FROM load_errors').fetchall()
+    assert report.errors == len(found) == len(wrong)
+    assert sum(len(text) for *_, text in found) < 3000 * 1010
+    for number, (line, column, text) in enumerate(found):
+        assert line == 1
+        assert f"wrong{number} " in text, (number, column)

@@ -210,5 +210,5 @@ def test_open_files(db: Any) -> None:
         refused(empty, io.StringIO("<e:a> <e:b> <e:c> ."), "open as text")
         refused(empty, io.BytesIO(b"<a> <e:b> <e:c> ."), "relative IRIs need a base", (1, 1), format="ttl")
         refused(empty, {":ID": [1]}, "an object of type dict")
-        for columns in ({"a": 5}, [":ID"]):
+        for columns in ({"a": 5}, [5], ":ID"):
             refused(empty, "a.nt", "columns is", columns=columns)

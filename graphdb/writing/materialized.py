@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Materialized:
     """Rows that are there."""
 
     source: Source
@@ -32,13 +32,13 @@ class Kept:
         named = {name: value for name, value in self.values.items() if not name.startswith("#")}
         return Relation(self.source, {**named, ORDER: column("at", INTEGER)})
 
-    def where(self, condition: str) -> Kept:
+    def where(self, condition: str) -> Materialized:
         """Return the rows that fulfil a condition, which is SQL over the alias ``b``."""
         return replace(self, source=Source.made(f"(SELECT b.* FROM {self.source} b WHERE {condition})", self.source))
 
-    def without(self, names: Collection[str]) -> Kept:
+    def without(self, names: Collection[str]) -> Materialized:
         """Return the rows without some names."""
-        return Kept(self.source, self.count, {n: value for n, value in self.values.items() if n not in names})
+        return Materialized(self.source, self.count, {n: value for n, value in self.values.items() if n not in names})
 
 
 class Tables:

@@ -1,0 +1,399 @@
+"""Tables as columns (:mod:`.staging`) to a batch of terms and triples of codes, column by column.
+
+All values of one sort, whichever columns they come from, are numbered at once by one hash table (Arrow's
+``dictionary_encode``): that numbering is the dictionary, and its codes are what triples are made of.  So no value is
+written as a term of RDF, parsed, or looked up again; only distinct values are written as IRIs and lexical forms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common.values.terms import DATATYPE, RDF_TYPE, VERTEX, XSD
+from graphdb.storage.arrays.batch import LITERAL, Batch, Edges, Texts, repeated
+from graphdb.storage.arrays.spill import SpillFile
+from graphdb.storage.loaders.tables import terms, values
+from graphdb.storage.loaders.tables.headers import Column, name_iri
+from graphdb.storage.loaders.tables.staging import Sort, Staged
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+Codes = NDArray[np.uint32]
+Ints = NDArray[np.int64]
+
+_PIECE = 122_880
+"""Texts of a piece: as many as are in a row group of DuckDB's."""
+
+_NAME = Sort(False, "VARCHAR")
+"""Labels, of vertices and of edges."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """The values of a column: their numbers among those of the sort, -1 where there is none, and the row of each.
+
+    ``rows`` is None where each row has one, or none.
+    """
+
+    column: Column
+    sort: Sort
+    numbers: NDArray[np.int32]
+    rows: Ints | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """A column whose values are to be numbered; ``rows`` as in :class:`_Values`."""
+
+    table: int
+    column: Column
+    sort: Sort
+    values: pa.ChunkedArray
+    rows: Ints | None
+
+
+@dataclass
+class _Made:
+    """What the tables made so far: pieces of :class:`Edges`, and of the batch's triples."""
+
+    triples: list[Codes] = field(default_factory=list)
+    edges: list[Codes] = field(default_factory=list)
+    owners: list[Ints] = field(default_factory=list)
+    properties: list[Codes] = field(default_factory=list)
+    count: int = 0
+
+
+def assemble(connection: duckdb.DuckDBPyConnection, tables: Sequence[Staged], spill: SpillFile) -> tuple[Batch, Edges]:
+    """Return the terms and triples of tables as a batch, and the edges that need more than a triple.
+
+    Parameters
+    ----------
+    connection
+        A connection of DuckDB's, which writes distinct values as texts.
+    spill
+        What the batch's arrays belong to.
+    """
+    import pyarrow as pa
+
+    constants = _Constants()
+    uses = [use for number, table in enumerate(tables) for use in _uses(number, table)]
+    found, dictionaries = _encode(uses)
+    codes: dict[Sort, Codes] = {}
+    resources = [sort for sort in dictionaries if not sort.literal]
+    iris = {sort: _iris(connection, sort, dictionaries[sort]) for sort in resources}
+    for table in tables:
+        constants.of(table)
+    distinct, numbers = _numbered([pa.chunked_array([constants.iris()]), *iris.values()])
+    for sort, part in zip(resources, numbers[1:], strict=True):
+        codes[sort] = part.astype(np.uint32)
+    constants.codes = numbers[0].astype(np.uint32)
+    literals, notes = _literals(connection, dictionaries, codes, spill)
+    made = _Made()
+    for number, table in enumerate(tables):
+        _Writer(table, [each for at, each in found if at == number], codes, constants, made).write()
+    batch = Batch(
+        spill,
+        list(_pieces(distinct, 0, spill)),
+        literals,
+        notes,
+        [spill.add(rows) for rows in made.triples if len(rows)],
+        [],
+    )
+    none = np.empty((0, 3), np.uint32)
+    return batch, Edges(
+        np.concatenate([none, *made.edges]),
+        np.concatenate([np.empty(0, np.int64), *made.owners]),
+        np.concatenate([none[:, :2], *made.properties]),
+    )
+
+
+class _Constants:
+    """The names that tables have beside their values: keys, labels and edge labels."""
+
+    def __init__(self) -> None:
+        self._numbers = {RDF_TYPE: 0, VERTEX: 1}
+        self.codes = np.empty(0, np.uint32)
+        """The code of each, once all are known."""
+
+    def of(self, table: Staged) -> None:
+        """Note the names of a table."""
+        mapping = table.mapping
+        keys = [column.name for column, _, _ in table.columns if column.name]
+        for name in (*mapping.labels, *keys, *([mapping.type] if mapping.type else [])):
+            self._numbers.setdefault(name_iri(name), len(self._numbers))
+
+    def iris(self) -> pa.Array:
+        """Return their IRIs."""
+        import pyarrow as pa
+
+        return pa.array(list(self._numbers), pa.string())
+
+    def code(self, iri: str) -> int:
+        """Return the code of one."""
+        return int(self.codes[self._numbers[iri]])
+
+
+def _uses(number: int, table: Staged) -> Iterator[_Use]:
+    """Yield the columns of a table as values that are to be numbered, lists as the values that are in them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for column, sort, given in table.columns:
+        if column.role == "LABEL":
+            lists = given
+            if not pa.types.is_list(given.type):
+                lists = pc.split_pattern(given, table.mapping.dialect.list_delimiter)
+            names = pc.utf8_trim(pc.list_flatten(lists), " ")
+            yield from _present(_Use(number, column, _NAME, names, _parents(lists)))
+        elif pa.types.is_list(given.type):
+            yield _Use(number, column, sort, pc.list_flatten(given), _parents(given))
+        else:
+            yield _Use(number, column, sort, given, None)
+            if column.role == "ID" and column.name:
+                yield _Use(number, Column(column.column, "", column.name), _id_property(sort), given, None)
+
+
+def _id_property(sort: Sort) -> Sort:
+    """Return what ids are as properties."""
+    return Sort(True, sort.type, datatype=f"{XSD}integer" if sort.type == "BIGINT" else None)
+
+
+def _present(use: _Use) -> Iterator[_Use]:
+    """Yield the names that are not empty."""
+    import pyarrow.compute as pc
+
+    there = pc.not_equal(use.values, "")
+    rows = use.rows
+    assert rows is not None
+    yield _Use(use.table, use.column, use.sort, use.values.filter(there), rows[_bools(there)])
+
+
+def _parents(lists: pa.ChunkedArray) -> Ints:
+    """Return the rows of the values in lists."""
+    import pyarrow.compute as pc
+
+    rows = pc.list_parent_indices(lists)
+    return _ints(rows, np.int64)
+
+
+def _ints(array: pa.ChunkedArray, dtype: type[np.signedinteger[Any]]) -> NDArray[Any]:
+    """Return the integers of an array without nulls."""
+    found = [np.frombuffer(c.buffers()[1], dtype)[c.offset : c.offset + len(c)] for c in array.chunks if len(c)]
+    return np.concatenate([np.empty(0, dtype), *found])
+
+
+def _bools(array: pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Return the truth values of an array without nulls."""
+    import pyarrow as pa
+
+    return _ints(array.cast(pa.int8()), np.int8).astype(bool)
+
+
+def _encode(uses: Sequence[_Use]) -> tuple[list[tuple[int, _Values]], dict[Sort, pa.Array]]:
+    """Number the values of each sort; return those of each column, and the distinct ones."""
+    import pyarrow as pa
+
+    sorts: dict[Sort, list[_Use]] = {}
+    for use in uses:
+        sorts.setdefault(use.sort, []).append(use)
+
+    def number(some: list[_Use]) -> tuple[list[NDArray[np.int32]], pa.Array]:
+        arrays = [use.values for use in some]
+        type = arrays[0].type
+        if pa.types.is_floating(type):  # by their bits: there are two zeros
+            arrays = [pa.chunked_array([c.view(pa.int64()) for c in array.chunks], pa.int64()) for array in arrays]
+        distinct, numbers = _numbered(arrays)
+        return numbers, distinct.view(type) if pa.types.is_floating(type) else distinct
+
+    found: list[tuple[int, _Values]] = []
+    dictionaries: dict[Sort, pa.Array] = {}
+    largest = sorted(sorts, key=lambda sort: -sum(use.values.nbytes for use in sorts[sort]))
+    with ThreadPoolExecutor(2, "graphdb-encode") as pool:
+        for sort, (numbers, distinct) in zip(largest, pool.map(number, (sorts[sort] for sort in largest)), strict=True):
+            dictionaries[sort] = distinct
+            found += [
+                (use.table, _Values(use.column, sort, some, use.rows))
+                for use, some in zip(sorts[sort], numbers, strict=True)
+            ]
+    return found, dictionaries
+
+
+def _numbered(arrays: Sequence[pa.ChunkedArray]) -> tuple[pa.Array, list[NDArray[np.int32]]]:
+    """Return the distinct values of several arrays, and for each array the numbers of its values, -1 for nulls."""
+    import pyarrow as pa
+
+    type = arrays[0].type
+    whole = pa.chunked_array([chunk for array in arrays for chunk in array.chunks if len(chunk)], type)
+    if not len(whole):
+        return pa.array([], type), [np.empty(0, np.int32) for _ in arrays]
+    encoded = whole.dictionary_encode()
+    numbers = np.empty(len(whole), np.int32)
+    at = 0
+    for chunk in encoded.chunks:
+        indices = chunk.indices.fill_null(-1)
+        numbers[at : at + len(chunk)] = np.frombuffer(indices.buffers()[1], np.int32)[indices.offset :][: len(chunk)]
+        at += len(chunk)
+    return encoded.chunk(0).dictionary, np.split(numbers, np.cumsum([len(array) for array in arrays])[:-1])
+
+
+def _texts(connection: duckdb.DuckDBPyConnection, array: pa.Array, sql: str) -> pa.ChunkedArray:
+    """Return what SQL makes of values ``v``, as texts."""
+    import pyarrow as pa
+
+    connection.register("distinct_values", pa.table({"v": array}))
+    try:
+        return connection.sql(f"SELECT {sql} AS text FROM distinct_values").to_arrow_table().column(0)
+    finally:
+        connection.unregister("distinct_values")
+
+
+def _iris(connection: duckdb.DuckDBPyConnection, sort: Sort, distinct: pa.Array) -> pa.ChunkedArray:
+    """Return the IRIs of names."""
+    if sort.type == "BIGINT":
+        return _texts(connection, distinct, terms.number_iri("v", sort.group or ""))
+    return _texts(connection, distinct, terms.vertex_iri("v", sort.group or ""))
+
+
+def _literals(
+    connection: duckdb.DuckDBPyConnection,
+    dictionaries: dict[Sort, pa.Array],
+    codes: dict[Sort, Codes],
+    spill: SpillFile,
+) -> tuple[list[Texts], Texts]:
+    """Return the literals and their datatypes as texts, and put the codes of each sort's values into ``codes``."""
+    import pyarrow as pa
+
+    texts: list[Texts] = []
+    by_datatype: dict[str | None, list[Sort]] = {}
+    for sort in dictionaries:
+        if sort.literal:
+            by_datatype.setdefault(sort.datatype, []).append(sort)
+    first, notes = 0, [datatype for datatype in by_datatype if datatype is not None]
+    for datatype, sorts in by_datatype.items():
+        forms = []
+        for sort in sorts:
+            distinct = dictionaries[sort]
+            plain = sort.type == "VARCHAR"
+            forms.append(
+                pa.chunked_array([distinct])
+                if plain
+                else _texts(connection, distinct, values.lexical("v", sort.type)[0])
+            )
+        if len(forms) == 1:
+            whole: pa.Array | pa.ChunkedArray = forms[0]
+            numbers = [np.arange(len(whole), dtype=np.int32)]
+        else:
+            whole, numbers = _numbered(forms)
+        for sort, some in zip(sorts, numbers, strict=True):
+            codes[sort] = (some.astype(np.uint32) + np.uint32(first)) | np.uint32(LITERAL)
+        first += len(whole)
+        texts += _pieces(whole, 0 if datatype is None else notes.index(datatype) + 1, spill)
+    [noted] = list(_pieces(pa.array(notes, pa.string()), DATATYPE, spill)) or [
+        Texts(*(spill.add(np.zeros(size, dtype)) for size, dtype in ((0, np.uint8), (1, np.int32), (0, np.int32))))
+    ]
+    return texts, noted
+
+
+def _pieces(texts: pa.Array | pa.ChunkedArray, tag: int, spill: SpillFile) -> Iterator[Texts]:
+    """Yield texts in pieces, all with one tag."""
+    import pyarrow as pa
+
+    if not len(texts):
+        return
+    chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
+    whole = pa.concat_arrays(chunks) if len(chunks) > 1 else chunks[0]
+    _, ends, data = whole.buffers()
+    offsets = np.frombuffer(ends, np.int32)[whole.offset : whole.offset + len(whole) + 1]
+    characters = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
+    for begin in range(0, len(whole), _PIECE):
+        some = offsets[begin : begin + _PIECE + 1]
+        tags = np.full(len(some) - 1, tag, np.int32)
+        yield Texts(spill.add(characters[some[0] : some[-1]]), spill.add(some - some[0]), spill.add(tags))
+
+
+class _Writer:
+    """Writes the triples of a table.
+
+    Parameters
+    ----------
+    found
+        The values of its columns.
+    codes
+        The codes of the distinct values of each sort.
+    """
+
+    def __init__(
+        self, table: Staged, found: Sequence[_Values], codes: dict[Sort, Codes], constants: _Constants, made: _Made
+    ) -> None:
+        self._mapping = table.mapping
+        self._found = found
+        self._codes = codes
+        self._constants = constants
+        self._made = made
+
+    def write(self) -> None:
+        """Write them."""
+        roles = {each.column.role: each for each in self._found}
+        if "ID" in roles:
+            self._nodes(self._of(roles["ID"]))
+        else:
+            self._edges(self._of(roles["START_ID"]), self._of(roles["END_ID"]), roles.get("TYPE"))
+
+    def _of(self, some: _Values) -> Codes:
+        """The codes of values, each row with one."""
+        return self._codes[some.sort][some.numbers]
+
+    def _values(self, some: _Values) -> tuple[Ints, Codes]:
+        """The rows that have values, and the codes of these."""
+        there = np.flatnonzero(some.numbers >= 0)
+        rows = there if some.rows is None else some.rows[there]
+        return rows, self._codes[some.sort][some.numbers[there]]
+
+    def _nodes(self, vertices: Codes) -> None:
+        """Write labels and properties of vertices; one without either is a vertex all the same."""
+        type = self._constants.code(RDF_TYPE)
+        lone = np.full(len(vertices), not self._mapping.labels)
+        for label in self._mapping.labels:
+            self._triples(vertices, type, self._constants.code(name_iri(label)))
+        for some in self._found:
+            if some.column.role not in ("LABEL", ""):
+                continue
+            rows, objects = self._values(some)
+            lone[rows] = False
+            key = type if some.column.role else self._constants.code(name_iri(some.column.name))
+            self._triples(vertices[rows], key, objects)
+        if lone.any():
+            self._triples(vertices[lone], type, self._constants.code(VERTEX))
+
+    def _edges(self, starts: Codes, ends: Codes, kind: _Values | None) -> None:
+        """Write edges, with their properties."""
+        label: Codes | int = self._of(kind) if kind else self._constants.code(name_iri(self._mapping.type or ""))
+        self._triples(starts, label, ends)
+        rows = self._made.triples[-1]
+        parts = [(each.column, *self._values(each)) for each in self._found if not each.column.role]
+        chosen = repeated(rows)
+        for _, places, _ in parts:
+            chosen[places] = True
+        if not chosen.any():
+            return
+        numbers = np.cumsum(chosen) - 1 + self._made.count
+        self._made.edges.append(rows[chosen])
+        self._made.count += int(chosen.sum())
+        for column, places, objects in parts:
+            self._made.owners.append(numbers[places])
+            pairs = np.empty((len(objects), 2), np.uint32)
+            pairs[:, 0], pairs[:, 1] = self._constants.code(name_iri(column.name)), objects
+            self._made.properties.append(pairs)
+
+    def _triples(self, subjects: Codes, labels: Codes | int, objects: Codes | int) -> None:
+        rows = np.empty((len(subjects), 3), np.uint32)
+        rows[:, 0], rows[:, 1], rows[:, 2] = subjects, labels, objects
+        self._made.triples.append(rows)

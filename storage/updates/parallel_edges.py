@@ -1,0 +1,49 @@
+"""Writing edges that their triples do not identify: see :class:`graphdb.storage.arrays.batch.Edges`.
+
+Each becomes a row of the table ``edge``; its ordinal comes after those of the edges that are there between the same
+vertices.  No resource stands for such an edge: only RDF names edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.storage.arrays.arrow import ArrowViews, table_of
+from graphdb.storage.file.prepared_sql import has_rows
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from graphdb.storage.arrays.batch import Edges, Ids
+
+_TRIPLE = "label, subject, object"
+
+
+def write_edges(
+    connection: duckdb.DuckDBPyConnection, edges: Edges, ids: Callable[[NDArray[np.integer[Any]]], Ids]
+) -> None:
+    """Write edges and their properties, in the transaction that is open; ``ids`` returns the ids of codes."""
+    if not len(edges):
+        return
+    subjects, labels, objects = (ids(column) for column in edges.edges.T)
+    columns = {"label": labels, "subject": subjects, "object": objects, "ordinal": edges.ordinals()}
+    views = ArrowViews(connection)
+    if has_rows(connection, "_graphdb.edge"):
+        with views.view("_graphdb_edges", table_of({"number": np.arange(len(edges)), **columns})):
+            found = connection.execute(
+                f"SELECT number, last FROM _graphdb_edges JOIN (SELECT {_TRIPLE}, max(ordinal) + 1 AS last"
+                f" FROM _graphdb.edge GROUP BY {_TRIPLE}) USING ({_TRIPLE})"
+            ).fetchnumpy()
+        columns["ordinal"][found["number"]] += found["last"]
+    with views.view("_graphdb_edges", table_of(columns)):
+        connection.execute("INSERT INTO _graphdb.edge BY NAME SELECT * FROM _graphdb_edges")
+    if len(edges.owners):
+        keys, values = (ids(column) for column in edges.properties.T)
+        owned = {name: column[edges.owners] for name, column in columns.items()}
+        with views.view("_graphdb_edge_properties", table_of({**owned, "key": keys, "value": values})):
+            connection.execute("INSERT INTO _graphdb.edge_property BY NAME SELECT * FROM _graphdb_edge_properties")
+    views.close()

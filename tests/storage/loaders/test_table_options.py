@@ -1,0 +1,300 @@
+"""What is said of tables beside their headers: types of ids, labels, columns by position, lists, epochs, mappings, SQL."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import pathlib
+from typing import Any
+
+import pytest
+
+import graphdb
+from graphdb.common.errors import LoadError, ParseError
+from graphdb.shell.cli import run
+from tests.storage.loaders.files import OWN, TYPE, XSD, refused, rows, write
+
+pytestmark = pytest.mark.usefixtures("in_a_folder")
+
+UTC = datetime.UTC
+
+
+def test_ids_of_a_type(db: Any) -> None:
+    """An id that is an integer is found as one, however it is written."""
+    write("a.csv", "id:ID(Person){long},name\n879,Ada\n 007 ,Bo\n")
+    write("b.csv", ":START_ID(Person){long},:END_ID(Person){id-type: long},:TYPE\n+879,7,KNOWS\n")
+    db.load("*.csv")
+    assert db.query("MATCH (p {id: 879})-[:KNOWS]->(q {id: 7}) RETURN p.name, q.name").fetchall() == [("Ada", "Bo")]
+    assert db.query("MATCH (p {id: '879'}) RETURN count(*)").scalar() == 0
+    with graphdb.connect() as other:
+        write("c.csv", "id:ID(Person){string},name\n879,Ada\n")
+        other.load("c.csv")
+        assert other.query("MATCH (p {id: '879'}) RETURN p.name").scalar() == "Ada"
+
+
+def test_ids_without_a_type_have_that_of_all_their_values(db: Any) -> None:
+    write("a.csv", "id:ID(A),x\n1,a\n2,b\n")
+    write("b.csv", "id:ID(B),x\n1,c\n02,d\n")
+    db.load("*.csv")
+    assert db.query("MATCH (n {id: 1}) RETURN n.x").fetchall() == [("a",)]
+    assert db.query("MATCH (n {id: '1'}) RETURN n.x").fetchall() == [("c",)]
+    assert db.query("MATCH (n {id: '02'}) RETURN n.x").fetchall() == [("d",)]
+
+
+def test_ids_of_frames_keep_their_type(db: Any) -> None:
+    pa = pytest.importorskip("pyarrow")
+    db.load(pa.table({"id:ID(P)": [1, 2], "name": ["a", "b"]}))
+    assert db.query("MATCH (n {id: 2}) RETURN n.name").scalar() == "b"
+
+
+@pytest.mark.parametrize(
+    ("header", "value", "message"),
+    [("id:ID(P){long}", "x7", "a value of id that is no BIGINT: x7"), (":ID{long}", "1.5", "no BIGINT: 1.5"),
+     ("at:date{epoch_ms}", "1", "a value of at that is no DATE: 1"), ("at:datetime{epoch_s}", "soon", "no TIMESTAMPTZ: soon"),
+     ("at:datetime{epoch_ms}", "9" * 19, "no TIMESTAMPTZ: 999"), ("l:list<int>", "1;zwei", "no BIGINT: zwei")],
+)  # fmt: skip
+def test_values_that_are_not_of_their_type(db: Any, header: str, value: str, message: str) -> None:
+    first = "" if ":ID" in header else ":ID,"
+    text = f"{first}{header},z\n{'1,' if first else ''}{value},2\n"
+    refused(db, write("a.csv", text), message, (2, 3 if first else 1))
+    text += "5,3\n" if not first else "2,,3\n"
+    assert db.load(write("b.csv", text), on_error="skip").errors == 1
+    assert db.query("MATCH (n) RETURN n.z").fetchall() == [(3,)]
+
+
+@pytest.mark.parametrize(
+    ("header", "message", "hint"),
+    [("id:ID(P){lon}", "unknown option 'lon'", "{long}"), ("x:datetime{epoch}", "unknown option 'epoch'", "{epoch_"),
+     ("x:int{epoch_s}", "unknown option 'epoch_s'", ":int has none"), (":LABEL{long}", "unknown option 'long'", "has none"),
+     ("x:list<strin>", "unknown type 'strin'", "did you mean x:string")],
+)  # fmt: skip
+def test_options_that_are_none(db: Any, header: str, message: str, hint: str) -> None:
+    with pytest.raises(LoadError, match=message) as caught:
+        db.load(write("a.csv", f":ID,{header}\n1,2\n"))
+    assert hint in str(caught.value)
+    assert not rows(db)
+
+
+def test_several_labels(db: Any) -> None:
+    """Labels that are given go with those of a column."""
+    write("a.csv", ":ID,:LABEL\n1,Post;Long\n2,\n")
+    db.load("a.csv", label="Message:Thing")
+    labels = {(row[0], row[2]) for row in rows(db) if row[1] == TYPE}
+    both = {(OWN + one, OWN + label) for one in "12" for label in ("Message", "Thing")}
+    assert labels == both | {(OWN + "1", OWN + "Post"), (OWN + "1", OWN + "Long")}
+    for label in (["Message", "Thing"], ("Message", "Thing", "Message")):
+        with graphdb.connect() as other:
+            other.load("a.csv", label=label)
+            assert rows(other) == rows(db)
+    with graphdb.connect() as other:
+        other.load("a.csv", label="http://x/Post")
+        assert (OWN + "2", TYPE, "http://x/Post", None, None) in rows(other)
+        other.query("LOAD 'a.csv' LABEL A:B")
+        assert other.query("MATCH (n:A:B) RETURN count(*)").scalar() == 2
+
+
+def test_columns_by_position(db: Any) -> None:
+    """Two columns of one name, as in LDBC's files, are described by where they are."""
+    write("person.csv", 'id|name|email\n1|Ada "A"|a@x;b@x\n2|Bo|\n')
+    write("knows.csv", "Person.id|Person.id|since\n1|2|5\n")
+    db.load(
+        "person.csv",
+        columns=["id:ID(Person){long}", None, "email:list<string>"],
+        label="Person",
+        delimiter="|",
+        quote="",
+    )
+    db.load("knows.csv", columns=(":START_ID(Person)", ":END_ID(Person)", "since:int"), type="KNOWS", delimiter="|")
+    found = db.query("MATCH (a:Person {id: 1})-[k:KNOWS]->(b) RETURN a.name, a.email, k.since, b.id").fetchall()
+    assert found == [('Ada "A"', ["a@x", "b@x"], 5, 2)]
+    with graphdb.connect() as other:
+        refused(other, "knows.csv", "columns gives 2 headers, but the table has 3 columns: Person.id, Person.id, since",
+                columns=[":START_ID", ":END_ID"], type="KNOWS")  # fmt: skip
+
+
+def test_lists_in_order(db: Any) -> None:
+    """A list is one value, in its order and with its repeats; as one that CREATE makes."""
+    texts = ["es;en", "en;es", "es;es", "é€;\U0001f600\x7f", 'a"b;c\\d', "", "x"]
+    body = "".join('{},"{}",{}\n'.format(i, text.replace('"', '""'), "3;1;2") for i, text in enumerate(texts))
+    db.load(write("a.csv", ":ID,l:list<string>,n:list<int>\n" + body))
+    for number, text in enumerate(texts):
+        made = text.split(";") if text else None
+        query = f"MATCH (n <urn:graphdb:{number}>) RETURN n.l, n.n, n.l = $l"
+        assert db.query(query, l=made).fetchall() == [(made, [3, 1, 2], True if made else None)]
+        if made:
+            db.query("CREATE (:Made {l: $l})", l=made)
+    lists = db.sql("SELECT count(*) FROM _graphdb.literal WHERE datatype LIKE '%List'").scalar()
+    assert lists == len(texts), "CREATE made no list anew, and all numbers are one"
+    with graphdb.connect() as other:
+        other.load("a.csv", list_delimiter="|", columns={"n:list<int>": ":IGNORE"})
+        assert other.query("MATCH (n <urn:graphdb:0>) RETURN n.l").scalar() == ["es;en"]
+
+
+def test_times_since_1970(db: Any) -> None:
+    milliseconds = 1_354_231_582_579
+    write("a.csv", ":ID,ms:datetime{epoch_ms},s:localdatetime{epoch_s},us:datetime{epoch_us},day:date{epoch_ms},old:date{epoch_s}\n"
+          f"1,{milliseconds},{milliseconds // 1000},{milliseconds * 1000 + 7},523152000000,-86400\n2,,,,,\n")  # fmt: skip
+    db.load("a.csv")
+    moment = datetime.datetime(2012, 11, 29, 23, 26, 22, 579000, UTC)
+    assert db.query("MATCH (n {day: date('1986-07-31')}) RETURN n.ms, n.s, n.us, n.old").fetchall() == [
+        (
+            moment,
+            moment.replace(microsecond=0, tzinfo=None),
+            moment.replace(microsecond=579007),
+            datetime.date(1969, 12, 31),
+        )
+    ]
+
+
+def test_how_texts_are_written(db: Any) -> None:
+    write("a.txt", "1\tx y\t\\N\n2\t'q''\tr'\t\n")
+    db.load("a.txt", format="csv", delimiter="\t", quote="'", null="\\N", header=False, columns=[":ID", "a", "b"])
+    assert {row[:3] for row in rows(db)} == {
+        (OWN + "1", OWN + "a", "x y"), (OWN + "2", OWN + "a", "q'\tr"), (OWN + "2", OWN + "b", "")}  # fmt: skip
+    for how in (
+        {"delimiter": "||"},
+        {"quote": "ab"},
+        {"delimiter": ""},
+        {"null": 5},
+        {"header": "no"},
+        {"list_delimiter": ""},
+    ):
+        with graphdb.connect() as other, pytest.raises(LoadError, match=next(iter(how))):
+            other.load("a.txt", format="csv", **how)
+    bad = write("b.csv", "1|a|x\n2|b|5\n")
+    with graphdb.connect() as other:
+        refused(other, bad, "that is no BIGINT: x", (1, 5), delimiter="|", header=False, columns=[":ID", "s", "n:int"])
+
+
+def test_many_files_in_one_statement(db: Any) -> None:
+    """Each with labels or a type of its own, and what is said once for all; one transaction."""
+    write("person.csv", "who|name\n1|Ada\n2|Bo\n")
+    write("post.csv", "who|name\n3|Hi\n")
+    write("likes.csv", "a|b\n1|3\n2|3\n")
+    db.query("LOAD 'person.csv' AS LABEL Person, 'post.csv' AS LABEL Post:Message COLUMNS (':ID', NULL) DELIMITER '|'")
+    assert db.query("MATCH (n:Post:Message) RETURN n.name").fetchall() == [("Hi",)]
+    db.query(
+        "LOAD 'likes.csv' AS TYPE LIKES COLUMNS {a: ':START_ID', b: ':END_ID'} HEADER TRUE QUOTE '' LIST DELIMITER ','"
+    )
+    assert db.query("MATCH (:Person)-[:LIKES]->(m:Post) RETURN m.name, count(*)").fetchall() == [("Hi", 2)]
+    with graphdb.connect() as other:
+        both = "LOAD 'person.csv' AS LABEL P, 'likes.csv' AS TYPE L DELIMITER '|' COLUMNS {who: ':ID', a: ':START_ID', %s: ':END_ID'}"
+        with pytest.raises(LoadError, match="there is no column 'bb'"):
+            other.query(both % "bb")
+        other.query(both % "b")
+        assert other.query("MATCH (:P)-[:L]->() RETURN count(*)").scalar() == 2
+    write("broken.csv", ":ID,n:int\n9,x\n")
+    before = rows(db)
+    with pytest.raises(LoadError, match="no BIGINT"):
+        db.query("LOAD 'person.csv' AS LABEL Other, 'broken.csv' AS LABEL Broken COLUMNS {who: ':ID'}")
+    assert rows(db) == before, "nothing of either file"
+
+
+MAPPING = {
+    "delimiter": "|",
+    "tables": [
+        {"file": "person.csv", "label": "Person", "columns": {"id": "id:ID(Person){long}"}},
+        {"file": "knows.csv", "type": "KNOWS", "columns": [":START_ID(Person)", ":END_ID(Person)"]},
+        {"sql": "SELECT 3 AS \"id:ID(City)\", 'Rom' AS name", "label": ["City", "Place"]},
+    ],
+}
+
+
+def test_mapping_files(db: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file that lists tables is one load: from Python, in a statement, on the command line, in JSON and in YAML."""
+    pathlib.Path("data").mkdir()
+    write("data/person.csv", "id|name\n1|Ada\n2|Bo\n")
+    write("data/knows.csv", "Person.id|Person.id\n1|2\n")
+    write("data/graph.json", json.dumps(MAPPING))
+    report = db.load(mapping="data/graph.json")
+    assert report.files == 3
+    assert db.query("MATCH (a {id: 1})-[:KNOWS]->(b:Person) RETURN b.id, b.name").fetchall() == [(2, "Bo")]
+    assert db.query("MATCH (c:City:Place {id: 3}) RETURN c.name").scalar() == "Rom"
+    with graphdb.connect() as other:
+        other.query("LOAD MAPPING 'data/graph.json'")
+        assert rows(other) == rows(db)
+    assert run(["load", "g.duckdb", "--mapping", "data/graph.json"]) == 0
+    assert "from 3 files" in capsys.readouterr().out
+    with graphdb.connect("g.duckdb") as other:
+        assert rows(other) == rows(db)
+    yaml = pytest.importorskip("yaml")
+    write("data/graph.yaml", yaml.safe_dump(MAPPING))
+    with graphdb.connect() as other:
+        other.load(mapping="data/graph.yaml")
+        assert rows(other) == rows(db)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("{", "this is no JSON"), ('{"tables": 5}', "a list of tables"), ('{"tables": [], "tabels": 1}', "did you mean 'tables'"),
+     ('{"tables": [{"file": "a", "lable": "A"}]}', "did you mean 'label'"), ('{"tables": [{"label": "A"}]}', "neither a file"),
+     ('{"tables": [{"file": "a.csv", "quote": "ab"}]}', "quote is 'ab'"), ('{"tables": [7]}', "table 1 of 1 is 7"),
+     ('{"tables": [{"sql": "DROP TABLE x"}]}', "not one query"), ('{"tables": [{"sql": "SELECT nothing"}]}', "nothing")],
+)  # fmt: skip
+def test_mapping_files_that_are_none(db: Any, text: str, message: str) -> None:
+    with pytest.raises(LoadError, match=message):
+        db.load(mapping=write("m.json", text))
+    with pytest.raises(LoadError, match="cannot read"):
+        db.load(mapping="nowhere.json")
+    assert db.query("MATCH (n) RETURN count(*)").scalar() == 0
+
+
+def test_tables_of_duckdb(db: Any) -> None:
+    """A query is a table: types are DuckDB's, dates and lists included."""
+    db.sql("CREATE TABLE person AS SELECT range AS id, 'n' || range AS name, DATE '2020-01-01' + range::INT AS day, "
+           "['a', 'b'] AS tags FROM range(3)")  # fmt: skip
+    db.sql("CREATE TABLE knows AS SELECT id AS a, (id + 1) % 3 AS b, id * 10 AS since FROM person")
+    db.query("LOAD FROM (SELECT * FROM person WHERE name <> ')' -- all\n) AS LABEL Person, "
+             "FROM (SELECT * FROM person) AS LABEL Human COLUMNS ('id:ID(Person)', NULL, NULL, 'tags:list<string>')")  # fmt: skip
+    db.query("LOAD FROM (FROM knows) AS TYPE KNOWS COLUMNS {a: ':START_ID(Person)', b: ':END_ID(Person)'}")
+    query = "MATCH (p:Person:Human {id: 1})-[k:KNOWS]->(q) RETURN p.day, p.tags, k.since, q.name"
+    assert db.query(query).fetchall() == [(datetime.date(2020, 1, 2), ["a", "b"], 10, "n2")]
+    before = rows(db)
+    with pytest.raises(LoadError, match="does not exist"):
+        db.query("LOAD FROM (SELECT * FROM nobody) AS LABEL Person")
+    with pytest.raises(ParseError):
+        db.query("LOAD FROM (SELECT 1 AS LABEL Person")
+    assert rows(db) == before
+    with graphdb.connect() as other:
+        other.load(graphdb.Table(sql='SELECT 1 AS ":ID", 2 AS n', label="One"))
+        assert other.query("MATCH (n:One) RETURN n.n").scalar() == 2
+
+
+def test_tables_with_options_of_their_own(db: Any) -> None:
+    pa = pytest.importorskip("pyarrow")
+    frame = pa.table({"a": [1], "b": [2], "since": [2020]})
+    write("p.csv", "id;name\n1;Ada\n2;Bo\n")
+    db.load([graphdb.Table("p.csv", columns=["id:ID{long}", None], label="Person"),
+             graphdb.Table(frame, columns=[":START_ID", ":END_ID", None], type="KNOWS")])  # fmt: skip
+    assert db.query("MATCH (a)-[k:KNOWS]->(b) RETURN a.name, k.since, b.name").fetchall() == [("Ada", 2020, "Bo")]
+    for wrong in ({}, {"data": "a", "sql": "SELECT 1"}, {"data": "a", "columns": [5]}, {"data": "a", "label": ""}):
+        with pytest.raises(LoadError):
+            graphdb.Table(**wrong)
+
+
+def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    write("k.tsv", "1\t2\t5\n")
+    write("p.csv", "1\tAda\n2\tBo\n")
+    how = ["--no-header", "--delimiter", r"\t", "--quote", ""]
+    assert run(["load", "g.duckdb", "p.csv", "--columns", "id:ID{long},name", "--label", "A:B", *how]) == 0
+    assert run(["load", "g.duckdb", "k.tsv", "--columns", ":START_ID,:END_ID,w:int", "--type", "KNOWS", *how]) == 0
+    capsys.readouterr()
+    with graphdb.connect("g.duckdb") as db:
+        assert db.query("MATCH (a:A:B {id: 1})-[k:KNOWS]->(b) RETURN k.w, b.name").fetchall() == [(5, "Bo")]
+
+
+def test_the_same_from_every_source() -> None:
+    """CSV, Parquet, Arrow and a query with one mapping are one graph."""
+    pa, parquet, csv = (pytest.importorskip(name) for name in ("pyarrow", "pyarrow.parquet", "pyarrow.csv"))
+    table = pa.table({"id": [5, 6], "at": [1_000, 2_000], "l": ["b;a", None], "name": ["x", "y"]})
+    parquet.write_table(table, "t.parquet")
+    csv.write_csv(table, "t.csv", csv.WriteOptions(quoting_style="none"))
+    columns = ["id:ID(P){long}", "at:datetime{epoch_ms}", "l:list<string>", None]
+    found = []
+    for data in ("t.csv", "t.parquet", table, graphdb.Table(sql="FROM 't.parquet'", columns=columns, label="P")):
+        with graphdb.connect() as db:
+            how = {} if isinstance(data, graphdb.Table) else {"columns": columns, "label": "P"}
+            db.load(data, **how)
+            found.append(rows(db))
+    assert all(each == found[0] for each in found)
+    assert (OWN + "P/5", OWN + "at", "1970-01-01T00:00:01Z", XSD + "dateTime", None) in found[0]
