@@ -1,4 +1,4 @@
-"""Import every module that a wheel holds, from where it was installed; each module once, CuPy not needed.
+"""Import every module that a wheel holds, from where it was installed; each module once, no optional package needed.
 
 Run it with the Python of the environment where the wheel is installed: ``python import_all.py graphdb-….whl``.
 """
@@ -20,6 +20,9 @@ if twice := [name for name, count in names.items() if count > 1]:
 if strangers := [name for name in names if not (name == "graphdb" or name.startswith("graphdb."))]:
     sys.exit(f"outside the package: {strangers}")
 
+OPTIONAL = {"cupy", "llvmlite", "numba"}
+"""A device's, and the compiler's: only modules that are of no use without them import them at once."""
+
 # As for a user: the current folder, decoys and all, comes first.
 sys.path.insert(0, "")
 skipped = []
@@ -29,9 +32,9 @@ for name in sorted(names):
     try:
         module = importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "cupy":
+        if (error.name or "").partition(".")[0] not in OPTIONAL:
             raise
         skipped.append(name)
     else:
         assert "site-packages" in str(module.__file__), f"{name} comes from {module.__file__}"
-print(f"{len(names)} modules imported" + (f", without CuPy all but {', '.join(skipped)}" if skipped else ""))
+print(f"{len(names)} modules imported" + (f", all but {', '.join(skipped)}" if skipped else ""))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.compile.jit import kernel
+from graphdb.storage.compile.kernels import entry, kernel
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint32]
@@ -29,7 +29,7 @@ def sort(values: NDArray[np.int32], begin: int, end: int) -> None:
         gap = 0 if gap == 1 else max(gap * 4 // 9, 1)
 
 
-@kernel
+@entry("i8[:], i8[:], i8[:], T[:], u4[:], u4[:], u4[:], i4[:]")
 def rank_lists(
     keys: Ints,
     starts: Ints,

@@ -12,7 +12,6 @@ from graphdb.common.errors import ExecutionError
 from graphdb.common.progress import Progress
 from graphdb.common.stopping import time_left
 from graphdb.execute.choose import choose_executor
-from graphdb.execute.warm import warm_up
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse_script
 from graphdb.grammar.walk import walk
@@ -114,7 +113,6 @@ class Queries:
         """
         executor = self._executor
         if executor is None:
-            warm_up()
             executor = choose_executor(self._device, threads=self._threads, memory_limit=self._state.budget.bindings)
             self._executor = executor
         run, self._later = self._run(executor, text, arguments, timeout, deleted)

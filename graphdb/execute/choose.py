@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from graphdb.common.errors import DeviceError, GraphDBError, MemoryLimitError
 from graphdb.execute.host import HostExecutor
-from graphdb.execute.warm import smallest_plan
+from graphdb.execute.trial import smallest_plan
 from graphdb.gpu.probe import probe
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.counting.twins import CHOICE

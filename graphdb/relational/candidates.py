@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.duckdb.connection import Connection
-from graphdb.common.errors import NotSupportedError
 from graphdb.common.stopping import check_stop, checked
 from graphdb.common.values.elements import Node
 from graphdb.common.values.terms import RDF_TYPE, Kind
@@ -155,11 +154,8 @@ class Candidates:
         sets += [self._constant(constant) for constant in info.iris]
         known = reduce(both, sets) if sets else None
         grouped, others = self._group(info)
-        for key, conditions in ((key, some) for key, every in grouped.items() for some in batched(every)):
-            try:
-                sets.append(self._by_property(info, key, conditions))
-            except NotSupportedError:  # the property's values are not all SQL's
-                others += conditions
+        batches = ((key, some) for key, conditions in grouped.items() for some in batched(conditions))
+        sets += [self._by_property(info, key, some) for key, some in batches]
         alone = not any(number in (edge.source, edge.target) for edge in bound.edges)
         if known is None and (info.resources_only or (alone and others)):
             known = self._snapshot.graph.universe()

@@ -148,9 +148,9 @@ def _demo(given: argparse.Namespace) -> int:
 
 
 def _doctor(given: argparse.Namespace) -> int:
-    from graphdb.shell.doctor import report
+    from graphdb.shell.doctor import report, warm
 
-    return report()
+    return warm() if given.warm else report()
 
 
 # --- arguments -------------------------------------------------------------------------------------------------
@@ -240,7 +240,9 @@ def _parser(word: str) -> tuple[Callable[[argparse.Namespace], int], argparse.Ar
             _resources(made)
             return _demo, made
         case "doctor":
-            return _doctor, parser("doctor", "Say what is installed and what this machine has.")
+            made = parser("doctor", "Say what is installed and what this machine has.")
+            made.add_argument("--warm", action="store_true", help="compile all kernels that have no machine code yet")
+            return _doctor, made
         case _:
             made = parser("", "An embedded graph database: RDF in, patterns and SQL out, one file.")
             made.epilog, made.formatter_class = COMMANDS, argparse.RawDescriptionHelpFormatter

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from graphdb._version import __version__
 from graphdb.common.config import cores, physical_memory
-from graphdb.common.kernel_cache import kernel_cache
 from graphdb.common.render import plural
 from graphdb.gpu.probe import probe
 
@@ -37,9 +36,7 @@ def examine() -> Iterator[Finding]:
     system = f"{platform.system()} {platform.machine()}"
     yield Finding("machine", f"{system}, {plural(cores(), 'core')}, {physical_memory() / 2**30:.1f} GiB memory")
     yield from _dependencies()
-    cache = kernel_cache()
-    kept = f"{cache.kernels} compiled in {cache.folder}" if cache.kernels else f"none compiled yet; {cache.folder}"
-    yield Finding("CPU kernels", kept if cache.writable else f"{kept} cannot be written: every process compiles anew")
+    yield _kernels()
     yield from _devices()
     yield _query()
 
@@ -53,6 +50,32 @@ def report() -> int:
     if broken:
         print(f"{broken} broken")
     return 1 if broken else 0
+
+
+def warm() -> int:
+    """Compile what has no machine code yet, on all cores; returns 0."""
+    from graphdb.storage.compile.warm import make_missing
+
+    made = make_missing(lambda done, total, name: print(f"{done} of {total}: {name}", flush=True))
+    print(f"{plural(made, 'kernel')} compiled" if made else "all kernels have machine code")
+    return 0
+
+
+def _kernels() -> Finding:
+    """Say where the machine code of kernels comes from."""
+    from graphdb.storage.compile import cache, jit, library
+    from graphdb.storage.compile.warm import missing
+
+    if library.loaded() is not None:
+        return Finding("CPU kernels", f"for {library.level()}, from the library that is installed with the package")
+    if not jit.available():
+        return Finding("CPU kernels", "none for this processor: pip install 'graphdb[jit]'", broken=True)
+    absent, total = missing()
+    place = cache.folder()
+    if objection := cache.objection(place):
+        return Finding("CPU kernels", f"compiled by every process anew: {place} is not used, {objection}")
+    cached = f"{total - len(absent)} of {total} in {place}"
+    return Finding("CPU kernels", f"compiled when they are needed (graphdb doctor --warm: now), {cached}")
 
 
 def _dependencies() -> Iterator[Finding]:

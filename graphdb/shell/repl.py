@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeVar
 
 from graphdb._version import __version__
-from graphdb.common import render
+from graphdb.common import compiling, render
 from graphdb.common.errors import AccessError, GraphDBError, nearest
 from graphdb.shell.overview import schema
 
@@ -340,10 +340,10 @@ class _Status:
         if self._stream is None or seconds < 0.5:
             return
         if not self._said:
-            from graphdb.common.kernel_cache import kernel_cache
-
-            self._what = "running" if kernel_cache().kernels else "compiling kernels (first run only)"
+            compiling.tell_by(lambda text: None)  # this line says it
         self._said = True
+        kernel = compiling.now()
+        self._what = f"compiling {kernel} (once for this machine)" if kernel else "running"
         print(
             f"\r\x1b[2m{self._far or self._what + '… '}{seconds:.1f} s, Ctrl-C stops it\x1b[0m\x1b[K",
             end="",

@@ -119,11 +119,6 @@ class Reading:
         assert isinstance(prepared, Program)
         return run, prepared
 
-    @property
-    def _least(self) -> int:
-        """Rows from which on a clause is applied by sets."""
-        return LEAST
-
     def _left(self) -> float | None:
         """Return the seconds that are left."""
         if self._deadline is None:
@@ -135,11 +130,11 @@ class Reading:
 
     def _are_many(self, stage: Stage, start: Rows) -> bool:
         """Whether the rows of a stage are worth writing by sets, by what is known before they are read."""
-        if start.count >= LEAST:
+        if not is_small(start.count):
             return True
         matches = any(isinstance(clause, ast.MatchClause) for clause in stage.reads)
         items = self._items(stage)
-        return items == inf or (not matches and start.count * items >= LEAST)
+        return items == inf or (not matches and not is_small(start.count * items))
 
     def _items(self, stage: Stage) -> float:
         """Return how many rows the lists of a stage make of one; infinity where only a run tells."""
@@ -154,11 +149,14 @@ class Reading:
                 return inf
         return rows
 
-    def _read_rows(self, stage: Stage, start: Rows, most: float = inf) -> Rows | None:
-        """Return the rows that a stage's clause is applied to row by row; None where ``most`` or more are expected."""
+    def _read_rows(self, stage: Stage, start: Rows, each: float | None = None) -> Rows | None:
+        """Return the rows that a stage's clause is applied to row by row; None where too many are expected.
+
+        That is asked where ``each`` says how many there are for each row that the query is expected to have.
+        """
         if not stage.reads and not stage.asked:
             return start
-        return self._read(stage.query(by_sets=False), self._relation(start), stage, most)
+        return self._read(stage.query(by_sets=False), self._relation(start), stage, each)
 
     def _rows_for_rows(self, stage: Stage, start: Rows) -> Rows:
         rows = self._read_rows(stage, start)
@@ -170,16 +168,17 @@ class Reading:
         clause, at = stage.unwound, next((i for i, each in enumerate(around) if each is stage), None)
         if clause is None or at is None or not all(map(_in_python, around[at:])):
             return None
-        if not start.in_python and LEAST <= self._items(stage) < inf:
+        items = self._items(stage)
+        if not start.in_python and items < inf and not is_small(items):
             return None
         source = Compiler(self._context).compile(clause.source)
         rows: list[Row] = []
         for row in start.listed:
             self._context.view.expect(row.values())
-            items = source(row)
-            for item in items if isinstance(items, list) else () if items is None else (items,):
+            found = source(row)
+            for item in found if isinstance(found, list) else () if found is None else (found,):
                 rows.append({**row, clause.variable.name: item})
-        if len(rows) >= LEAST and not start.in_python:
+        if not is_small(len(rows)) and not start.in_python:
             return None
         for at, row in enumerate(rows):
             row[AT] = at
@@ -199,16 +198,16 @@ class Reading:
         query: ast.Query | ast.Composite,
         start: Relation | None,
         stage: Stage | None = None,
-        most: float = inf,
+        each: float | None = None,
         given: Mapping[str, object] | None = None,
     ) -> Rows | None:
-        """Run a query, which may start from rows; its rows, or None where ``most`` or more are expected.
+        """Run a query, which may start from rows; its rows, or None where too many are expected (:meth:`_read_rows`).
 
         ``given`` are parameters beside those of the statement.
         """
         with self._run(given) as run:
             prepared = self._prepare(run, query, start)
-            if most < inf and expected(prepared) >= most:
+            if each is not None and not is_small(each * expected(prepared)):
                 return None
             with running(prepared.computing, self._keys):
                 found = run.run(prepared)
@@ -301,6 +300,11 @@ class Reading:
         if self._notes is not None and stage is not None:
             rows = [] if count is None else [f"{count:,} rows"]
             self._notes.setdefault(id(stage), [])[:0] = [*described(run, prepared, self._state), *rows]
+
+
+def is_small(rows: float) -> bool:
+    """Whether rows are too few to be worth writing by sets."""
+    return rows < LEAST
 
 
 def _in_python(stage: Stage) -> bool:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import chain
-from math import inf
 
 from graphdb.common.values.literals import exported
 from graphdb.common.values.terms import RDF_TYPE
@@ -21,6 +20,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.pattern.free import free_variables
 from graphdb.relational.projection.relation import Relation
 from graphdb.results.result import Result
+from graphdb.semantics.aggregation import contains_aggregate
 from graphdb.semantics.patterns import names_of
 from graphdb.sql.udf import running
 from graphdb.sql.value import column
@@ -33,7 +33,7 @@ from graphdb.writing.materialized import Materialized
 from graphdb.writing.merging import AT as MATCHED
 from graphdb.writing.merging import MADE, asking_by, matching
 from graphdb.writing.naming import Naming
-from graphdb.writing.reading import CLAUSES, Clause
+from graphdb.writing.reading import CLAUSES, Clause, is_small
 from graphdb.writing.row_merge import RowMerge
 from graphdb.writing.row_writer import RowWriter, edges_left
 from graphdb.writing.rows import AT, Rows, of_python, of_table, unit
@@ -78,10 +78,11 @@ class Writing(Explaining):
     def _part(self, stages: Sequence[Stage]) -> Result | None:
         """Run the stages of a part of a UNION; what it returns."""
         rows = unit()
-        for stage in stages:
+        for at, stage in enumerate(stages):
             if stage.write is None:
                 return self._returned(stage, rows)
-            rows = self._stage(stage, rows, stages)
+            if rows.count or any(map(_may_go_on, stages[at:])):
+                rows = self._stage(stage, rows, stages)
         return None
 
     def _stage(self, stage: Stage, start: Rows, around: Sequence[Stage]) -> Rows:
@@ -89,7 +90,7 @@ class Writing(Explaining):
         self._left()
         if isinstance(stage.write, ast.ForeachClause):
             inner = foreach = self._unwound(stage, start, around) or self._rows_for_rows(stage, start)
-            for each in stage.inner:
+            for each in stage.inner if foreach.count else ():
                 inner = self._stage(each, inner, stage.inner)
             return foreach
         clause, rows = self._by_sets(stage, start, around)
@@ -120,11 +121,10 @@ class Writing(Explaining):
             if self._context.view.deleted:
                 raise RowByRow("rows may name what is deleted")
             if rows is None and not (stage.reads and self._are_many(stage, start)):
-                most = self._least / max(self._items(stage), 1) if start.is_unit else inf
-                rows = self._read_rows(stage, start, most)
+                rows = self._read_rows(stage, start, max(self._items(stage), 1) if start.is_unit else None)
             if rows is None:
                 table = self._read_for_sets(stage, stage.query(by_sets=True), start)
-            elif rows.in_python or rows.count < self._least:
+            elif rows.in_python or is_small(rows.count):
                 raise RowByRow("there are few rows")
             else:
                 table = self._read_for_sets(stage, replace(stage, reads=()).query(by_sets=True), rows)
@@ -233,7 +233,7 @@ class Writing(Explaining):
     def _returned(self, stage: Stage, rows: Rows) -> Result:
         """Run the last clauses; what they return."""
         clause = stage.returned
-        if clause is not None and (rows.count < self._least or self._context.view.deleted):
+        if clause is not None and (is_small(rows.count) or self._context.view.deleted):
             return self._returned_from_rows(clause, rows)
         start = self._relation(rows)
         with self._run() as run:
@@ -280,6 +280,11 @@ class Writing(Explaining):
         if left := sum(self._tables.count(incident(gone, type)) for gone, _ in work.left):
             raise edges_left(left, self._text, work.left[-1][1])
         work.flushed()
+
+
+def _may_go_on(stage: Stage) -> bool:
+    """Whether anything may come of a stage that starts from no rows: a row of what is counted, or returned columns."""
+    return stage.write is None or contains_aggregate(stage.reads)
 
 
 def _has_items(clause: object) -> bool:

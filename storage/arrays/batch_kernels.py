@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.storage.compile.jit import entry, kernel
+from graphdb.storage.compile.kernels import entry, kernel
 
 Codes = NDArray[np.uint32]
 Keys = NDArray[np.uint64]
@@ -38,7 +38,7 @@ def _slot(labels: Ints, label: int | np.int64) -> int | np.int64:
     return int(slot)
 
 
-@entry
+@entry("u4[:, :], i8, i8[:, :], i8 -> i8, i8")
 def histogram(triples: Codes, begin: int, labels: Ints, used: int) -> tuple[int, int]:
     """Count the triples (uint32[n, 3]) of each label, from row ``begin`` on.
 
@@ -57,7 +57,7 @@ def histogram(triples: Codes, begin: int, labels: Ints, used: int) -> tuple[int,
     return len(triples), used
 
 
-@entry
+@entry("i8[:, :], i8[:], i8[:]")
 def put(labels: Ints, numbers: Ints, values: Ints) -> None:
     """Write values of labels into a table that has room for them."""
     for i in range(len(numbers)):
@@ -65,7 +65,7 @@ def put(labels: Ints, numbers: Ints, values: Ints) -> None:
         labels[slot, 0], labels[slot, 1] = numbers[i], values[i]
 
 
-@entry
+@entry("u4[:, :], i8[:, :], u8[:]")
 def scatter(triples: Codes, labels: Ints, keys: Keys) -> None:
     """Write the keys of triples (uint32[n, 3]) to where ``labels`` says (see :func:`histogram`), and move that on."""
     for row in range(len(triples)):
@@ -97,7 +97,7 @@ def _sort(keys: Keys, begin: int, end: int) -> None:
         keys[begin + root] = moved
 
 
-@entry
+@entry("u8[:], i8[:], i8")
 def sort_each(keys: Keys, ends: Ints, most: int) -> None:
     """Sort the keys of each label that has at most so many: those from ``ends[i]`` to ``ends[i + 1]``, in place."""
     for label in range(len(ends) - 1):
@@ -105,7 +105,7 @@ def sort_each(keys: Keys, ends: Ints, most: int) -> None:
             _sort(keys, ends[label], ends[label + 1])
 
 
-@entry
+@entry("u8[:], i8[:]")
 def distinct(keys: Keys, ends: Ints) -> None:
     """Move the distinct ones of each label's keys, which are sorted, to the front (see :func:`sort_each`)."""
     count = begin = 0
@@ -126,14 +126,14 @@ def _mark(keys: Keys, known: Keys, begin: int, end: int, at: int, stop: int, fre
         fresh[i] = at == stop or known[at] != keys[i]
 
 
-@entry
+@entry("u8[:], i8[:], u8[:], i8[:], u1[:]")
 def mark(keys: Keys, ends: Ints, known: Keys, known_ends: Ints, fresh: NDArray[np.uint8]) -> None:
     """Mark the keys of each label that are not among the known ones of that label (see :func:`sort_each`)."""
     for label in range(len(ends) - 1):
         _mark(keys, known, ends[label], ends[label + 1], known_ends[label], known_ends[label + 1], fresh)
 
 
-@entry
+@entry("u8[:], i8[:], i8[:]")
 def spread(keys: Keys, subjects: Ints, objects: Ints) -> None:
     """Write the ids of keys' subjects and objects."""
     for i in range(len(keys)):
@@ -142,7 +142,7 @@ def spread(keys: Keys, subjects: Ints, objects: Ints) -> None:
         objects[i] = found - _LITERAL + _BASE if found >= _LITERAL else found
 
 
-@entry
+@entry("i8[:], i8[:], i8[:], u4[:, :]")
 def codes(subjects: Ints, labels: Ints, objects: Ints, triples: Codes) -> None:
     """Write ids as triples of codes (uint32[n, 3]): what :func:`spread` undoes."""
     for i in range(len(subjects)):
@@ -151,14 +151,14 @@ def codes(subjects: Ints, labels: Ints, objects: Ints, triples: Codes) -> None:
         triples[i, 2] = np.uint32(found - _BASE + _LITERAL if found >= _BASE else found)
 
 
-@entry
+@entry("u8[:], u4[:]")
 def targets(keys: Keys, objects: Codes) -> None:
     """Write the objects of keys."""
     for i in range(len(keys)):
         objects[i] = np.uint32(keys[i] & _OBJECT)
 
 
-@entry
+@entry("u8[:], i8[:], u8[:]")
 def numbered_targets(keys: Keys, ends: Ints, objects: Keys) -> None:
     """Write the objects of keys, behind the number of the label that each has (see :func:`sort_each`)."""
     for label in range(len(ends) - 1):
@@ -195,7 +195,7 @@ def _add(
             pairs[at, direction, 1] += 1
 
 
-@entry
+@entry("u8[:], i8[:], u4[:], u4[:], i8[:], i8[:, :, :], i8[:, :, :], i8[:]")
 def measure_subjects(
     keys: Keys, held: Ints, starts: Codes, classes: Codes, totals: Ints, degrees: Ints, pairs: Ints, touched: Ints
 ) -> None:
@@ -237,7 +237,7 @@ def measure_subjects(
     held[0], held[1], held[2] = subject, degree, values
 
 
-@entry
+@entry("u4[:], i8[:], u4[:], u4[:], u1[:], i8[:], i8[:, :, :], i8[:, :, :], i8[:]")
 def measure_objects(
     objects: Codes,
     held: Ints,
@@ -271,7 +271,10 @@ def measure_objects(
     held[0], held[1] = target, degree
 
 
-@entry
+@entry(
+    "u8[:], u4[:], i8[:], i8, i8[:], u4[:], u4[:], u1[:], i8[:, :], i8[:, :, :], i8[:, :, :], i8[:], i8[:, :], "
+    "i8[:, :] -> i8, i8, i8"
+)
 def measure_labels(
     keys: Keys,
     objects: Codes,
@@ -323,12 +326,14 @@ def measure_labels(
             for bucket in range(BUCKETS):
                 if room and degrees[direction, bucket, 0]:
                     degree_rows[used, 0], degree_rows[used, 1], degree_rows[used, 2] = label, direction, bucket
-                    degree_rows[used, 3:] = degrees[direction, bucket]
+                    for cell in range(3):
+                        degree_rows[used, 3 + cell] = degrees[direction, bucket, cell]
                     used += 1
             for i in range(count):
                 if room and pairs[touched[i], direction, 1]:
                     pair_rows[paired, 0], pair_rows[paired, 1], pair_rows[paired, 2] = label, touched[i], direction
-                    pair_rows[paired, 3:] = pairs[touched[i], direction]
+                    for cell in range(2):
+                        pair_rows[paired, 3 + cell] = pairs[touched[i], direction, cell]
                     paired += 1
         degrees[:] = 0
         for i in range(count):

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.compile.jit import kernel
+from graphdb.storage.compile.kernels import entry
 
 Ints = NDArray[np.int64]
 
 
-@kernel
+@entry("i8[:], T[:], T[:], i8[:], i8[:], T[:], T[:], i8[:], i8[:], i8[:]")
 def find_edges(
     which: Ints,
     starts: NDArray[Any],

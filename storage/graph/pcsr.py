@@ -207,13 +207,16 @@ def _laid_out(
         offsets[keys + 1] = degrees
         np.cumsum(offsets, out=offsets)
     else:
-        from graphdb.storage.graph.pcsr_kernels import fill_groups, home_groups
+        from graphdb.storage.graph.pcsr_kernels import PAIRS, fill_groups, home_groups
 
         groups = len(keys)
-        homes = home_groups(keys, max(groups, 1))
+        homes = np.empty(groups, np.int64)
+        home_groups(keys, max(groups, 1), homes)
         by_home = np.argsort(homes, kind="stable")
         entry_order, starts = _reorder(starts, by_home)
-        offsets = fill_groups(keys[by_home], homes[by_home], starts, groups)
+        table = np.full((groups, PAIRS, 2), -1, np.int64)
+        fill_groups(keys[by_home], homes[by_home], starts, table)
+        offsets = table.reshape(-1)
         neighbours = neighbours[entry_order]
         if code_offsets is not None and codes is not None:
             code_order, code_offsets = _reorder(code_offsets, entry_order)
@@ -253,7 +256,9 @@ def stable_order(keys: Ints, bound: int) -> Ints:
         return np.argsort(keys, kind="stable")
     from graphdb.storage.graph.pcsr_kernels import counting_order
 
-    return counting_order(np.ascontiguousarray(keys, dtype=np.int64), bound)
+    order = np.empty(len(keys), np.int64)
+    counting_order(np.ascontiguousarray(keys, dtype=np.int64), np.zeros(bound + 1, np.int64), order)
+    return order
 
 
 def _reorder(starts: Ints, order: Ints) -> tuple[Ints, Ints]:

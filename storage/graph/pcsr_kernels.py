@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.compile.jit import kernel, load
+from graphdb.storage.compile.kernels import entry, kernel, load
 
 Ints = NDArray[np.int64]
 
@@ -15,12 +15,12 @@ PAIRS = 8
 """Pairs of int64 in a hashed group of 128 bytes: seven (vertex, offset) and one (overflow group, end)."""
 
 LONG = 0
-"""Stands for int64 in :func:`~graphdb.storage.compile.jit.load` and :func:`~graphdb.storage.compile.jit.store`."""
+"""Stands for int64 in ``load`` and ``store`` (:mod:`graphdb.storage.compile.kernels`)."""
 PARTITION_BYTES = 48
 """A row of the table of partitions: (hashed?, offsets' address, groups, neighbours', code_offsets', codes')."""
 
 
-@kernel
+@entry("i8, i8 -> i8")
 def home_group(vertex: int, groups: int) -> int:
     """The group a vertex is hashed to: a multiplicative hash, so that runs of ids spread."""
     mixed = np.uint64(vertex) * np.uint64(0x9E3779B97F4A7C15)
@@ -28,40 +28,39 @@ def home_group(vertex: int, groups: int) -> int:
     return group
 
 
-@kernel
-def home_groups(keys: Ints, groups: int) -> Ints:
-    """:func:`home_group` of every key."""
-    homes = np.empty(len(keys), np.int64)
+@entry("i8[:], i8, i8[:]")
+def home_groups(keys: Ints, groups: int, homes: Ints) -> None:
+    """Write the :func:`home_group` of every key."""
     for i in range(len(keys)):
         homes[i] = home_group(keys[i], groups)
-    return homes
 
 
-@kernel
-def counting_order(keys: Ints, bound: int) -> Ints:
-    """The stable order that sorts ``keys`` (each in ``0 … bound-1``), in O(len + bound)."""
-    starts = np.zeros(bound + 1, np.int64)
+@entry("i8[:], i8[:], i8[:]")
+def counting_order(keys: Ints, starts: Ints, order: Ints) -> None:
+    """Write the stable order that sorts ``keys`` (each in ``0 … bound-1``), in O(len + bound).
+
+    ``starts`` is scratch: int64 [bound + 1], zeros.
+    """
     for i in range(len(keys)):
         starts[keys[i] + 1] += 1
-    for i in range(bound):
+    for i in range(len(starts) - 1):
         starts[i + 1] += starts[i]
-    order = np.empty(len(keys), np.int64)
     for i in range(len(keys)):
         key = keys[i]
         order[starts[key]] = i
         starts[key] += 1
-    return order
 
 
-@kernel
-def fill_groups(keys: Ints, homes: Ints, starts: Ints, groups: int) -> Ints:
+@entry("i8[:], i8[:], i8[:], i8[:, :, :]")
+def fill_groups(keys: Ints, homes: Ints, starts: Ints, table: Ints) -> None:
     """Lay out the hashed offset layer.
 
     ``keys`` come ordered by their home group, ``starts`` (one longer) holds where their neighbours begin.  A group
     that overflows goes on in an empty one (SGSI §4, claim 1: with as many groups as keys there are always enough).
     Unused pairs hold (-1, end), so the end of a vertex is always the offset of the next pair.
+
+    ``table`` is int64 [groups, PAIRS, 2], -1 everywhere.
     """
-    table = np.full((groups, PAIRS, 2), -1, np.int64)
     for i in range(len(homes)):
         table[homes[i], 0, 0] = 0  # marks the homes, so that overflow takes none of them
     empty = 0
@@ -85,10 +84,9 @@ def fill_groups(keys: Ints, homes: Ints, starts: Ints, groups: int) -> Ints:
                 empty += 1
             table[group, PAIRS - 1, 0] = empty
             group = empty
-    return table.reshape(-1)
 
 
-@kernel
+@entry("i8[:], i8[:], i8[:], i8[:], i8[:], u4[:]")
 def count_neighbour_labels(
     keys: Ints,
     starts: Ints,

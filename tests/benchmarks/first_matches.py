@@ -16,10 +16,10 @@ from dataclasses import replace
 
 from graphdb.common.errors import QueryTimeout
 from graphdb.execute.host import HostExecutor
-from graphdb.execute.warm import warm_up
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
+from graphdb.storage.compile import warm
 from graphdb.storage.graph.data_graph import DataGraph
 from tests.benchmarks.harness import Table, main, progress, surroundings
 from tests.benchmarks.labelled import SETS, LabelledSet, Lines, labelled_set
@@ -31,7 +31,7 @@ def run(argv: list[str]) -> list[Table]:
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--limit", type=float, default=5.0, help="seconds for one query")
     given = parser.parse_args(argv)
-    warm_up()
+    warm.make_missing()
     host = HostExecutor(1)
     columns = [
         "set",

@@ -26,12 +26,12 @@ import numpy as np
 
 from graphdb.common.errors import QueryTimeout
 from graphdb.execute.host import HostExecutor
-from graphdb.execute.warm import warm_up
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.executor import Control
 from graphdb.plan.ordering.order import matching_order
 from graphdb.plan.passes.pipeline import make_plan
+from graphdb.storage.compile import warm
 from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 from tests.benchmarks.harness import Table, main, progress, surroundings
 from tests.datasets import SHARED
@@ -212,7 +212,7 @@ def run(argv: list[str]) -> list[Table]:
     parser.add_argument("--rows", action="store_true", help="enumerate all matches instead of counting them")
     parser.add_argument("--unknown", action="store_true", help="also the queries whose counts nobody published")
     arguments = parser.parse_args(argv)
-    warm_up()
+    warm.make_missing()
     what = "enumerated" if arguments.rows else "counted"
     table = Table(
         f"labelled patterns under DIFFERENT NODES, {what}: ms summed over a set (median of its queries)",

@@ -25,11 +25,11 @@ import graphdb
 from graphdb.common.errors import GraphDBError, QueryTimeout
 from graphdb.execute.choose import ChoosingExecutor, open_device
 from graphdb.execute.host import HostExecutor
-from graphdb.execute.warm import warm_up
 from graphdb.grammar.parser import parse
 from graphdb.grammar.syntax import Query
 from graphdb.plan.executor import Control, Executor
 from graphdb.relational.query import Prepared, QueryRun
+from graphdb.storage.compile import warm
 from tests.benchmarks import campus
 from tests.benchmarks.campus_queries import QUESTIONS, Question
 from tests.benchmarks.harness import CORES, MOST_IN_TURN, TURN, Table, main, options, progress, scratch, surroundings
@@ -140,7 +140,7 @@ def _asked(
     verbose: bool,
 ) -> Table:
     """One table: every engine answers every question once unmeasured, then in turns."""
-    warm_up()
+    warm.make_missing()
     host = HostExecutor()
     engines: dict[str, Executor] = {"cpu": host}
     if "cpu 1" in peers:

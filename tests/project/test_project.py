@@ -106,6 +106,7 @@ def test_layers_hold() -> None:
 def test_wheel_holds_every_module_once(tmp_path: Path) -> None:
     built = subprocess.run(
         [sys.executable, "-m", "build", "--outdir", str(tmp_path), str(ROOT)],
+        env={**os.environ, "GRAPHDB_BUILD_KERNELS": "0"},  # .ci/run builds the whole one, and tries it
         capture_output=True,
         text=True,
         check=False,

@@ -16,6 +16,7 @@ import graphdb
 from graphdb.common.errors import ExecutionError, GraphDBError, NotSupportedError, QueryTimeout
 from graphdb.common.values.elements import Node, Relationship
 from graphdb.grammar.parser import parse_script
+from graphdb.writing.run import Writing
 from tests.fuzz import scaled
 
 START = (
@@ -358,3 +359,30 @@ def test_several_stages_within_the_callers_transaction(pair: tuple[graphdb.Datab
             assert db._state.transactions.failed is fails
             db.sql("ROLLBACK" if fails else "COMMIT")
     assert graph_of(pair[0]) == graph_of(pair[1])
+
+
+def test_nothing_more_is_read_once_no_rows_are_left(pair: tuple[graphdb.Database, graphdb.Database]) -> None:
+    """Clauses after one without rows are left out, unless something comes of no rows: an aggregate, or a result."""
+    for db in pair:
+        db.query("MATCH (n) DETACH DELETE n")
+        db.query("CREATE (:P {k: 1})")
+    none = "MATCH (n:P {k: 2}) SET n.x = 1"
+    with pytest.MonkeyPatch.context() as patch:
+        asked: list[object] = []
+        matches = Writing._read_rows
+        patch.setattr(
+            Writing, "_read_rows", lambda self, stage, *rest: asked.append(stage) or matches(self, stage, *rest)
+        )
+        patch.setattr("graphdb.writing.reading.LEAST", 64)
+        pair[0].query(f"{none} WITH n MATCH (m:P) SET m.x = 1 CREATE (:Q)-[:R]->(m) FOREACH (i IN [1] | CREATE (:Q))")
+        assert len(asked) == 1
+    assert pair[0].query("MATCH (n) RETURN n.k, n.x").fetchall() == [(1, None)]
+    for rest in (
+        "WITH count(*) AS c CREATE (:Q {c: c})",
+        "WITH n MATCH (m:P) WITH max(m.k) AS k CREATE (:Q {k: k})",
+        "RETURN count(n)",
+        "WITH n MATCH (m:P) SET m.x = 1 RETURN m.x",
+        "WITH n CREATE (m:Q) WITH collect(m) AS l CREATE (:Q {c: size(l)})",
+    ):
+        assert same(pair, f"{none} {rest}"), rest
+    assert pair[0].query("MATCH (n:Q) RETURN count(*)").scalar() == 3

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphdb.execute.search.set_kernels import LONG, clear_bits, count_bits, mark_bits
-from graphdb.storage.compile.jit import kernel, load, lowest, ones, store
+from graphdb.storage.compile.kernels import entry, kernel, load, lowest, ones, store
 
 VERTEX, END, PLACE, FOUND, DEPTH = 0, 1, 2, 3, 4
 """Cells of the state: the vertex that goes on next and the one to stop at, how many of its neighbours are done, the
@@ -19,7 +19,7 @@ _LEAST = 1 << 16
 """Words to go through once a matrix is made: or it would be made again and again."""
 
 
-@kernel
+@entry("i8, i8, i8, i8, i8, T, i8 -> b1")
 def count_triangles(offsets: int, neighbours: int, state: int, bits: int, width: int, like: Any, budget: int) -> bool:
     """Count on; ``bits`` is the address of one bit per vertex, all clear.  Whether all is done."""
     vertex, end, found = load(state, VERTEX, LONG), load(state, END, LONG), load(state, FOUND, LONG)
@@ -67,7 +67,7 @@ def fill_matrix(offsets: int, neighbours: int, vertex: int, places: int, matrix:
     return work
 
 
-@kernel
+@entry("i8, i8, i8, i8, i8, i8, i8, T, i8 -> b1")
 def count_cliques(
     offsets: int, neighbours: int, k: int, state: int, places: int, matrix: int, chosen: int, like: Any, budget: int
 ) -> bool:

@@ -58,7 +58,7 @@ class _Counter:
         self._places = np.zeros(ranks + 8 if plan.size > 3 else ranks // 64 + 1, np.int64)
         self._matrix = np.zeros((widest, words) if plan.size > 3 else (0, 0), np.int64)
         self._chosen = np.zeros((plan.size, words + 2), np.int64)
-        self._like = graph.neighbours.dtype.type(0)
+        self._like = graph.neighbours[:0]
 
     @property
     def found(self) -> int:

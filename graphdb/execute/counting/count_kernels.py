@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.execute.search.set_kernels import LONG, neighbour_at, neighbours_of
-from graphdb.storage.compile.jit import kernel, load
+from graphdb.storage.compile.kernels import entry, kernel, load
 
 Ints = NDArray[np.int64]
 Ids = NDArray[Any]
@@ -79,7 +79,7 @@ def worth(
     return value
 
 
-@kernel
+@entry("i8[:, :], i8[:, :], i8[:, :], i8[:], i8, i8, i8[:], i8[:], i8, i8[:], T[:]")
 def send(
     bundle: Ints,
     members: Ints,
@@ -129,7 +129,7 @@ def send(
         out[x] = total
 
 
-@kernel
+@entry("i8, i8[:, :], i8[:], i8, i8, i4[:], i8[:], i8[:], T[:]")
 def send_narrow(
     row: int,
     partitions: Ints,
@@ -157,7 +157,7 @@ def send_narrow(
         out[x] = total
 
 
-@kernel
+@entry("i8[:], i8[:], i8[:], i8, i8[:]")
 def multiply(support: Ints, out: Ints, by: Ints, modulus: int, flags: Ints) -> None:
     """``out *= by`` on the support."""
     for i in range(len(support)):
@@ -166,7 +166,7 @@ def multiply(support: Ints, out: Ints, by: Ints, modulus: int, flags: Ints) -> N
             out[x] = times(out[x], by[x], modulus, flags)
 
 
-@kernel
+@entry("i8[:], i8[:], i8, i8, i8[:]")
 def fall(support: Ints, out: Ints, factors: int, modulus: int, flags: Ints) -> None:
     """``out`` becomes ``out (out - 1) … (out - factors + 1)`` on the support.
 
@@ -185,7 +185,7 @@ def fall(support: Ints, out: Ints, factors: int, modulus: int, flags: Ints) -> N
         out[x] = value
 
 
-@kernel
+@entry("i8[:, :], i8[:, :], i8[:], i8[:], i8, i8[:], T[:]")
 def loop_worth(members: Ints, partitions: Ints, support: Ints, out: Ints, modulus: int, flags: Ints, like: Ids) -> None:
     """``out`` times the self loops in every member."""
     for i in range(len(support)):
@@ -200,7 +200,7 @@ def loop_worth(members: Ints, partitions: Ints, support: Ints, out: Ints, modulu
                 out[x] = times(out[x], loops, modulus, flags)
 
 
-@kernel
+@entry("i8[:], i8[:], i8[:]")
 def add_up(support: Ints, values: Ints, sums: Ints) -> None:
     """Add ``values`` over the support to ``sums``: int64 [2], the low 32 bits of values, and the rest."""
     for i in range(len(support)):
@@ -209,7 +209,7 @@ def add_up(support: Ints, values: Ints, sums: Ints) -> None:
         sums[1] += value >> 32
 
 
-@kernel
+@entry("i8[:], i8[:], i8[:], i8[:]")
 def add_products(support: Ints, left: Ints, right: Ints, sums: Ints) -> None:
     """Add ``left * right`` over the support to ``sums``: int64 [6], exact though products pass 64 bits.
 
@@ -229,7 +229,7 @@ def add_products(support: Ints, left: Ints, right: Ints, sums: Ints) -> None:
         sums[5] += high >> 32
 
 
-@kernel
+@entry("i8, i8[:, :], i8[:], b1[:], T[:] -> i8")
 def reach(row: int, partitions: Ints, support: Ints, marks: NDArray[np.bool_], like: Ids) -> int:
     """Mark (bool [vertices]) all neighbours of the support: how many were not marked before."""
     fresh = 0

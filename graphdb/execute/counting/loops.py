@@ -71,7 +71,7 @@ class Loops:
         def run(begin: int, end: int, worker: int) -> None:
             cells = scratch[worker] = scratch[worker] or self._scratch(part)
             found = (pairs, sums[worker], by_root, modulus, self._run.flags, self._run.like)
-            self._kernels.nested(*program, roots, root, begin, end, *cells[:6], *found)
+            self._kernels.nested(*program, roots, root, begin, end, *cells[:7], *found)
 
         self._run.schedule(run, bounds, part.cost, sums[:, 2])
         return int(sums[:, 0].sum()) + (int(sums[:, 1].sum()) << 32)
@@ -125,6 +125,7 @@ class Loops:
             np.full((len(rooms), size), -1, np.int64),
             np.zeros((len(rooms), size), np.int64),
             kept,
+            np.zeros((4, max(len(part.levels), part.registers, 1)), np.int64),
             rooms,
         )
 

@@ -26,7 +26,7 @@ from graphdb.execute.counting.vector_kernels import (
     total_of,
 )
 from graphdb.execute.search.set_kernels import neighbours_of
-from graphdb.storage.compile.jit import kernel, load, store
+from graphdb.storage.compile.kernels import entry, kernel, load, store
 
 Ints = NDArray[np.int64]
 Ids = NDArray[Any]
@@ -54,7 +54,7 @@ def cut_down(
         highs[out, x] = used
 
 
-@kernel
+@entry("i8[:, :], i8[:], i8[:], i8, i8, i8, i1[:], i8[:], T[:], i8[:], T[:]")
 def closed_lists(
     partitions: Ints,
     rows: Ints,
@@ -102,7 +102,10 @@ def closed_lists(
             marks[load(partitions[second, 3], at, like)] = 0
 
 
-@kernel
+@entry(
+    "i8[:, :], i8[:, :], i8[:, :], i8[:, :], i8[:, :], i8[:], i8[:], i8[:], i8, i8, i8[:, :], T[:, :], i8[:], "
+    "i8[:, :], i8[:, :], i8[:, :], i8[:, :], i8[:, :], i8[:], i8[:], i8, i8[:], T[:]"
+)
 def nested(
     levels: Ints,
     code: Ints,
@@ -120,6 +123,7 @@ def nested(
     lows: Ints,
     highs: Ints,
     kept: Ints,
+    state: Ints,
     pairs: Ints,
     sums: Ints,
     by_root: Ints,
@@ -147,15 +151,15 @@ def nested(
         The registers: int64 [registers, vertices], zero where nothing is held; the vertices held; how many.
     lows, highs, kept
         Local lists: where a vertex's begins (-1: not kept) and ends; per local its ids' address and capacity.
+    state
+        int64 [4, levels or registers, whichever are more]: scratch.
     pairs
         int64 [closed lists, 3]: the partition of their entries, and the addresses of their starts and ids.
     """
     last = len(levels) - 1
-    bound = np.zeros(last + 1, np.int64)
-    tops = np.zeros(len(counts), np.int64)
-    position = np.zeros(last + 1, np.int64)
-    product = np.ones(last + 1, np.int64)
-    position[0] = begin
+    bound, position, product, tops = state[0], state[1], state[2], state[3]
+    position[0], product[0] = begin, 1
+    tops[:] = 0
     level = 0
     while level >= 0:
         if flags[0]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from graphdb.execute.counting.count_kernels import LIMIT, item, plus, times, worth
 from graphdb.execute.counting.vector_kernels import PROBES, ordered, power_of, span, tally
 from graphdb.execute.search.set_kernels import LONG, find, neighbour_at, neighbours_of
-from graphdb.storage.compile.jit import kernel, load
+from graphdb.storage.compile.kernels import kernel, load
 
 Ints = NDArray[np.int64]
 Ids = NDArray[Any]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.execute.search.set_kernels import LONG, holds, intersect
-from graphdb.storage.compile.jit import kernel, load, store
+from graphdb.storage.compile.kernels import entry, kernel, load, store
 
 Ints = NDArray[np.int64]
 
@@ -120,7 +120,7 @@ def taken(node: int, x: int, nodes: Ints, conflicts: Ints, values: Ints) -> bool
     return found
 
 
-@kernel
+@entry("i8[:, :], i8[:, :], i8[:], i8[:, :], i8[:], i8[:], i8[:, :], i8[:], i8[:], i8, i8, i8, T -> i8")
 def walk(
     nodes: Ints,
     lists: Ints,

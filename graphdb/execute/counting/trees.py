@@ -123,7 +123,7 @@ class _Walk:
         values = np.zeros(len(tree.space.candidates), np.int64)
         fixed = (tables.nodes, tables.lists, tables.conflicts, tables.depends, tree.space.fits)
         self._arguments = (*fixed, values, self._stack, self.rows, self._state, modulus)
-        self._like = (width, scan.dtype.type(0))
+        self._like = (width, scan[:0])
 
     def start(self, begin: int, end: int, piece: int, pieces: int) -> None:
         """Begin with some of the root's candidates, and a piece of what its only child scans."""

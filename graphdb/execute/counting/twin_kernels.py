@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.execute.search.set_kernels import LONG, neighbours_of
-from graphdb.storage.compile.jit import kernel, load
+from graphdb.storage.compile.kernels import entry, load
 
 Ints = NDArray[np.int64]
 
 _BYTE = np.uint8(0)
 
 
-@kernel
+@entry("i8[:, :], i8[:], i8[:], i8, i8, i8, i8[:, :], i8[:, :], i8, T")
 def tally(
     partitions: Ints,
     marks: Ints,
@@ -24,6 +24,7 @@ def tally(
     end: int,
     base: int,
     table: Ints,
+    scratch: Ints,
     width: int,
     like: Any,
 ) -> None:
@@ -39,13 +40,15 @@ def tally(
         Neighbours are digits to this base of a choice's number.
     table
         int64 [a power of two, greater than the choices, 2]: choices, by one more than their numbers, and their counts.
+    scratch
+        int64 [4, lists].
     width, like
         The bytes of the vertex id type, and a zero of it.
     """
     lists = len(partitions)
     mask = len(table) - 1
-    address, length = np.zeros(lists, np.int64), np.zeros(lists, np.int64)
-    at, number = np.zeros(lists, np.int64), np.zeros(lists + 1, np.int64)
+    address, length, at, number = scratch[0], scratch[1], scratch[2], scratch[3]
+    number[0] = 0
     rows = partitions.ctypes.data
     for r in range(begin, end):
         for i in range(lists):

@@ -27,10 +27,11 @@ def count_twins(plan: TwinCount, control: Control, memory_limit: int | None = No
     partitions = np.array([partition.row for partition in plan.partitions], np.int64)
     marks = np.array([0 if mark is None else mark.ctypes.data for mark in plan.marks], np.int64)
     width = np.dtype(plan.dtype).itemsize
+    scratch, like = np.zeros((4, max(len(partitions), 1)), np.int64), np.empty(0, plan.dtype)
     cuts = np.searchsorted(plan.choices, np.arange(_PIECE, choices, _PIECE))
     for begin, end in pairwise(sorted({0, *cuts.tolist(), len(plan.roots)})):
         control.check()
-        tally(partitions, marks, plan.roots, begin, end, plan.vertices, table, width, plan.dtype(0))
+        tally(partitions, marks, plan.roots, begin, end, plan.vertices, table, scratch, width, like)
     times = np.bincount(table[:, 1])
     shared, twins = np.flatnonzero(times).tolist(), len(plan.twins)
     return sum((perm(n, twins) if plan.differ else n**twins) * int(times[n]) for n in shared if n)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from graphdb.execute.counting.count_kernels import LIMIT, item, plus, times, worth
 from graphdb.execute.search.set_kernels import LONG, find, neighbours_of
-from graphdb.storage.compile.jit import kernel, load
+from graphdb.storage.compile.kernels import kernel, load
 
 Ints = NDArray[np.int64]
 Ids = NDArray[Any]

@@ -13,21 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.execute.search.set_kernels import LONG, find, neighbours_of
-from graphdb.storage.compile.jit import kernel, load
+from graphdb.storage.compile.kernels import entry, kernel, load
 
 Ints = NDArray[np.int64]
 Depths = NDArray[np.int32]
 
 
 @kernel
-def codes_at(partition: Ints, entry: int) -> tuple[int, int]:
+def codes_at(partition: Ints, place: int) -> tuple[int, int]:
     """Where the codes of an entry begin and end; (0, 1) where one label in one direction has no codes."""
     if partition[4] == 0:
         return 0, 1
-    return load(partition[4], entry, LONG), load(partition[4], entry + 1, LONG)
+    return load(partition[4], place, LONG), load(partition[4], place + 1, LONG)
 
 
-@kernel
+@entry("i8[:], T[:], i4[:], i8[:], i8[:], i8[:], b1[:], i8, i8 -> b1")
 def bfs(
     partition: Ints,
     neighbours: NDArray[Any],
@@ -68,8 +68,8 @@ def bfs(
         depth = depths[vertex] + 1
         begin, end = neighbours_of(partition.ctypes.data, 0, vertex)
         work += end - begin + 1
-        for entry in range(begin, end):
-            other = neighbours[entry]
+        for place in range(begin, end):
+            other = neighbours[place]
             if depths[other] < 0:
                 depths[other] = depth
                 before[other] = vertex
@@ -83,7 +83,7 @@ def bfs(
     return ended
 
 
-@kernel
+@entry("i8[:], T[:], i8[:], i8, b1, i8, b1[:], i8, i4[:], i8[:], i8[:], i8[:], i8[:], i4[:], i8 -> b1")
 def bfs_each(
     partition: Ints,
     neighbours: NDArray[Any],
@@ -136,8 +136,8 @@ def bfs_each(
             depth = depths[vertex] + 1
             begin, end = neighbours_of(partition.ctypes.data, 0, vertex)
             work += end - begin + 1
-            for entry in range(begin, end):
-                other = neighbours[entry]
+            for place in range(begin, end):
+                other = neighbours[place]
                 if depths[other] < 0:
                     depths[other] = depth
                     queue[tail] = other
@@ -168,14 +168,14 @@ def bfs_each(
     return bool(at == len(starts))
 
 
-@kernel
+@entry("i4[:], i8[:], i8")
 def forget(depths: Depths, queue: Ints, count: int) -> None:
     """Take the first ``count`` vertices of a queue out of ``depths``."""
     for i in range(count):
         depths[queue[i]] = -1
 
 
-@kernel
+@entry("i8[:], T[:], i4[:], i8[:], i8, i8, f8[:]")
 def count_ways(
     partition: Ints,
     neighbours: NDArray[Any],
@@ -193,14 +193,14 @@ def count_ways(
         vertex = queue[i]
         depth = depths[vertex] + 1
         first, last = neighbours_of(partition.ctypes.data, 0, vertex)
-        for entry in range(first, last):
-            other = neighbours[entry]
+        for place in range(first, last):
+            other = neighbours[place]
             if depths[other] == depth:
-                low, high = codes_at(partition, entry)
+                low, high = codes_at(partition, place)
                 ways[other] += ways[vertex] * (high - low)
 
 
-@kernel
+@entry("i8[:], i8[:], i8[:], i8[:]")
 def read_back(before: Ints, ends: Ints, starts: Ints, walks: Ints) -> None:
     """Write the path that ends at ``ends[i]`` to ``walks[starts[i]:starts[i + 1]]``, from its start on."""
     for i in range(len(ends)):
@@ -210,7 +210,7 @@ def read_back(before: Ints, ends: Ints, starts: Ints, walks: Ints) -> None:
             vertex = before[vertex]
 
 
-@kernel
+@entry("i8[:], T[:], i8, i8[:], i8[:], i8[:]")
 def first_codes(partition: Ints, neighbours: NDArray[Any], only: int, starts: Ints, walks: Ints, codes: Ints) -> None:
     """Write which data edge leads from each vertex of some walks to the next: the first of those that do.
 
@@ -222,6 +222,6 @@ def first_codes(partition: Ints, neighbours: NDArray[Any], only: int, starts: In
             if partition[4] != 0:
                 begin, end = neighbours_of(partition.ctypes.data, 0, walks[at])
                 like = neighbours.dtype.type(0)
-                entry = find(partition[3], begin, end, walks[at + 1], like)
-                code = load(partition[5], load(partition[4], entry, LONG), LONG)
+                place = find(partition[3], begin, end, walks[at + 1], like)
+                code = load(partition[5], load(partition[4], place, LONG), LONG)
             codes[at - i] = code

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from graphdb.execute.paths.bfs_kernels import Depths, forget
 from graphdb.execute.search.set_kernels import neighbours_of
-from graphdb.storage.compile.jit import kernel
+from graphdb.storage.compile.kernels import entry, kernel
 
 Ints = NDArray[np.int64]
 
@@ -44,8 +44,8 @@ def _expand(
         state[at] += 1
         begin, end = neighbours_of(partition.ctypes.data, 0, vertex)
         budget -= end - begin + 1
-        for entry in range(begin, end):
-            other = neighbours[entry]
+        for place in range(begin, end):
+            other = neighbours[place]
             if mine[other] < 0:
                 mine[other] = depth
                 before[other] = vertex
@@ -57,7 +57,9 @@ def _expand(
     return max(budget, 0)
 
 
-@kernel
+@entry(
+    "i8[:], T[:], i8[:], T[:], i8[:], i8[:], i4[:, :], i8[:, :], i8[:, :], i8[:], i8, i4[:], i8[:], i8[:], b1, i8 -> b1"
+)
 def bidirectional_bfs(
     there: Ints,
     there_neighbours: NDArray[Any],

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from graphdb.execute.paths.bfs_kernels import Depths, codes_at
 from graphdb.execute.search.set_kernels import LONG, neighbours_of
-from graphdb.storage.compile.jit import kernel, load
+from graphdb.storage.compile.kernels import entry, kernel, load
 
 Ints = NDArray[np.int64]
 
@@ -43,7 +43,7 @@ def _allows(mode: int, vertices: Ints, codes: Ints, level: int, other: int, code
     return not again
 
 
-@kernel
+@entry("i8[:], T[:], i8, i4[:], i8, i8, i8, i8[:], i8[:], i8[:], i8[:, :], i8[:], i8[:, :], i8[:, :], i8 -> b1")
 def enumerate_paths(
     partition: Ints,
     neighbours: NDArray[Any],

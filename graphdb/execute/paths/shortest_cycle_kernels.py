@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.execute.search.set_kernels import neighbours_of
-from graphdb.storage.compile.jit import kernel
+from graphdb.storage.compile.kernels import entry
 
 Ints = NDArray[np.int64]
 
 
-@kernel
+@entry("i8[:], T[:], i8[:], i4[:], i8, i8[:], i8 -> i8")
 def expand(
     partition: Ints,
     neighbours: NDArray[Any],
@@ -56,7 +56,7 @@ def expand(
     return count
 
 
-@kernel
+@entry("i8[:], T[:], i8[:], i4[:], i8[:], i8, i8 -> i8")
 def close(
     partition: Ints,
     neighbours: NDArray[Any],

@@ -18,7 +18,7 @@ from graphdb.execute.search.set_kernels import (
     neighbours_of,
     subtract,
 )
-from graphdb.storage.compile.jit import kernel, load, store
+from graphdb.storage.compile.kernels import kernel, load, store
 
 
 @kernel

@@ -206,7 +206,7 @@ def _pieces(plan: PhysicalPlan, workers: int) -> list[_Chunk]:
     Roots count by their degrees in the second step; one that is too much for a chunk (a hub) is split into pieces of
     the list that the second step scans.
     """
-    from graphdb.execute.search.set_kernels import degrees
+    from graphdb.execute.search.set_kernels import add_degrees
 
     scan = scan_of(plan)
     if not len(scan):
@@ -214,7 +214,7 @@ def _pieces(plan: PhysicalPlan, workers: int) -> list[_Chunk]:
     chunks = int(min(max(plan.cost / _CHUNK_COST, _FEWEST_PER_THREAD * workers), _CHUNKS_PER_THREAD * workers))
     weights = np.ones(len(scan), np.int64)
     if plan.program.second >= 0:
-        weights += degrees(plan.program.partitions.ctypes.data, plan.program.second, scan)
+        add_degrees(plan.program.partitions.ctypes.data, plan.program.second, scan, weights)
     ends = np.cumsum(weights)
     share = max(int(ends[-1]) // chunks, 1)
     number = (ends - weights) // share

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.compile.jit import kernel
+from graphdb.storage.compile.kernels import entry
 
 Ints = NDArray[np.int64]
 
 
-@kernel
+@entry("i8[:], i8[:], i8[:], i8, i8, i8[:], u1[:], i8 -> i8, i8")
 def group_runs(
     first: Ints, second: Ints, numbers: Ints, at: int, out: int, counts: Ints, seen: NDArray[np.uint8], budget: int
 ) -> tuple[int, int]:

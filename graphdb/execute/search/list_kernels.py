@@ -44,7 +44,7 @@ from graphdb.execute.search.set_kernels import (
     neighbours_of,
 )
 from graphdb.plan.physical import DETOUR
-from graphdb.storage.compile.jit import kernel, load, store
+from graphdb.storage.compile.kernels import kernel, load, store
 
 
 @kernel

@@ -47,7 +47,7 @@ from graphdb.execute.search.frame import (
 from graphdb.execute.search.list_kernels import bits_of, open_step
 from graphdb.execute.search.set_kernels import LONG, count_bits, count_common, find, gallop, holds, intersect, keep_bits
 from graphdb.plan.physical import WINDOW
-from graphdb.storage.compile.jit import kernel, load, store
+from graphdb.storage.compile.kernels import entry, kernel, load, store
 
 DONE, FULL, YIELD = 0, 1, 2
 """What a search returns."""
@@ -199,7 +199,7 @@ def emit_row(frame: int, matches: int, total: int, block: int, capacity: int, wi
         store(load(frame, NUMBERS, LONG), matches, total, LONG)
 
 
-@kernel
+@entry("i8, T, i8, i8, i8, i8, b1, b1, i8 -> i8")
 def search(
     frame: int,
     like: Any,
@@ -305,7 +305,7 @@ def search(
     return result
 
 
-@kernel
+@entry("i8, T, i8, i8, b1, i8 -> i8")
 def count_all(frame: int, like: Any, width: int, roots: int, count_last: bool, budget: int) -> int:
     """Begin a count with all ``roots`` values of the first step's scan: one call from Python does for a small one.
 

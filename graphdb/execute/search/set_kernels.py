@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.compile.jit import kernel, load, store
+from graphdb.storage.compile.kernels import entry, kernel, load, store
 from graphdb.storage.graph.pcsr_kernels import LONG as LONG
 from graphdb.storage.graph.pcsr_kernels import PARTITION_BYTES as PARTITION_BYTES
 from graphdb.storage.graph.pcsr_kernels import find as find
@@ -200,11 +200,9 @@ def drop_value(a: int, n: int, at: int, out: int, like: Any) -> None:
         store(out, i - 1, load(a, i, like), like)
 
 
-@kernel
-def degrees(partitions: int, row: int, vertices: Ints) -> Ints:
-    """How many neighbours each of the given vertices has."""
-    found = np.empty(len(vertices), np.int64)
+@entry("i8, i8, i8[:], i8[:]")
+def add_degrees(partitions: int, row: int, vertices: Ints, sums: Ints) -> None:
+    """Add to each sum how many neighbours its vertex has."""
     for i in range(len(vertices)):
         begin, end = neighbours_of(partitions, row, vertices[i])
-        found[i] = end - begin
-    return found
+        sums[i] += end - begin

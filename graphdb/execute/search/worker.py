@@ -49,7 +49,7 @@ class Search:
         self._counting = counting
         counted = plan.duplicates == "count" and plan.row_steps < steps and not counting
         self._modes = (counting, plan.count_last and (counting or counted), sizes.yield_work)
-        self._like = (plan.dtype(0), width)
+        self._like = (np.empty(0, plan.dtype), width)
         self._values = program.constants.copy()
         self._stack = np.zeros((steps, frame.STACK_CELLS), np.int64)
         self.totals = np.zeros((2, steps), np.int64)

@@ -61,6 +61,7 @@ def _refined_here(task: Refinement) -> Candidates:
     fixed = (table.ctypes.data, task.first_arc, task.arcs, task.groups, task.near, task.order)
     state = np.array([(1 << count) - 1, 0, 0, 0, 0, 0], np.int64)
     cells = (found.flat, found.starts, found.sizes, found.fits)
-    while not kernels.refine(*fixed, *cells, state, task.passes, _SLICE, np.dtype(task.dtype).type(0)):
+    scratch, like = np.zeros(kernels.MOST_GROUPS, np.int64), np.empty(0, task.dtype)
+    while not kernels.refine(*fixed, *cells, state, task.passes, _SLICE, scratch, like):
         task.check()
     return found

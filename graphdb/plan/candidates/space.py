@@ -193,7 +193,7 @@ def _build(
     found = refined(task, refine)
     candidates, starts, sizes, fits = found.flat, found.starts, found.sizes, found.fits
     table = np.array([partition.row for partition in partitions], np.int64).reshape(-1, len(ARC))
-    like, address = np.dtype(graph.dtype).type(0), table.ctypes.data
+    like, address = np.empty(0, graph.dtype), table.ctypes.data
     pairs = sorted(between)
     flat = [r for pair in pairs for r in sorted(between[pair])]
     ends = np.cumsum([len(between[pair]) for pair in pairs])
@@ -221,8 +221,9 @@ def _build(
     for i, (a, b) in enumerate(pairs):
         known[a, b] = known[b, a] = joins[i]
         numbers[a, b], numbers[b, a] = 2 * i, 2 * i + 1
-    overlaps = kernels.common_fits(candidates, starts, sizes, fits).tolist()
-    return CandidateSpace(left, fits, tuple(overlaps), known, frozenset(apart), offsets, out, longest, numbers)
+    overlaps = np.zeros(len(sizes), np.int64)
+    kernels.common_fits(candidates, starts, sizes, fits, overlaps)
+    return CandidateSpace(left, fits, tuple(overlaps.tolist()), known, frozenset(apart), offsets, out, longest, numbers)
 
 
 def _initial(

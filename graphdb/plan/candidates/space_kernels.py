@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.plan.candidates.refinement import LAST_PASS
-from graphdb.storage.compile.jit import kernel, load
+from graphdb.storage.compile.kernels import entry, kernel, load
 from graphdb.storage.graph.pcsr_kernels import LONG, PARTITION_BYTES, neighbours_of
 
 Ints = NDArray[np.int64]
@@ -61,7 +61,7 @@ def supported(partitions: int, arc: Ints, groups: Ints, x: int, fits: Ints, coun
     return begin - end - 1
 
 
-@kernel
+@entry("i8, i8[:], i8[:, :], i8[:, :], i8[:], i8[:], i8[:], i8[:], i8[:], i8[:], i8[:], i8, i8, i8[:], T -> b1")
 def refine(
     partitions: int,
     first_arc: Ints,
@@ -76,6 +76,7 @@ def refine(
     state: Ints,
     passes: int,
     budget: int,
+    counts: Ints,
     like: Any,
 ) -> bool:
     """Drop candidates without a partner along some pattern edge, until few are left to drop, or it has been enough.
@@ -102,6 +103,8 @@ def refine(
         its candidates those looked at, and those kept; how many the pass has dropped).  At first all bits, and zeros.
     passes, budget
         At most so many passes, and in this call about so many neighbours to look at.
+    counts
+        Int64 [:data:`MOST_GROUPS`]: scratch.
 
     Returns
     -------
@@ -109,7 +112,6 @@ def refine(
         Whether it is done; call again if not.
     """
     vertices = len(sizes)
-    counts = np.zeros(MOST_GROUPS, np.int64)
     stale, number, i, at, kept, dropped = state
     work = 0
     while number < passes and stale != 0:
@@ -150,17 +152,15 @@ def refine(
     return True
 
 
-@kernel
-def common_fits(candidates: Ints, starts: Ints, sizes: Ints, fits: Ints) -> Ints:
-    """For each pattern vertex the ones (bits, itself too) with which it shares a candidate."""
-    shared = np.zeros(len(sizes), np.int64)
+@entry("i8[:], i8[:], i8[:], i8[:], i8[:]")
+def common_fits(candidates: Ints, starts: Ints, sizes: Ints, fits: Ints, shared: Ints) -> None:
+    """Add to ``shared``, for each pattern vertex, the ones (bits, itself too) with which it shares a candidate."""
     for u in range(len(sizes)):
         for at in range(starts[u], starts[u] + sizes[u]):
             shared[u] |= fits[candidates[at]]
-    return shared
 
 
-@kernel
+@entry("i8, i8[:, :], i8[:], i8[:], i8[:], i8[:], i8[:], i8[:, :], T[:], i8[:], i8[:], T -> i8")
 def join_candidates(
     partitions: int,
     links: Ints,

@@ -180,12 +180,12 @@ def _best_tree(
 
     count = len(sizes)
     found, figures, state = np.empty((count, 4), np.int64), np.empty((count, 2)), np.array([np.inf, 0.0])
+    scratch = (found.copy(), figures.copy(), np.empty((count + 1, 3), np.int64), np.empty(count + 1))
     roots, some = np.argsort(sizes, kind="stable"), max(_ROOTS // count**2, 1)
     for at in range(0, count, some):
         check()
-        if try_roots(
-            roots[at : at + some], caching, _ATTEMPT * count**2, sizes, shares, links, near, state, found, figures
-        ):
+        fixed = (caching, _ATTEMPT * count**2, sizes, shares, links, near, state, found, figures)
+        if try_roots(roots[at : at + some], *fixed, *scratch):
             break
     return float(state[0]), found, figures
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.compile.jit import kernel, lowest
+from graphdb.storage.compile.kernels import entry, kernel, lowest
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -103,6 +103,8 @@ def grow(
     near: Ints,
     found: Ints,
     figures: Floats,
+    pending: Ints,
+    entries: Floats,
     limit: float,
 ) -> float:
     """Grow one tree (a forest for parts that nothing joins): the work expected, or more than ``limit`` given up at.
@@ -123,10 +125,10 @@ def grow(
         on, its subtree), the last two as bits.
     figures
         Float64 [vertices, 2]: times that the vertex is asked for, and times that it is worked out.
+    pending, entries
+        Int64 [vertices + 1, 3] and float64 [vertices + 1]: scratch.
     """
     count = len(sizes)
-    pending = np.empty((count + 1, 3), np.int64)
-    entries = np.empty(count + 1)
     cost: float = 0.0
     depth, n = 0, 0
     everything = (1 << count) - 1
@@ -175,7 +177,9 @@ def grow(
     return cost
 
 
-@kernel
+@entry(
+    "i8[:], b1, f8, f8[:], f8[:, :], i8[:], i8[:], f8[:], i8[:, :], f8[:, :], i8[:, :], f8[:, :], i8[:, :], f8[:] -> b1"
+)
 def try_roots(
     roots: Ints,
     kept: bool,
@@ -187,19 +191,26 @@ def try_roots(
     state: Floats,
     best_found: Ints,
     best_figures: Floats,
+    found: Ints,
+    figures: Floats,
+    pending: Ints,
+    entries: Floats,
 ) -> bool:
     """Grow trees by every rule from some roots while an attempt costs less than the best is expected to cost still.
 
     ``state`` is float64 [2], the work of the best tree so far (at first infinite) and what the attempts have cost,
-    ``best_found`` and ``best_figures`` that tree; returns whether it has been enough.
+    ``best_found`` and ``best_figures`` that tree; the others are scratch, as :func:`grow` takes it.  Returns whether it
+    has been enough.
     """
-    found, figures = best_found.copy(), best_figures.copy()
     for root in roots:
         for rule in range(RULES):
-            cost = grow(root, rule, kept, sizes, shares, links, near, found, figures, state[0])
+            cost = grow(root, rule, kept, sizes, shares, links, near, found, figures, pending, entries, state[0])
             if cost < state[0]:
                 state[0] = cost
-                best_found[:], best_figures[:] = found, figures
+                for i in range(len(found)):
+                    for cell in range(4):
+                        best_found[i, cell] = found[i, cell]
+                    best_figures[i, 0], best_figures[i, 1] = figures[i, 0], figures[i, 1]
             state[1] += attempt
             if state[1] > state[0]:
                 return True

@@ -191,7 +191,7 @@ class Walks:
                 alive.append(np.ascontiguousarray(candidates, np.int64))
                 address, size = alive[-1].ctypes.data, len(candidates)
             steps.append((i - 1, begin, len(lists), address, size, differ, len(apart)))
-        return _walked(steps, lists, apart, partitions, (self._number, 0, SEARCH), graph.dtype(0))
+        return _walked(steps, lists, apart, partitions, (self._number, 0, SEARCH), np.empty(0, graph.dtype))
 
     def _scan(self, vertex: int) -> Ints:
         """What a vertex without candidates or bound neighbours ranges over."""
@@ -252,7 +252,7 @@ def walked_tree(
         candidates = space.candidates[vertex]
         scanned = (0, 0) if len(lists) > begin else (candidates.ctypes.data, len(candidates))
         steps.append((parent, begin, len(lists), *scanned, differ, len(apart)))
-    like = space.neighbours.dtype.type(0)
+    like = space.neighbours[:0]
     for walks in SPACE_WALKS:
         found = _walked(steps, lists, apart, partitions, (walks, THROUGH, 1.0), like)
         if found[2].min(initial=walks) >= ENOUGH:
@@ -284,6 +284,8 @@ def _walked(
         rows,
         work,
         arrived,
+        np.empty(len(steps), np.int64),
+        np.empty(len(steps)),
         like,
     )
     return rows / how[0], work / how[0], arrived

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.compile.jit import kernel, load
+from graphdb.storage.compile.kernels import entry, kernel, load
 from graphdb.storage.graph.pcsr_kernels import LONG, find, neighbours_of
 
 Ints = NDArray[np.int64]
@@ -59,7 +59,7 @@ def fits(
     return differs
 
 
-@kernel
+@entry("i8[:, :], i8[:, :], i8[:], i8[:, :], i8[:], i8, i8, f8, f8[:], f8[:], i8[:], i8[:], f8[:], T")
 def walk(
     steps: Ints,
     lists: Ints,
@@ -72,12 +72,15 @@ def walk(
     rows: Floats,
     work: Floats,
     alive: Ints,
+    values: Ints,
+    weights: Floats,
     like: Any,
 ) -> None:
     """Walk ``walks`` times; per step, add up rows and work, each walk for as many as it stands for.
 
     ``steps`` is int64 [steps, STEP_CELLS], ``lists`` (row of the partition, step that it hangs on), ``lists_of`` the
-    addresses of the partitions' neighbours.  ``alive`` counts the walks that came past each step.  Along a tree, where
+    addresses of the partitions' neighbours.  ``alive`` counts the walks that came past each step; ``values`` and
+    ``weights`` are scratch, a cell for each step.  Along a tree, where
     several steps go on from one, each walk goes down all branches.
 
     Of a list of more than ``through`` elements, a walk takes any, and ends where that does not fit; a shorter one it
@@ -85,8 +88,6 @@ def walk(
     2021, §4.1: random walks with intersection).
     """
     count = len(steps)
-    values = np.empty(count, np.int64)
-    weights = np.empty(count)
     table = partitions.ctypes.data
     state = 0x2545F4914F6CDD1D
     for _ in range(walks):

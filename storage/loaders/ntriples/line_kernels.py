@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.values.terms import BLANK, DATATYPE, IRI, LANGUAGE, PLAIN, TYPED
-from graphdb.storage.compile.jit import entry, kernel, load, mix, store, word
+from graphdb.storage.compile.kernels import entry, kernel, load, mix, store, word
 from graphdb.storage.loaders.ntriples.faults import OK
 from graphdb.storage.loaders.ntriples.scan_kernels import (
     AGAIN,
@@ -62,7 +62,7 @@ _U8, _I32, _I64 = np.uint8(0), np.int32(0), np.int64(0)
 _LENGTH = 0xFFFFFFFF
 
 
-@entry
+@entry("i8, i8, i8, i8, i8 -> i8, i8")
 def fingerprint(source: int, length: int, first: int, second: int, key: int) -> tuple[int, int]:
     """Return 128 bits of hash of the ``length`` bytes at ``source``, as two numbers.
 
@@ -171,7 +171,7 @@ def _guess(guess: int, spans: int, subject: int, predicate: int, terms: int, hab
     _expect(guess, NOTE_AT, terms, note, DATATYPE)
 
 
-@entry
+@entry("u1[:], u1[:], i8[:], i8[:, :], i4[:, :], i8[:, :], u1[:], i8[:, :], i4[:, :], i4[:], i8[:] -> i8")
 def parse(
     text: Bytes,
     prefix: Bytes,

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from graphdb.common.values.terms import BLANK, DATATYPE, IRI, RDF, RDF_REIFIES, TAGGED, TYPED
-from graphdb.storage.compile.jit import kernel, load, lowest, store, word
+from graphdb.storage.compile.kernels import kernel, load, lowest, store, word
 from graphdb.storage.loaders.ntriples.faults import (
     DATATYPE_IRI,
     DEEPEST,

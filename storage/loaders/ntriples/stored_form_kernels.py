@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from graphdb.common.values.terms import BLANK, IRI, TAGGED, TYPED, XSD
-from graphdb.storage.compile.jit import copy, kernel, load, store
+from graphdb.storage.compile.kernels import copy, kernel, load, store
 from graphdb.storage.loaders.ntriples.scan_kernels import (
     INNER_AT,
     OBJECT_AT,

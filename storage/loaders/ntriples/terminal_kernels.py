@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.values.terms import BLANK, IRI, LANGUAGE, PLAIN
-from graphdb.storage.compile.jit import kernel, load, store
+from graphdb.storage.compile.kernels import kernel, load, store
 from graphdb.storage.loaders.ntriples.faults import (
     BAD_TAG,
     CODE_POINT,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.compile.jit import entry
+from graphdb.storage.compile.kernels import entry
 
 _IN_NAME = np.zeros(256, np.bool_)
 """Bytes behind which a backslash in Turtle may escape what follows: those of names."""
@@ -42,7 +42,7 @@ _MARKUP, _TAG, _END_TAG, _DECLARATION, _XML_COMMENT, _CDATA, _INSTRUCTION, _DOCT
 """Modes of XML: behind ``<``, and the kinds of markup that it begins; within the value of an attribute."""
 
 
-@entry
+@entry("u1[:], i8[:], i8 -> i8")
 def json(text: Bytes, state: Ints, most: int) -> int:
     """Follow objects and arrays."""
     mode, depth = state[MODE], state[DEPTH]
@@ -68,7 +68,7 @@ def json(text: Bytes, state: Ints, most: int) -> int:
     return -1
 
 
-@entry
+@entry("u1[:], i8[:], i8 -> i8")
 def turtle(text: Bytes, state: Ints, most: int) -> int:
     """Follow the triple terms of Turtle or TriG, ``<<( … )>>``.  What else nests there takes no stack.
 
@@ -183,7 +183,7 @@ def turtle(text: Bytes, state: Ints, most: int) -> int:
     return -1
 
 
-@entry
+@entry("u1[:], i8[:], i8 -> i8")
 def xml(text: Bytes, state: Ints, most: int) -> int:
     """Follow the elements of XML."""
     mode, depth, seen = state[MODE], state[DEPTH], state[SEEN]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from graphdb.common.values.terms import BLANK, DATATYPE, IRI
 from graphdb.storage.arrays.batch import LITERAL, NOTE
-from graphdb.storage.compile.jit import copy, entry, fetch, kernel, load, store
+from graphdb.storage.compile.kernels import copy, entry, fetch, kernel, load, store
 from graphdb.storage.loaders.ntriples.line_kernels import ASIDE, HIGH, LOW, PLACE, REIFIED, TAG
 
 Bytes = NDArray[np.uint8]
@@ -49,7 +49,7 @@ def _slot(high: int, size: int) -> int:
     return ((high >> 32 & _LOWER) * size) >> 32
 
 
-@entry
+@entry("i8[:, :], i8[:, :]")
 def enter(old: Ints, table: Ints) -> None:
     """Enter what is in a table into a larger one (int64[slots, 2], all -1)."""
     size = len(table)
@@ -61,7 +61,7 @@ def enter(old: Ints, table: Ints) -> None:
             table[slot, 0], table[slot, 1] = old[i, 0], old[i, 1]
 
 
-@entry
+@entry("i8[:, :], u1[:], u1[:], i8[:, :], i8[:, :], i8[:], u4[:] -> i8")
 def encode(terms: Ints, text: Bytes, beside: Bytes, table: Ints, pieces: Ints, state: Ints, codes: Codes) -> int:
     """Give the terms of a block their codes, from ``state[NEXT]`` on; those that are new are added to the pieces.
 
@@ -121,7 +121,7 @@ def encode(terms: Ints, text: Bytes, beside: Bytes, table: Ints, pieces: Ints, s
     return DONE
 
 
-@entry
+@entry("i4[:, :], u4[:], u4[:, :], i8[:, :] -> i8, i8")
 def translate(rows: Numbers, codes: Codes, triples: Codes, others: Ints) -> tuple[int, int]:
     """Turn rows of a block's terms into triples of codes, and into others; return how many there are of each.
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from graphdb.common.values.terms import BLANK, DATATYPE, IRI, LANGUAGE, LITERAL_BASE, PLAIN, TAGGED, TYPED
 from graphdb.storage.arrays.batch import LITERAL
-from graphdb.storage.compile.jit import entry
+from graphdb.storage.compile.kernels import entry
 from graphdb.storage.loaders.ntriples.line_kernels import fingerprint
 from graphdb.storage.loaders.ntriples.terminal_kernels import byte
 
@@ -18,7 +18,7 @@ _LOWER = 0xFFFFFFFF
 _UNDERSCORE = 95
 
 
-@entry
+@entry("u1[:], i8[:], i8[:, :], i8")
 def resources(text: Bytes, ends: Ints, entries: Ints, key: int) -> None:
     """Make entries of ids.
 
@@ -41,7 +41,7 @@ def resources(text: Bytes, ends: Ints, entries: Ints, key: int) -> None:
         entries[i, 0], entries[i, 1] = high, entries[i, 1] << 32 | low & _LOWER
 
 
-@entry
+@entry("u1[:], i8[:], u1[:], i8[:], u1[:], i8[:], i8[:, :], i8")
 def literals(
     text: Bytes, ends: Ints, datatypes: Bytes, datatype_ends: Ints, languages: Bytes, language_ends: Ints,
     entries: Ints, key: int,
@@ -64,7 +64,7 @@ def literals(
         entries[i, 0], entries[i, 1] = high, code << 32 | low & _LOWER
 
 
-@entry
+@entry("i8[:, :], i8[:], i8[:, :]")
 def deal(entries: Ints, ends: Ints, dealt: Ints) -> None:
     """Sort entries by the part that they are in (see :func:`.unify_kernels.choose`).
 
@@ -83,8 +83,10 @@ def deal(entries: Ints, ends: Ints, dealt: Ints) -> None:
         ends[((entries[i, 0] >> 32 & _LOWER) * parts >> 32) + 1] += 1
     for part in range(parts):
         ends[part + 1] += ends[part]
-    at = ends.copy()
     for i in range(len(entries)):
         part = (entries[i, 0] >> 32 & _LOWER) * parts >> 32
-        dealt[at[part], 0], dealt[at[part], 1] = entries[i, 0], entries[i, 1]
-        at[part] += 1
+        dealt[ends[part], 0], dealt[ends[part], 1] = entries[i, 0], entries[i, 1]
+        ends[part] += 1
+    for part in range(parts, 0, -1):  # each stands where it ends
+        ends[part] = ends[part - 1]
+    ends[0] = 0

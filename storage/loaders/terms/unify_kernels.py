@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage.arrays.batch import LITERAL, NOTE
-from graphdb.storage.compile.jit import entry, ones
+from graphdb.storage.compile.kernels import entry, ones
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.uint32]
@@ -14,7 +14,7 @@ Codes = NDArray[np.uint32]
 _LOWER = 0xFFFFFFFF
 
 
-@entry
+@entry("i8[:, :], i8, i8, i8[:, :] -> i8")
 def choose(table: Ints, part: int, parts: int, found: Ints) -> int:
     """Write the entries of a part of all fingerprints, without those of notes; return how many there are.
 
@@ -41,7 +41,7 @@ def choose(table: Ints, part: int, parts: int, found: Ints) -> int:
     return count
 
 
-@entry
+@entry("i8[:, :], i8, i8, i8[:, :], i8[:], i8[:], u4[:, :] -> i8")
 def settle(
     entries: Ints, first_resource: int, first_literal: int, table: Ints, resources: Ints, literals: Ints, owned: Codes
 ) -> int:
@@ -80,7 +80,7 @@ def settle(
     return count
 
 
-@entry
+@entry("u4[:], i8[:], i8[:]")
 def rank(codes: Codes, fresh: Ints, before: Ints) -> None:
     """Replace provisional codes, without the bit of literals, by the number of bits before theirs.
 
@@ -92,7 +92,7 @@ def rank(codes: Codes, fresh: Ints, before: Ints) -> None:
         codes[i] = before[at] + ones(fresh[at] & ((1 << (code & 63)) - 1))
 
 
-@entry
+@entry("u4[:, :], u4[:], u4[:]")
 def translate(triples: Codes, resources: Codes, literals: Codes) -> None:
     """Replace the codes in triples (uint32[n, 3]) by what is in the arrays for them."""
     for row in range(len(triples)):

@@ -1,0 +1,112 @@
+"""Machine code made at run time, cached on disk for one user: in files that nobody else can write or has written.
+
+Whoever can change a file of machine code can have anything run.  So the folder is the user's own and closed to others,
+and so are its files; both are looked at before any is read, and each file begins with a digest of the rest, so that
+what was half written is not run either.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+_MOST = 8
+"""Files of one name that stay: of several checkouts and versions."""
+
+
+def folder() -> Path:
+    """Return where machine code is cached: ``$GRAPHDB_CACHE_DIR``, or ``graphdb`` in the user's cache folder."""
+    if chosen := os.environ.get("GRAPHDB_CACHE_DIR"):
+        return Path(chosen) / "kernels"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "graphdb" / "kernels"
+
+
+def objection(place: Path) -> str | None:
+    """Return why nothing is read from a folder, made if it is missing; None where it is private."""
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            place.mkdir(mode=0o700)
+        found = place.lstat()
+        if not stat.S_ISDIR(found.st_mode):
+            return "it is no folder"
+        if found.st_uid != os.geteuid():
+            return "it belongs to another user"
+        if found.st_mode & 0o077:
+            return "others may use it: chmod 700 it"
+        for above in place.resolve().parents:
+            found = above.stat()
+            shared = found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX
+            if found.st_uid not in (0, os.geteuid()) or shared:
+                return f"another user can change {above}"
+        if not os.access(place, os.W_OK):
+            return "it cannot be written"
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
+
+
+def read(name: str) -> bytes | None:
+    """Return what was written by a name; None where that is missing, damaged, or may be another user's."""
+    place = folder()
+    if objection(place):
+        return None
+    try:
+        descriptor = os.open(place / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+            return None
+        content = file.read()
+    digest, rest = content[:32], content[32:]
+    return rest if hashlib.sha256(rest).digest() == digest else None
+
+
+def write(name: str, content: bytes) -> None:
+    """Write a file whole or not at all; without a private folder, nothing."""
+    place = folder()
+    if objection(place):
+        return
+    with suppress(OSError):  # it is made again the next time
+        descriptor, fresh = tempfile.mkstemp(dir=place)  # only the user can read and write it
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(hashlib.sha256(content).digest() + content)
+            os.replace(fresh, place / name)
+        except OSError:
+            with suppress(OSError):
+                os.unlink(fresh)
+        _drop_old(place, name)
+
+
+def _drop_old(place: Path, name: str) -> None:
+    """Drop files of the same kernel that were made from other sources long ago."""
+    kernel = name.partition("-")[0]
+    files = sorted(place.glob(f"{kernel}-*.o"), key=lambda file: file.stat().st_mtime)
+    for file in files[:-_MOST]:
+        file.unlink(missing_ok=True)
+
+
+@contextmanager
+def locked(name: str) -> Iterator[None]:
+    """Have other processes of the user wait that want to make the same."""
+    place = folder()
+    if objection(place):
+        yield
+        return
+    descriptor = os.open(place / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        with suppress(OSError):
+            os.unlink(place / f"{name}.lock")
+        os.close(descriptor)

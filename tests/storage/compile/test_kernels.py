@@ -1,0 +1,228 @@
+"""Machine code of kernels does what Python does with the same source, and takes only what it declares."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import inspect
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from graphdb.execute.counting import count_kernels
+from graphdb.execute.search import group_kernels, set_kernels
+from graphdb.plan.candidates import space_kernels
+from graphdb.storage.arrays import batch_kernels
+from graphdb.storage.compile import sources
+from graphdb.storage.compile.entries import Entry, entries
+from graphdb.storage.compile.signature import Signature
+from graphdb.storage.graph import pcsr_kernels
+from graphdb.storage.graph.pcsr import build_partition
+from graphdb.storage.loaders.ntriples import line_kernels
+from graphdb.storage.loaders.terms import stored_kernels, unify_kernels
+from tests.storage.compile.interpreted import interpreted
+
+Arguments = tuple[Any, ...]
+
+
+def _counts(rng: np.random.Generator) -> Iterator[tuple[Any, Arguments]]:
+    """Calls of the kernels that count along edges."""
+    vertices = int(rng.integers(4, 12))
+    dtype = (np.int32, np.int64)[int(rng.integers(2))]
+    pairs = np.unique(rng.integers(0, vertices, (20, 2)), axis=0)
+    layer = str(rng.choice(["direct", "hashed"]))
+    subjects, objects = pairs.T.copy()
+    partition = build_partition(3, subjects, objects, "out", vertices, dtype, layer)  # type: ignore[arg-type]
+    partitions = np.array([partition.row], np.int64)
+    support, flags, like = partition.keys, np.zeros(2, np.int64), np.empty(0, dtype)
+    values, out = rng.integers(0, 9, vertices), np.zeros(vertices, np.int64)
+    bundle, members = np.array([[0, 1, 0, 0, 1]]), np.array([[0, 0]])
+    modulus = int(rng.choice([0, 7]))
+    keep = partition
+    fixed = (support, 0, len(support))
+    yield count_kernels.send, (bundle, members, partitions, *fixed, values, out, modulus, flags, like)
+    narrow = values.astype(np.int32)
+    yield count_kernels.send_narrow, (0, partitions, *fixed, narrow, out, flags, like)
+    yield count_kernels.multiply, (support, values, values[::-1].copy(), modulus, flags)
+    yield count_kernels.fall, (support, values, 3, modulus, flags)
+    yield count_kernels.add_up, (support, values << 40, np.zeros(2, np.int64))
+    yield count_kernels.add_products, (support, values << 50, values << 49, np.zeros(6, np.int64))
+    yield count_kernels.loop_worth, (members, partitions, support, values, modulus, flags, like)
+    yield count_kernels.reach, (0, partitions, support, np.zeros(vertices, bool), like)
+    yield set_kernels.add_degrees, (partitions.ctypes.data, 0, np.arange(vertices), out)
+    assert keep is partition, "what addresses point to is there until all calls are made"
+
+
+def _sorts(rng: np.random.Generator) -> Iterator[tuple[Any, Arguments]]:
+    """Calls of kernels over arrays alone."""
+    count = int(rng.integers(0, 200))
+    keys = rng.integers(0, 1 << 12, count).astype(np.uint64)
+    ends = np.array([0, count // 3, count])
+    yield batch_kernels.sort_each, (keys, ends, count)
+    yield batch_kernels.targets, (keys << np.uint64(28), np.empty(count, np.uint32))
+    yield batch_kernels.spread, (keys << np.uint64(28), np.empty(count, np.int64), np.empty(count, np.int64))
+    triples = rng.integers(0, 5, (count, 3)).astype(np.uint32)
+    yield batch_kernels.histogram, (triples, 0, np.full((16, 2), -1), 0)
+    bound = 50
+    numbers = rng.integers(0, bound, count)
+    order = np.empty(count, np.int64)
+    yield pcsr_kernels.counting_order, (numbers, np.zeros(bound + 1, np.int64), order)
+    yield pcsr_kernels.home_groups, (numbers, bound, order)
+    entries_of_terms = rng.integers(0, 1 << 62, (count, 2))
+    ends_of_parts, dealt = np.zeros(5, np.int64), np.empty((count, 2), np.int64)
+    yield stored_kernels.deal, (entries_of_terms, ends_of_parts, dealt)
+    codes = rng.integers(0, 64 * 3, count).astype(np.uint32)
+    yield unify_kernels.rank, (codes, rng.integers(0, 1 << 62, 3), np.array([0, 20, 40]))
+    first = np.sort(rng.integers(0, 9, count))
+    second, number = rng.integers(0, 9, count), rng.integers(1, 4, count)
+    scratch = (np.zeros(9, np.int64), np.zeros(9, np.uint8))
+    yield group_kernels.group_runs, (first, second, number, 0, 0, *scratch, 1 << 20)
+    starts, fits = np.array([0, count // 2]), rng.integers(0, 4, 64)
+    chosen = rng.integers(0, 64, count)
+    yield space_kernels.common_fits, (chosen, starts, np.array([count // 2, 0]), fits, np.zeros(2, np.int64))
+    text = rng.integers(0, 256, 64).astype(np.uint8)
+    secret = rng.integers(0, 1 << 62, 4)
+    keep = text, secret
+    yield line_kernels.fingerprint, (text.ctypes.data, int(rng.integers(0, 40)), 3, 5, secret.ctypes.data)
+    assert keep
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("family", [_counts, _sorts])
+def test_machine_code_does_what_python_does(
+    family: Callable[[np.random.Generator], Iterator[tuple[Any, Arguments]]], seed: int
+) -> None:
+    calls = 0
+    with np.errstate(over="ignore"):
+        for kernel, arguments in family(np.random.default_rng(seed)):
+            ours, theirs = copy.deepcopy(arguments), copy.deepcopy(arguments)
+            found, expected = kernel(*ours), interpreted(kernel)(*theirs)
+            assert found == expected, kernel.symbol
+            for mine, right in zip(ours, theirs, strict=True):
+                assert np.array_equal(mine, right), kernel.symbol
+            calls += 1
+    assert calls > 8
+
+
+def _all_entries() -> list[Entry]:
+    for module in sources.kernel_modules():
+        importlib.import_module(module)
+    return [entry for entry in entries.values() if entry.function.__module__.startswith("graphdb.")]
+
+
+def test_declared_types_are_the_annotated_ones() -> None:
+    numbers = {"int": "i8", "float": "f8", "bool": "b1"}
+    results = {"None": (), "int": ("i8",), "bool": ("b1",), "tuple[int, int]": ("i8", "i8")}
+    found = _all_entries()
+    assert len(found) > 60
+    for entry in found:
+        signature = inspect.signature(entry.function)
+        for declared, parameter in zip(entry.signature.parameters, signature.parameters.values(), strict=True):
+            if parameter.annotation in numbers:
+                assert str(declared) == numbers[parameter.annotation], f"{entry.symbol}, {parameter.name}"
+            elif parameter.annotation == "Any":
+                assert str(declared) == "T", f"{entry.symbol}, {parameter.name}"
+            else:
+                assert declared.dimensions, f"{entry.symbol}, {parameter.name}"
+        if signature.return_annotation in results:
+            assert entry.signature.results == results[signature.return_annotation], entry.symbol
+
+
+def test_signatures_are_read_and_written() -> None:
+    text = "i8[:, :], T[:], T, b1, f8 -> i8, i8"
+    signature = Signature.parse(text)
+    assert str(signature) == text
+    assert [parameter.dimensions for parameter in signature.parameters] == [2, 1, 0, 0, 0]
+    assert signature.variants == ("i4", "i8")
+    assert Signature.parse("i8, u1[:]").variants == ("",)
+    for wrong in ("i5", "i8[:", "u1", "i8[::1]", "", "i8 -> f8", "i8 -> i8, b1", "i8[1]"):
+        with pytest.raises(ValueError, match=r"is no type|results are"):
+            Signature.parse(wrong)
+
+
+def test_variants_follow_the_arguments() -> None:
+    signature = Signature.parse("i8, T[:], T")
+    for dtype, variant in ((np.int32, "i4"), (np.int64, "i8")):
+        assert signature.variant_of((1, np.zeros(2, dtype), np.empty(0, dtype))) == variant
+    mixed = (1, np.zeros(2, np.int32), np.empty(0, np.int64))
+    for wrong in (mixed, mixed[:2], (1.5, *mixed[1:]), (1, [1], np.empty(0, np.int32))):
+        assert signature.variant_of(wrong) is None
+
+
+KEYS = np.array([5, 1 << 40 | 7, 1 << 40 | 7, 3 << 32], np.uint64)
+WRONG: dict[str, tuple[Any, ...]] = {
+    "other items": (KEYS.astype(np.int64), np.empty(4, np.uint32)),
+    "other bytes": (KEYS.astype(">u8"), np.empty(4, np.uint32)),
+    "another step": (np.repeat(KEYS, 2)[::2], np.empty(4, np.uint32)),
+    "two dimensions": (KEYS.reshape(2, 2), np.empty(4, np.uint32)),
+    "not aligned": (np.frombuffer(b"\0" * 33, np.uint8)[1:].view(np.uint64), np.empty(4, np.uint32)),
+    "no array": ([1, 2], np.empty(2, np.uint32)),
+    "nothing": (None, np.empty(2, np.uint32)),
+    "too few": (KEYS,),
+    "too many": (KEYS, np.empty(4, np.uint32), 3),
+    "a number": (KEYS, 3),
+}
+
+
+@pytest.mark.parametrize("arguments", WRONG.values(), ids=WRONG)
+def test_arguments_of_other_types_are_refused_before_anything_is_done(arguments: tuple[Any, ...]) -> None:
+    batch_kernels.targets(KEYS, np.empty(4, np.uint32))
+    with pytest.raises(TypeError, match=r"targets takes u8\[:\], u4\[:\]; it was given"):
+        batch_kernels.targets(*arguments)
+
+
+def test_arguments_that_stand_for_declared_ones_are_taken(tmp_path: Path) -> None:
+    objects = np.empty(4, np.uint32)
+    mapped: NDArray[np.uint64] = np.memmap(tmp_path / "keys", np.uint64, "w+", shape=4)
+    mapped[:] = KEYS
+    batch_kernels.targets(mapped, objects)  # an array of a subclass
+    assert objects.tolist() == [5, 7, 7, 0]
+    frozen = KEYS.copy()
+    frozen.flags.writeable = False
+    batch_kernels.targets(frozen, objects)
+    triples, labels = np.array([[0, 3, 0]], np.uint32), np.full((8, 2), -1)
+    assert batch_kernels.histogram(triples, np.int32(0), labels, np.uint8(0)) == (1, 1)  # NumPy's numbers
+    with pytest.raises(TypeError, match="histogram takes"):
+        batch_kernels.histogram(triples, 0.0, labels, 0)  # type: ignore[arg-type]
+
+
+def test_kernels_that_are_no_entries_are_not_called() -> None:
+    with pytest.raises(TypeError, match="called by other kernels only"):
+        pcsr_kernels.find(0, 0, 0, 0, 0)
+
+
+def test_many_threads_call_the_same_code() -> None:
+    """Results are written to cells of each call."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    def count(seed: int) -> bool:
+        numbers = np.array([[0, random.Random(seed).randrange(9), 0]] * (seed + 1), np.uint32)
+        return batch_kernels.histogram(numbers, 0, np.full((64, 2), -1), 0) == (seed + 1, 1)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(count, range(200)))
+
+
+def test_what_was_compiled_before_needs_no_numba(tmp_path: Path) -> None:
+    program = (
+        "import sys, graphdb\n"
+        "with graphdb.connect() as db:\n"
+        "    print(db.load(sys.argv[1]).new_triples, end=' ')\n"
+        "    print(db.query('MATCH (a)-[:p]->(b)-[:p]->(c) RETURN count(*)').scalar(), 'numba' in sys.modules)\n"
+    )
+    file = tmp_path / "test.nt"
+    file.write_text('<ex:a> <ex:p> "b" .\n<ex:a> <ex:p> <ex:c> .\n<ex:c> <ex:p> <ex:d> .\n')
+
+    def printed() -> list[str]:
+        run = subprocess.run([sys.executable, "-c", program, file], capture_output=True, text=True, check=True)
+        return run.stdout.split()
+
+    printed()  # compiles where that was never done
+    assert printed() == ["3", "1", "False"]
