@@ -46,9 +46,8 @@ class Explaining(Reading, ABC):
         for number, stages in enumerate(self.parts):
             lines += [] if not number else ["UNION ALL" if self._query.keeps_all else "UNION"]
             lines += chain.from_iterable(map(self._lines_of, stages))
-        by_rows = [any(line.startswith("  row by row") for line in notes) for notes in self._notes.values()]
-        by_sets = [any(line.startswith("  by sets") for line in notes) for notes in self._notes.values()]
-        ways = [way for way, is_gone in (("by sets", any(by_sets)), ("row by row", any(by_rows))) if is_gone]
+        notes = [*chain.from_iterable(self._notes.values())]
+        ways = [way for way in ("by sets", "row by row") if any(line.startswith(f"  {way}") for line in notes)]
         head = f"written {' and '.join(ways) or 'by sets'}: what is read runs as plans and SQL"
         lines = [head + ", each writing clause as SQL over its rows" * (ways != ["row by row"]), *lines]
         if result is not None:
@@ -68,8 +67,7 @@ class Explaining(Reading, ABC):
         lines = [*read, *own, *way]
         if isinstance(stage.write, ast.SetClause) and stage.why_rows is None and reads_of(stage.write):
             lines.append("  unless a row reads what one before it has set: then it goes row by row")
-        inner = stage.inner if not isinstance(stage.write, ast.ForeachClause) else stage.inner[:]
-        return lines + [f"  {line}" for each in inner for line in self._lines_of(each)]
+        return lines + [f"  {line}" for each in stage.inner for line in self._lines_of(each)]
 
     def _explain_stages(self, stages: Sequence[Stage], values: Mapping[str, SqlValue], start: Relation | None) -> None:
         """Note how the rows of each stage are read, as far as that is known before those before it have written."""
@@ -113,11 +111,8 @@ class Explaining(Reading, ABC):
         if stage.why_rows is not None:
             raise RowByRow(stage.why_rows)
         if start is None and (not stage.reads or not self._are_many(stage, unit())):
-            few = not stage.reads
-            if not few:
-                rows = self._items(stage) * expected(self._prepare(run, stage.query(by_sets=False), None))
-                few = is_small(rows)
-            if few and is_small(1):
+            prepared = self._prepare(run, stage.query(by_sets=False), None) if stage.reads else None
+            if is_small(1 if prepared is None else self._items(stage) * expected(prepared)):
                 raise RowByRow("there are few rows")
         try:
             prepared = self._prepare(run, stage.query(by_sets=True), start)

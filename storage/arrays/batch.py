@@ -205,9 +205,11 @@ class Edges:
 def repeated(rows: Codes) -> NDArray[np.bool_]:
     """Return which triples (uint32[n, 3]) are there more than once (bool[n])."""
     keys = rows[:, 0].astype(np.uint64) << np.uint64(32) | rows[:, 2]
+    more = np.zeros(len(rows), bool)
+    if (keys[1:] > keys[:-1]).all():  # as where a file is sorted by its start
+        return more
     found = np.sort(keys)
     same = found[1:] == found[:-1]
-    more = np.zeros(len(rows), bool)
     if same.any():
         perhaps = np.flatnonzero(np.isin(keys, found[1:][same]))
         _, numbers, counts = np.unique(rows[perhaps], axis=0, return_inverse=True, return_counts=True)

@@ -35,6 +35,7 @@ _FINE = r"\.[0-9]{6}[0-9]*[1-9]"
 _ZONE = "(Z|[+-]((0[0-9]|1[0-3]):[0-5][0-9]|14:00))"
 
 
+_AS_DOUBLE = "CASE WHEN is_number THEN coalesce(nullif(integer, 0)::DOUBLE, TRY_CAST(lexical AS DOUBLE)) END"
 _AS_DECIMAL = (
     f"CASE WHEN is_number AND integer IS NULL AND datatype NOT IN ('{XSD}double', '{XSD}float')"
     f" AND regexp_full_match(lexical, '{_EXACT_DECIMAL}') THEN TRY_CAST(lexical AS DECIMAL(38, 18)) END"
@@ -63,11 +64,12 @@ _TEMPORAL_TIME = (
 )
 
 
+_IN_RANGE = """
+                    AND coalesce(TRY_CAST(lexical AS HUGEINT) >= low, low IS NULL OR NOT starts_with(lexical, '-'))
+                    AND coalesce(TRY_CAST(lexical AS HUGEINT) <= high, high IS NULL OR starts_with(lexical, '-'))"""
 _IS_NUMBER = f"""CASE
                 WHEN datatype IS NULL OR NOT starts_with(datatype, '{XSD}') THEN NULL
-                WHEN is_integer THEN regexp_full_match(lexical, '{_INTEGER}')
-                    AND coalesce(TRY_CAST(lexical AS HUGEINT) >= low, low IS NULL OR NOT starts_with(lexical, '-'))
-                    AND coalesce(TRY_CAST(lexical AS HUGEINT) <= high, high IS NULL OR starts_with(lexical, '-'))
+                WHEN is_integer THEN regexp_full_match(lexical, '{_INTEGER}'){{in_range}}
                 WHEN datatype = '{XSD}decimal' THEN regexp_full_match(lexical, '{_DECIMAL}')
                 WHEN datatype IN ('{XSD}double', '{XSD}float') THEN regexp_full_match(lexical, '{_DOUBLE}')
             END"""
@@ -97,6 +99,8 @@ def typed_literals(source: str, datatypes: Collection[str | None] | None = None)
         return sql if there else f"CAST(NULL AS {type})"
 
     numbers = (*_INTEGER_RANGES, "decimal", "double", "float")
+    limited = any(limit is not None for limits in ranges.values() for limit in limits)
+    is_number = _IS_NUMBER.format(in_range=_IN_RANGE if limited else "")
     return f"""
     WITH ranged AS (
         SELECT *, coalesce(datatype IN ({names}), false) AS is_integer,
@@ -105,14 +109,14 @@ def typed_literals(source: str, datatypes: Collection[str | None] | None = None)
         FROM {source}
     ),
     checked AS (
-        SELECT *, {of(_IS_NUMBER, "BOOLEAN", *numbers)} AS is_number
+        SELECT *, {of(is_number, "BOOLEAN", *numbers)} AS is_number
         FROM ranged
     ),
     valued AS (
         SELECT *,
             {of("CASE WHEN is_number AND is_integer THEN TRY_CAST(lexical AS BIGINT) END", "BIGINT", *_INTEGER_RANGES)}
                 AS integer,
-            {of("CASE WHEN is_number THEN TRY_CAST(lexical AS DOUBLE) END", "DOUBLE", *numbers)} AS number,
+            {of(_AS_DOUBLE, "DOUBLE", *numbers)} AS number,
             {of(_AS_DECIMAL, "DECIMAL(38, 18)", *_INTEGER_RANGES, "decimal")} AS decimal,
             {of(_AS_BOOLEAN, "BOOLEAN", "boolean")} AS boolean,
             {of(_AS_DATE, "DATE", "date")} AS date,

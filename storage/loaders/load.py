@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from graphdb.storage.graph.changes import Changes
     from graphdb.storage.loaders.ntriples.reader import Parsed, Parser
     from graphdb.storage.loaders.tables.staging import Staged, Staging
+    from graphdb.storage.loaders.terms.collect import Collector
     from graphdb.storage.statistics.known import KnownStatistics
 
 T = TypeVar("T")
@@ -228,10 +229,6 @@ class _Load:
         progress: Progress | None,
         known: KnownStatistics | None,
     ) -> None:
-        with _without_garbage():
-            from graphdb.storage.loaders.ntriples.reader import Parser
-            from graphdb.storage.loaders.terms.collect import Collector, secret
-
         self._connection = connection
         self._catalog = catalog
         self._sources = sources
@@ -241,14 +238,11 @@ class _Load:
         self._bytes = 0
         self._total = sum(source.size for source in sources)
         self._reported = 0.0
-        [(threads,)] = connection.execute("SELECT current_setting('threads')").fetchall()
-        lanes = min(int(threads) + 1, _LANES)  # one waits for its block to be collected
-        self._key = secret()
-        self._lanes = [_ParserThread(Parser(self._key, stop=not self._skip), Worker()) for _ in range(lanes)]
-        self._store = Worker()
+        self._lanes: list[_ParserThread] = []
+        self._store, self._sorter = Worker(), Worker()
         self._memory = options.batch or BATCH
         self._folder = Path(folder)
-        self._collector = Collector(folder, self._memory)
+        self._collector: Collector | None = None
         self._batches: list[Batch] = []
         self._reclaimed = bool(is_worth(connection) and vacuum(connection, long))
         self._first = bulk.is_empty(connection)
@@ -262,12 +256,13 @@ class _Load:
 
     def close(self) -> None:
         """End the threads; what DuckDB is at is interrupted.  Where that is interrupted, it can be done again."""
-        for lane in self._lanes:
-            lane.thread.close()
+        for thread in (*(lane.thread for lane in self._lanes), self._sorter):
+            thread.close()
         self._store.close(self._interrupt)
         if self._staging is not None:
             self._staging.close()
-        self._collector.close()
+        if self._collector is not None:
+            self._collector.close()
         for batch in self._batches:
             batch.close()
 
@@ -287,13 +282,11 @@ class _Load:
         before = 0
         read: list[int] = []
         for number, source in enumerate(self._sources, first):
-            for lane in self._lanes:
-                # The blank nodes of tables belong to the load: edge tables name those of node tables.
-                lane.parser.open(source.name, first if source.table else number, quads=source.quads)
-            in_source = self.triples
             staged = self._staged(source)
             if staged is None:
-                self._read(source, before)
+                in_source = self.triples
+                # The blank nodes of tables belong to the load: edge tables name those of node tables.
+                self._read(source, first if source.table else number, before)
                 read.append(self.triples - in_source)
             else:
                 self._tables.append(staged)
@@ -302,14 +295,39 @@ class _Load:
             self._bytes = before
         if read:
             self._catalog.add_sources(first, [source.name for source in self._sources], read)
-        large = self._batches or (not self._first and (self._collector.spilled or self.triples > MOST))
-        self._batches.append(self._collector.cut() if large else self._collector.take())
-        texts = [texts for batch in self._batches for texts in batch.literals]
-        if sum(len(piece.data) for piece in texts) > LONG * sum(map(len, texts)):
-            self._long()
-        new = self._stored(large=bool(large))
+        new = self._stored(self._collected())
         self._report("done", force=True)
         return new
+
+    def _collecting(self) -> Collector:
+        """Return what collects the terms of lines, and begin with it: tables of columns need neither it nor parsers."""
+        if self._collector is None:
+            with _without_garbage():
+                from graphdb.storage.loaders.ntriples.reader import Parser
+                from graphdb.storage.loaders.terms.collect import Collector, secret
+
+            [(threads,)] = self._connection.execute("SELECT current_setting('threads')").fetchall()
+            lanes = min(int(threads) + 1, _LANES)  # one waits for its block to be collected
+            self._key = secret()
+            self._collector = Collector(str(self._folder), self._memory)
+            self._lanes = [_ParserThread(Parser(self._key, stop=not self._skip), Worker()) for _ in range(lanes)]
+        return self._collector
+
+    def _collected(self) -> bool:
+        """Close what was collected of lines, and return whether it is large."""
+        if self._collector is None and self._tables:
+            return False
+        collector = self._collecting()
+        large = bool(self._batches or (not self._first and (collector.spilled or self.triples > MOST)))
+        self._batches.append(collector.cut() if large else collector.take())
+        self._compress(self._batches)
+        return large
+
+    def _compress(self, batches: Sequence[Batch]) -> None:
+        """Have literals compressed as they should, where they are long."""
+        texts = [texts for batch in batches for texts in batch.literals]
+        if sum(len(piece.data) for piece in texts) > LONG * sum(map(len, texts)):
+            self._long()
 
     def _staged(self, source: Source) -> Staged | None:
         """Read a table as columns, where that can be and memory allows it."""
@@ -322,7 +340,7 @@ class _Load:
             self._staging = Staging(str(self._folder), max(self._memory // 2, 128 << 20))
         return self._work("reading", partial(source.stage, self._staging))
 
-    def _stored(self, *, large: bool) -> int:
+    def _stored(self, large: bool) -> int:
         """Write what was collected, of tables and of all else; return how many triples are new."""
         tables, self._tables = self._tables, []
         if not tables:
@@ -336,6 +354,7 @@ class _Load:
         connection, spill = self._staging.connection, SpillFile(self._folder / "tables", 2 * self._memory)
         batch, edges = self._work("storing terms", partial(assemble, connection, tables, spill))
         tables.clear()
+        self._compress([batch])
         self.triples += sum(map(len, batch.triples)) + len(edges) + len(edges.owners)
         if not self._first:
             return self._append(large=large, tables=(batch, edges))
@@ -349,7 +368,7 @@ class _Load:
     def _write(self, whole: Terms, edges: Edges | None = None) -> int:
         """Write what was collected at once."""
         writer = bulk.BulkWriter(self._connection, whole, self._folder, max(self._memory // 2, 1), empty=self._first)
-        ahead = self._lanes[0].thread.submit(writer.sort)  # DuckDB writes few terms in one thread
+        ahead = self._sorter.submit(writer.sort)  # DuckDB writes few terms in one thread
         self._work("storing terms", writer.write_terms)
         if edges:
             self._work("storing graphs and edges", partial(writer.write_edges, edges))
@@ -393,8 +412,11 @@ class _Load:
         with closing(Known(self._connection, self._key, PARTS, self._folder, self._memory // 8)) as known:
             return Union(self._batches, known)
 
-    def _read(self, source: Source, before: int) -> None:
-        """Deal the blocks of a source out to the lanes."""
+    def _read(self, source: Source, number: int, before: int) -> None:
+        """Schedule the blocks of a source on the parsers; ``number`` is that of its blank nodes."""
+        self._collecting()
+        for lane in self._lanes:
+            lane.parser.open(source.name, number, quads=source.quads)
         scheduled: deque[tuple[Block, Task[Parsed]]] = deque()
         lines, first = 0, True
         for block, lane in zip(blocks(source.produce, partial(self._report, "reading")), cycle(self._lanes)):
@@ -422,9 +444,10 @@ class _Load:
                     for bad in parsed.bad
                 ]
             )
-        self._collector.add(parsed)
-        if self._collector.full:
-            self._batches.append(self._collector.cut())
+        collector = self._collecting()
+        collector.add(parsed)
+        if collector.full:
+            self._batches.append(collector.cut())
         return parsed.lines
 
     def _note(self, bad: list[BadLine]) -> None:

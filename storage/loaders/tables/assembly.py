@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.values.terms import DATATYPE, RDF_TYPE, VERTEX, XSD
+from graphdb.storage.arrays.arrow import strings
 from graphdb.storage.arrays.batch import LITERAL, Batch, Edges, Texts, repeated
 from graphdb.storage.arrays.spill import SpillFile
 from graphdb.storage.loaders.tables import terms, values
@@ -81,8 +82,6 @@ def assemble(connection: duckdb.DuckDBPyConnection, tables: Sequence[Staged], sp
     spill
         What the batch's arrays belong to.
     """
-    import pyarrow as pa
-
     constants = _Constants()
     uses = [use for number, table in enumerate(tables) for use in _uses(number, table)]
     found, dictionaries = _encode(uses)
@@ -91,17 +90,14 @@ def assemble(connection: duckdb.DuckDBPyConnection, tables: Sequence[Staged], sp
     iris = {sort: _iris(connection, sort, dictionaries[sort]) for sort in resources}
     for table in tables:
         constants.of(table)
-    distinct, numbers = _numbered([pa.chunked_array([constants.iris()]), *iris.values()])
-    for sort, part in zip(resources, numbers[1:], strict=True):
-        codes[sort] = part.astype(np.uint32)
-    constants.codes = numbers[0].astype(np.uint32)
+    distinct = _resources(constants, iris, codes)
     literals, notes = _literals(connection, dictionaries, codes, spill)
     made = _Made()
     for number, table in enumerate(tables):
         _Writer(table, [each for at, each in found if at == number], codes, constants, made).write()
     batch = Batch(
         spill,
-        list(_pieces(distinct, 0, spill)),
+        [texts for some in distinct for texts in _pieces(some, 0, spill)],
         literals,
         notes,
         [spill.add(rows) for rows in made.triples if len(rows)],
@@ -132,9 +128,7 @@ class _Constants:
 
     def iris(self) -> pa.Array:
         """Return their IRIs."""
-        import pyarrow as pa
-
-        return pa.array(list(self._numbers), pa.string())
+        return strings(self._numbers)
 
     def code(self, iri: str) -> int:
         """Return the code of one."""
@@ -170,10 +164,17 @@ def _present(use: _Use) -> Iterator[_Use]:
     """Yield the names that are not empty."""
     import pyarrow.compute as pc
 
-    there = pc.not_equal(use.values, "")
+    there = _ints(pc.binary_length(use.values), np.int32) > 0
     rows = use.rows
     assert rows is not None
-    yield _Use(use.table, use.column, use.sort, use.values.filter(there), rows[_bools(there)])
+    yield _Use(use.table, use.column, use.sort, use.values.filter(_truths(there)), rows[there])
+
+
+def _truths(given: NDArray[np.bool_]) -> pa.Array:
+    """Return truth values for Arrow."""
+    import pyarrow as pa
+
+    return pa.Array.from_buffers(pa.bool_(), len(given), [None, pa.py_buffer(np.packbits(given, bitorder="little"))])
 
 
 def _parents(lists: pa.ChunkedArray) -> Ints:
@@ -188,13 +189,6 @@ def _ints(array: pa.ChunkedArray, dtype: type[np.signedinteger[Any]]) -> NDArray
     """Return the integers of an array without nulls."""
     found = [np.frombuffer(c.buffers()[1], dtype)[c.offset : c.offset + len(c)] for c in array.chunks if len(c)]
     return np.concatenate([np.empty(0, dtype), *found])
-
-
-def _bools(array: pa.ChunkedArray) -> NDArray[np.bool_]:
-    """Return the truth values of an array without nulls."""
-    import pyarrow as pa
-
-    return _ints(array.cast(pa.int8()), np.int8).astype(bool)
 
 
 def _encode(uses: Sequence[_Use]) -> tuple[list[tuple[int, _Values]], dict[Sort, pa.Array]]:
@@ -233,13 +227,17 @@ def _numbered(arrays: Sequence[pa.ChunkedArray]) -> tuple[pa.Array, list[NDArray
     type = arrays[0].type
     whole = pa.chunked_array([chunk for array in arrays for chunk in array.chunks if len(chunk)], type)
     if not len(whole):
-        return pa.array([], type), [np.empty(0, np.int32) for _ in arrays]
+        return pa.nulls(0, type), [np.empty(0, np.int32) for _ in arrays]
     encoded = whole.dictionary_encode()
     numbers = np.empty(len(whole), np.int32)
     at = 0
     for chunk in encoded.chunks:
-        indices = chunk.indices.fill_null(-1)
-        numbers[at : at + len(chunk)] = np.frombuffer(indices.buffers()[1], np.int32)[indices.offset :][: len(chunk)]
+        indices, some = chunk.indices, slice(chunk.indices.offset, chunk.indices.offset + len(chunk))
+        valid, found = indices.buffers()
+        numbers[at : at + len(chunk)] = np.frombuffer(found, np.int32)[some]
+        if indices.null_count:  # whose numbers mean nothing
+            there = np.unpackbits(np.frombuffer(valid, np.uint8), bitorder="little")[some]
+            numbers[at : at + len(chunk)][there == 0] = -1
         at += len(chunk)
     return encoded.chunk(0).dictionary, np.split(numbers, np.cumsum([len(array) for array in arrays])[:-1])
 
@@ -260,6 +258,35 @@ def _iris(connection: duckdb.DuckDBPyConnection, sort: Sort, distinct: pa.Array)
     if sort.type == "BIGINT":
         return _texts(connection, distinct, terms.number_iri("v", sort.group or ""))
     return _texts(connection, distinct, terms.vertex_iri("v", sort.group or ""))
+
+
+def _resources(
+    constants: _Constants, iris: dict[Sort, pa.ChunkedArray], codes: dict[Sort, Codes]
+) -> list[pa.Array | pa.ChunkedArray]:
+    """Return the distinct IRIs, and put the codes of names into ``codes`` and ``constants``.
+
+    Integers of a group are no names of another; so those of groups that nothing else begins with are distinct.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    numbered = {sort: terms.prefix(sort.group) for sort in iris if sort.type == "BIGINT" and sort.group}
+    others = [pa.chunked_array([constants.iris()]), *(iris[sort] for sort in iris if sort not in numbered)]
+    for sort, prefix in list(numbered.items()):
+        if any(pc.any(pc.starts_with(some, prefix)).as_py() for some in others):
+            del numbered[sort]
+            others.append(iris[sort])
+    named = [sort for sort in iris if sort not in numbered]
+    others = [others[0], *(iris[sort] for sort in named)]
+    distinct, found = _numbered(others)
+    constants.codes = found[0].astype(np.uint32)
+    for sort, part in zip(named, found[1:], strict=True):
+        codes[sort] = part.astype(np.uint32)
+    first = len(distinct)
+    for sort in numbered:
+        codes[sort] = np.arange(first, first + len(iris[sort]), dtype=np.uint32)
+        first += len(iris[sort])
+    return [distinct, *(iris[sort] for sort in numbered)]
 
 
 def _literals(
@@ -296,7 +323,7 @@ def _literals(
             codes[sort] = (some.astype(np.uint32) + np.uint32(first)) | np.uint32(LITERAL)
         first += len(whole)
         texts += _pieces(whole, 0 if datatype is None else notes.index(datatype) + 1, spill)
-    [noted] = list(_pieces(pa.array(notes, pa.string()), DATATYPE, spill)) or [
+    [noted] = list(_pieces(strings(notes), DATATYPE, spill)) or [
         Texts(*(spill.add(np.zeros(size, dtype)) for size, dtype in ((0, np.uint8), (1, np.int32), (0, np.int32))))
     ]
     return texts, noted
@@ -379,9 +406,11 @@ class _Writer:
         self._triples(starts, label, ends)
         rows = self._made.triples[-1]
         parts = [(each.column, *self._values(each)) for each in self._found if not each.column.role]
-        chosen = repeated(rows)
+        chosen = np.zeros(len(rows), bool)
         for _, places, _ in parts:
             chosen[places] = True
+        if not chosen.all():
+            chosen |= repeated(rows)
         if not chosen.any():
             return
         numbers = np.cumsum(chosen) - 1 + self._made.count

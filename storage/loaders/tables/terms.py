@@ -83,16 +83,16 @@ def vertex_iri(value: str, group: str = "") -> str:
     """SQL for the IRI of the vertex, or label, of a name: itself, where it is one, or a name in our namespace."""
     return (
         f"CASE WHEN regexp_full_match({value}, {_text(IRI)}) THEN {value} "
-        f"ELSE {_text(_prefix(group))} || {_percent_encoded(value)} END"
+        f"ELSE {_text(prefix(group))} || {_percent_encoded(value)} END"
     )
 
 
 def number_iri(value: str, group: str) -> str:
     """SQL for the IRI of the vertex of an integer."""
-    return f"{_text(_prefix(group))} || {value}::VARCHAR"
+    return f"{_text(prefix(group))} || {value}::VARCHAR"
 
 
-def _prefix(group: str) -> str:
+def prefix(group: str) -> str:
     """The beginning of the IRIs of a group of identifiers."""
     return f"{DEFAULT_NAMESPACE}{quote(group, safe='')}/" if group else DEFAULT_NAMESPACE
 
