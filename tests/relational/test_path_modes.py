@@ -105,3 +105,15 @@ def test_a_condition_may_look_ahead_on_its_path(pattern: str) -> None:
         assert sorted(found) == sorted(same)
         with pytest.raises(graphdb.NotSupportedError, match="what comes later"):
             db.query("MATCH ((x WHERE x.n < z.n)-[:K]->()-[:K]->(z)){2} RETURN x")
+
+
+def test_what_is_around_a_path_says_where_it_starts_or_ends() -> None:
+    with graphdb.connect(threads=1) as db:
+        db.query("UNWIND range(0, 5) AS i CREATE (:N {id: i})")
+        db.query("MATCH (a:N), (b:N) WHERE b.id = a.id + 1 CREATE (a)-[:E]->(b)")
+        for text, expected in [
+            ("MATCH (a)-[:E]->(b) MATCH (b)-[:E*1..2]->(c) RETURN count(DISTINCT c)", 4),
+            ("MATCH (a)-[:E]->(b) MATCH (c)-[:E*]->(a) RETURN count(DISTINCT c)", 4),
+            ("MATCH (a)-[:E]->(b), (c)-[:E]->(d) MATCH p = ANY SHORTEST (b)-[:E]->+(c) RETURN count(p)", 6),
+        ]:
+            assert db.query(text).scalar() == expected, text

@@ -281,7 +281,8 @@ class SelectedRun(PathBase):
         if known:
             columns = ", ".join(f"v{end}" for end in known)
             order = ", ".join(f"v{end} ASC" for end in known)
-            rows = self._snapshot.connection.columns(f"SELECT DISTINCT {columns} FROM {FIXED} ORDER BY {order}")
+            found = self._snapshot.connection.columns(f"SELECT DISTINCT {columns} FROM {FIXED} ORDER BY {order}")
+            rows = {name: np.asarray(column, np.int64) for name, column in found.items()}
             if len(known) == 2:
                 yield from paths.between(rows[f"v{source}"], rows[f"v{target}"])
                 return
