@@ -17,7 +17,7 @@ from graphdb.common.duckdb.connection import Connection
 from graphdb.common.stopping import check_stop, checked
 from graphdb.common.values.elements import Node
 from graphdb.common.values.terms import RDF_TYPE, Kind
-from graphdb.common.values.types import EDGE, NODE, TERM, Type, type_of_kinds
+from graphdb.common.values.types import EDGE, EXACT_ONLY, NODE, TERM, Type, type_of_kinds
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern, VertexInfo
@@ -154,8 +154,11 @@ class Candidates:
         sets += [self._constant(constant) for constant in info.iris]
         known = reduce(both, sets) if sets else None
         grouped, others = self._group(info)
-        batches = ((key, some) for key, conditions in grouped.items() for some in batched(conditions))
-        sets += [self._by_property(info, key, some) for key, some in batches]
+        for key, conditions in grouped.items():
+            if self._in_sql(key):
+                sets += [self._by_property(info, key, some) for some in batched(conditions)]
+            else:
+                others += conditions
         alone = not any(number in (edge.source, edge.target) for edge in bound.edges)
         if known is None and (info.resources_only or (alone and others)):
             known = self._snapshot.graph.universe()
@@ -274,6 +277,11 @@ class Candidates:
             else:
                 others.append(condition)
         return grouped, others
+
+    def _in_sql(self, key: ast.KeyName) -> bool:
+        """Whether SQL has a type for the values of a property, as they are now."""
+        kinds = self._snapshot.names.property(key.words, self._text).kinds
+        return kinds <= 0 or not kinds & EXACT_ONLY
 
     def _by_property(self, info: VertexInfo, key: ast.KeyName, conditions: Sequence[ast.Expression]) -> Ids:
         """Vertices whose value of one property fulfils conditions that fail without it."""
