@@ -163,8 +163,7 @@ class Candidates:
         if known is None and (info.resources_only or (alone and others)):
             known = self._snapshot.graph.universe()
             sets.append(known)
-        for conditions in batched(others):
-            sets.append(self._by_sql(bound, number, conditions, known))
+        sets += [self._by_sql(bound, number, some, known) for some in batched(others)]
         return PatternVertex(
             info.name,
             reduce(both, sets) if sets else None,
