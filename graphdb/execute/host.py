@@ -1,4 +1,4 @@
-"""The CPU executor: searches in Numba kernels without the GIL, and counts that do not enumerate the matches.
+"""The CPU executor: searches in kernels without the GIL, and counts that do not enumerate the matches.
 
 Small runs stay on the calling thread; larger ones are scheduled on threads (:mod:`graphdb.execute.search.chunks`).  The
 kernels return every few milliseconds, so Ctrl-C, a timeout, cancellation and a limit stop any run at once.

@@ -177,7 +177,33 @@ def property_conditions(subject: ast.Variable, properties: ast.MapLiteral | None
 
 
 MOST = 128
-"""Vertices, and edges, that the patterns of a MATCH may have: the time of planning grows with the square of these."""
+"""Vertices, and edges, that one pattern may have: the time of planning grows with the square of these."""
+
+
+class Sizes:
+    """How many vertices and edges the patterns of MATCH clauses have together, one clause after the other."""
+
+    def __init__(self) -> None:
+        self._names: set[str] = set()
+        self._unnamed = 0
+        self._edges = 0
+
+    def add(self, match: ast.MatchClause) -> int:
+        """Add a clause; return the number of vertices, or of edges if those are more."""
+        for part in walk(tuple((path.nodes, path.edges) for path in match.patterns)):
+            if isinstance(part, ast.EdgePattern):
+                self._edges += 1
+            elif isinstance(part, ast.NodePattern) and part.variable is not None:
+                self._names.add(part.variable.name)
+            elif isinstance(part, ast.NodePattern):
+                self._unnamed += 1
+        return max(len(self._names) + self._unnamed, self._edges)
+
+
+def size_of(*matches: ast.MatchClause) -> int:
+    """Return how many vertices the patterns of MATCH clauses have together, or edges if those are more."""
+    sizes = Sizes()
+    return max((sizes.add(match) for match in matches), default=0)
 
 
 class _Binder:
@@ -198,7 +224,8 @@ class _Binder:
         for path in clause.patterns:
             where += self._path(path)
             if max(len(self.bound.vertices), len(self.bound.edges)) > MOST:
-                raise self._error(NotSupportedError, f"a pattern of more than {MOST} vertices or edges", path)
+                hint = "match parts of it in several MATCH clauses"
+                raise self._error(NotSupportedError, f"a pattern of more than {MOST} vertices or edges", path, hint)
         where += conjuncts(clause.where)
         self._conditions += where
         self.bound.clauses.append(Clause(clause.mode, tuple(dict.fromkeys(self._clause_vertices))))

@@ -5,19 +5,19 @@ Every condition on a single vertex becomes a sorted array of data vertices here;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import astuple, dataclass, field, replace
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.duckdb.connection import Connection
-from graphdb.common.stopping import checked
+from graphdb.common.stopping import check_stop, checked
 from graphdb.common.values.elements import Node
 from graphdb.common.values.terms import RDF_TYPE, Kind
-from graphdb.common.values.types import EDGE, NODE, TERM, Type, type_of_kinds
+from graphdb.common.values.types import EDGE, EXACT_ONLY, NODE, TERM, Type, type_of_kinds
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern, VertexInfo
@@ -30,7 +30,7 @@ from graphdb.snapshot.properties import Properties
 from graphdb.snapshot.terms import Lookup
 from graphdb.sql.compiler import Compiler, Scope
 from graphdb.sql.computing import Beforehand, Computing
-from graphdb.sql.expressions import ExpressionCompiler
+from graphdb.sql.expressions import MOST_OPERANDS, ExpressionCompiler
 from graphdb.sql.from_clause import NAMES_VIEW, Deleted, Parameters, Rows
 from graphdb.sql.value import SqlValue, column
 from graphdb.storage.arrays.arrow import names_table
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from graphdb.storage.statistics.degrees import Degrees
 
 Ids = NDArray[np.int64]
+Item = TypeVar("Item")
 
 _REMEMBERED = 100_000
 """IRIs whose ids are remembered."""
@@ -117,6 +118,13 @@ def variable(vertex: VertexInfo, name: str, rows: str = "b") -> SqlValue:
     return column(name, type, rows)
 
 
+def batched(conditions: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    """Yield conditions, as many at a time as one SQL statement may have."""
+    for begin in range(0, len(conditions), MOST_OPERANDS):
+        check_stop()
+        yield conditions[begin : begin + MOST_OPERANDS]
+
+
 class Candidates:
     """Finds the candidate sets of one statement's pattern vertices.
 
@@ -146,13 +154,16 @@ class Candidates:
         sets += [self._constant(constant) for constant in info.iris]
         known = reduce(both, sets) if sets else None
         grouped, others = self._group(info)
-        sets += [self._by_property(info, key, conditions) for key, conditions in grouped.items()]
+        for key, conditions in grouped.items():
+            if self._in_sql(key):
+                sets += [self._by_property(info, key, some) for some in batched(conditions)]
+            else:
+                others += conditions
         alone = not any(number in (edge.source, edge.target) for edge in bound.edges)
         if known is None and (info.resources_only or (alone and others)):
             known = self._snapshot.graph.universe()
             sets.append(known)
-        if others:
-            sets.append(self._by_sql(bound, number, others, known))
+        sets += [self._by_sql(bound, number, some, known) for some in batched(others)]
         return PatternVertex(
             info.name,
             reduce(both, sets) if sets else None,
@@ -266,7 +277,12 @@ class Candidates:
                 others.append(condition)
         return grouped, others
 
-    def _by_property(self, info: VertexInfo, key: ast.KeyName, conditions: list[ast.Expression]) -> Ids:
+    def _in_sql(self, key: ast.KeyName) -> bool:
+        """Whether SQL has a type for the values of a property, as they are now."""
+        kinds = self._snapshot.names.property(key.words, self._text).kinds
+        return kinds <= 0 or not kinds & EXACT_ONLY
+
+    def _by_property(self, info: VertexInfo, key: ast.KeyName, conditions: Sequence[ast.Expression]) -> Ids:
         """Vertices whose value of one property fulfils conditions that fail without it."""
         names = self._snapshot.names
         label = names.property(key.words, self._text)
@@ -282,7 +298,7 @@ class Candidates:
         where = " AND ".join(_tested(compiler, condition) for condition in conditions)
         return self._ids(f"SELECT p.subject AS id FROM {found.relation} p {rows.joins} WHERE {where}", parameters)
 
-    def _by_sql(self, bound: BoundPattern, number: int, conditions: list[ast.Expression], known: Ids | None) -> Ids:
+    def _by_sql(self, bound: BoundPattern, number: int, conditions: Sequence[ast.Expression], known: Ids | None) -> Ids:
         """Vertices that fulfil any other conditions, tested over all that the vertex could be."""
         info = bound.vertices[number]
         parameters = Parameters()

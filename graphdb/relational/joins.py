@@ -11,7 +11,7 @@ from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.types import EDGE, INTEGER, NODE, Base, Type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
-from graphdb.pattern.bind import BoundPattern, bind, conjuncts
+from graphdb.pattern.bind import MOST, BoundPattern, bind, conjuncts, size_of
 from graphdb.pattern.free import SUBQUERIES, free_variables, subqueries_in
 from graphdb.pattern.graph import Duplicates, PatternGraph, Wanted
 from graphdb.pattern.unroll import is_plain
@@ -20,6 +20,7 @@ from graphdb.relational.edges.parallel_edges import settle
 from graphdb.relational.program import AnyStep, Given, Rows, Step
 from graphdb.relational.projection.compile import ProjectionCompiler
 from graphdb.relational.projection.relation import GROUP, MATCHES, ORDER, ROW, Relation, Source, bindings_of
+from graphdb.sql.expressions import MOST_OPERANDS
 from graphdb.sql.from_clause import Parameters
 from graphdb.sql.value import SqlValue, column
 
@@ -78,7 +79,7 @@ class Joins:
 
     def _is_plain(self, match: ast.MatchClause) -> bool:
         """Whether the matches of a clause are those of a plan."""
-        return is_plain(match) and not leaves_out(match, self._snapshot)
+        return is_plain(match) and not in_parts(match, self._snapshot)
 
     def _without_computed(self, match: ast.MatchClause, later: list[ast.Expression]) -> ast.MatchClause:
         """Return a MATCH without the conditions that Python computes something for, which are added to ``later``."""
@@ -202,7 +203,11 @@ class Joins:
     def _table(self, relation: Relation, keep: Collection[str]) -> Relation:
         """Return the rows that fulfil the conditions as a table; what waits for a subquery stays to be tested."""
         waiting = tuple(c for c in relation.where if any(s not in relation.known for s in self._aside(c)))
-        ready = tuple(c for c in relation.where if c not in waiting)
+        ready = tuple(c for c in relation.where if c not in waiting) if waiting else relation.where
+        if len(ready) > MOST_OPERANDS:
+            later = (*ready[MOST_OPERANDS:], *waiting)
+            some = replace(relation, where=ready[:MOST_OPERANDS])
+            return self._table(replace(self._table(some, {*keep, *free_variables(later)}), where=later), keep)
         if relation.source.table and not ready:
             return relation
         used = {*keep, *free_variables(waiting), *CARRIED}
@@ -258,6 +263,11 @@ class Joins:
     def _name(self, what: str) -> str:
         self._named += 1
         return f"{self._prefix}{what}{self._named}"
+
+
+def in_parts(match: ast.MatchClause, snapshot: Snapshot) -> bool:
+    """Whether no one plan matches a clause: its connected parts are, and what they must not share is tested later."""
+    return leaves_out(match, snapshot) or size_of(match) > MOST
 
 
 def leaves_out(match: ast.MatchClause, snapshot: Snapshot) -> bool:

@@ -14,6 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from graphdb.common.errors import NotSupportedError
+from graphdb.common.stopping import check_stop
 from graphdb.common.values.types import INTEGER, Column, Type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import replaced
@@ -46,6 +47,9 @@ from graphdb.sql.value import SqlValue, as_list, bases_of, column, column_at
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_TOGETHER = 32
+"""Parts of a UNION, and clauses, of one SQL statement: DuckDB plans more for seconds, and cannot be interrupted."""
+
 _READING = (ast.MatchClause, ast.UnwindClause, ast.WithClause, ast.CallClause, ast.ProcedureClause, ast.ReturnClause)
 
 
@@ -71,8 +75,23 @@ class Lowering(Matches):
 
     def _parts(self, query: ast.Composite, start: Relation) -> Projection:
         once = len(query.parts) > 1 and not query.keeps_all
-        parts = [self._part(_distinct(part) if once else part, start) for part in query.parts]
-        return parts[0] if len(parts) == 1 else self._union(parts, query.keeps_all)
+        found: list[Projection] = []
+        united: list[Projection] = []
+        for part in query.parts:
+            check_stop()
+            if len(found) == _TOGETHER:
+                united.append(self._as_table(self._union(found, query.keeps_all)))
+                found = []
+            found.append(self._part(_distinct(part) if once else part, start))
+        found = united + found
+        while len(found) > 2 * _TOGETHER:
+            some = (found[at : at + _TOGETHER] for at in range(0, len(found), _TOGETHER))
+            found = [self._as_table(self._union(parts, query.keeps_all)) for parts in some]
+        return found[0] if len(found) == 1 else self._union(found, query.keeps_all)
+
+    def _as_table(self, projection: Projection) -> Projection:
+        source = self._materialized(projection.sql, projection.source)
+        return replace(projection, sql=f"SELECT q.* FROM {source} q", parameters={}, reads=source.reads)
 
     def _subquery(self, query: ast.Composite, start: Relation) -> Projection:
         around = self._names, self._clauses, self._groups, self._within
@@ -85,13 +104,17 @@ class Lowering(Matches):
     # --- clauses
 
     def _part(self, clauses: Sequence[ast.ClauseNode], start: Relation) -> Projection:
-        relation, rest = start, list(clauses)
+        relation, rest, nested = start, list(clauses), 0
         self._names = free_variables(tuple(clauses))
         self._clauses = tuple(clauses)
         if not self._within:
             self._sets, self._candidates_of = {}, {}
         while rest:
-            clause = rest[0]
+            check_stop()
+            clause, nested = rest[0], nested + 1
+            if nested > _TOGETHER and relation.matches is None:
+                live, nested = self._live(relation, rest), 0
+                relation = self._table(self._filtered(relation, live), live)
             if isinstance(clause, ast.ReturnClause):
                 return self._project(relation, clause, written=not self._within)
             if isinstance(clause, ast.MatchClause):

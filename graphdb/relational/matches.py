@@ -18,7 +18,7 @@ from graphdb.pattern.free import free_variables
 from graphdb.pattern.graph import Duplicates, Wanted
 from graphdb.pattern.lengths import OF_PATHS, length_name
 from graphdb.pattern.unroll import Version, plain_versions
-from graphdb.relational.joins import Setting, available, leaves_out, needs_of, only
+from graphdb.relational.joins import Setting, available, in_parts, needs_of, only
 from graphdb.relational.projection.relation import (
     MATCHES,
     ROW,
@@ -137,7 +137,7 @@ class Matches(Traversals):
         That is where they cannot be unrolled, or where it is enough that there is one: long ones are many.
         """
         repeats = [edge.repeat for match in matches for path in match.patterns for edge in path.edges if edge.repeat]
-        if any(leaves_out(match, self._snapshot) for match in matches):
+        if any(in_parts(match, self._snapshot) for match in matches):
             return None
         if _drops(then) and any(repeat.low <= 1 and (repeat.high or _LONG) >= _LONG for repeat in repeats):
             return None

@@ -23,7 +23,7 @@ from graphdb.pattern.graph import Wanted
 from graphdb.pattern.lengths import OF_PATHS, all_hold, length_name
 from graphdb.pattern.pieces import Piece, names_of, pieces_of
 from graphdb.plan.paths import EVERY, PathStep
-from graphdb.relational.joins import CARRIED, all_of, available, leaves_out, needs_of, only
+from graphdb.relational.joins import CARRIED, all_of, available, in_parts, needs_of, only
 from graphdb.relational.path_edges import PathEdges
 from graphdb.relational.path_patterns.edges import Pattern
 from graphdb.relational.path_patterns.step import along, goes_everywhere, path_step
@@ -130,7 +130,7 @@ class Searches(PathEdges):
         drops
             Whether equal rows may come once.
         """
-        split = None if any(leaves_out(match, self._snapshot) for match in matches) else _split(matches, left.names)
+        split = None if any(in_parts(match, self._snapshot) for match in matches) else _split(matches, left.names)
         if split is None or any(not left.variables.keys().isdisjoint(path.names) for path in split.paths):
             return None
         later = {*live, *free_variables(split.after)}

@@ -227,8 +227,7 @@ class Program:
         given = STEP_BYTES * sum(step.plan is None for step in self.matches)
         return plans + given + sum(ids.nbytes for ids in later if ids is not None)
 
-    def last_use(self, name: str) -> int:
-        """Return the number of the last step that reads a table or view; past the last if the result does."""
-        if name in self.projection.reads:
-            return len(self.steps)
-        return max((i for i, step in enumerate(self.steps) if name in step.reads), default=0)
+    def last_uses(self) -> dict[str, int]:
+        """Return the number of the last step that reads each table or view; past the last if the result does."""
+        found = {name: number for number, step in enumerate(self.steps) for name in step.reads}
+        return found | dict.fromkeys(self.projection.reads, len(self.steps))

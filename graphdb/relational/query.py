@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from graphdb.common.errors import GraphDBError, NotSupportedError
 from graphdb.execute.search.group import grouped
 from graphdb.grammar import syntax as ast
-from graphdb.grammar.walk import is_larger, walk
+from graphdb.grammar.walk import walk
 from graphdb.pattern.apart import apart
-from graphdb.pattern.bind import BoundPattern, bind, edge_names
+from graphdb.pattern.bind import MOST, BoundPattern, bind, edge_names, size_of
 from graphdb.pattern.free import SUBQUERIES
 from graphdb.pattern.graph import Wanted
-from graphdb.pattern.unroll import is_plain
 from graphdb.plan.executor import Control
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.relational.edges.parallel_edges import settle
@@ -39,7 +38,7 @@ from graphdb.relational.session.plan_cache import StepPlans
 from graphdb.results.decode import Arrays
 from graphdb.results.result import Counted
 from graphdb.sql.computing import Beforehand, Computing
-from graphdb.sql.expressions import LARGEST
+from graphdb.sql.expressions import MOST_OPERANDS
 from graphdb.storage.arrays.arrow import table_of, values
 from graphdb.storage.arrays.sorted_sets import each_once
 
@@ -79,10 +78,9 @@ class QueryRun(MatchRun):
 
         Raises
         ------
-        NotSupportedError
-            SQL cannot do it, or would take too long over it: DuckDB's planner is not to be interrupted.
+        GraphDBError
+            Something is wrong with it, or it is more than a limit allows.
         """
-        self._check_size(query)
         if isinstance(query, ast.Composite):
             return self._prepare_program(query)
         whole = ast.Composite(((*query.matches, query.returns),), span=query.span)
@@ -93,6 +91,8 @@ class QueryRun(MatchRun):
         if len(apart(query.matches)) > 1 or not self._is_one_pattern(query.matches):
             return None
         bound = bind(query.matches, self._snapshot.names, self._text)
+        if len(bound.residual) > MOST_OPERANDS:
+            return None
         after = (query.returns, tuple(bound.residual))
         if any(info.exists for info in bound.vertices) or any(isinstance(part, SUBQUERIES) for part in walk(after)):
             return None
@@ -125,21 +125,12 @@ class QueryRun(MatchRun):
     def _is_one_pattern(self, matches: Sequence[ast.MatchClause]) -> bool:
         """Whether MATCH clauses are matched together, by one plan for each length of their paths."""
         edges = [name for match in matches for name in edge_names(match)] if len(matches) > 1 else []
-        return len({*edges}) == len(edges) and not any(leaves_out(match, self._snapshot) for match in matches)
-
-    def _check_size(self, query: ast.Query | ast.Composite) -> None:
-        if len(self._text) > LARGEST and is_larger(query, LARGEST):  # a part takes a character at least
-            for part in walk(query):
-                if isinstance(part, ast.MatchClause) and is_plain(part):
-                    bind((part,), self._snapshot.names, self._text)  # which says where a pattern is too large
-            raise NotSupportedError(
-                f"a query of more than {LARGEST:,} parts is too large",
-                hint="pass long lists as parameters, and ask in several statements",
-            )
+        if len({*edges}) < len(edges) or size_of(*matches) > MOST:
+            return False
+        return not any(leaves_out(match, self._snapshot) for match in matches)
 
     def prepare_from(self, query: ast.Composite, start: Relation) -> Program:
         """Prepare a query that starts from rows which are there already; raises as :meth:`prepare`."""
-        self._check_size(query)
         return self._prepare_program(query, start)
 
     def _prepare_program(self, query: ast.Composite, start: Relation = UNIT) -> Program:
@@ -239,8 +230,9 @@ class QueryRun(MatchRun):
             self._show_lists(program, everything)
             alive: dict[str, ExitStack] = {}
             shares = len(program.matches)
+            last_use = program.last_uses()
             for number, step in enumerate(program.steps[:most]):
-                for name in [name for name in alive if program.last_use(name) < number]:
+                for name in [name for name in alive if last_use.get(name, 0) < number]:
                     alive.pop(name).close()
                 name = step.table if isinstance(step, Rows) else step.view
                 alive[name] = stack = everything.enter_context(ExitStack())

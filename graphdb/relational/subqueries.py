@@ -10,7 +10,7 @@ from graphdb.functions.table import VOLATILE
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.syntax import Span
 from graphdb.grammar.walk import walk
-from graphdb.pattern.bind import BoundPattern, edge_names
+from graphdb.pattern.bind import MOST, BoundPattern, Sizes, edge_names
 from graphdb.pattern.free import SUBQUERIES, Subquery, free_variables, subqueries_in
 from graphdb.pattern.graph import Wanted
 from graphdb.pattern.lengths import OF_PATHS, length_name
@@ -401,12 +401,13 @@ def leading(clauses: Sequence[ast.ClauseNode], known: Collection[str] = ()) -> l
 
     Where they start from rows, the ones of ``known`` names, a clause that has nothing to do with those before it is a
     pattern of its own: what the rows say of either narrows it, and their product is never made.  So is one that names
-    an edge of those before it: which edge it is, their rows say.
+    an edge of those before it: which edge it is, their rows say; and one with which they would be too large.
     """
     found: list[ast.MatchClause] = []
     names: set[str] = set()
     edges: set[str] = set()
     local: set[str] = set()
+    sizes = Sizes()
     for clause in clauses:
         if not isinstance(clause, ast.MatchClause) or clause.optional:
             break
@@ -417,6 +418,8 @@ def leading(clauses: Sequence[ast.ClauseNode], known: Collection[str] = ()) -> l
         edges |= edge_names(clause)
         if not mine.isdisjoint(local):
             break  # a subquery before it has that name for something of its own
+        if sizes.add(clause) > MOST and found:
+            break
         names |= mine
         local |= free_variables(tuple(subqueries_in(clause.where))) - names - {*known}
         found.append(clause)

@@ -210,9 +210,9 @@ class Traversals(Searches):
         if mode is ast.MatchMode.REPEATABLE_ELEMENTS:
             return relation
         own = [name for name, *_ in part.edges]
-        pending += [_compared("<>", one, other) for one in own for other in edges]
-        pending += [_not_on(one, path) for one in own for path in paths]
-        return relation
+        differ = [_compared("<>", one, other) for one in own for other in edges]
+        differ += [_not_on(one, path) for one in own for path in paths]
+        return replace(relation, where=(*relation.where, *differ))
 
     def _with_search(
         self, relation: Relation, search: PathSearch, used: Collection[str], taken: Sequence[str]

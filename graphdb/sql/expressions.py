@@ -9,8 +9,10 @@ property is true if it is true for any of its values; where one value is needed,
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 from graphdb.common.errors import NotSupportedError, TypeMismatchError
+from graphdb.common.stopping import check_stop
 from graphdb.common.values.types import BOOLEAN, NULL, Base, Type
 from graphdb.functions.table import SIGNATURE_OF
 from graphdb.grammar import syntax as ast
@@ -19,15 +21,15 @@ from graphdb.sql.compiler import Compiler
 from graphdb.sql.udf import compute
 from graphdb.sql.value import SqlValue, as_list
 
-LARGEST = 3000
-"""Pieces of syntax that one SQL statement may be made of: DuckDB plans more for seconds, and is not to be interrupted.
-"""
+MOST_OPERANDS = 200
+"""Operands of AND, OR or XOR in SQL: DuckDB plans more for seconds, cannot be interrupted, and refuses 1,000."""
 
 
 class ExpressionCompiler(Compiler):
     """The whole compiler: names, conditions and calls here, the rest by the kind of values that it is of."""
 
     def _native(self, node: ast.Expression) -> SqlValue:
+        check_stop()
         self.rows.noted.position = node.span.start
         found = self.scope.known.get(node)
         if found is not None:
@@ -97,6 +99,12 @@ class ExpressionCompiler(Compiler):
     # --- conditions
 
     def _boolean(self, node: ast.Boolean) -> SqlValue:
+        if len(node.operands) > MOST_OPERANDS:
+            shorter = _with_lists(node)
+            if len(shorter.operands) > MOST_OPERANDS:
+                message = f"more than {MOST_OPERANDS} conditions are computed in Python"
+                raise NotSupportedError(message, text=self.text, position=node.span.start)
+            node = shorter
         if node.operator == "XOR":
             result, *others = [f"({self.condition(operand)})" for operand in node.operands]
             for other in others:
@@ -186,6 +194,22 @@ class ExpressionCompiler(Compiler):
             message = f"SQL does not compute {node.name}"
             raise NotSupportedError(message, text=self.text, position=node.span.start)
         return form(self, node)
+
+
+def _with_lists(node: ast.Boolean) -> ast.Boolean:
+    """Return an OR in which ``x = 1 OR x = 2 …`` is ``x IN [1, 2, …]``."""
+    listed: dict[tuple[ast.Expression, type], list[Any]] = {}
+    operands: list[ast.Expression] = []
+    for operand in node.operands if node.operator == "OR" else ():
+        match operand:
+            case ast.Comparison(("=",), (one, ast.Literal(value))) if type(value) in (int, str):
+                listed.setdefault((one, type(value)), []).append(value)
+            case _:
+                operands.append(operand)
+    if not listed:
+        return node
+    operands += (ast.In(one, ast.Literal(tuple(values)), node.span) for (one, _), values in listed.items())
+    return ast.Boolean(node.operator, tuple(operands), node.span)
 
 
 _COMPILED = {**comparisons.COMPILED, **text.COMPILED, **lists.COMPILED, **maps.COMPILED}

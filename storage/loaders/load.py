@@ -211,6 +211,13 @@ def _without_garbage() -> Iterator[None]:
             gc.enable()
 
 
+def _fit(sources: Sequence[Source], memory: int) -> bool:
+    """Whether all tables fit into memory as columns, and what is read as lines is small enough to come after them."""
+    if any(source.stage is None and not source.size for source in sources):  # nobody knows how much comes
+        return False
+    return sum(_COLUMNS * (source.memory if source.stage else source.size) for source in sources) <= memory
+
+
 class _Load:
     """One load under way.
 
@@ -248,6 +255,7 @@ class _Load:
         self._first = bulk.is_empty(connection)
         known = None if self._reclaimed else known
         self._appender = Appender(connection, self._folder, max(self._memory // 2, 1), known)
+        self._as_columns = _fit(sources, self._memory)
         self._staging: Staging | None = None
         self._tables: list[Staged] = []
         self._followed = True
@@ -331,8 +339,7 @@ class _Load:
 
     def _staged(self, source: Source) -> Staged | None:
         """Read a table as columns, where that can be and memory allows it."""
-        taken = sum(table.size for table in self._tables) + source.memory
-        if source.stage is None or taken * _COLUMNS > self._memory:
+        if source.stage is None or not self._as_columns:
             return None
         if self._staging is None:
             from graphdb.storage.loaders.tables.staging import Staging

@@ -142,7 +142,7 @@ def sources_of(
         number = next(numbers)
         read = partial(read_table, thing, name, number, options.mapping, skip, folder=folder, memory=memory)
         stage = None
-        if not isinstance(thing, DataFile) or thing.format in (CSV, PARQUET):
+        if not isinstance(thing, DataFile) or (thing.format in (CSV, PARQUET) and thing.stream is None):
 
             def stage(staging: Staging) -> Staged | None:
                 return staging.table(thing, options.mapping)

@@ -36,7 +36,7 @@ class Graphdb:
 
 
 class GraphdbWarm(Graphdb):
-    """Ours, in a process that has loaded something before: Numba is imported and the kernels are in memory."""
+    """Ours, in a process that has loaded something before: the kernels are in memory."""
 
     def __init__(self) -> None:
         import tempfile

@@ -1,7 +1,7 @@
 """Loading N-Triples from ``.nt.gz`` into a database on disk: seconds, triples a second, size, peak memory.
 
 Run as ``python -m tests.benchmarks.loading``.  Each load runs in a fresh process; the interpreter's start and imports
-are not in the seconds, and are in the memory.  ``graphdb-warm`` has Numba and the kernels in memory before.  ``duckdb-text`` is the floor: read the lines, split them by a regular
+are not in the seconds, and are in the memory.  ``graphdb-warm`` has the kernels in memory before.  ``duckdb-text`` is the floor: read the lines, split them by a regular
 expression, keep three texts; no dictionary, no check of syntax.  ``duckdb-ids`` numbers the terms as well.
 """
 

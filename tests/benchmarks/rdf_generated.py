@@ -209,7 +209,7 @@ def _asked(
             f"over {SLOW * 1e3:.0f} ms on the CPU and not ten times faster: {', '.join(missed) or 'none'}"
         )
         table.notes.append(f"over 1.2 times slower than the CPU, as chosen: {', '.join(slower) or 'none'}")
-    table.notes += [report, f"{surroundings('graphdb', 'numba', 'duckdb')}; cpu is {CORES} threads; {repeat} runs"]
+    table.notes += [report, f"{surroundings('graphdb', 'duckdb')}; cpu is {CORES} threads; {repeat} runs"]
     return table
 
 

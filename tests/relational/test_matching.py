@@ -195,3 +195,11 @@ def test_bare_prefixed_and_ambiguous_names(tmp_path: Path) -> None:
         db.query("PREFIX one: <http://one/>")
         assert db.query("MATCH (a:one:City) RETURN a.one:name").scalar() == "x"
         assert db.query("MATCH (a:one:City {one:name: 'x'}) RETURN count(*)").scalar() == 1
+
+
+def test_vertices_are_found_by_a_property_that_has_lists_elsewhere() -> None:
+    with graphdb.connect(device="cpu") as database:
+        database.query("CREATE (:T {k: 1, t: 'a'}), (:T {k: [1, 2], t: time('10:00+01:00')})")
+        assert database.query("MATCH (n:T {k: 1}) RETURN n.k").fetchall() == [(1,)]
+        assert database.query("MATCH (n:T) WHERE n.k = [1, 2] RETURN n.k").fetchall() == [([1, 2],)]
+        assert database.query("MATCH (n:T {t: 'a'}) RETURN n.k").fetchall() == [(1,)]

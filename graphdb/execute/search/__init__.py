@@ -1,1 +1,1 @@
-"""The depth-first search on the CPU: Numba kernels that run a physical plan from its tables."""
+"""The depth-first search on the CPU: kernels that run a physical plan from its tables."""

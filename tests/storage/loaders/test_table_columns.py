@@ -163,6 +163,22 @@ def test_what_is_read_as_columns_is_no_text(monkeypatch: pytest.MonkeyPatch) -> 
             assert db.load(data).new_triples in (3, 4)
 
 
+def test_tables_that_do_not_fit_as_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What memory is too small for goes by lines, all of it: what would come after may need more."""
+    from graphdb.storage.loaders import load
+
+    files = [
+        write("a.csv", ":ID(P),n:int\n" + "".join(f"{i},{i}\n" for i in range(2000))),
+        write("b.csv", ":ID(P),m\n1,5\n"),
+    ]
+    with graphdb.connect() as db, graphdb.connect() as other:
+        db.load(files)
+        monkeypatch.setattr(load, "_COLUMNS", 1 << 40)
+        monkeypatch.setattr(staging.Staging, "table", lambda *_: pytest.fail("read as columns"))
+        other.load(files)
+        assert rows(other) == rows(db)
+
+
 def test_types_that_only_later_rows_show(db: Any) -> None:
     """The first rows show integers, or nothing; others have fractions, texts, or the only value."""
     body = "".join(f"{i},{i},{i},\n" for i in range(3000))
