@@ -136,10 +136,18 @@ def lower(entries: Iterable[tuple[Entry, str]]) -> Any:
     return module
 
 
-def object_code(module: Any, cpu: str, features: str = "", *, triple: str | None = None) -> bytes:
-    """Return optimized code of a module for a processor, by its name in LLVM; the module stays as it is."""
+def object_code(
+    module: Any, cpu: str, features: str = "", *, triple: str | None = None, far_apart: bool = False
+) -> bytes:
+    """Return optimized code of a module for a processor, by its name in LLVM; the module stays as it is.
+
+    ``far_apart`` says that code and constants may lie anywhere in memory, as where LLVM loads them by itself: in a
+    process whose address space is much in use (CUDA reserves hundreds of gigabytes) they are more than 2 GiB apart, and
+    LLVM aborts the process where code has only 32 bits for the distance.  A shared library is loaded as one piece.
+    """
     target = llvm.Target.from_triple(triple or llvm.get_process_triple())
-    machine = target.create_target_machine(cpu=cpu, features=features, opt=3, reloc="pic", codemodel="default")
+    places = {"reloc": "static", "codemodel": "large"} if far_apart else {"reloc": "pic", "codemodel": "default"}
+    machine = target.create_target_machine(cpu=cpu, features=features, opt=3, **places)
     module = module.clone()
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     options = llvm.create_pipeline_tuning_options(speed_level=3)

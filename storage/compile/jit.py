@@ -96,7 +96,7 @@ def _compiled(entry: Entry, variant: str) -> bytes:
 
         llvm = _binding()
         features = llvm.get_host_cpu_features().flatten()
-        return object_code(lower([(entry, variant)]), llvm.get_host_cpu_name(), features)
+        return object_code(lower([(entry, variant)]), llvm.get_host_cpu_name(), features, far_apart=True)
 
 
 def _binding() -> Any:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import stat
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import pytest
 
 from graphdb.common import compiling
 from graphdb.common.errors import NotSupportedError
-from graphdb.execute.search import group_kernels
+from graphdb.execute.search import group_kernels, search_kernels
 from graphdb.storage.arrays import batch_kernels
 from graphdb.storage.compile import cache, jit, library, sources, warm
 from graphdb.storage.compile.entries import Entry
@@ -157,6 +159,20 @@ def test_every_level_has_code_of_its_own() -> None:
     assert all(code.startswith(b"\x7fELF") for code in objects.values())
     assert len(set(objects.values())) == len(objects)
     assert all(entry.symbol.encode() in code for code in objects.values())
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="relocations are those of x86-64")
+def test_code_and_constants_may_lie_anywhere() -> None:
+    """Beside CUDA's reservations LLVM finds no place near; where code names places by 32 bits, it aborts the process."""
+    import llvmlite.binding as llvm
+
+    absolute = 1  # R_X86_64_64
+    entry = search_kernels.count_all
+    assert isinstance(entry, Entry)
+    sections = llvm.ObjectFileRef.from_data(jit.make(entry, "i4")).sections()
+    data = [section.data() for section in sections if b".rela" in (section.name() or b"")]
+    kinds = {struct.unpack_from("<QQq", each, at)[1] & 0xFFFFFFFF for each in data for at in range(0, len(each), 24)}
+    assert kinds == {absolute}
 
 
 def test_a_kernel_that_makes_an_array_is_refused() -> None:
