@@ -164,7 +164,9 @@ class Statements:
     def _sql_function(self, query: ast.Composite, text: str) -> str | None:
         """Return the text of a call of what is no procedure, but a function of DuckDB's."""
         call = query.called
-        if call is None or call.yields is not None or call.arguments is None or self._state.procedures.knows(call.name):
+        if call is None or call.yields is not None or call.star or call.arguments is None:
+            return None
+        if self._state.procedures.knows(call.name):
             return None
         name = call.name.rpartition(".")[2].lower()
         sql = "SELECT 1 FROM duckdb_functions() WHERE lower(function_name) = $name LIMIT 1"

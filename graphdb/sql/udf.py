@@ -82,8 +82,9 @@ def aggregate(c: Compiler, node: ast.FunctionCall, values: Sequence[SqlValue]) -
         raise _refused(c, node)
     found = _Inputs(c)
     arguments = tuple(found.taken(value, node) for value in values)
-    if found.looks_up(node.arguments[0]):
-        raise Beforehand(node.arguments[0])
+    [argument, *_] = node.arguments
+    if argument not in c.scope.known and found.looks_up(argument):
+        raise Beforehand(argument)
     return _call(c.computing(), found, replace(node, arguments=arguments), node, None)
 
 

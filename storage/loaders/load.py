@@ -144,7 +144,8 @@ def load(
         memory = max((options.batch or BATCH) // 2, 128 << 20)
         things, tables = described(connection, data)
         numbers, mappings = count(), [options.mapping]
-        sources = list(sources_of(things, options, folder, memory, numbers)) if things or not tables else []
+        described_only = bool(tables) and isinstance(things, list) and not things
+        sources = [] if described_only else list(sources_of(things, options, folder, memory, numbers))
         for table in tables:
             mappings.append(table.mapping().beside(mappings))
             of_table = replace(options, mapping=mappings[-1], format=table.format or options.format)

@@ -73,6 +73,16 @@ def canonical(db: Any, quads: bool) -> Any:
     return dataset
 
 
+def exported(db: Any) -> Any:
+    """The graph as it is exported, blank nodes renamed: edges with properties are stored in more than one way."""
+    with tempfile.TemporaryDirectory() as folder:
+        db.export(pathlib.Path(folder) / "g.nt")
+        with open(pathlib.Path(folder) / "g.nt", "rb") as file:
+            dataset = pyoxigraph.Dataset(pyoxigraph.parse(file, pyoxigraph.RdfFormat.N_TRIPLES))
+    dataset.canonicalize(pyoxigraph.CanonicalizationAlgorithm.UNSTABLE)
+    return dataset
+
+
 @settings(max_examples=scaled(8), deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(graphs)
 @example(
@@ -131,14 +141,14 @@ def test_networkx_and_graphml(tmp_path: pathlib.Path) -> None:
         assert _edges(graph) == [("1", "2", "knows", 1999), ("1", "2", "knows", 2000), ("2", "1", "likes", 0)]
         with graphdb.connect() as other:
             other.load(graph)
-            assert canonical(other, False) == canonical(db, False)
+            assert exported(other) == exported(db)
         assert db.export(tmp_path / "g.graphml") == 3 + 3
     drawn = networkx.read_graphml(tmp_path / "g.graphml")
     assert _edges(drawn) == _edges(graph)
     assert drawn.nodes["1"] == {"name": "Ada & <co>", "age": 36, "labels": "Author;Person"}
     with graphdb.connect() as other, _people(tmp_path) as db:
         other.load(tmp_path / "g.graphml")
-        assert canonical(other, False) == canonical(db, False)
+        assert exported(other) == exported(db)
 
 
 ODD = """
@@ -199,8 +209,8 @@ def test_graphml_of_others(vertices: dict[str, dict[str, Any]], edges: list[tupl
             expected.export(folder / "ours.graphml.gz")
             theirs.load(folder / "theirs.graphml")
             ours.load(folder / "ours.graphml.gz")
-            assert canonical(theirs, False) == canonical(expected, False)
-            assert canonical(ours, False) == canonical(expected, False)
+            assert exported(theirs) == exported(expected)
+            assert exported(ours) == exported(expected)
     finally:
         shutil.rmtree(folder)
 
