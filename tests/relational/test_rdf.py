@@ -299,3 +299,14 @@ def test_every_value_that_can_be_a_parameter_comes_back(way: str) -> None:
         for value in values:
             assert db.query(way + "RETURN $x AS x", x=value).scalar() == value
         assert str(db.query(way + "RETURN $x AS x", x=timedelta(days=1, seconds=2)).scalar()) == "P1DT2S"
+
+
+def test_lists_among_matched_literals() -> None:
+    """Literals that a pattern matches, lists among them, which SQL has no type for: returned, compared, in paths."""
+    with graphdb.connect() as db:
+        db.query("CREATE (:P {k: 1, nick: ['x', 'y']}), (:P {k: 2, nick: 'B'})-[:R]->(:P {k: 3})")
+        assert db.query("MATCH (a)-[:nick]->(b) RETURN a.k, b ORDER BY a.k").fetchall() == [(1, ["x", "y"]), (2, "B")]
+        assert db.query("MATCH (a)-[e:nick]->(b) WHERE b = 'B' RETURN b").fetchall() == [("B",)]
+        assert db.query("MATCH (a)-[e:nick]->(b) WHERE b <> 'B' RETURN b").fetchall() == [(["x", "y"],)]
+        ends = db.query("MATCH p = (a)-[:nick]->() RETURN nodes(p)[1] AS b ORDER BY a.k").fetchall()
+        assert ends == [(["x", "y"],), ("B",)]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from graphdb.common.duckdb.connection import quoted
 from graphdb.common.errors import NotSupportedError
-from graphdb.common.values.types import ANY, INTEGER, MOMENT, ZONED, Base, Type, single_kind, sql_type
+from graphdb.common.values.types import ANY, EXACT_ONLY, INTEGER, MOMENT, ZONED, Base, Type, single_kind, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern
@@ -361,8 +361,9 @@ class ProjectionCompiler:
             number = bound.vertex_of[base.name]
             info = bound.vertices[number]
             if info.kinds:
-                kind = single_kind(info.kinds)
-                if info.resource or kind is None or base is not expression:
+                of_sql = not (info.resource or info.kinds & EXACT_ONLY)
+                kind = single_kind(info.kinds) if of_sql else None
+                if kind is None or base is not expression:
                     return None
                 found.append(Direct(f"v{number}", kind=kind))
                 continue
