@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -76,13 +76,16 @@ class Shortest:
     def _read(self, block: PathRows, every: bool) -> Iterator[tuple[int, Path]]:
         ends = self._context.snapshot.store.to_terms(block.targets).tolist()
         if every:
-            yield from ((end, path) for row, end in enumerate(ends) for path in self._spelled(block, row))
+            yield from ((end, path) for row, end in enumerate(ends) for path in self._paths_of(block, row))
             return
-        make: Callable[[int], Path] = lambda row: next(self._spelled(block, row))  # noqa: E731
+
+        def make(row: int) -> Path:
+            return next(self._paths_of(block, row))
+
         for row, (end, length) in enumerate(zip(ends, block.lengths.tolist(), strict=True)):
             yield end, Path.later(length, make, row)
 
-    def _spelled(self, block: PathRows, row: int) -> Iterator[Path]:
+    def _paths_of(self, block: PathRows, row: int) -> Iterator[Path]:
         """Yield the paths of a row, one for each choice among parallel edges."""
         begin, end = block.starts[row : row + 2].tolist()
         ids = self._context.snapshot.store.to_terms(block.walks[begin:end]).tolist()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from graphdb.common.errors import (
     placed,
 )
 from graphdb.common.values.types import Base
+from graphdb.evaluate.codec import Keys
 from graphdb.evaluate.context import Context, Row
 from graphdb.evaluate.expressions import Compiler
 from graphdb.evaluate.memory import MemoryWatch
@@ -108,7 +109,7 @@ class Reading:
         """What was deleted so far, as SQL knows it."""
         self._begin: Callable[[], None] | None = None
         """Begins the transaction; None once that is done."""
-        self._keys: dict[bytes, Any] = {}
+        self._keys: Keys = {}
         """The values that SQL knows by a key."""
         self._notes: dict[int, list[str]] | None = None
         """How the rows of each stage were read, and how its clause was applied, where somebody wants to know."""

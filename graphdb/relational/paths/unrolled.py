@@ -126,7 +126,7 @@ class UnrolledRun(PathBase):
         def chosen(known: Mapping[str, SqlValue]) -> dict[str, str]:
             found = {name: known[version.same.get(name, name)].sql for name in sorted(used) if name in known}
             found |= {name: known[other].sql for name, other in version.same.items() if name in used}
-            found |= {name: _spelled(trace, bound, known) for name, trace in traces.items()}
+            found |= {name: _materialized(trace, bound, known) for name, trace in traces.items()}
             for name, edges in lists.items():
                 found[name] = f"CAST([{', '.join(known[edge].sql for edge in edges)}] AS {sql_type(list_of(EDGE))})"
             lengths = {length_name(path): str(len(trace.edges)) for path, trace in version.paths.items()}
@@ -188,7 +188,7 @@ def _outer(versions: list[Version], bounds: list[BoundPattern]) -> tuple[BoundPa
     return outer, same
 
 
-def _spelled(trace: Trace, bound: BoundPattern, known: Mapping[str, SqlValue]) -> str:
+def _materialized(trace: Trace, bound: BoundPattern, known: Mapping[str, SqlValue]) -> str:
     """SQL for a path whose vertices and edges are bindings."""
     between = zip(trace.edges, trace.vertices, strict=False)
     codes = [code_of(bound, bound.edge_of[name], before) for name, before in between]

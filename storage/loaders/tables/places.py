@@ -61,8 +61,8 @@ class CsvFile:
 
     def read(self, connection: duckdb.DuckDBPyConnection, table: str, *, rejects: bool) -> None:
         """Make it a table; with ``rejects`` without its rows that are none, else an error of DuckDB's tells of one."""
-        kept = ", store_rejects = true" if rejects else ""
-        connection.execute(f"CREATE OR REPLACE TABLE {table} AS FROM {self.source(kept)}")
+        stored = ", store_rejects = true" if rejects else ""
+        connection.execute(f"CREATE OR REPLACE TABLE {table} AS FROM {self.source(stored)}")
 
     def source(self, more: str = "") -> str:
         """SQL that reads it: what can stand after FROM."""

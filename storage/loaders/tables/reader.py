@@ -220,20 +220,20 @@ class _Table:
         csv, columns = open_csv(path, self._file, self._mapping)
         self._csv = csv
         try:
-            csv.read(self._connection, "kept", rejects=self._skip)
+            csv.read(self._connection, "staged", rejects=self._skip)
         except duckdb.InvalidInputException:  # once more, for the place
-            csv.read(self._connection, "kept", rejects=True)
+            csv.read(self._connection, "staged", rejects=True)
             for bad in csv.rejected(self._connection):
                 raise bad.error() from None
             raise
         if self._skip:
             self._tell(csv.rejected(self._connection))
-        shown = delimited.types(self._connection, "kept", [c for c in columns if has_values(c) and not c.type])
+        shown = delimited.types(self._connection, "staged", [c for c in columns if has_values(c) and not c.type])
         whole = {c.column for c in columns if not c.role} | {name for name, type in shown.items() if type == "BIGINT"}
         shown = {name: type for name, type in shown.items() if name in whole}  # ids are called as they are written
         casts = ", ".join(f"{quoted(name)}::{type} AS {quoted(name)}" for name, type in shown.items())
         replaced = f" REPLACE ({casts})" if casts else ""
-        self._connection.execute(f"CREATE VIEW frame AS SELECT *{replaced} FROM kept")
+        self._connection.execute(f"CREATE VIEW frame AS SELECT *{replaced} FROM staged")
         return [(column, shown.get(column.column, "VARCHAR")) for column in columns]
 
     def _read_lines(self, path: str, labelled: bool) -> None:

@@ -160,7 +160,9 @@ class Staging:
             return None
         csv, columns = open_csv(path, file, mapping)
         source = csv.source()
-        [(rows,)] = self.connection.execute(f"CREATE OR REPLACE TABLE kept AS FROM {source} LIMIT {_SAMPLE}").fetchall()
+        [(rows,)] = self.connection.execute(
+            f"CREATE OR REPLACE TABLE staged AS FROM {source} LIMIT {_SAMPLE}"
+        ).fetchall()
         shown = self._shown(columns)
         unknown = [c for c in columns if c.column not in shown and has_values(c) and not c.type]
         if rows < _SAMPLE or not unknown:
@@ -169,13 +171,13 @@ class Staging:
             except duckdb.Error:
                 if self._stopped or rows < _SAMPLE:
                     raise
-        self.connection.execute(f"CREATE OR REPLACE TABLE kept AS FROM {source}")
-        return self._staged("kept", columns, mapping, self._shown(columns))
+        self.connection.execute(f"CREATE OR REPLACE TABLE staged AS FROM {source}")
+        return self._staged("staged", columns, mapping, self._shown(columns))
 
     def _shown(self, columns: Sequence[Column]) -> dict[str, str]:
-        """Return the types that the texts of the table ``kept`` show; ids are integers, or what they are called."""
+        """Return the types that the texts of the table ``staged`` show; ids are integers, or what they are called."""
         untyped = [c for c in columns if not c.type and (has_values(c) or c.role in IDENTIFIERS)]
-        shown = delimited.types(self.connection, "kept", untyped)
+        shown = delimited.types(self.connection, "staged", untyped)
         ids = {column.column for column in untyped if column.role}
         return {name: type for name, type in shown.items() if name not in ids or type == "BIGINT"}
 
