@@ -14,6 +14,8 @@ from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import MOST, BoundPattern, bind, conjuncts, size_of
 from graphdb.pattern.free import SUBQUERIES, free_variables, subqueries_in
 from graphdb.pattern.graph import Duplicates, PatternGraph, Wanted
+from graphdb.pattern.lengths import all_hold
+from graphdb.pattern.rename import rewritten
 from graphdb.pattern.unroll import is_plain
 from graphdb.relational.candidates import Snapshot
 from graphdb.relational.edges.parallel_edges import settle
@@ -83,12 +85,26 @@ class Joins:
 
     def _without_computed(self, match: ast.MatchClause, later: list[ast.Expression]) -> ast.MatchClause:
         """Return a MATCH without the conditions that Python computes something for, which are added to ``later``."""
+
+        def waits(condition: ast.Expression | None) -> bool:
+            return condition is not None and any(part in self._beforehand for part in walk(condition))
+
+        waiting: list[ast.Expression] = []
+
+        def without(node: object) -> object:
+            if not isinstance(node, ast.NodePattern | ast.EdgePattern) or not waits(node.where):
+                return None
+            assert node.where is not None
+            waiting.append(node.where)
+            return replace(node, where=None)
+
         conditions = tuple(conjuncts(match.where))
-        waiting = [each for each in conditions if any(part in self._beforehand for part in walk(each))]
+        waiting += [each for each in conditions if waits(each)]
+        patterns = rewritten(match.patterns, without) if self._is_plain(match) else match.patterns
+        if not waiting:
+            return match
         later += waiting
-        ready = tuple(each for each in conditions if each not in waiting)
-        where = None if not ready else ready[0] if len(ready) == 1 else ast.Boolean("AND", ready, match.span)
-        return replace(match, where=where) if waiting else match
+        return replace(match, patterns=patterns, where=all_hold([c for c in conditions if not waits(c)], match.span))
 
     # --- matches
 

@@ -158,7 +158,10 @@ class QueryRun(MatchRun):
                 program = Lowering(setting).query(query, start)
             except Beforehand as found:
                 if found.node in beforehand:
-                    raise NotSupportedError("what is looked up here is not supported in SQL") from None
+                    at = found.node.span.start
+                    raise NotSupportedError(
+                        "what is looked up here is not supported in SQL", text=self._text, position=at
+                    ) from None
                 beforehand.append(found.node)
             else:
                 break

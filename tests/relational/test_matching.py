@@ -203,3 +203,14 @@ def test_vertices_are_found_by_a_property_that_has_lists_elsewhere() -> None:
         assert database.query("MATCH (n:T {k: 1}) RETURN n.k").fetchall() == [(1,)]
         assert database.query("MATCH (n:T) WHERE n.k = [1, 2] RETURN n.k").fetchall() == [([1, 2],)]
         assert database.query("MATCH (n:T {t: 'a'}) RETURN n.k").fetchall() == [(1,)]
+
+
+def test_conditions_within_a_pattern_that_python_tests() -> None:
+    """A condition beside a vertex fails, where its value is no truth value, as it does after WHERE: at its place."""
+    with graphdb.connect() as db:
+        db.query("CREATE (:P {k: 1})-[:R]->(:P {k: 2, ok: true})-[:R]->(:P {k: 3, ok: 'x'})")
+        for text in ("MATCH (a WHERE a.k) RETURN a", "MATCH (a)-->(b WHERE b.k)-->() RETURN a"):
+            with pytest.raises(graphdb.TypeMismatchError, match="expected a condition") as caught:
+                db.query(text)
+            assert caught.value.column == text.index(".k")
+        assert db.query("MATCH (a)-->(b WHERE b.ok) RETURN b.k").fetchall() == [(2,)]
