@@ -1,0 +1,121 @@
+"""LDBC's Social Network Benchmark: its files as tables to load, and its queries (ours in wording) asked of us and of DuckDB.
+
+The suite lies in the shared folder (``suites/ldbc``); its own ``tables.py`` says how DuckDB is asked and how rows are compared.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import importlib.util
+import json
+import re
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import graphdb
+from tests.datasets import SHARED
+
+SUITE = SHARED / "suites" / "ldbc"
+LABELS = {
+    "comment": "Comment:Message",
+    "post": "Post:Message",
+    "forum": "Forum",
+    "person": "Person",
+    "tag": "Tag",
+    "tagclass": "TagClass",
+}
+KINDS = {"place", "organisation"}
+"""Files whose vertices have a label of their own, and one by their column ``type``."""
+LISTS = {"language": "speaks", "email": "email"}
+"""Columns of persons that are lists, and the names of their properties."""
+INTEGERS = {"length", "classYear", "workFrom"}
+MOMENTS = {"creationDate", "joinDate"}
+
+
+def queries() -> list[dict[str, Any]]:
+    """Return the reads; none where the suite is not there."""
+    return json.loads((SUITE / "queries.json").read_text()) if SUITE.exists() else []
+
+
+def updates() -> list[dict[str, Any]]:
+    """Return the inserts; none where the suite is not there."""
+    return json.loads((SUITE / "updates.json").read_text()) if SUITE.exists() else []
+
+
+@cache
+def sql() -> ModuleType:
+    """Return the suite's own module: ``load``, ``ask`` and ``rows`` for DuckDB."""
+    found = importlib.util.spec_from_file_location("ldbc_tables", SUITE / "tables.py")
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+def load(database: graphdb.Database, folder: Path, graph: str) -> None:
+    """Load a folder's files (``static`` and ``dynamic``) as the graph ``iv`` (numbers) or ``bi`` (times)."""
+    database.load([_table(path, graph) for path in sorted(folder.glob("*/*.csv*"))], delimiter="|", quote="")
+
+
+def ask(database: graphdb.Database, query: dict[str, Any], parameters: dict[str, Any]) -> list[Any]:
+    """Return a query's rows, as the suite compares them."""
+    found = database.query(query["cypher"], arguments(query["graph"], parameters)).fetchall()
+    return sql().rows([[_plain(value) for value in row] for row in found], query)  # type: ignore[no-any-return]
+
+
+def arguments(graph: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return a case's parameters as values: in ``bi``, a text that is a day is the moment it begins in UTC."""
+    day = re.compile(r"\d{4}-\d\d-\d\d")
+
+    def value(given: Any) -> Any:
+        if graph == "bi" and isinstance(given, str) and day.fullmatch(given):
+            return dt.datetime.fromisoformat(given).replace(tzinfo=dt.UTC)
+        return given
+
+    return {name: value(given) for name, given in parameters.items()}
+
+
+def _plain(value: Any) -> Any:
+    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def _table(path: Path, graph: str) -> graphdb.Table:
+    ends = path.name.split(".")[0].removesuffix("_0_0").split("_")
+    with _opened(path) as file:
+        names = next(file).rstrip("\n").split("|")
+    group = {"comment": "message", "post": "message"}
+    if len(ends) == 3:
+        kinds = [group.get(kind, kind) for kind in (ends[0], ends[2])]
+        heads = [f":{where}_ID({kind}){{long}}" for where, kind in zip(("START", "END"), kinds, strict=True)]
+        label = re.sub(r"(?=[A-Z])", "_", ends[1]).upper()
+        return graphdb.Table(path, type=label, columns=[*heads, *(_header(name, graph) for name in names[2:])])
+    (kind,) = ends
+    heads = [
+        f"id:ID({group.get(kind, kind)}){{long}}",
+        *(_listed(name) or _header(name, graph) if kind == "person" else _header(name, graph) for name in names[1:]),
+    ]
+    if kind not in KINDS:
+        return graphdb.Table(path, label=LABELS[kind], columns=heads)
+    read = f"""SELECT *, upper(type[1]) || type[2:] AS kind FROM read_csv('{path}', delim = '|', quote = '', header = true)"""
+    return graphdb.Table(sql=read, label=kind.capitalize(), columns=[*heads, ":LABEL"])
+
+
+def _opened(path: Path) -> Any:
+    import gzip
+
+    return gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
+
+
+def _listed(name: str) -> str | None:
+    return f"{LISTS[name]}:list<string>" if name in LISTS else None
+
+
+def _header(name: str, graph: str) -> str:
+    if graph == "bi" and name in MOMENTS:
+        return f"{name}:datetime{{epoch_ms}}"
+    if graph == "bi" and name == "birthday":
+        return "birthday:date{epoch_ms}"
+    return f"{name}:long" if name in INTEGERS | MOMENTS | {"birthday"} else f"{name}:string"
