@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
+from graphdb.common.arrow import ArrowError
 from graphdb.common.duckdb.errors import failure, is_signal
 from graphdb.common.errors import (
     ExecutionError,
@@ -50,10 +51,10 @@ def own_error(error: Exception, text: str | None = None) -> GraphDBError | None:
     if isinstance(error, OSError):
         place = f"'{error.filename}': " if error.filename is not None else ""
         return StorageError(f"{place}{error.strerror or error}")
-    duckdb, arrow = sys.modules.get("duckdb"), sys.modules.get("pyarrow")
+    duckdb, pyarrow = sys.modules.get("duckdb"), sys.modules.get("pyarrow")
     if duckdb is not None and isinstance(error, duckdb.Error):
         return failure(error, ours=True)
-    if arrow is not None and isinstance(error, arrow.ArrowException):
+    if isinstance(error, ArrowError) or (pyarrow is not None and isinstance(error, pyarrow.ArrowException)):
         return ExecutionError(str(error).splitlines()[0])
     if type(error) is RuntimeError:
         return ExecutionError(str(error))

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+from graphdb.common import arrow
 from graphdb.common.duckdb.connection import quoted
+from graphdb.common.duckdb.fetch import fetched
 from graphdb.relational.session.authorizer import authorize
 from graphdb.relational.session.embedded import caller_tables, cypher_calls, first_word, is_vacuum
 from graphdb.relational.session.state import State
@@ -17,7 +19,6 @@ from graphdb.storage.arrays import times_with_offset
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow as pa
 
 
 _PATH = re.compile(r"\b(search_path|schema)\b", re.IGNORECASE)
@@ -35,7 +36,7 @@ class SqlStatements:
     def run(self, text: str, timeout: float | None) -> Result:
         """Run SQL; see :meth:`graphdb.database.Database.sql`."""
         started = time.perf_counter()
-        table: pa.Table | None = None
+        table: arrow.Table | None = None
         message = None
         with ExitStack() as stack:
             for statement, kind in self._split(text):
@@ -90,7 +91,7 @@ class SqlStatements:
         else:
             transactions.rollback(run)
 
-    def _execute(self, sql: str, timeout: float | None) -> pa.Table | None:
+    def _execute(self, sql: str, timeout: float | None) -> arrow.Table | None:
         try:
             with self._state.connection.guard(timeout, ours=False) as raw:
                 relation = raw.sql(sql)
@@ -116,16 +117,16 @@ def _kind(statement: duckdb.Statement) -> str:
         return ""
 
 
-def _table_of(relation: duckdb.DuckDBPyRelation) -> pa.Table:
+def _table_of(relation: duckdb.DuckDBPyRelation) -> arrow.Table:
     """Return the rows of a SQL query, times with their offsets."""
     zoned = [i for i, type in enumerate(relation.types) if str(type) == times_with_offset.SQL]
     if not zoned:
-        return relation.to_arrow_table()
+        return fetched(relation)
     chosen = [  # by position: names may be the same
         f"{times_with_offset.parts_sql(f'#{i + 1}') if i in zoned else f'#{i + 1}'} AS {quoted(name)}"
         for i, name in enumerate(relation.columns)
     ]
-    table = relation.project(", ".join(chosen)).to_arrow_table()
+    table = fetched(relation.project(", ".join(chosen)))
     for i in zoned:
         table = table.set_column(i, table.column_names[i], times_with_offset.of_parts(table.column(i)))
     return table

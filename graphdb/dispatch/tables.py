@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from graphdb.common import arrow
 from graphdb.common.duckdb.connection import quoted
 from graphdb.dispatch.queries import Queries
 from graphdb.grammar import syntax as ast
@@ -15,8 +16,6 @@ from graphdb.results.display import made_in_python
 from graphdb.sql.udf import running
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from graphdb.relational.paths.run import PathRun
     from graphdb.relational.program import Program
     from graphdb.relational.query import Prepared
@@ -62,7 +61,7 @@ class Tables:
             # Not fetchone: an unfinished result would block the connection.
             return raw.execute(f"{made} {rows}", dict(projection.parameters)).fetchall()
 
-    def _keep(self, made: str, table: pa.Table, timeout: float | None) -> list[tuple[int, ...]]:
+    def _keep(self, made: str, table: arrow.Table, timeout: float | None) -> list[tuple[int, ...]]:
         """Make a table of rows that are there."""
         with self._state.connection.view("_graphdb_rows", table), self._state.connection.guard(timeout) as raw:
             return raw.execute(f"{made} _graphdb_rows").fetchall()

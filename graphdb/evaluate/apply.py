@@ -9,8 +9,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from graphdb.common import arrow
 from graphdb.common.errors import TypeMismatchError
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.common.values.types import INTEGER, Type
@@ -26,9 +27,6 @@ from graphdb.pattern.path_search import Differing, PathSearch
 from graphdb.plan.executor import Control
 from graphdb.procedures.registry import Call
 from graphdb.sql.computing import Input
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _BLOCK = 10_000
 """Rows of a table that is handed on."""
@@ -58,7 +56,7 @@ class Applied:
         """Raise what is wrong with the pattern."""
         self._function(self.context_of(Control))
 
-    def tables(self, rows: pa.Table, new_control: Callable[[], Control]) -> Iterator[pa.Table]:
+    def tables(self, rows: arrow.Table, new_control: Callable[[], Control]) -> Iterator[arrow.Table]:
         """Yield what is made: the number ``g`` of the row that it is made of, and ``c0`` …, the columns in order."""
         context = self.context_of(new_control)
         function = self._function(context)
@@ -76,13 +74,11 @@ class Applied:
                     found.clear()
         yield self.table(found)
 
-    def table(self, rows: Sequence[Sequence[Any]] = ()) -> pa.Table:
+    def table(self, rows: Sequence[Sequence[Any]] = ()) -> arrow.Table:
         """Return rows as a table of the columns ``g`` and ``c0`` …."""
-        import pyarrow as pa
-
         types = {"g": INTEGER, **{f"c{i}": type for i, type in enumerate(self.yields.values())}}
         columns = list(zip(*rows, strict=True)) or [()] * len(types)
-        return pa.table(list(map(array_of, columns, types.values())), list(types))
+        return arrow.table(list(map(array_of, columns, types.values())), list(types))
 
     def _function(self, context: Context) -> Callable[[Row], Iterable[Row]]:
         """Return the function from a row to the rows that are made of it."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
+from graphdb.common import arrow
 from graphdb.common.errors import ExecutionError, NotSupportedError
 from graphdb.common.stopping import checked
 from graphdb.common.values.entities import Edge, Path, Vertex
@@ -40,9 +41,6 @@ from graphdb.evaluate.order_key import value_key
 from graphdb.evaluate.values import Several
 from graphdb.storage.arrays.python_values import pylist
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 Keys: TypeAlias = dict[bytes, Any]
 """The values that SQL knows by a key."""
 
@@ -63,7 +61,7 @@ _PYTHON: dict[Base, type] = {Base.BOOLEAN: bool, Base.INTEGER: int, Base.FLOAT: 
 # --- from columns
 
 
-def values_of(array: pa.ChunkedArray, of: Column, keys: Keys) -> list[Any]:
+def values_of(array: arrow.ChunkedArray, of: Column, keys: Keys) -> list[Any]:
     """Return the values of a column; of several values of a property one is that value, and none is null."""
     values = pylist(array)
     if of.type.base not in _PYTHON:
@@ -151,15 +149,13 @@ def type_of(value: Any) -> Type:
     return {bool: BOOLEAN, int: INTEGER, float: FLOAT, str: STRING}.get(value.__class__, ANY)
 
 
-def array_of(values: Iterable[Any], type: Type) -> pa.Array:
+def array_of(values: Iterable[Any], type: Type) -> arrow.Array:
     """Return a column of values as :func:`writer` makes them."""
-    import pyarrow as pa
-
-    array = pa.array(values, arrow_type(type))
-    return array.cast(pa.date32()) if type.base is Base.DATE else array
+    array = arrow.array(values, arrow_type(type))
+    return array.cast(arrow.DATE) if type.base is Base.DATE else array
 
 
-def column_of(values: Iterable[Any], type: Type, keys: Keys) -> pa.Array:
+def column_of(values: Iterable[Any], type: Type, keys: Keys) -> arrow.Array:
     """Return a column of the evaluator's values."""
     return array_of(list(map(writer(type, keys), values)), type)
 
@@ -234,23 +230,21 @@ def _path(path: Path) -> dict[str, list[int]]:
     return {"vertices": vertices, "codes": codes}
 
 
-def arrow_type(type: Type) -> pa.DataType:
+def arrow_type(type: Type) -> arrow.DataType:
     """Return the Arrow type of values as :func:`writer` makes them."""
-    import pyarrow as pa
-
     if type.base is Base.LIST:
-        return pa.list_(arrow_type(type.element or ANY))
+        return arrow.list_of(arrow_type(type.element or ANY))
     return {
-        Base.NULL: pa.null(),
-        Base.BOOLEAN: pa.bool_(),
-        Base.INTEGER: pa.int64(),
-        Base.FLOAT: pa.float64(),
-        Base.STRING: pa.string(),
-        Base.ANY: pa.binary(),
-        Base.DATE: pa.int32(),
-        Base.NODE: pa.int64(),
-        Base.TERM: pa.int64(),
-        Base.EDGE: pa.struct([(name, pa.int64()) for name in _EDGE]),
-        Base.PATH: pa.struct([(name, pa.list_(pa.int64())) for name in ("vertices", "codes")]),
-        Base.DURATION: pa.struct([(name, pa.int64()) for name in _PARTS]),
+        Base.NULL: arrow.NULL,
+        Base.BOOLEAN: arrow.BOOL,
+        Base.INTEGER: arrow.INT64,
+        Base.FLOAT: arrow.FLOAT64,
+        Base.STRING: arrow.STRING,
+        Base.ANY: arrow.BINARY,
+        Base.DATE: arrow.INT32,
+        Base.NODE: arrow.INT64,
+        Base.TERM: arrow.INT64,
+        Base.EDGE: arrow.struct([(name, arrow.INT64) for name in _EDGE]),
+        Base.PATH: arrow.struct([(name, arrow.list_of(arrow.INT64)) for name in ("vertices", "codes")]),
+        Base.DURATION: arrow.struct([(name, arrow.INT64) for name in _PARTS]),
     }[type.base]

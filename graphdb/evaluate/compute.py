@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-
+from graphdb.common import arrow
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.errors import (
     ExecutionError,
@@ -45,14 +45,17 @@ from graphdb.semantics.check import Queries
 from graphdb.semantics.types import Scope, Static
 from graphdb.sql.computing import Input
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 _REMEMBERED = 1_000_000
 """Inputs whose values are remembered from one chunk of rows to the next."""
 
 _FITS = -1
 """In the place of an expression's number: whether lists fit in memory."""
+
+_CHUNK = 2048
+"""Rows that DuckDB computes at a time."""
+
+_EXACT = (Base.BOOLEAN, Base.INTEGER, Base.STRING, Base.ANY, Base.NODE)
+"""Types whose values are the same where they are equal."""
 
 _FAILS = -2
 """In the same place: with which error the run ends."""
@@ -65,7 +68,7 @@ class _Failed(Exception):
 _NUMBERED = re.compile(r"_Failed: number (\d+) of this run")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Piece:
     """One expression."""
 
@@ -74,6 +77,10 @@ class _Piece:
     type: Type
     source: ast.Expression
     volatile: bool
+    exact: bool
+    """Whether inputs that are equal are the same."""
+    convert: tuple[list[Convert], Convert] | None = None
+    """What makes the evaluator's values of its inputs, and SQL's of its value; made in the first row of a run."""
 
 
 class Computation:
@@ -99,6 +106,9 @@ class Computation:
         self._pieces: list[_Piece] = []
         self._results: list[dict[Any, Any]] = []
         self._errors: list[Exception] = []
+        self._recent: deque[int] = deque(maxlen=_CHUNK)
+        """How many items the lists of the last rows have."""
+        self._together = 0
         self._values: Keys = {}
         """The values that SQL knows by their keys."""
 
@@ -139,7 +149,8 @@ class Computation:
             evaluate = _items(evaluate)
         if mixed:
             type = MIXED if type == ANY else list_of(MIXED) if type == list_of(ANY) else type
-        self._pieces.append(_Piece(tuple(inputs), evaluate, type, source, volatile))
+        exact = all(input.type.base in _EXACT and input.read == "value" for input in inputs)
+        self._pieces.append(_Piece(tuple(inputs), evaluate, type, source, volatile, exact))
         self._results.append({})
         return type
 
@@ -183,17 +194,15 @@ class Computation:
         """See :meth:`graphdb.sql.computing.Computing.call`."""
         return self._call(len(self._pieces) - 1, sql_type(type), columns, volatile)
 
-    def over_rows(self) -> Callable[[pa.Table], pa.Table]:
+    def over_rows(self) -> Callable[[arrow.Table], arrow.Table]:
         """See :meth:`graphdb.sql.computing.Computing.over_rows`."""
-        import pyarrow as pa
-
         number = len(self._pieces) - 1
         inputs = self._pieces[number].inputs
 
-        def compute(rows: pa.Table) -> pa.Table:
+        def compute(rows: arrow.Table) -> arrow.Table:
             columns = [rows.column(f"c{i}") for i in range(len(inputs))]
-            values, failed = self._answer(number, columns, rows.num_rows, between=True)
-            return pa.table({"value": values, "failed": failed})
+            values, failed = self._answer(number, columns, rows.num_rows)
+            return arrow.table({"value": values, "failed": failed})
 
         return compute
 
@@ -207,8 +216,10 @@ class Computation:
 
     def _call(self, piece: int, wanted: str, columns: Sequence[str], volatile: bool = False) -> str:
         with self._connection.guard() as raw:
-            name = self._calls.function(raw, wanted, volatile, self._connection.transactions.inside)
-        return f"{name}({', '.join([str(self._number), str(piece), *columns])})"
+            given = "INTEGER" if wanted == "DATE" else wanted  # days: Python's calendar does not have all dates
+            name = self._calls.function(raw, given, volatile, self._connection.transactions.inside)
+        call = f"{name}({', '.join([str(self._number), str(piece), *columns])})"
+        return f"(DATE '1970-01-01' + {call})" if wanted == "DATE" else call
 
     def constant(self, node: ast.Expression) -> object:
         """See :meth:`graphdb.sql.computing.Computing.constant`."""
@@ -238,6 +249,10 @@ class Computation:
         """See :meth:`graphdb.sql.computing.Computing.run`."""
         self._results = [{} for _ in self._pieces]
         self._errors, self._values = [], {} if known is None else known
+        self._recent.clear()
+        self._together = 0
+        for piece in self._pieces:
+            piece.convert = None
         self._context.started = time.time_ns()
         self._context.subqueries.forget()
         values = self._values
@@ -247,6 +262,8 @@ class Computation:
             raise self.own(error) from None
         finally:
             self._results, self._values = [{} for _ in self._pieces], {}
+            for piece in self._pieces:
+                piece.convert = None
             self._view.forget()
 
     def own(self, error: ExecutionError) -> Exception:
@@ -258,41 +275,54 @@ class Computation:
         found = _NUMBERED.search(error.message)
         return error if found is None else self._errors[int(found[1])]
 
-    def answer(self, columns: list[pa.ChunkedArray], rows: int) -> pa.Array:
-        """Return an expression's value for each row of a chunk; the first column says which it is."""
-        with self._failing(), self._view.closed():
-            number = columns[0][0].as_py()
-            if number == _FITS:
-                return self._all_fit(columns[1])
-            if number == _FAILS:
-                raise self._errors[next(filter(_is_known, columns[1].to_pylist()))]
-            return self._answer(number, columns[1:], rows)[0]
-
-    @contextmanager
-    def _failing(self) -> Iterator[None]:
-        """Number the error of an expression that fails."""
+    def answer(self, asked: int, *given: Any) -> Any:
+        """Return an expression's value for a row; ``asked`` says which it is."""
         try:
-            yield
-        except Exception as error:
+            if asked >= 0:
+                return self._of_row(asked, given)
+            if asked == _FITS:
+                self._add_items(given[0])
+                return True
+            if given[0] is None:
+                return None
+            raise self._errors[given[0]]
+        except Exception as error:  # it is known by its number: DuckDB reports errors as text
             self._errors.append(error)
             raise _Failed(f"number {len(self._errors) - 1} of this run") from None
 
-    def _answer(
-        self, number: int, columns: list[pa.ChunkedArray], rows: int, *, between: bool = False
-    ) -> tuple[pa.Array, pa.Array]:
+    def _of_row(self, number: int, given: tuple[Any, ...]) -> Any:
+        piece, known = self._pieces[number], self._results[number]
+        key: Any = None
+        if not piece.volatile:
+            key = given if piece.exact else tuple(map(exactly, given))
+            try:
+                return known[key]
+            except KeyError:
+                pass
+            except TypeError:  # a list is no key
+                key = None
+        if piece.convert is None:
+            piece.convert = [self._reader(input) for input in piece.inputs], self._writer(piece.type)
+        readers, write = piece.convert
+        row = {f"#{i}": read(value) for i, (read, value) in enumerate(zip(readers, given, strict=True))}
+        with self._view.closed():
+            found = write(piece.evaluate(row))
+        if isinstance(found, list):
+            self._add_items(len(found))
+        if key is not None and len(known) < _REMEMBERED:
+            known[key] = found
+        return found
+
+    def _answer(self, number: int, columns: list[arrow.ChunkedArray], rows: int) -> tuple[arrow.Array, arrow.Array]:
         """Return an expression's values, and the numbers of the errors of those that there are not.
 
-        ``between`` says that no SQL runs: then all vertices among its inputs are looked up at once, and it goes on
-        after an error.
+        No SQL runs meanwhile: all vertices among its inputs are looked up at once, and it goes on after an error.
         """
-        import pyarrow as pa
-
         piece, known = self._pieces[number], self._results[number]
         inputs, of_row = every_row(columns) if piece.volatile else distinct_rows(columns, rows)
         readers, write = [self._reader(input) for input in piece.inputs], self._writer(piece.type)
-        if between:
-            for read, values in zip(readers, inputs, strict=True):
-                self._view.expect(map(read, values))
+        for read, values in zip(readers, inputs, strict=True):
+            self._view.expect(map(read, values))
         results: list[Any] = []
         failed: list[int | None] = []
         listed = 0
@@ -308,7 +338,7 @@ class Computation:
             try:
                 found = write(piece.evaluate(row))
             except GraphDBError as error:
-                if not between or isinstance(error, QueryTimeout | MemoryLimitError):
+                if isinstance(error, QueryTimeout | MemoryLimitError):
                     raise
                 results.append(None)
                 failed[-1] = len(self._errors)
@@ -321,19 +351,18 @@ class Computation:
             if len(known) < _REMEMBERED and not piece.volatile and not any(isinstance(value, list) for value in given):
                 with suppress(TypeError):  # a list inside
                     known[key] = found
-        arrays = array_of(results, piece.type), pa.array(failed, pa.int64())
-        return arrays if of_row is None else (arrays[0].take(pa.array(of_row)), arrays[1].take(pa.array(of_row)))
+        arrays = array_of(results, piece.type), arrow.array(failed, arrow.INT64)
+        return arrays if of_row is None else (arrays[0].take(of_row), arrays[1].take(of_row))
 
-    def _all_fit(self, items: pa.ChunkedArray) -> pa.Array:
-        """Return true for each row of a chunk, unless their lists have too many items together."""
-        import pyarrow as pa
-
-        counts = items.to_numpy()
-        self._check_items(int(counts.sum()))
-        return pa.array(np.ones(len(counts), bool))
+    def _add_items(self, items: int) -> None:
+        """Count the items of a row's list; those of a chunk's rows are there at once."""
+        recent = self._recent
+        self._together += items - (recent[0] if len(recent) == _CHUNK else 0)
+        recent.append(items)
+        self._check_items(self._together)
 
     def _check_items(self, together: int) -> None:
-        """Refuse lists that take too much memory; those of all rows of a chunk are there at once."""
+        """Refuse lists that take too much memory."""
         if together > self._items:
             raise MemoryLimitError(
                 f"lists of {together:,} items together do not fit in memory",
@@ -347,10 +376,6 @@ class Computation:
     def _writer(self, type: Type) -> Convert:
         """Return what makes the value that SQL holds of the evaluator's."""
         return writer(type, self._values, self._context.valued)
-
-
-def _is_known(value: object) -> bool:
-    return value is not None
 
 
 class _View(View):

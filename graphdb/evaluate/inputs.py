@@ -5,10 +5,11 @@ See :class:`graphdb.sql.computing.Input` for the ways in which an input is read.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from graphdb.common import arrow
 from graphdb.common.values.entities import Vertex
 from graphdb.common.values.literals import value_of
 from graphdb.common.values.temporal import from_python
@@ -18,51 +19,43 @@ from graphdb.evaluate.codec import Convert, Keys, one_of, reader
 from graphdb.evaluate.view import Fact, View
 from graphdb.sql.computing import Input
 from graphdb.storage.arrays.python_values import pylist
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from graphdb.storage.arrays.texts import numbered
 
 # --- rows
 
 
-def distinct_rows(columns: list[pa.ChunkedArray], rows: int) -> tuple[list[list[Any]], np.ndarray[Any, Any] | None]:
+def distinct_rows(columns: list[arrow.ChunkedArray], rows: int) -> tuple[list[list[Any]], np.ndarray[Any, Any] | None]:
     """Return the distinct rows of some columns (as a list of values per column), and which of them each row is."""
-    import pyarrow as pa
-
     if not columns:
         return [], np.zeros(rows, np.int64)
     types = [part for column in columns for part in _flat_types(column.type)]
-    if any(pa.types.is_nested(type) or pa.types.is_null(type) for type in types):
+    if any(arrow.is_nested(type) or arrow.is_null(type) for type in types):
         return every_row(columns)
     arrays = [column.combine_chunks() for column in columns]
     flat = [part for array in arrays for part in _flat(array)]
     which = np.zeros(rows, np.int64)
     for array in flat:
-        found = array.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        found = numbered(array)[1] + 1
         _, which = np.unique(which * (int(found.max(initial=0)) + 1) + found, return_inverse=True)
     _, first = np.unique(which, return_index=True)
-    return [pylist(array.take(pa.array(first))) for array in arrays], which
+    return [pylist(array.take(first)) for array in arrays], which
 
 
-def _flat_types(type: pa.DataType) -> list[pa.DataType]:
+def _flat_types(type: arrow.DataType) -> list[arrow.DataType]:
     """Return the types of a column's values, or of a struct's fields."""
-    import pyarrow as pa
-
-    return [field.type for field in type.fields] if pa.types.is_struct(type) else [type]
+    return [field.type for field in type.fields] if arrow.is_struct(type) else [type]
 
 
-def every_row(columns: list[pa.ChunkedArray]) -> tuple[list[list[Any]], None]:
+def every_row(columns: list[arrow.ChunkedArray]) -> tuple[list[list[Any]], None]:
     """Return all rows of some columns."""
     return [pylist(column) for column in columns], None
 
 
-def _flat(array: pa.Array) -> list[pa.Array]:
+def _flat(array: arrow.Array) -> list[arrow.Array]:
     """Return the columns that tell the values of a column apart: of structs their fields."""
-    import pyarrow as pa
-
-    if not pa.types.is_struct(array.type):
+    if not arrow.is_struct(array.type):
         return [array]
-    return [array.is_valid(), *[array.field(i) for i in range(array.type.num_fields)]]
+    return [arrow.array(array.is_valid()), *array.children]
 
 
 def exactly(value: Any) -> Any:

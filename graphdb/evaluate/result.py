@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from graphdb.common import arrow
 from graphdb.results.display import array_of, shown
 from graphdb.results.result import Home, Result
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class ValuesResult(Result):
@@ -36,14 +34,12 @@ class ValuesResult(Result):
     def _rows(self, *, whole: bool) -> Iterator[tuple[Any, ...]]:
         return iter(zip(*self._values, strict=True))
 
-    def presented(self) -> pa.Table:
+    def presented(self) -> arrow.Table:
         """Return the rows as SQL sees them: a column of values of several types holds their text."""
         if self._presented is None:
-            import pyarrow as pa
-
             names = [name if self.columns.count(name) == 1 else f"{name}_{i}" for i, name in enumerate(self.columns)]
             arrays = [array_of([shown(value) for value in column]) for column in self._values]
-            self._presented = pa.table(dict(zip(names, arrays, strict=True)))
+            self._presented = arrow.table(dict(zip(names, arrays, strict=True)))
         return self._presented
 
     def into(self, name: str, *, replace: bool = False) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from graphdb.common import arrow
 from graphdb.common.values.types import Type
 from graphdb.evaluate.codec import Keys, column_of, type_of, values_of
 from graphdb.grammar import syntax as ast
@@ -66,16 +67,14 @@ class Subqueries:
 
     def _value(self, query: ast.Composite, given: Mapping[str, Any]) -> Any:
         """Return the one value of a query that starts from a row."""
-        import pyarrow as pa
-
         keys: Keys = {}
         types = {name: type_of(value) for name, value in given.items()}
         columns = {f"c{i}": column_of([given[name]], type, keys) for i, (name, type) in enumerate(types.items())}
         found = self._prepared_for(query, types)
-        view = self._names.connection.view(found.view, pa.table(columns or {"one": [1]}))
+        view = self._names.connection.view(found.view, arrow.table(columns or {"one": [1]}))
         with found.run, view, running(found.program.computing, keys):
             table = found.run.run(found.program)
-        assert isinstance(table, pa.Table)
+        assert isinstance(table, arrow.Table)
         (value,) = values_of(table.column(0), found.program.projection.columns[0], keys)
         return value
 

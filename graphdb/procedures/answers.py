@@ -6,14 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
+from graphdb.common import arrow
 from graphdb.common.values.types import Base, Type
 from graphdb.procedures.signature import Field
 from graphdb.procedures.types import NotOfType
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _AT_A_TIME = 1 << 10
 """Rows that are taken from a generator between two questions whether to go on."""
@@ -36,32 +34,28 @@ class Answer:
         found: Sequence[Any] = column if isinstance(column, Sequence) else column.to_pylist()
         return found
 
-    def arrays(self, number: int, type: Type) -> list[pa.Array]:
+    def arrays(self, number: int, type: Type) -> list[arrow.Array]:
         """Return a column, whose values are of a type that SQL has, as Arrow arrays."""
-        import pyarrow as pa
-
         column = self.columns[number]
         if isinstance(column, Sequence):
-            return [pa.array(column, arrow_type(type))]
+            return [arrow.array(column, arrow_type(type))]
         return list(column.chunks)
 
 
-Column: TypeAlias = "Sequence[Any] | pa.ChunkedArray"
+Column: TypeAlias = "Sequence[Any] | arrow.ChunkedArray"
 
 
-def arrow_type(type: Type) -> pa.DataType:
+def arrow_type(type: Type) -> arrow.DataType:
     """Return the Arrow type of a column that procedures yield."""
-    import pyarrow as pa
-
     if type.base is Base.LIST:
         assert type.element is not None
-        return pa.list_(arrow_type(type.element))
+        return arrow.list_of(arrow_type(type.element))
     return {
-        Base.BOOLEAN: pa.bool_(),
-        Base.INTEGER: pa.int64(),
-        Base.FLOAT: pa.float64(),
-        Base.STRING: pa.string(),
-        Base.DATE: pa.date32(),
+        Base.BOOLEAN: arrow.BOOL,
+        Base.INTEGER: arrow.INT64,
+        Base.FLOAT: arrow.FLOAT64,
+        Base.STRING: arrow.STRING,
+        Base.DATE: arrow.DATE,
     }[type.base]
 
 
@@ -136,9 +130,7 @@ def _fitted(field: Field, values: Sequence[Any]) -> Sequence[Any]:
 
 def _of_table(returned: Any, columns: Sequence[Field]) -> Answer:
     """Return the columns of a table, or of a frame, by their names."""
-    import pyarrow as pa
-
-    table = pa.table(returned)
+    table = arrow.table_of(returned)
     found: list[Column] = []
     for field in columns:
         if field.name not in table.column_names:
@@ -152,21 +144,19 @@ def _of_table(returned: Any, columns: Sequence[Field]) -> Answer:
     return Answer(table.num_rows, tuple(found))
 
 
-def _is_plain(found: pa.DataType, type: Type) -> bool:
+def _is_plain(found: arrow.DataType, type: Type) -> bool:
     """Whether all values of an Arrow type are of one of ours."""
-    import pyarrow.types as of
-
     match type.base:
         case Base.BOOLEAN:
-            return bool(of.is_boolean(found))
+            return found == arrow.BOOL
         case Base.INTEGER:
-            return bool(of.is_integer(found)) and not of.is_uint64(found)
+            return arrow.is_integer(found) and found != arrow.UINT64
         case Base.FLOAT:
-            return bool(of.is_floating(found)) or (bool(of.is_integer(found)) and found.bit_width < 64)
+            return arrow.is_floating(found) or (arrow.is_integer(found) and found.dtype.itemsize < 8)
         case Base.STRING:
-            return bool(of.is_string(found) or of.is_large_string(found))
+            return arrow.is_string(found)
         case Base.DATE:
-            return bool(of.is_date32(found))
+            return arrow.is_date(found)
     return False
 
 

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common import arrow
+from graphdb.common.arrow import numbers as numbers_of
+from graphdb.common.arrow import strings
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.values.elements import Node, filled
 from graphdb.common.values.literals import python_value_of
@@ -31,14 +34,10 @@ from graphdb.relational.candidates import Snapshot
 from graphdb.results.path_materialization import distinct
 from graphdb.snapshot.terms import Lookup
 from graphdb.sql.from_clause import NAMES_VIEW
-from graphdb.storage.arrays.arrow import numbers as numbers_of
-from graphdb.storage.arrays.arrow import strings
 from graphdb.storage.arrays.arrow import values as plain
 from graphdb.storage.arrays.python_values import pylist
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from graphdb.pattern.names import Names
 
 Ids = NDArray[np.int64]
@@ -140,16 +139,16 @@ def _read_terms(source: Source, ids: Ids) -> list[Any]:
             "LEFT JOIN _graphdb.literal l ON l.id = w.id ORDER BY w.id ASC"
         )
     resources = int(np.searchsorted(ids, LITERAL_BASE))
-    return pylist(found.column(0)[:resources]) + _values(found[resources:], 1)
+    return pylist(found.column(0).slice(0, resources)) + _values(found.slice(resources), 1)
 
 
-def _values(table: pa.Table, at: int) -> list[Any]:
+def _values(table: arrow.Table, at: int) -> list[Any]:
     """Return the values of literals, in columns from a number on."""
     values = list(map(tidied, pylist(table.column(at))))
-    texts, datatypes = table.column(at + 1), table.column(at + 2)
+    texts, datatypes = (table.column(at + i).combine_chunks() for i in (1, 2))
     if texts.null_count < len(texts):
-        for i in np.flatnonzero(texts.is_valid().to_numpy()).tolist():
-            values[i] = python_value_of(texts[i].as_py(), datatypes[i].as_py())
+        for i in np.flatnonzero(texts.is_valid()).tolist():
+            values[i] = python_value_of(texts.item(i), datatypes.item(i))
     return values
 
 
@@ -252,10 +251,8 @@ def _grouped(subjects: Ids, values: Sequence[Any], of: Ids) -> Iterable[Sequence
     return map(values.__getitem__, map(slice, begin.tolist(), end.tolist()))
 
 
-def presented(source: Source, table: pa.Table, columns: tuple[Column, ...]) -> pa.Table | None:
+def presented(source: Source, table: arrow.Table, columns: tuple[Column, ...]) -> arrow.Table | None:
     """Return a result's table as a user of SQL sees it, from memory; None where SQL has to do it."""
-    import pyarrow as pa
-
     for i, column in enumerate(columns):
         if not is_plain(column.type) and (column.type.base not in _GRAPH or table.column(i).null_count):
             return None
@@ -269,30 +266,26 @@ def presented(source: Source, table: pa.Table, columns: tuple[Column, ...]) -> p
         else _shown(source, table.column(i), column.type.base)
         for i, column in enumerate(columns)
     ]
-    return pa.Table.from_arrays(shown, names=[column.sql_name for column in columns])
+    return arrow.table(shown, [column.sql_name for column in columns])
 
 
 def _has_maps(type: Type) -> bool:
     return type.base is Base.MAP or (type.element is not None and _has_maps(type.element))
 
 
-def _named(type: Type, array: pa.Array) -> pa.Array:
+def _named(type: Type, array: arrow.Array) -> arrow.Array:
     """Return values with the keys of their maps."""
-    import pyarrow as pa
-
     if type.base is Base.MAP:
         fields = [_named(field, array.field(i)) for i, (_, field) in enumerate(type.fields)]
-        return pa.StructArray.from_arrays(fields, [key for key, _ in type.fields], mask=array.is_null())
+        return arrow.struct_array(fields, [key for key, _ in type.fields], array.valid)
     if type.base is Base.LIST and type.element is not None and _has_maps(type.element):
-        whole = array if array.offset == 0 else pa.concat_arrays([array])  # from_arrays takes no part of another
-        return pa.ListArray.from_arrays(whole.offsets, _named(type.element, whole.values), mask=whole.is_null())
+        assert array.offsets is not None
+        return arrow.list_array(array.offsets, _named(type.element, array.children[0]), array.valid)
     return array
 
 
-def _listed(source: Source, type: Type, array: pa.Array) -> pa.Array:
+def _listed(source: Source, type: Type, array: arrow.Array) -> arrow.Array:
     """Return lists of unions, as DuckDB has them, of lists whose items stand side by side."""
-    import pyarrow as pa
-
     length, count = len(type.fields), len(array)
     found = source.connection.arrow(f"SELECT CAST([] AS {UNION}[]) AS l").schema.field(0).type
     kinds, places = np.zeros(count * length, np.int8), np.arange(count * length).reshape(count, length)
@@ -304,22 +297,18 @@ def _listed(source: Source, type: Type, array: pa.Array) -> pa.Array:
         taken = np.full(count * length, count * len(mine))  # nothing
         for j, i in enumerate(mine):
             taken[places[:, i]] = np.arange(j * count, (j + 1) * count)
-            kinds[places[:, i]] = np.where(fields[j].is_valid().to_numpy(zero_copy_only=False), number, 0)
-        children.append(pa.concat_arrays([*fields, pa.nulls(1, member.type)]).take(numbers_of(taken)))
+            kinds[places[:, i]] = np.where(fields[j].is_valid(), number, 0)
+        children.append(arrow.concat_arrays([*fields, arrow.nulls(1, member.type)]).take(numbers_of(taken)))
     names = [member.name for member in found.value_type]
-    items = pa.UnionArray.from_sparse(numbers_of(kinds), children, names)
-    ends = numbers_of(np.arange(0, count * length + 1, length, dtype=np.int32))
-    return pa.ListArray.from_arrays(ends, items, type=found, mask=array.is_null())
+    items = arrow.union_array(kinds, children, names)
+    return arrow.list_array(np.arange(0, count * length + 1, length), items, array.valid, found)
 
 
 _GRAPH = (Base.NODE, Base.TERM, Base.EDGE)
 
 
-def _shown(source: Source, column: pa.ChunkedArray, base: Base) -> Any:
+def _shown(source: Source, column: arrow.Array | arrow.ChunkedArray, base: Base) -> Any:
     """A column's vertices as IRIs, literals by their lexical forms, edges as structs of names."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     lookup, names = source.lookup, source.names
     match base:
         case Base.NODE:
@@ -328,11 +317,13 @@ def _shown(source: Source, column: pa.ChunkedArray, base: Base) -> Any:
             ids = plain(column)
             is_literal = ids >= LITERAL_BASE
             iris = lookup.iris(numbers_of(ids, ~is_literal))
-            return pc.coalesce(iris, lookup.lexical(numbers_of(ids - LITERAL_BASE, is_literal)))
+            lexical = lookup.lexical(numbers_of(ids - LITERAL_BASE, is_literal))
+            places = np.arange(len(ids)) + np.where(is_literal, len(ids), 0)
+            return arrow.concat_arrays([iris, lexical.cast(iris.type)]).take(places)
         case Base.EDGE:
-            flat = column.combine_chunks()
+            flat = column if isinstance(column, arrow.Array) else column.combine_chunks()
             labels, which = np.unique(plain(flat.field("label")), return_inverse=True)
             written = strings([names.edge_name(label) for label in labels.tolist()])
-            ends = [_shown(source, pa.chunked_array([flat.field(end)]), Base.TERM) for end in ("start", "end")]
-            return pa.StructArray.from_arrays([written.take(numbers_of(which)), *ends], ["type", "start", "end"])
+            ends = [_shown(source, flat.field(end), Base.TERM) for end in ("start", "end")]
+            return arrow.struct_array([written.take(numbers_of(which)), *ends], ["type", "start", "end"])
     return column

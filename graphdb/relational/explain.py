@@ -6,15 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from graphdb.common import arrow
+from graphdb.common.arrow import strings
 from graphdb.plan.explain import explain_text
 from graphdb.relational.edges.parallel_edges import settled
 from graphdb.relational.paths.base import PreparedPaths
 from graphdb.relational.program import Applied, Called, Computed, Program, Rows, Searched
-from graphdb.storage.arrays.arrow import strings
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from graphdb.pattern.bind import BoundPattern
     from graphdb.pattern.names import Names
     from graphdb.plan.executor import Control
@@ -111,11 +110,9 @@ class Explanation:
             ]
         return cls(tuple(lines))
 
-    def to_table(self) -> pa.Table:
+    def to_table(self) -> arrow.Table:
         """Return the lines as the one column ``plan``."""
-        import pyarrow as pa
-
-        return pa.table({"plan": strings(self.lines)})
+        return arrow.table({"plan": strings(self.lines)})
 
     def __str__(self) -> str:
         return "\n".join(self.lines)

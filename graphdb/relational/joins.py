@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
+from graphdb.common import arrow
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.types import EDGE, INTEGER, NODE, Base, Type
 from graphdb.grammar import syntax as ast
@@ -25,9 +25,6 @@ from graphdb.relational.projection.relation import GROUP, MATCHES, ORDER, ROW, R
 from graphdb.sql.expressions import MOST_OPERANDS
 from graphdb.sql.from_clause import Parameters
 from graphdb.sql.value import SqlValue, column
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 CARRIED = (ORDER, ROW, GROUP)
 """Names of the engine's own that go with rows wherever they go."""
@@ -63,7 +60,7 @@ class Joins:
         self._prefix = setting.prefix
         self._parameters = Parameters()
         self._steps: list[AnyStep] = []
-        self._lists: dict[str, pa.Table] = {}
+        self._lists: dict[str, arrow.Table] = {}
         self._named = 0
         self._numbered: set[str] = set()
         """The views of bindings that are rows as they are."""

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING
 
+from graphdb.common import arrow
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.stopping import check_stop
 from graphdb.common.values.types import INTEGER, Column, Type
@@ -43,9 +43,6 @@ from graphdb.sql.constants import long_column, maps_column
 from graphdb.sql.equivalence import has_key, lacks_key
 from graphdb.sql.lists import common, have_common
 from graphdb.sql.value import SqlValue, as_list, bases_of, column, column_at
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _TOGETHER = 32
 """Parts of a UNION, and clauses, of one SQL statement: DuckDB plans more for seconds, and cannot be interrupted."""
@@ -274,20 +271,20 @@ class Lowering(Matches):
         projection = self._project(Relation(source, found), ast.ReturnClause(items, distinct=True))
         return replace(projection, columns=tuple(columns))
 
-    def _column(self, source: ast.Expression) -> tuple[pa.Array, Type] | None:
+    def _column(self, source: ast.Expression) -> tuple[arrow.Array, Type] | None:
         """Return a long list of plain values, or a list of maps of them, as a column."""
         if not isinstance(source, ast.Parameter | ast.Literal):
             return None
         given = self._arguments.get(source.name) if isinstance(source, ast.Parameter) else source.value
         return long_column(given) or maps_column(given)
 
-    def _crossed(self, relation: Relation, name: str, items: tuple[pa.Array, Type], keep: Collection[str]) -> Relation:
+    def _crossed(
+        self, relation: Relation, name: str, items: tuple[arrow.Array, Type], keep: Collection[str]
+    ) -> Relation:
         """Return a row for each item of a column, which SQL reads as a view."""
-        import pyarrow as pa
-
         array, type = items
         view = self._name("list")
-        self._lists[view] = pa.table({"item": array})
+        self._lists[view] = arrow.table({"item": array})
         relation = self._with_subqueries(relation, (), keep)
         _, rows = self._projecting(relation).select([n for n in relation.variables if n in {*keep, *CARRIED}])
         crossed = f"(SELECT b.*, u.item AS item FROM {rows.source} b CROSS JOIN {view} u)"

@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common import arrow
+from graphdb.common.arrow import numbers
 from graphdb.common.progress import Progress
 from graphdb.common.stopping import stopping
 from graphdb.execute.counting.crt import as_integers, total
@@ -26,11 +28,8 @@ from graphdb.relational.candidates import Candidates, Snapshot
 from graphdb.relational.edges.assignment import Chooser
 from graphdb.relational.edges.parallel_edges import ends_of, with_scan, with_weights
 from graphdb.relational.projection.relation import BINDINGS
-from graphdb.storage.arrays.arrow import numbers, table_of
+from graphdb.storage.arrays.arrow import table_of
 from graphdb.storage.arrays.sorted_sets import both
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Ids = NDArray[np.int64]
 T = TypeVar("T")
@@ -83,7 +82,7 @@ class MatchRun:
         self._threads = threads
         self._cancelled = cancelled
         self._deadline = None if timeout is None else time.monotonic() + timeout
-        self._numbered: dict[str, pa.Table] = {}
+        self._numbered: dict[str, arrow.Table] = {}
         """Bindings that are visible to SQL, and that others start from."""
         self.control: Control | None = None
         """What the match reported, once it ran."""
@@ -188,14 +187,14 @@ class MatchRun:
             return
         with self._gathered(plan, needs, bound, view, shares) as gathered:
             if numbered and gathered is not None:
-                gathered = gathered.append_column("rowid", [np.arange(gathered.num_rows)])
+                gathered = gathered.append_column("rowid", np.arange(gathered.num_rows))
                 self._numbered[view] = gathered
             with self._visible(gathered if shown else None, view):
                 yield
             self._numbered.pop(view, None)
 
     @contextmanager
-    def _visible(self, gathered: pa.Table | None, view: str = BINDINGS) -> Iterator[None]:
+    def _visible(self, gathered: arrow.Table | None, view: str = BINDINGS) -> Iterator[None]:
         """Show gathered bindings to SQL; those that spilled are a table already."""
         if gathered is None:
             yield
@@ -206,12 +205,10 @@ class MatchRun:
     @contextmanager
     def _gathered(
         self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, view: str = BINDINGS, shares: int = 1
-    ) -> Iterator[pa.Table | None]:
+    ) -> Iterator[arrow.Table | None]:
         """Run the match and yield its bindings, or None where they were too many and wait in a temporary table."""
-        import pyarrow as pa
-
         self.control = control = self.new_control()
-        batches: list[pa.Table] = []
+        batches: list[arrow.Table] = []
         spilled, waiting = False, 0
         try:
             for block in self._blocks(plan, needs, bound, control):
@@ -219,14 +216,14 @@ class MatchRun:
                 batches.append(table)
                 waiting += table.nbytes
                 if waiting > (_STREAM if spilled else self._bindings_bytes // (2 * shares)):
-                    self._spill(pa.concat_tables(batches), view, first=not spilled)
+                    self._spill(arrow.concat_tables(batches), view, first=not spilled)
                     batches, spilled, waiting = [], True, 0
             if spilled:
                 if batches:
-                    self._spill(pa.concat_tables(batches), view, first=False)
+                    self._spill(arrow.concat_tables(batches), view, first=False)
                 yield None
                 return
-            yield pa.concat_tables(batches) if batches else self._empty(needs, bound)
+            yield arrow.concat_tables(batches) if batches else self._empty(needs, bound)
         finally:
             if spilled:
                 self._snapshot.connection.rows(f"DROP TABLE IF EXISTS temp.{view}")
@@ -284,7 +281,7 @@ class MatchRun:
         finally:
             control.seconds = time.monotonic() - started
 
-    def _empty(self, needs: Wanted, bound: BoundPattern) -> pa.Table:
+    def _empty(self, needs: Wanted, bound: BoundPattern) -> arrow.Table:
         """The table of no bindings."""
         chooser = Chooser(self._snapshot, bound, needs)
         columns = dict.fromkeys(_columns(needs, bound).values(), np.empty(0, np.int64))
@@ -292,10 +289,8 @@ class MatchRun:
         counted = needs.nothing or needs.duplicates == "count"
         return self._terms(Block(columns, 0, np.empty(0, np.int64) if counted else None), needs, bound)
 
-    def _terms(self, block: Block, needs: Wanted, bound: BoundPattern) -> pa.Table:
+    def _terms(self, block: Block, needs: Wanted, bound: BoundPattern) -> arrow.Table:
         """A block of bindings as columns of term ids."""
-        import pyarrow as pa
-
         literals = {f"v{v}" for v in needs.vertices if bound.vertices[v].kinds}
         arrays: dict[str, Any] = {}
         for column, name in _columns(needs, bound).items():
@@ -306,9 +301,9 @@ class MatchRun:
         arrays |= Chooser(self._snapshot, bound, needs).columns(block)
         if block.matches is not None:
             arrays["n"] = numbers(as_integers(block.matches))
-        return pa.table(arrays)
+        return arrow.table(arrays)
 
-    def _spill(self, table: pa.Table, view: str, *, first: bool) -> None:
+    def _spill(self, table: arrow.Table, view: str, *, first: bool) -> None:
         connection = self._snapshot.connection
         with connection.view("_graphdb_block", table), connection.guard(self._left()) as raw:
             if first:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common import arrow
+from graphdb.common.arrow import numbers
 from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.graph import PatternGraph, Wanted
 from graphdb.plan.paths import PathStep
@@ -19,11 +21,8 @@ from graphdb.relational.path_patterns.edges import Pattern
 from graphdb.relational.projection.sql import Projection
 from graphdb.relational.session.plan_cache import STEP_BYTES
 from graphdb.sql.computing import Applying, Computing
-from graphdb.storage.arrays.arrow import numbers
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from graphdb.execute.paths.path_rows import PathRows
 
 
@@ -112,10 +111,8 @@ class Searched:
     def _cuts(self) -> list[str]:
         return [] if self.path.edges is None else [f"c{cut + 1}" for cut in range(self.path.edges.cuts)]
 
-    def table(self, found: PathRows | None) -> pa.Table:
+    def table(self, found: PathRows | None) -> arrow.Table:
         """Return what was found as a table; None for nothing."""
-        import pyarrow as pa
-
         from graphdb.results.path_materialization import Walks
 
         none = np.empty(0, np.int64)
@@ -128,7 +125,7 @@ class Searched:
             columns |= dict(zip(self._cuts, found.cuts, strict=False))
             paths = found.starts, found.walks, found.codes
         columns = {name: numbers(columns[name]) for name in self.columns if name != "path"}
-        return pa.table(columns | ({"path": Walks(*paths).array()} if self.path.materialized else {}))
+        return arrow.table(columns | ({"path": Walks(*paths).array()} if self.path.materialized else {}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,17 +143,15 @@ class Called:
     reads: frozenset[str]
     """The names of the tables and views that this SQL reads, of those that the program makes."""
 
-    def table(self, groups: Sequence[int], answers: Sequence[Answer]) -> pa.Table:
+    def table(self, groups: Sequence[int], answers: Sequence[Answer]) -> arrow.Table:
         """Return what it yielded for groups as a table."""
-        import pyarrow as pa
-
         numbered = np.repeat(np.array(groups, np.int64), [answer.num_rows for answer in answers])
-        columns = {"g": numbers(numbered)}
+        columns: dict[str, Any] = {"g": numbers(numbered)}
         for i, (number, column) in enumerate(self.call.yields):
             assert column.type.sql is not None
             arrays = [array for answer in answers for array in answer.arrays(number, column.type.sql)]
-            columns[f"c{i}"] = pa.chunked_array(arrays, arrow_type(column.type.sql))
-        return pa.table(columns)
+            columns[f"c{i}"] = arrow.ChunkedArray(arrays, arrow_type(column.type.sql))
+        return arrow.table(columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,10 +184,10 @@ class Computed:
     parameters: Mapping[str, object]
     reads: frozenset[str]
     """The names of the tables and views that this SQL reads, of those that the program makes."""
-    compute: Callable[[pa.Table], pa.Table] = field(compare=False)
+    compute: Callable[[arrow.Table], arrow.Table] = field(compare=False)
     sql_type: str
 
-    def table(self, rows: pa.Table) -> pa.Table:
+    def table(self, rows: arrow.Table) -> arrow.Table:
         """Return the values for some rows as a table."""
         return self.compute(rows).append_column("row", rows.column("row"))
 
@@ -206,7 +201,7 @@ class Program:
 
     steps: tuple[AnyStep, ...]
     projection: Projection
-    lists: Mapping[str, pa.Table]
+    lists: Mapping[str, arrow.Table]
     """Long lists among the parameters, by the views that SQL reads them from (column ``item``)."""
     counts: bool = False
     """Whether the result is the number of matches of the last step, and nothing is left to do after it; where

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common import arrow
+from graphdb.common.duckdb.fetch import fetched
 from graphdb.common.errors import GraphDBError, NotSupportedError
 from graphdb.execute.search.group import grouped
 from graphdb.grammar import syntax as ast
@@ -41,9 +43,6 @@ from graphdb.sql.computing import Beforehand, Computing
 from graphdb.sql.expressions import MOST_OPERANDS
 from graphdb.storage.arrays.arrow import table_of, values
 from graphdb.storage.arrays.sorted_sets import each_once
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Ids = NDArray[np.int64]
 
@@ -176,13 +175,13 @@ class QueryRun(MatchRun):
 
     # --- running
 
-    def run(self, prepared: Prepared | Program) -> pa.Table | Arrays | Counted:
+    def run(self, prepared: Prepared | Program) -> arrow.Table | Arrays | Counted:
         """Run the matches and the SQL after them; the result in the engine's own terms."""
         if isinstance(prepared, Program) and (prepared.counts or prepared.projection.direct is not None):
             return self._of_last(prepared)
         if isinstance(prepared, Program):
             with self._steps(prepared), self._snapshot.connection.guard(self._left()) as raw:
-                return raw.sql(prepared.projection.sql, params=dict(prepared.projection.parameters)).to_arrow_table()
+                return fetched(raw.sql(prepared.projection.sql, params=dict(prepared.projection.parameters)))
         if prepared.plan is not None and prepared.wanted.count_only:
             self.control = control = self.new_control()
             projection = prepared.projection  # what only counts needs no SQL
@@ -193,9 +192,9 @@ class QueryRun(MatchRun):
         if prepared.plan is not None and prepared.projection.grouped is not None:
             return self._grouped(prepared.plan, prepared, prepared.projection.grouped)
         with self.bindings(prepared), self._snapshot.connection.guard(self._left()) as raw:
-            return raw.sql(prepared.projection.sql, params=dict(prepared.projection.parameters)).to_arrow_table()
+            return fetched(raw.sql(prepared.projection.sql, params=dict(prepared.projection.parameters)))
 
-    def _grouped(self, plan: PhysicalPlan, prepared: Prepared, sql: str) -> pa.Table:
+    def _grouped(self, plan: PhysicalPlan, prepared: Prepared, sql: str) -> arrow.Table:
         """Run a match whose rows are two vertices, grouped before SQL sees them where their order allows it."""
         with self._gathered(plan, prepared.wanted, prepared.bound) as gathered:
             found = None
@@ -207,11 +206,11 @@ class QueryRun(MatchRun):
             if found is None:
                 sql = prepared.projection.sql
             elif gathered is not None:
-                gathered = type(gathered).from_arrays(list(found), names=gathered.column_names)
+                gathered = arrow.table(list(found), gathered.column_names)
             with self._visible(gathered), self._snapshot.connection.guard(self._left()) as raw:
-                return raw.sql(sql, params=dict(prepared.projection.parameters)).to_arrow_table()
+                return fetched(raw.sql(sql, params=dict(prepared.projection.parameters)))
 
-    def _of_last(self, program: Program) -> pa.Table | Counted:
+    def _of_last(self, program: Program) -> arrow.Table | Counted:
         """Run a program whose result is the number of its last step's matches, or columns of these."""
         last = program.steps[-1]
         assert isinstance(last, Step)
@@ -324,7 +323,7 @@ class QueryRun(MatchRun):
 
     def _projected(
         self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, projection: Projection, view: str = BINDINGS
-    ) -> pa.Table:
+    ) -> arrow.Table:
         """Run a match whose result needs no SQL while its rows are few."""
         assert projection.direct is not None
         with self._gathered(plan, needs, bound, view) as gathered:
@@ -333,7 +332,7 @@ class QueryRun(MatchRun):
                 rows = gathered.slice(*projection.window)
                 return project(rows, projection.direct, self._snapshot.properties, self._snapshot.lookup)
             with self._visible(gathered, view), self._snapshot.connection.guard(self._left()) as raw:
-                return raw.sql(projection.sql, params=dict(projection.parameters)).to_arrow_table()
+                return fetched(raw.sql(projection.sql, params=dict(projection.parameters)))
 
     @contextmanager
     def bindings(self, prepared: Prepared | Program) -> Iterator[None]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common import arrow
 from graphdb.common.lazy import lazy
 from graphdb.common.values.elements import Node
 from graphdb.common.values.elements import Path as PathOfResult
@@ -23,12 +24,8 @@ from graphdb.common.values.temporal import Duration
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.common.values.types import CODE_BITS, LABEL_OF, MIXED, Base, Type, tidied
 from graphdb.results.path_materialization import MaterializedPaths, Walks, distinct, relationships
-from graphdb.storage.arrays.arrow import numbers
 from graphdb.storage.arrays.arrow import values as plain
-from graphdb.storage.arrays.python_values import filled, lists_of, pylist
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from graphdb.storage.arrays.python_values import lists_of, pylist
 
 Ints = NDArray[np.int64]
 
@@ -70,7 +67,7 @@ class Arrays:
 
     __slots__ = ("columns", "num_rows")
 
-    def __init__(self, columns: Sequence[pa.Array | Walks], num_rows: int) -> None:
+    def __init__(self, columns: Sequence[arrow.Array | Walks], num_rows: int) -> None:
         self.columns, self.num_rows = columns, num_rows
 
     @property
@@ -78,15 +75,13 @@ class Arrays:
         """Bytes of all columns."""
         return sum(column.nbytes for column in self.columns)
 
-    def table(self) -> pa.Table:
+    def table(self) -> arrow.Table:
         """Return the columns as a table."""
-        import pyarrow as pa
-
         arrays = [column.array() if isinstance(column, Walks) else column for column in self.columns]
-        return pa.Table.from_arrays(arrays, names=[f"c{i}" for i in range(len(arrays))])
+        return arrow.table(arrays, [f"c{i}" for i in range(len(arrays))])
 
 
-def pieces(table: pa.Table | Arrays, *, whole: bool = False) -> Iterator[pa.Table | Arrays]:
+def pieces(table: arrow.Table | Arrays, *, whole: bool = False) -> Iterator[arrow.Table | Arrays]:
     """Yield a table in pieces that are decoded at a time, large ones at once where the ``whole`` of it is wanted."""
     count = table.num_rows
     if isinstance(table, Arrays):
@@ -104,7 +99,7 @@ def pieces(table: pa.Table | Arrays, *, whole: bool = False) -> Iterator[pa.Tabl
 def decoded(
     known: Known,
     types: Sequence[tuple[Type, bool]] | None,
-    table: pa.Table | Arrays,
+    table: arrow.Table | Arrays,
     value_of: Callable[[bytes], object] | None = None,
 ) -> list[list[Any]]:
     """Return the columns of a table as lists of Python values.
@@ -113,7 +108,7 @@ def decoded(
     columns are plain SQL.  ``value_of`` returns what SQL knows by a key.
     """
     if types is None:
-        return [_plain(column) for column in table.columns]
+        return [_plain(column) for column in table.columns if not isinstance(column, Walks)]
     if not table.num_rows:
         return [[] for _ in types]
     columns = table.columns if isinstance(table, Arrays) else [column.combine_chunks() for column in table.columns]
@@ -142,7 +137,7 @@ class _Terms:
     def __init__(
         self,
         known: Known,
-        parts: Sequence[tuple[pa.Array | Ints, bool]],
+        parts: Sequence[tuple[arrow.Array | Ints, bool]],
         value_of: Callable[[bytes], object] | None,
     ) -> None:
         self.value_of = value_of
@@ -163,49 +158,49 @@ class _Terms:
         resources = int(np.searchsorted(self.ids, LITERAL_BASE)) if isinstance(self.all[0], Node) else 0
         return [*map(_IRI, self.all[:resources]), *self.all[resources:]]
 
-    def places(self, ids: pa.Array) -> Ints:
+    def places(self, ids: arrow.Array) -> Ints:
         """Which of all terms some are; -1, the last one, for null."""
-        return self._hashed(ids.cast("int64")) if ids.null_count else self.at(plain(ids))
+        if not ids.null_count:
+            return self.at(plain(ids))
+        found = np.full(len(ids), -1, np.int64)
+        there = ids.is_valid()
+        found[there] = self.at(ids.data[there])  # type: ignore[index]
+        return found
 
     def at(self, ids: Ints) -> Ints:
         """Which of all terms some are."""
         if ids is self._flat:
             return self._at
         if len(ids) >= _FEW:
-            return self._hashed(numbers(ids))
+            some, which = distinct(ids)
+            return np.searchsorted(self.ids, some)[which]
         found: Ints = np.searchsorted(self.ids, ids)
         return found
 
-    def _hashed(self, ids: pa.Array) -> Ints:
-        import pyarrow.compute as pc
-
-        found: Ints = plain(filled(pc.index_in(ids, numbers(self.ids)), -1))
-        return found
-
-    def of(self, ids: pa.Array) -> list[Any]:
+    def of(self, ids: arrow.Array) -> list[Any]:
         """The terms of some ids; None for null."""
         return list(map(self.all.__getitem__, self.places(ids).tolist()))
 
 
-def _numbers(ids: pa.Array) -> Ints:
+def _numbers(ids: arrow.Array) -> Ints:
     """The ids of a column that are there."""
     found: Ints = plain(ids.drop_null() if ids.null_count else ids)
     return found
 
 
 def _ids(
-    type: Type, column: pa.Array | Walks, value_of: Callable[[bytes], object] | None
-) -> Iterator[tuple[pa.Array | Ints, bool]]:
+    type: Type, column: arrow.Array | Walks, value_of: Callable[[bytes], object] | None
+) -> Iterator[tuple[arrow.Array | Ints, bool]]:
     """Yield the ids of all terms in a column, and whether more is wanted of them than IRIs."""
     if isinstance(column, Walks):
         yield column.vertices, True
         return
     match type.base:
         case Base.NODE | Base.TERM:
-            yield column.cast("int64"), True
+            yield column.cast(arrow.INT64), True
         case Base.EDGE:
-            yield column.field("start").cast("int64"), False
-            yield column.field("end").cast("int64"), False
+            yield column.field("start").cast(arrow.INT64), False
+            yield column.field("end").cast(arrow.INT64), False
         case Base.PATH:
             yield Walks.of(column.drop_null()).vertices, True
         case Base.LIST if type.element is not None:
@@ -221,7 +216,7 @@ def _ids(
             yield np.fromiter(chain.from_iterable(ends), np.int64), True
 
 
-def _values(known: Known, terms: _Terms, type: Type, column: pa.Array | Walks) -> list[Any]:
+def _values(known: Known, terms: _Terms, type: Type, column: arrow.Array | Walks) -> list[Any]:
     """Return a column's Python values."""
     if isinstance(column, Walks):
         return _paths(known, terms, column)
@@ -243,14 +238,16 @@ def _values(known: Known, terms: _Terms, type: Type, column: pa.Array | Walks) -
             maps = [dict(zip(keys, row, strict=True)) for row in rows]
             if type.sparse:
                 maps = [{key: value for key, value in map.items() if value is not None} for map in maps]
-            return [map if there else None for map, there in zip(maps, column.is_valid().to_pylist(), strict=True)]
+            return [map if there else None for map, there in zip(maps, column.is_valid().tolist(), strict=True)]
         case Base.TUPLE:
             items = [_values(known, terms, field, column.field(i)) for i, (_, field) in enumerate(type.fields)]
             made = map(list, zip(*items, strict=True))
-            return [row if there else None for row, there in zip(made, column.is_valid().to_pylist(), strict=True)]
+            return [row if there else None for row, there in zip(made, column.is_valid().tolist(), strict=True)]
         case Base.DURATION:
-            parts = zip(*[field.to_pylist() for field in column.flatten()], strict=True)
-            return [None if part[0] is None else Duration(*part) for part in parts]
+            durations = map(Duration, *[field.to_pylist() for field in column.children])
+            return [
+                value if there else None for value, there in zip(durations, column.is_valid().tolist(), strict=True)
+            ]
         case Base.MOMENT:
             texts = zip(column.field("lexical").to_pylist(), column.field("datatype").to_pylist(), strict=True)
             return [None if text is None else python_value_of(text, datatype) for text, datatype in texts]
@@ -263,7 +260,7 @@ def _values(known: Known, terms: _Terms, type: Type, column: pa.Array | Walks) -
     return pylist(column)
 
 
-def _of_keys(column: pa.Array, value_of: Callable[[bytes], object]) -> list[Any]:
+def _of_keys(column: arrow.Array, value_of: Callable[[bytes], object]) -> list[Any]:
     """Return the values that SQL knows by the keys in a column."""
     return [None if key is None else value_of(key) for key in column.to_pylist()]
 
@@ -303,21 +300,21 @@ def _elements(known: Known, terms: _Terms, values: list[Any]) -> Callable[[Any],
     return element
 
 
-def _with_nulls(column: pa.Array, values: Callable[[pa.Array], list[Any]]) -> list[Any]:
+def _with_nulls(column: arrow.Array, values: Callable[[arrow.Array], list[Any]]) -> list[Any]:
     """Return the values of a column that are there, and None where there is none."""
     if not column.null_count:
         return values(column)
     found = iter(values(column.drop_null()))
-    return [next(found) if there else None for there in column.is_valid().to_pylist()]
+    return [next(found) if there else None for there in column.is_valid().tolist()]
 
 
-def _edges(known: Known, terms: _Terms, edges: pa.Array) -> list[Any]:
+def _edges(known: Known, terms: _Terms, edges: arrow.Array) -> list[Any]:
     label, start, end, ordinal = (edges.field(part) for part in ("label", "start", "end", "ordinal"))
     parts = [plain(label), terms.places(start), terms.places(end), plain(ordinal)]
     return _made(known, terms, parts)
 
 
-def _shared_edges(known: Known, terms: _Terms, edges: pa.Array) -> list[Any]:
+def _shared_edges(known: Known, terms: _Terms, edges: arrow.Array) -> list[Any]:
     """The edges of lists, in which the same ones come again and again: each is made once."""
     label, start, end, ordinal = (edges.field(part) for part in ("label", "start", "end", "ordinal"))
     kinds, which = distinct(plain(label) | plain(ordinal) << (CODE_BITS - 1))
@@ -350,13 +347,11 @@ def _paths(known: Known, terms: _Terms, paths: Walks) -> list[Any]:
     return spelled.paths()
 
 
-def _plain(column: pa.ChunkedArray) -> list[Any]:
+def _plain(column: arrow.Array | arrow.ChunkedArray) -> list[Any]:
     """Return the Python values of a column that SQL gave."""
-    import pyarrow as pa
-
     values = pylist(column)
-    if pa.types.is_decimal(column.type) and column.type.scale == 0:  # DuckDB's HUGEINT
+    if arrow.is_decimal(column.type) and column.type.scale == 0:  # DuckDB's HUGEINT
         return [None if value is None else int(value) for value in values]
-    if pa.types.is_decimal(column.type) or pa.types.is_union(column.type):
+    if arrow.is_decimal(column.type) or arrow.is_union(column.type):
         return [tidied(value) for value in values]
     return values

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from graphdb.common import arrow
 from graphdb.common.values.elements import Node, Relationship
 from graphdb.common.values.types import Base, Type
 from graphdb.storage.arrays import times_with_offset
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def made_in_python(type: Type) -> bool:
@@ -45,13 +43,11 @@ def _shown_inside(value: Any) -> Any:
     return value.isoformat() if isinstance(value, time) and value.tzinfo is not None else shown(value)
 
 
-def array_of(values: list[Any]) -> pa.Array:
+def array_of(values: list[Any]) -> arrow.Array:
     """Return shown values as an array; values of several types as their text.
 
     Times and dates with an offset are of another type than those without.
     """
-    import pyarrow as pa
-
     kinds = {(type(value), getattr(value, "tzinfo", None) is not None) for value in values if value is not None}
     try:
         if kinds == {(time, True)}:
@@ -59,7 +55,7 @@ def array_of(values: list[Any]) -> pa.Array:
         if kinds == {(datetime, True)}:  # moments; Arrow takes no offset of seconds
             values = [None if value is None else value.astimezone(UTC) for value in values]
         if len(kinds) <= 1:
-            return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+            return arrow.array(values)
+    except (arrow.ArrowTypeError, OverflowError):
         pass
-    return pa.array([None if value is None else str(value) for value in values], pa.string())
+    return arrow.array([None if value is None else str(value) for value in values], arrow.STRING)

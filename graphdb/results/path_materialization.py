@@ -6,17 +6,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import compress, count, pairwise, repeat, starmap
 from operator import sub
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common import arrow
 from graphdb.common.lazy import lazy
 from graphdb.common.values.elements import Path, Relationship, fill, filled, without_collection
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from graphdb.storage.arrays.texts import number_integers
 
 Ints = NDArray[np.int64]
 
@@ -36,7 +35,7 @@ class Walks:
     codes: Ints
 
     @classmethod
-    def of(cls, column: pa.StructArray) -> Walks:
+    def of(cls, column: arrow.Array) -> Walks:
         """Return a column without nulls as :meth:`array` made it."""
         starts, vertices = lists(column.field("vertices"))
         return cls(starts, vertices.to_numpy(), lists(column.field("codes"))[1].to_numpy())
@@ -46,19 +45,17 @@ class Walks:
         """Bytes of its arrays."""
         return self.starts.nbytes + self.vertices.nbytes + self.codes.nbytes
 
-    def array(self) -> pa.StructArray:
+    def array(self) -> arrow.Array:
         """Return the column in Arrow: a struct of two lists.
 
         SQL compares paths by them, so that a self-loop has one direction here, whichever way it was passed.
         """
-        import pyarrow as pa
-
         first = self.starts - np.arange(len(self.starts))
-        vertices = pa.ListArray.from_arrays(pa.array(self.starts.astype(np.int32)), pa.array(self.vertices))
+        vertices = arrow.list_array(self.starts, arrow.numbers(self.vertices))
         loops = np.delete(self.vertices, self.starts[1:] - 1) == np.delete(self.vertices, self.starts[:-1])
         codes = self.codes & ~loops.astype(np.int64) if loops.any() else self.codes
-        codes = pa.ListArray.from_arrays(pa.array(first.astype(np.int32)), pa.array(codes))
-        return pa.StructArray.from_arrays([vertices, codes], ["vertices", "codes"])
+        codes = arrow.list_array(first, arrow.numbers(codes))
+        return arrow.struct_array([vertices, codes], ["vertices", "codes"])
 
 
 class Terms(Protocol):
@@ -168,11 +165,11 @@ class MaterializedPaths:
         return tuple(map(made.__getitem__, self._keys[1].tolist()))
 
 
-def lists(column: pa.ListArray) -> tuple[Ints, pa.Array]:
+def lists(column: arrow.Array) -> tuple[Ints, arrow.Array]:
     """Return where the lists of a column without nulls begin and end in their items, and those items."""
-    offsets = column.offsets.to_numpy()
-    first, last = int(offsets[0]), int(offsets[-1])
-    return offsets - first, column.values.slice(first, last - first)
+    offsets = column.offsets
+    assert offsets is not None
+    return (offsets - offsets[0]).astype(np.int64), column.flatten()
 
 
 def relationships(
@@ -205,12 +202,9 @@ def distinct(values: Ints) -> tuple[Ints, Ints]:
     if len(values) < _FEW:
         few = np.array(sorted({*values.tolist()}), np.int64)
         return few, np.searchsorted(few, values)
-    import pyarrow as pa
-
     # Hashing all and sorting few takes a fraction of sorting all.
-    encoded = pa.array(values).dictionary_encode()
-    found = encoded.dictionary.to_numpy()
+    found, which = number_integers(values)
     order = np.argsort(found)
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
-    return found[order], place[encoded.indices.to_numpy()]
+    return found[order], place[which]

@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
+from graphdb.common import arrow
 from graphdb.common.errors import ExecutionError, StorageError
 from graphdb.common.foreign_errors import own_errors
 from graphdb.common.values.elements import without_collection
@@ -41,10 +42,10 @@ class Home(Known, Protocol):
     def reading(self) -> AbstractContextManager[object]:
         """Look up several things, between which nothing is written."""
 
-    def present(self, table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
+    def present(self, table: arrow.Table, columns: tuple[Column, ...]) -> arrow.Table:
         """Return the table as a user of SQL sees it."""
 
-    def store(self, table: pa.Table, name: str, replace: bool) -> int:
+    def store(self, table: arrow.Table, name: str, replace: bool) -> int:
         """Keep a presented table in the database; return its number of rows."""
 
 
@@ -66,7 +67,7 @@ class Counted:
         """How many rows there are, as of a table."""
         return len(self.rows)
 
-    def table(self) -> pa.Table:
+    def table(self) -> arrow.Table:
         """Return the rows as a table with columns ``c0 …``; what int64 does not hold comes as DuckDB's HUGEINT does.
 
         Raises
@@ -74,13 +75,11 @@ class Counted:
         ExecutionError
             The number has more than 38 digits.
         """
-        import pyarrow as pa
-
         count = max((row[0] for row in self.rows), default=0)
         if count >= 10**38:
             raise ExecutionError("the count has more digits than a table holds", hint="scalar() or fetchall() gives it")
-        type = pa.int64() if count < 1 << 63 else pa.decimal128(38, 0)
-        return pa.table({f"c{i}": pa.array([row[i] for row in self.rows], type) for i in range(self.width)})
+        type = arrow.INT64 if count < 1 << 63 else arrow.HUGE
+        return arrow.table({f"c{i}": arrow.array([row[i] for row in self.rows], type) for i in range(self.width)})
 
 
 class Result:
@@ -99,7 +98,7 @@ class Result:
     def __init__(
         self,
         home: Home,
-        table: pa.Table | Arrays | Counted | None,
+        table: arrow.Table | Arrays | Counted | None,
         shape: tuple[Column, ...] | None = None,
         *,
         elapsed: float = 0.0,
@@ -111,7 +110,7 @@ class Result:
         self._value_of = value_of
         self._counted: Counted | None = None
         self._arrays: Arrays | None = None
-        self._lazy_table: pa.Table | None = None
+        self._lazy_table: arrow.Table | None = None
         if isinstance(table, Counted):
             self._counted = table
         elif isinstance(table, Arrays):
@@ -119,7 +118,7 @@ class Result:
         else:
             self._lazy_table = table
         self._shape = shape
-        self._presented: pa.Table | None = None
+        self._presented: arrow.Table | None = None
         self._fetched: list[list[Any]] | None = None
         """The columns as Python values, where they were looked up ahead."""
         self._names: tuple[str, ...] | None = None
@@ -155,7 +154,7 @@ class Result:
         return self._names
 
     @property
-    def _table(self) -> pa.Table | None:
+    def _table(self) -> arrow.Table | None:
         """The rows in the engine's own terms."""
         if self._lazy_table is None and (rows := self._counted or self._arrays) is not None:
             self._lazy_table = rows.table()
@@ -214,7 +213,7 @@ class Result:
         return next(iter(self))[0]
 
     @own_errors
-    def _decoded(self, table: pa.Table | Arrays) -> list[list[Any]]:
+    def _decoded(self, table: arrow.Table | Arrays) -> list[list[Any]]:
         """Return the columns of a table as lists of Python values."""
         types = None if self._shape is None else [(column.type, column.many) for column in self._shape]
         with self._home.reading() if self._has_ids else nullcontext(), without_collection():
@@ -224,15 +223,11 @@ class Result:
 
     @own_errors
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The Arrow PyCapsule interface, so that DuckDB, Polars, pandas and others read a result directly."""
-        return self.to_arrow().__arrow_c_stream__(requested_schema)
+        """The Arrow PyCapsule interface, so that DuckDB, Polars, PyArrow and others read a result directly."""
+        return self._exported().__arrow_c_stream__()
 
-    @own_errors
-    def to_arrow(self) -> pa.Table:
-        """Return the rows as an Arrow table; a vertex is its IRI, an edge a struct of label and ends.
-
-        A time with an offset, for which Arrow has no type, is text.
-        """
+    def _exported(self) -> arrow.Table:
+        """Return the rows as Arrow has them; times with an offset, for which it has no type, as text."""
         table = self.presented().rename_columns(list(self.columns))
         for i, field in enumerate(table.schema):
             if times_with_offset.is_timetz(field.type):
@@ -240,42 +235,55 @@ class Result:
         return table
 
     @own_errors
+    def to_arrow(self) -> pa.Table:
+        """Return the rows as a table of PyArrow; a vertex is its IRI, an edge a struct of label and ends.
+
+        A time with an offset, for which Arrow has no type, is text.
+
+        Raises
+        ------
+        ExecutionError
+            PyArrow is not installed.
+        """
+        return _pyarrow("to_arrow").table(self._exported())
+
+    @own_errors
     def to_pandas(self) -> pd.DataFrame:
-        """Return the rows as a pandas data frame."""
-        return _without_unions(self.to_arrow()).to_pandas()
+        """Return the rows as a pandas data frame.
+
+        Raises
+        ------
+        ExecutionError
+            PyArrow is not installed.
+        """
+        return _pyarrow("to_pandas").table(_without_unions(self._exported())).to_pandas()
 
     @own_errors
     def to_polars(self) -> pl.DataFrame:
         """Return the rows as a Polars data frame."""
         import polars as pl
 
-        frame = pl.from_arrow(_without_unions(self.to_arrow()))
-        assert isinstance(frame, pl.DataFrame)
-        return frame
+        return pl.DataFrame(_without_unions(self._exported()))
 
-    def presented(self) -> pa.Table:
+    def presented(self) -> arrow.Table:
         """Return the rows as SQL sees them, with column names that SQL need not quote (``name`` for ``b.name``)."""
         if self._presented is None:
-            import pyarrow as pa
-
             if self._table is None:
-                self._presented = pa.table({})
+                self._presented = arrow.table({})
             elif self._shape is None:
                 self._presented = self._table
             else:
                 self._presented = self._shown(self._table, self._shape)
         return self._presented
 
-    def _shown(self, table: pa.Table, shape: tuple[Column, ...]) -> pa.Table:
+    def _shown(self, table: arrow.Table, shape: tuple[Column, ...]) -> arrow.Table:
         """Return a table as SQL sees it, with Python values as columns where SQL knows them by their keys."""
-        import pyarrow as pa
-
         made = {}
         for i, column in enumerate(shape):
             if made_in_python(column.type):
                 whole = Result(self._home, table.select([i]), (column,), value_of=self._value_of)
                 made[i] = array_of([shown(value) for (value,) in whole])
-                table = table.set_column(i, table.column_names[i], pa.nulls(len(table), pa.string()))
+                table = table.set_column(i, table.column_names[i], arrow.nulls(len(table), arrow.STRING))
                 shape = (*shape[:i], replace(column, type=STRING), *shape[i + 1 :])
         found = self._home.present(table, shape)
         for i, array in made.items():
@@ -345,18 +353,28 @@ class Result:
             return f"<graphdb.Result {', '.join(self.columns)}: {len(self):,} rows>"
 
 
-def _without_unions(table: pa.Table) -> pa.Table:
-    """Return a table whose union columns hold text: data frames have no unions."""
-    import pyarrow as pa
+def _pyarrow(method: str) -> Any:
+    """Return the library that a method needs."""
+    try:
+        import pyarrow
+    except ModuleNotFoundError:
+        raise ExecutionError(
+            f"{method}() needs PyArrow, which is not installed",
+            hint="pip install 'graphdb[arrow]'; fetchall(), to_polars() and SQL do without",
+        ) from None
+    return pyarrow
 
+
+def _without_unions(table: arrow.Table) -> arrow.Table:
+    """Return a table whose union columns hold text: data frames have no unions."""
     for i, field in enumerate(table.schema):
-        if pa.types.is_union(field.type):
+        if arrow.is_union(field.type):
             texts = [None if value is None else str(tidied(value)) for value in pylist(table.column(i))]
-            table = table.set_column(i, field.name, pa.array(texts, pa.string()))
-        elif pa.types.is_list(field.type) and pa.types.is_union(field.type.value_type):
+            table = table.set_column(i, field.name, arrow.array(texts, arrow.STRING))
+        elif arrow.is_list(field.type) and arrow.is_union(field.type.value_type):
             lists = [
                 None if value is None else [None if item is None else str(tidied(item)) for item in value]
                 for value in pylist(table.column(i))
             ]
-            table = table.set_column(i, field.name, pa.array(lists, pa.list_(pa.string())))
+            table = table.set_column(i, field.name, arrow.array(lists, arrow.list_of(arrow.STRING)))
     return table

@@ -7,11 +7,12 @@ state of the data.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common import arrow
+from graphdb.common.arrow import numbers
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.terms import Kind
@@ -19,13 +20,10 @@ from graphdb.common.values.types import NULL, VALUE, ZONED, bases_of_kinds, list
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.names import ABSENT, Names
 from graphdb.snapshot.properties import PropertyColumn
-from graphdb.storage.arrays.arrow import numbers, table_of
+from graphdb.storage.arrays.arrow import table_of
 from graphdb.storage.graph.data_graph import DataGraph
 from graphdb.storage.graph.edges import EdgeTable
 from graphdb.storage.triples import TripleStore
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class Edges:
@@ -54,7 +52,7 @@ class Edges:
         self._store = store
         self._tables: dict[tuple[int, ...], EdgeTable] = {}
         self._columns: dict[int, PropertyColumn] = {}
-        self._values: dict[tuple[tuple[int, ...], int], pa.Array] = {}
+        self._values: dict[tuple[tuple[int, ...], int], arrow.Array] = {}
         self._keys: Mapping[str, int] | None = None
         self._made: dict[int, str] = {}
 
@@ -154,7 +152,7 @@ class Edges:
             return False
         return not column.many and column.type not in (VALUE, NULL, ZONED)
 
-    def values(self, labels: tuple[int, ...], key: int) -> pa.Array:
+    def values(self, labels: tuple[int, ...], key: int) -> arrow.Array:
         """Return the values of a :meth:`plain` property in the order of the table of some labels."""
         found = self._values.get((labels, key))
         if found is None:

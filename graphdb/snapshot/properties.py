@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphdb.common import arrow
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.common.values.types import EXACT_ONLY, VALUE, ZONED, Base, Type, list_of, literal_sql, type_of_kinds
@@ -20,7 +21,6 @@ from graphdb.storage.catalog import EdgeLabel
 from graphdb.storage.graph.changes import Changes
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from numpy.typing import NDArray
 
 SMALL = 2_000_000
@@ -59,7 +59,7 @@ class Properties:
         self._columns: dict[int, PropertyColumn] = {}
         self._behind: dict[int, frozenset[int]] = {}
         """Vertices whose values are not what their column, made for an earlier state, says."""
-        self._arrays: dict[int, tuple[NDArray[np.int64], pa.ChunkedArray]] = {}
+        self._arrays: dict[int, tuple[NDArray[np.int64], arrow.Array]] = {}
 
     def type_of(self, label: EdgeLabel) -> Type:
         """Return the type that holds all single values of a property."""
@@ -107,7 +107,7 @@ class Properties:
             return False
         return 0 < label.triples <= SMALL and label.max_values == 1 and self.type_of(label) != VALUE
 
-    def arrays(self, label: EdgeLabel) -> tuple[NDArray[np.int64], pa.ChunkedArray]:
+    def arrays(self, label: EdgeLabel) -> tuple[NDArray[np.int64], arrow.Array]:
         """Return the vertices that have a property, sorted (int64), and its values in the same order."""
         found = self._arrays.get(label.id)
         if found is None:

@@ -10,22 +10,21 @@ from __future__ import annotations
 import time
 from bisect import bisect_left
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common import arrow
+from graphdb.common.arrow import numbers
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.values.literals import python_value_of
 from graphdb.common.values.terms import LITERAL_BASE, Kind
 from graphdb.common.values.types import AS_WRITTEN, column_of, tidied
-from graphdb.storage.arrays.arrow import numbers
 from graphdb.storage.arrays.python_values import pylist
+from graphdb.storage.arrays.texts import taken
 from graphdb.storage.file.verify import verify_kinds
 from graphdb.storage.triples import TripleStore
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Ids = NDArray[np.int64]
 
@@ -84,18 +83,18 @@ class Lookup:
         column, order = self._column("iri"), self._order()
         found = {}
         for iri in iris:
-            at = bisect_left(order, iri, key=lambda id: column[id].as_py())
-            if at < len(order) and column[order[at]].as_py() == iri:
+            at = bisect_left(order, iri, key=lambda id: column.item(id))
+            if at < len(order) and column.item(int(order[at])) == iri:
                 found[iri] = int(order[at])
         return found
 
-    def iris(self, ids: pa.Array | pa.ChunkedArray) -> Any:
+    def iris(self, ids: arrow.Array | arrow.ChunkedArray) -> Any:
         """The IRIs of resources, in Arrow as their ids are; NULL for NULL."""
-        return self._column("iri").take(ids)
+        return _texts(self._column("iri"), ids)
 
-    def lexical(self, numbers: pa.Array) -> Any:
+    def lexical(self, numbers: arrow.Array) -> Any:
         """The lexical forms of literals, numbered from 0 (their ids without ``LITERAL_BASE``); NULL for NULL."""
-        return self._column("lexical").take(numbers)
+        return _texts(self._column("lexical"), numbers)
 
     def typed(self, kind: Kind, ids: Ids) -> Any:
         """The values, in Arrow, of literals (int64 term ids) of one kind, or of kinds with the same type."""
@@ -166,7 +165,7 @@ class Lookup:
         kinds: NDArray[np.uint8] = self._columns["kinds"]
         return kinds
 
-    def _column(self, name: str) -> pa.Array:
+    def _column(self, name: str) -> arrow.Array:
         """A column of the dictionary in the order of ids, which are dense."""
         found = self._columns.get(name)
         if found is None:
@@ -176,11 +175,14 @@ class Lookup:
         return found
 
 
-def _taken(column: pa.Array, places: Ids) -> list[Any]:
-    """Return some values of a column in Python; Arrow's way takes longer than a few of them do one by one."""
-    try:
-        if len(places) < _FEW:
-            return [column[place].as_py() for place in places.tolist()]
-    except (OverflowError, ValueError):  # what Python's calendar does not have
-        pass
-    return pylist(column.take(numbers(places)))
+def _texts(column: arrow.Array, places: arrow.Array | arrow.ChunkedArray) -> arrow.Array:
+    """Return some texts of a column; null for null."""
+    one = places if isinstance(places, arrow.Array) else places.combine_chunks()
+    at = one.cast(arrow.INT64).data
+    assert at is not None
+    return taken(column, at if one.valid is None else np.where(one.valid, at, -1))
+
+
+def _taken(column: arrow.Array, places: Ids) -> list[Any]:
+    """Return some values of a column in Python."""
+    return pylist(taken(column, places) if arrow.is_string(column.type) else column.take(places))

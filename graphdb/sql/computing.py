@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from graphdb.common import arrow
 from graphdb.common.errors import GraphDBError
 from graphdb.common.values.types import Type
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.path_search import Differing, PathSearch
 from graphdb.plan.executor import Control
 from graphdb.procedures.registry import Call
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 ITEMS = 1 << 21
 """Items that the lists of a chunk's rows may have together, whatever the memory limit is.
@@ -65,10 +60,10 @@ class Beforehand(GraphDBError):
 class Applying(Protocol):
     """Who makes rows of the rows of a table."""
 
-    def tables(self, rows: pa.Table, new_control: Callable[[], Control]) -> Iterator[pa.Table]:
+    def tables(self, rows: arrow.Table, new_control: Callable[[], Control]) -> Iterator[arrow.Table]:
         """Yield what is made: the number ``g`` of the row that it is made of, and ``c0`` …, the columns in order."""
 
-    def table(self) -> pa.Table:
+    def table(self) -> arrow.Table:
         """Return a table of these columns, without rows."""
 
 
@@ -107,7 +102,7 @@ class Computing(Protocol):
     def call(self, type: Type, columns: list[str], *, volatile: bool = False) -> str:
         """Return SQL that computes what was added last, of some columns."""
 
-    def over_rows(self) -> Callable[[pa.Table], pa.Table]:
+    def over_rows(self) -> Callable[[arrow.Table], arrow.Table]:
         """Return the function that computes what was added last for the rows of a table: it may look into the graph.
 
         It must not be called while SQL runs: nothing else can be asked of DuckDB then.  It returns the columns

@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from graphdb.common import arrow
 from graphdb.common.errors import NotSupportedError, ParameterError
 from graphdb.common.values.decimals import fits, shortest
 from graphdb.common.values.elements import Node
@@ -31,9 +32,6 @@ from graphdb.common.values.types import (
 from graphdb.sql.from_clause import Rows
 from graphdb.sql.value import SqlValue, unified
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 _PLAIN: dict[type, Type] = {bool: BOOLEAN, int: INTEGER, float: FLOAT, str: STRING, date: DATE}
 """Python types whose lists travel as one array."""
 
@@ -43,17 +41,15 @@ _LONG = 1000
 A list of maps always is: Python would compute whatever is asked of them, and compare it row by row."""
 
 
-def long_column(value: Any) -> tuple[pa.Array, Type] | None:
+def long_column(value: Any) -> tuple[arrow.Array, Type] | None:
     """Return a long list of plain values of one type, and nulls, as an array; None for any other value."""
     if not (isinstance(value, (list, tuple)) or getattr(value, "ndim", 0) == 1):
         return None
     return _plain_column(value) if len(value) >= _LONG else None
 
 
-def maps_column(value: Any) -> tuple[pa.Array, Type] | None:
+def maps_column(value: Any) -> tuple[arrow.Array, Type] | None:
     """Return a list of maps with the same keys, whose values are plain, as an array of structs; None for others."""
-    import pyarrow as pa
-
     if not isinstance(value, (list, tuple)) or {*map(type, value)} != {dict}:
         return None
     keys = list(value[0])
@@ -63,26 +59,28 @@ def maps_column(value: Any) -> tuple[pa.Array, Type] | None:
     if None in columns:
         return None
     arrays, types = zip(*columns, strict=True)
-    struct = pa.StructArray.from_arrays(list(arrays), names=[f"f{i}" for i in range(len(keys))])
+    struct = arrow.struct_array(list(arrays), names=[f"f{i}" for i in range(len(keys))])
     return struct, Type(Base.MAP, fields=tuple(zip(keys, types, strict=True)))
 
 
-def _plain_column(value: Any) -> tuple[pa.Array, Type] | None:
+def _plain_column(value: Any) -> tuple[arrow.Array, Type] | None:
     """Return plain values of one type, and nulls, as an array; None for others."""
-    import pyarrow as pa
-
     if isinstance(value, (list, tuple)) and len({type(item) for item in value} & {*_PLAIN}) != 1:
         return None
     try:
-        array = pa.array(value)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):  # the error is that of any value
+        array = arrow.array(value)
+    except (
+        arrow.ArrowTypeError,
+        OverflowError,
+        UnicodeEncodeError,
+    ):  # the error is that of any value
         return None
     plain = {
-        pa.bool_(): BOOLEAN,
-        pa.int64(): INTEGER,
-        pa.float64(): FLOAT,
-        pa.string(): STRING,
-        pa.date32(): DATE,
+        arrow.BOOL: BOOLEAN,
+        arrow.INT64: INTEGER,
+        arrow.FLOAT64: FLOAT,
+        arrow.STRING: STRING,
+        arrow.DATE: DATE,
     }.get(array.type)
     return None if plain is None else (array, plain)
 

@@ -22,8 +22,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from graphdb.common import arrow
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.elements import Node
 from graphdb.common.values.types import (
@@ -47,9 +48,6 @@ from graphdb.sql.compiler import Compiler
 from graphdb.sql.computing import Beforehand, Computing, Input
 from graphdb.sql.value import CAN_FAIL, NO_EFFECTS, SqlValue, column
 from graphdb.sql.value import VOLATILE as VOLATILE_EFFECT
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def running(
@@ -104,7 +102,7 @@ class OverRows:
 
     inputs: list[Input]
     """The columns that it takes."""
-    compute: Callable[[pa.Table], pa.Table]
+    compute: Callable[[arrow.Table], arrow.Table]
     """Returns its values for rows with these columns, ``c0 …``: see :meth:`graphdb.sql.computing.Computing.over_rows`.
     """
     value: SqlValue

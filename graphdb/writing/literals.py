@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from graphdb.common import arrow
 from graphdb.common.values.decimals import shortest_sql
 from graphdb.common.values.literals import literal_of
 from graphdb.common.values.temporal import from_python
@@ -19,9 +20,6 @@ from graphdb.common.values.types import MEMBERS, Base, Type
 from graphdb.sql import durations
 from graphdb.sql.value import SqlValue, member
 from graphdb.writing.items import RowByRow
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _DATATYPES = {
     Base.BOOLEAN: "boolean",
@@ -126,7 +124,7 @@ def _item(sql: str, base: Base) -> str:
     return "'null'" if base is Base.NULL else f"""'"' || {_text(sql, base)} || '"^^<' || {_datatype(base)} || '>'"""
 
 
-def of_keys(keys: Sequence[bytes], values: Mapping[bytes, Any]) -> pa.Table:
+def of_keys(keys: Sequence[bytes], values: Mapping[bytes, Any]) -> arrow.Table:
     """Return the literals of values that SQL knows by a key: columns ``key``, ``lexical`` and ``datatype``.
 
     Raises
@@ -134,13 +132,11 @@ def of_keys(keys: Sequence[bytes], values: Mapping[bytes, Any]) -> pa.Table:
     RowByRow
         Some value is no property.
     """
-    import pyarrow as pa
-
     found = [literal_of(values[key]) for key in keys]
     if None in found:
         raise RowByRow("such a value is no property")
-    texts = [pa.array([each[i] for each in found if each is not None], pa.string()) for i in range(2)]
-    return pa.table([pa.array(keys, pa.binary()), *texts], ["key", "lexical", "datatype"])
+    texts = [arrow.array([each[i] for each in found if each is not None], arrow.STRING) for i in range(2)]
+    return arrow.table([arrow.array(keys, arrow.BINARY), *texts], ["key", "lexical", "datatype"])
 
 
 def internal(value: object) -> object:

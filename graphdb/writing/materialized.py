@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
+from graphdb.common import arrow
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.values.types import INTEGER, Base, Type
 from graphdb.relational.projection.relation import ORDER, Relation, Source
 from graphdb.sql.value import SqlValue, column
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +64,13 @@ class Tables:
             raw.execute(f"CREATE TEMP TABLE {name} AS {sql}", dict(parameters or {}))
         return Source.of_table(name)
 
-    def of_arrow(self, arrays: Mapping[str, pa.Array | pa.ChunkedArray]) -> Source:
+    def of_arrow(self, arrays: Mapping[str, arrow.Array | arrow.ChunkedArray]) -> Source:
         """Make a table of columns; return its rows."""
-        import pyarrow as pa
-
         view = self._connection.temporary()
-        with self._connection.view(view, pa.table(dict(arrays))):
+        with self._connection.view(view, arrow.table(dict(arrays))):
             return self.rows(f"FROM {view}")
 
-    def arrow(self, sql: str) -> pa.Table:
+    def arrow(self, sql: str) -> arrow.Table:
         """Return the rows of some SQL."""
         return self._connection.arrow(sql)
 

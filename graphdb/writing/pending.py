@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphdb.common import arrow
 from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE, VERTEX
 from graphdb.evaluate.context import Context
 from graphdb.evaluate.values import Vertex
 from graphdb.storage.arrays.arrow import table_of
 from graphdb.storage.updates.apply import Update, facts, incident, there
 from graphdb.writing.naming import Naming
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Triple = tuple[int, int, int]
 """Label, subject, object."""
@@ -173,7 +170,7 @@ class Pending:
         return set() if table is None else set(self._update.rows(what, table))
 
 
-def _table(names: tuple[str, ...], rows: Iterable[tuple[int, ...]]) -> pa.Table | None:
+def _table(names: tuple[str, ...], rows: Iterable[tuple[int, ...]]) -> arrow.Table | None:
     """Return rows as a table; None where there are none."""
     columns = zip(*rows, strict=True)
     found = {name: np.array(column, np.int64) for name, column in zip(names, columns, strict=False)}

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from graphdb.common.arrow import numbers
 from graphdb.common.errors import (
     BindError,
     ExecutionError,
@@ -33,10 +34,10 @@ from graphdb.relational.program import Rows as RowsStep
 from graphdb.relational.projection.relation import Relation, Source
 from graphdb.relational.query import Prepared
 from graphdb.relational.session.state import State
+from graphdb.results.result import Counted
 from graphdb.sql.from_clause import Deleted
 from graphdb.sql.udf import running
 from graphdb.sql.value import column_at
-from graphdb.storage.arrays.arrow import numbers
 from graphdb.writing.change import Change
 from graphdb.writing.create import Create
 from graphdb.writing.delete import Delete
@@ -213,7 +214,8 @@ class Reading:
             with running(prepared.computing, self._keys):
                 found = run.run(prepared)
             self._note_read(stage, run, prepared, found.num_rows)
-        return of_arrow(self._tables, found, prepared.projection.columns, self._keys)
+        rows = found.table() if isinstance(found, Counted) else found
+        return of_arrow(self._tables, rows, prepared.projection.columns, self._keys)
 
     def _read_for_sets(self, stage: Stage, query: ast.Query | ast.Composite, start: Rows) -> Materialized:
         """Run the reading of a stage whose clause is to be applied by sets; its rows.

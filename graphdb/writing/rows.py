@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphdb.common import arrow
+from graphdb.common.arrow import numbers
 from graphdb.common.lazy import lazy
 from graphdb.common.values.types import ANY, Base, Column, Type
 from graphdb.evaluate.codec import Keys, column_of, values_of
@@ -20,11 +21,7 @@ from graphdb.evaluate.context import Row
 from graphdb.relational.projection.relation import Source
 from graphdb.results.decode import Arrays
 from graphdb.sql.value import column, column_at
-from graphdb.storage.arrays.arrow import numbers
 from graphdb.writing.materialized import Materialized, Tables
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 AT = "#at"
 """The number of a row, in Python."""
@@ -76,7 +73,7 @@ def unit() -> Rows:
     return Rows(1, lambda: [{AT: 0}], lambda: Materialized(source, 1), is_unit=True)
 
 
-def of_arrow(tables: Tables, found: pa.Table | Arrays, columns: Sequence[Column], keys: Keys) -> Rows:
+def of_arrow(tables: Tables, found: arrow.Table | Arrays, columns: Sequence[Column], keys: Keys) -> Rows:
     """Return rows that were read into memory: columns ``c0 …``."""
     table = found.table() if isinstance(found, Arrays) else found
     named = {each.name: i for i, each in enumerate(columns) if each.name != "#"}
@@ -85,12 +82,13 @@ def of_arrow(tables: Tables, found: pa.Table | Arrays, columns: Sequence[Column]
         return _rows_of(table, columns, named, keys, table.num_rows)
 
     def materialized() -> Materialized:
-        values, arrays = {}, {"at": numbers(np.arange(table.num_rows))}
+        values = {}
+        arrays: dict[str, arrow.Array | arrow.ChunkedArray] = {"at": numbers(np.arange(table.num_rows))}
         for name, i in named.items():
-            array, type = table.column(i), columns[i].type
+            type = columns[i].type
+            arrays[f"c{i}"] = table.column(i)
             if type.base is Base.MOMENT:
-                array, type = column_of(values_of(array, columns[i], keys), ANY, keys), ANY
-            arrays[f"c{i}"] = array
+                arrays[f"c{i}"], type = column_of(values_of(table.column(i), columns[i], keys), ANY, keys), ANY
             values[name] = column_at(f"c{i}", replace(columns[i], type=type))
         return Materialized(tables.of_arrow(arrays), table.num_rows, values)
 
@@ -140,7 +138,9 @@ def of_python(tables: Tables, rows: list[Row], before: Rows, types: Mapping[str,
     return Rows(len(rows), lambda: rows, materialized, in_python=before.in_python)
 
 
-def _rows_of(table: pa.Table, columns: Sequence[Column], named: Mapping[str, int], keys: Keys, count: int) -> list[Row]:
+def _rows_of(
+    table: arrow.Table, columns: Sequence[Column], named: Mapping[str, int], keys: Keys, count: int
+) -> list[Row]:
     found = {name: values_of(table.column(i), columns[i], keys) for name, i in named.items()}
     names, rows = (AT, *found), zip(range(count), *found.values(), strict=True)
     return [dict(zip(names, row, strict=True)) for row in rows]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common import arrow
+
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow as pa
 
 
 LISTED = 32
@@ -30,7 +31,7 @@ class ArrowViews:
         self._views: dict[str, _View] = {}
 
     @contextmanager
-    def view(self, name: str, table: pa.Table) -> Iterator[None]:
+    def view(self, name: str, table: arrow.Table | arrow.Reader) -> Iterator[None]:
         """Let SQL see ``table`` under ``name`` for a piece of work."""
         view = self._views.get(name)
         if view is None:
@@ -43,7 +44,7 @@ class ArrowViews:
             view.table = None
 
     @contextmanager
-    def view_or_list(self, name: str, table: pa.Table) -> Iterator[tuple[str, dict[str, list[Any]]]]:
+    def view_or_list(self, name: str, table: arrow.Table) -> Iterator[tuple[str, dict[str, list[Any]]]]:
         """Do so, or list the rows where they are few; yield what stands after FROM, with its parameters."""
         if len(table) <= LISTED:
             yield listed(table)
@@ -61,8 +62,8 @@ class ArrowViews:
 class _View:
     """An Arrow stream of whichever table it shows."""
 
-    def __init__(self, table: pa.Table) -> None:
-        self.table: pa.Table | None = table
+    def __init__(self, table: arrow.Table | arrow.Reader) -> None:
+        self.table: arrow.Table | arrow.Reader | None = table
 
     def __arrow_c_schema__(self) -> object:
         return self.table.schema.__arrow_c_schema__()  # type: ignore[union-attr]
@@ -76,65 +77,38 @@ def unnested(types: Mapping[str, str]) -> str:
     return f"(SELECT {', '.join(f'unnest(${name}::{type}[]) AS {name}' for name, type in types.items())})"
 
 
-def listed(table: pa.Table) -> tuple[str, dict[str, list[Any]]]:
+def listed(table: arrow.Table) -> tuple[str, dict[str, list[Any]]]:
     """Return a small table of integers and strings as what can stand after FROM, with its parameters."""
-    import pyarrow as pa
-
-    types = ("BIGINT" if pa.types.is_integer(type) else "VARCHAR" for type in table.schema.types)
+    types = ("BIGINT" if arrow.is_integer(type) else "VARCHAR" for type in table.schema.types)
     return unnested(dict(zip(table.column_names, types, strict=True))), table.to_pydict()
 
 
-def numbers(array: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> pa.Array:
-    """Return the integers of an array, NULL where not ``valid``; unlike ``pyarrow.array`` without importing pandas."""
-    import pyarrow as pa
-
-    type = pa.from_numpy_dtype(array.dtype)
-    bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
-    return pa.Array.from_buffers(type, len(array), [bits, pa.py_buffer(np.ascontiguousarray(array))])
-
-
-def table_of(columns: Mapping[str, NDArray[Any]]) -> pa.Table:
+def table_of(columns: Mapping[str, NDArray[Any]]) -> arrow.Table:
     """Return columns of numbers as a table."""
-    import pyarrow as pa
-
-    return pa.table({name: numbers(column) for name, column in columns.items()})
+    return arrow.table(columns)
 
 
-def strings(texts: Iterable[str | None]) -> pa.Array:
-    """Return texts as an array; unlike ``pyarrow.array`` without importing pandas."""
-    from pyarrow.lib import StringBuilder
-
-    builder = StringBuilder()
-    builder.append_values(texts)
-    return builder.finish()
+def values(array: arrow.Array | arrow.ChunkedArray) -> NDArray[Any]:
+    """Return integers, none of which is NULL, as they lie in memory."""
+    chunks = array.chunks if isinstance(array, arrow.ChunkedArray) else [array]
+    found = [chunk.data for chunk in chunks if chunk.data is not None and len(chunk)]
+    return found[0] if len(found) == 1 else np.concatenate([np.empty(0, array.type.dtype), *found])
 
 
-def values(array: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
-    """Return integers, none of which is NULL, as they lie in memory; unlike ``to_numpy`` without importing pandas."""
-    dtype = array.type.to_pandas_dtype()
-    chunks = [
-        np.frombuffer(chunk.buffers()[1], dtype)[chunk.offset : chunk.offset + len(chunk)]
-        for chunk in getattr(array, "chunks", (array,))
-        if len(chunk)
-    ]
-    return chunks[0] if len(chunks) == 1 else np.concatenate([np.empty(0, dtype), *chunks])
+def string_places(array: arrow.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return the bytes of the strings of an array, and where each begins and the last ends: int64[n + 1]."""
+    array = array.decoded()
+    assert array.data is not None
+    assert array.offsets is not None
+    return array.data, array.offsets.astype(np.int64)
 
 
-def string_bytes(array: pa.Array) -> memoryview:
+def string_bytes(array: arrow.Array) -> memoryview:
     """Return the bytes of the strings of an array (string of any sort), one after the other; NULL has none."""
-    import pyarrow as pa
-
-    array = array.cast(pa.large_string())
-    if not len(array):
-        return memoryview(b"")
-    buffers: Any = array.buffers()
-    _, offsets, data = buffers
-    at = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
-    return memoryview(data).cast("B")[at[0] : at[-1]] if data is not None else memoryview(b"")
+    data, at = string_places(array)
+    return memoryview(data[at[0] : at[-1]])  # type: ignore[arg-type]
 
 
-def names_table(names: Mapping[int, str]) -> pa.Table:
+def names_table(names: Mapping[int, str]) -> arrow.Table:
     """Return names by their ids as a table (``id``, ``name``)."""
-    import pyarrow as pa
-
-    return pa.table({"id": numbers(np.array(list(names), np.int64)), "name": strings(names.values())})
+    return arrow.table({"id": np.array(list(names), np.int64), "name": arrow.strings(names.values())})

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common import arrow
+from graphdb.common.arrow import numbers
 from graphdb.common.values.terms import DATATYPE, LANGUAGE, LITERAL_BASE
-from graphdb.storage.arrays.arrow import numbers
 from graphdb.storage.arrays.spill import SpillArray, SpillFile
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 LITERAL = 1 << 31
 """The bit of a literal's code."""
@@ -53,10 +51,10 @@ class Terms(Protocol):
     def others(self) -> Sequence[SpillArray]:
         """What is in named graphs or reified: see :attr:`Batch.others`."""
 
-    def iris(self) -> Iterator[pa.Array]:
+    def iris(self) -> Iterator[arrow.Array]:
         """Yield the IRIs and blank nodes in the order of their codes, piece by piece."""
 
-    def values(self) -> Iterator[tuple[pa.Array, ...]]:
+    def values(self) -> Iterator[tuple[arrow.Array, ...]]:
         """Yield the literals in the order of their codes, piece by piece: lexical forms, datatypes, languages."""
 
     @property
@@ -81,11 +79,9 @@ class Texts:
     def __len__(self) -> int:
         return self.tags.shape[0]
 
-    def array(self) -> pa.StringArray:
+    def array(self) -> arrow.Array:
         """Return the texts."""
-        import pyarrow as pa
-
-        return pa.StringArray.from_buffers(len(self), pa.py_buffer(self.ends.get()), pa.py_buffer(self.data.get()))
+        return arrow.text_array(self.data.get(), self.ends.get())
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +119,12 @@ class Batch:
         """How many resources and literals it has."""
         return sum(map(len, self.resources)), sum(map(len, self.literals))
 
-    def iris(self) -> Iterator[pa.Array]:
+    def iris(self) -> Iterator[arrow.Array]:
         """Yield the IRIs and blank nodes, piece by piece."""
         for texts in self.resources:
             yield texts.array()
 
-    def values(self) -> Iterator[tuple[pa.Array, pa.Array, pa.Array]]:
+    def values(self) -> Iterator[tuple[arrow.Array, arrow.Array, arrow.Array]]:
         """Yield the literals, piece by piece."""
         yield from map(self.literal_columns, self.literals)
 
@@ -137,17 +133,14 @@ class Batch:
         """The datatypes of all literals, where they are not many."""
         return {None, *self.notes.array().to_pylist()} if len(self.notes) <= _FEW_NOTES else None
 
-    def literal_columns(self, texts: Texts) -> tuple[pa.Array, pa.Array, pa.Array]:
+    def literal_columns(self, texts: Texts) -> tuple[arrow.Array, arrow.Array, arrow.Array]:
         """Return lexical forms, datatypes and languages (NULL where there is none) of some literals."""
-        import pyarrow as pa
-
         notes, tags = self.notes.array(), texts.tags.get() - 1
         whats = self.notes.tags.get()[tags] if len(notes) else tags
-        columns = (
-            pa.DictionaryArray.from_arrays(numbers(tags, (tags >= 0) & (whats == what)), notes)
-            for what in (DATATYPE, LANGUAGE)
+        datatypes, languages = (
+            arrow.dictionary_array(numbers(tags, (tags >= 0) & (whats == what)), notes) for what in (DATATYPE, LANGUAGE)
         )
-        return texts.array(), *columns
+        return texts.array(), datatypes, languages
 
     def forget_terms(self) -> None:
         """Give back the memory that the texts of terms take."""

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import time, timedelta, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from graphdb.storage.arrays.arrow import values
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from graphdb.common import arrow
 
 SQL = "TIME WITH TIME ZONE"
 """What DuckDB calls the type."""
@@ -23,14 +20,12 @@ SQL = "TIME WITH TIME ZONE"
 _LARGEST = 16 * 3600 - 1
 """Seconds of the largest offset."""
 _BITS = 24
-_NAMES = "time_tz", "DuckDB"
+_TYPE = arrow.DataType("w:8", extension="arrow.opaque", metadata='{"type_name":"time_tz","vendor_name":"DuckDB"}')
 
 
-def is_timetz(type: pa.DataType) -> bool:
+def is_timetz(type: arrow.DataType) -> bool:
     """Whether a column holds such times."""
-    import pyarrow as pa
-
-    return isinstance(type, pa.OpaqueType) and (type.type_name, type.vendor_name) == _NAMES
+    return type == _TYPE
 
 
 def parts_sql(column: str) -> str:
@@ -39,17 +34,15 @@ def parts_sql(column: str) -> str:
     return f"CASE WHEN {column} IS NOT NULL THEN struct_pack({parts}) END"
 
 
-def of_parts(column: pa.ChunkedArray) -> pa.Array:
+def of_parts(column: arrow.ChunkedArray) -> arrow.Array:
     """Return the column of what :func:`parts_sql` selects."""
-    import pyarrow.compute as pc
-
     array = column.combine_chunks()
-    there = array.is_valid().to_numpy(zero_copy_only=False)
-    clock, zone = (values(pc.fill_null(pc.struct_field(array, name), 0)) for name in ("clock", "zone"))
+    clock, zone = (array.field(name).data for name in ("clock", "zone"))
+    there = array.is_valid()
     return _packed(clock, zone, there)
 
 
-def of_times(times: Sequence[time | None]) -> pa.Array:
+def of_times(times: Sequence[time | None]) -> arrow.Array:
     """Return Python's times, all with an offset, as a column.
 
     Raises
@@ -68,29 +61,23 @@ def of_times(times: Sequence[time | None]) -> pa.Array:
     return _packed(clock, zone, there)
 
 
-def to_times(array: pa.Array) -> list[time | None]:
+def to_times(array: arrow.Array) -> list[time | None]:
     """Return a column as Python's times."""
-    there = array.is_valid().to_pylist()
-    packed = np.frombuffer(b"".join(item or bytes(8) for item in array.storage.to_pylist()), "<u8")
+    there = array.is_valid().tolist()
+    packed = np.ascontiguousarray(array.data).view("<u8")
     clock, less = (packed >> _BITS).tolist(), (packed & ((1 << _BITS) - 1)).tolist()
     return [_time(*parts) if known else None for known, *parts in zip(there, clock, less, strict=True)]
 
 
-def as_texts(array: pa.ChunkedArray) -> pa.Array:
+def as_texts(array: arrow.ChunkedArray) -> arrow.Array:
     """Return a column as texts, ISO 8601: for who reads Arrow and knows nothing of DuckDB."""
-    import pyarrow as pa
-
     times = [value for chunk in array.chunks for value in to_times(chunk)]
-    return pa.array([None if value is None else value.isoformat() for value in times], pa.string())
+    return arrow.strings([None if value is None else value.isoformat() for value in times])
 
 
-def _packed(clock: Any, zone: Any, there: Any) -> pa.Array:
-    import pyarrow as pa
-
+def _packed(clock: Any, zone: Any, there: Any) -> arrow.Array:
     packed = (clock.astype("<u8") << np.uint64(_BITS)) | (_LARGEST - zone).astype("<u8")
-    bits = pa.py_buffer(np.packbits(there, bitorder="little"))
-    storage = pa.Array.from_buffers(pa.binary(8), len(packed), [bits, pa.py_buffer(packed)])
-    return pa.ExtensionArray.from_storage(pa.opaque(pa.binary(8), *_NAMES), storage)
+    return arrow.Array(_TYPE, len(packed), there, packed.view("V8"))
 
 
 def _time(clock: int, less: int) -> time:

@@ -21,14 +21,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.arrays.arrow import ArrowViews, numbers, strings
+from graphdb.common import arrow
+from graphdb.common.arrow import numbers, strings
+from graphdb.common.duckdb.fetch import fetched
+from graphdb.storage.arrays.arrow import ArrowViews
 from graphdb.storage.arrays.small_joins import Ints, in_list
 from graphdb.storage.file.ddl import PAGE_COLUMNS
 from graphdb.storage.file.prepared_sql import execute
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow as pa
 
 Entries = NDArray[np.uint64]
 
@@ -158,21 +160,19 @@ class HashIndex:
             renamed = ", ".join(f"known_{name} AS {name}" for name in self._columns)
             yield f"({relation} UNION ALL SELECT {renamed} FROM {some})", parameters | listed
 
-    def _rows(self, ids: Ints) -> pa.Table:
+    def _rows(self, ids: Ints) -> arrow.Table:
         """Return the rows of some ids (sorted), the names of the columns after ``known_``."""
-        import pyarrow as pa
-
         rows = f"SELECT {', '.join(self._columns)} FROM _graphdb.{self._table} WHERE id"
         if len(ids) <= _APART:
             found = execute(self._connection, " UNION ALL ".join([f"{rows} = ?"] * len(ids)), ids.tolist()).fetchnumpy()
-            columns = [
+            columns: Sequence[arrow.Array | arrow.ChunkedArray] = [
                 strings(column.tolist()) if column.dtype == object else numbers(column) for column in found.values()
             ]
         else:
-            with self._views.view_or_list("_graphdb_wanted", pa.table({"id": numbers(ids)})) as (wanted, listed):
-                table = self._connection.sql(f"{rows} IN (SELECT id FROM {wanted})", params=listed).to_arrow_table()
+            with self._views.view_or_list("_graphdb_wanted", arrow.table({"id": numbers(ids)})) as (wanted, listed):
+                table = fetched(self._connection.sql(f"{rows} IN (SELECT id FROM {wanted})", params=listed))
             columns = table.columns
-        return pa.table(columns, [f"known_{name}" for name in self._columns])
+        return arrow.table(columns, [f"known_{name}" for name in self._columns])
 
     def _candidates(self, runs: Sequence[_Run], hashes: Entries) -> Ints:
         """Return the ids of terms that have some hashes as far as the entries say."""
@@ -275,14 +275,11 @@ class HashIndex:
 
     def _write(self, run: _Run, begin: int, end: int, entries: Entries) -> None:
         """Write pages of a run, from ``begin`` to ``end - 1``, with their entries (sorted)."""
-        import pyarrow as pa
-
         pages = np.arange(run.page + begin, run.page + end + 1)
         at = np.searchsorted(run.page_of(entries), pages) * _ENTRY.itemsize
-        buffers = [None, *(pa.py_buffer(array) for array in (at.astype(np.int32), entries.astype(_ENTRY, copy=False)))]
-        table = pa.table(
-            {"page": numbers(pages[:-1]), "data": pa.Array.from_buffers(pa.binary(), end - begin, buffers)}
-        )
+        data = np.frombuffer(np.ascontiguousarray(entries, _ENTRY), np.uint8)
+        written = arrow.Array(arrow.BINARY, end - begin, None, data, at.astype(np.int32))
+        table = arrow.table({"page": numbers(pages[:-1]), "data": written})
         with self._views.view("_graphdb_page", table):
             execute(self._connection, f"INSERT INTO _graphdb.{self._pages} SELECT page, data FROM _graphdb_page")
 

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common import arrow
+from graphdb.common.arrow import numbers
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.storage.arrays.arrow import ArrowViews, listed, numbers
+from graphdb.storage.arrays.arrow import ArrowViews, listed
 from graphdb.storage.dictionary import hash_index
 from graphdb.storage.dictionary.literal_kinds import Kinds
 from graphdb.storage.dictionary.typed_literals import is_short, short_literals, typed_literals
@@ -25,7 +27,6 @@ from graphdb.storage.file.verify import verify_numbers
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow as pa
 
 Ids = NDArray[np.int64]
 
@@ -92,7 +93,7 @@ class Numbering:
         if sizes is not None:
             self._next = {table: base + size for (table, base), size in zip(_BASES.items(), sizes, strict=True)}
         self._stored: dict[str, int] = dict(self._next)  # ids below are in the file
-        self._small: dict[str, pa.Table] = {}  # new terms that no temporary table has
+        self._small: dict[str, arrow.Table] = {}  # new terms that no temporary table has
         self._first: dict[str, int] = {} if empty else dict(self._next)
         self._datatypes: set[str | None] | None = set()  # of new literals; None for many
         self._keys = {
@@ -130,32 +131,28 @@ class Numbering:
         """The id that the next new literal gets."""
         return self._upcoming("literal")
 
-    def resources(self, iris: pa.Array | pa.ChunkedArray) -> Ids:
+    def resources(self, iris: arrow.Array | arrow.ChunkedArray) -> Ids:
         """Return the ids (int64) of distinct IRIs and blank nodes: a string array without NULL."""
-        import pyarrow as pa
-
-        terms = pa.table({"position": numbers(np.arange(len(iris))), "iri": iris})
+        terms = arrow.table({"position": numbers(np.arange(len(iris))), "iri": iris})
         return self._number(terms, "resource", "known.iri = term.iri")
 
     def literals(
         self,
-        lexical: pa.Array | pa.ChunkedArray,
-        datatype: pa.Array | pa.ChunkedArray,
-        language: pa.Array | pa.ChunkedArray,
+        lexical: arrow.Array | arrow.ChunkedArray,
+        datatype: arrow.Array | arrow.ChunkedArray,
+        language: arrow.Array | arrow.ChunkedArray,
     ) -> Ids:
         """Return the ids (int64) of distinct literals: three string arrays of one length.
 
         ``datatype`` is NULL for xsd:string and rdf:langString, ``language`` (in lower case) for all but rdf:langString.
         """
-        import pyarrow as pa
-
         if datatype.null_count == len(datatype):
             self._datatypes = None if self._datatypes is None else self._datatypes | {None}
         elif len(datatype) <= hash_index.SMALL_LOOKUP and self._datatypes is not None:
             self._datatypes |= set(datatype.to_pylist())
         else:
             self._datatypes = None
-        terms = pa.table(
+        terms = arrow.table(
             {
                 "position": numbers(np.arange(len(lexical))),
                 "lexical": lexical,
@@ -167,8 +164,8 @@ class Numbering:
 
     def append(
         self,
-        iris: Iterable[pa.Array],
-        literals: Iterable[Sequence[pa.Array]],
+        iris: Iterable[arrow.Array],
+        literals: Iterable[Sequence[arrow.Array]],
         datatypes: set[str | None] | None = None,
     ) -> None:
         """Write terms that are distinct and new; they get the next ids, in their order.
@@ -184,14 +181,12 @@ class Numbering:
         datatypes
             Those of all literals, where they are known.
         """
-        import pyarrow as pa
-
-        first, notes = self._upcoming("resource"), pa.dictionary(pa.int32(), pa.string())
-        schema = pa.schema({"id": pa.int64(), "iri": pa.string()})
+        first, notes = self._upcoming("resource"), arrow.dictionary(arrow.INT32, arrow.STRING)
+        schema = arrow.schema({"id": arrow.INT64, "iri": arrow.STRING})
         with self._views.view("_graphdb_terms", _stream(schema, first, ((piece,) for piece in iris))):
             self._insert("resource", "SELECT id, iri FROM _graphdb_terms")
         first = self._upcoming("literal")
-        schema = pa.schema({"id": pa.int64(), "lexical": pa.string(), "datatype": notes, "language": notes})
+        schema = arrow.schema({"id": arrow.INT64, "lexical": arrow.STRING, "datatype": notes, "language": notes})
         pieces = iter(literals)
         some = list(islice(pieces, 1))
         if some:
@@ -253,7 +248,7 @@ class Numbering:
         self._stored.update(self._next)
         self._datatypes = set()
 
-    def _store_small(self, table: str, small: pa.Table) -> None:
+    def _store_small(self, table: str, small: arrow.Table) -> None:
         """Write new terms that no temporary table has."""
         if not len(small):
             return
@@ -274,7 +269,7 @@ class Numbering:
             self._next[table] = self._stored[table] = self._first[table] = found[0][0]
         return self._next[table]
 
-    def _number(self, terms: pa.Table, table: str, condition: str) -> Ids:
+    def _number(self, terms: arrow.Table, table: str, condition: str) -> Ids:
         """Find ``terms`` in ``table``, and among what is new since; number the others."""
         ids = np.full(len(terms), -1, np.int64)
         if not len(terms):
@@ -307,7 +302,7 @@ class Numbering:
         ids[new] = np.arange(first, first + len(new))
         self._next[table] = first + len(new)
         fresh = terms if len(new) == len(terms) else terms.take(numbers(new))
-        fresh = fresh.set_column(0, "id", [numbers(ids[new])])
+        fresh = fresh.set_column(0, "id", numbers(ids[new]))
         if first == before and len(new) <= hash_index.SMALL_LOOKUP:
             self._small[table] = fresh
         else:
@@ -322,7 +317,7 @@ class Numbering:
             self._kinds.expect(self._stored[table], self._next[table])
         self._stored[table] = self._next[table]
 
-    def _stage(self, table: str, fresh: pa.Table, *, create: bool) -> None:
+    def _stage(self, table: str, fresh: arrow.Table, *, create: bool) -> None:
         """Keep new terms in a temporary table for :meth:`store`."""
         if create:
             columns = ", ".join(f"{name} VARCHAR" for name in fresh.column_names[1:])
@@ -332,15 +327,14 @@ class Numbering:
                 execute(self._connection, f"INSERT INTO temp._graphdb_new_{table} SELECT * FROM _graphdb_term")
 
 
-def _stream(schema: pa.Schema, first: int, pieces: Iterable[Sequence[pa.Array]]) -> pa.RecordBatchReader:
+def _stream(schema: arrow.Schema, first: int, pieces: Iterable[Sequence[arrow.Array]]) -> arrow.Reader:
     """Return pieces of columns as a stream, behind a column of ids that begin with ``first``."""
-    import pyarrow as pa
 
-    def batches() -> Iterator[pa.RecordBatch]:
+    def batches() -> Iterator[Sequence[arrow.Array]]:
         at = first
         for columns in pieces:
             ids = numbers(np.arange(at, at + len(columns[0])))
-            yield pa.record_batch([ids, *columns], schema)
+            yield [ids, *columns]
             at += len(ids)
 
-    return pa.RecordBatchReader.from_batches(schema, batches())
+    return arrow.Reader(schema, batches())

@@ -25,6 +25,7 @@ from itertools import count, cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from graphdb.common import arrow
 from graphdb.common.config import LOADS
 from graphdb.common.errors import LoadError, MemoryLimitError
 from graphdb.common.progress import Progress
@@ -460,20 +461,18 @@ class _Load:
 
     def _note(self, bad: list[BadLine]) -> None:
         """Stop at the first bad line, or write all of them to the table ``load_errors``."""
-        import pyarrow as pa
-
         if not self._skip:
             raise bad[0].error()
         self.errors += len(bad)
         self._catalog.create_load_errors()
         columns = {
-            "file": pa.array([line.source for line in bad], pa.string()),
-            "line": pa.array([line.line for line in bad], pa.int64()),
-            "column": pa.array([line.column for line in bad], pa.int64()),
-            "message": pa.array([line.message for line in bad], pa.string()),
-            "text": pa.array([_excerpt(line) for line in bad], pa.string()),
+            "file": arrow.array([line.source for line in bad], arrow.STRING),
+            "line": arrow.array([line.line for line in bad], arrow.INT64),
+            "column": arrow.array([line.column for line in bad], arrow.INT64),
+            "message": arrow.array([line.message for line in bad], arrow.STRING),
+            "text": arrow.array([_excerpt(line) for line in bad], arrow.STRING),
         }
-        self._connection.register("_graphdb_bad", pa.table(columns))
+        self._connection.register("_graphdb_bad", arrow.table(columns))
         try:
             self._connection.execute("INSERT INTO main.load_errors SELECT * FROM _graphdb_bad")
         finally:

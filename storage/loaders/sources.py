@@ -13,6 +13,8 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from graphdb.common import arrow
+from graphdb.common.duckdb.fetch import fetched
 from graphdb.common.errors import LoadError
 from graphdb.storage.loaders.files import DataFile, find, opened
 from graphdb.storage.loaders.formats import CSV, GRAPHML, N_QUADS, PARQUET, Family
@@ -23,7 +25,6 @@ from graphdb.storage.loaders.tables.objects import is_object, tables
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow as pa
 
     from graphdb.storage.loaders.tables.staging import Staged, Staging
 
@@ -108,7 +109,7 @@ def described(connection: duckdb.DuckDBPyConnection, data: Any) -> tuple[Any, li
     ]
 
 
-def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
+def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> arrow.Table:
     """Return the rows of a query."""
     import duckdb
 
@@ -116,7 +117,7 @@ def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
         statements = connection.extract_statements(sql)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             raise LoadError("this is not one query", text=sql, position=0, hint="LOAD FROM (SELECT …)")
-        return connection.sql(sql).to_arrow_table()
+        return fetched(connection.sql(sql))
     except duckdb.Error as error:
         raise LoadError(f"the query of a table: {str(error).splitlines()[0]}", hint="it is SQL of DuckDB's") from None
 

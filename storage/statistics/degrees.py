@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common.duckdb.fetch import batches
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.arrays.small_joins import Ints, summed
@@ -137,7 +138,7 @@ class Table:
         end = f"2 * subject + (object >= {LITERAL_BASE})::BIGINT" if literals else "object"
         sql = f"SELECT {end} AS number FROM _graphdb.triple WHERE label = $label"
         pieces: list[tuple[int, NDArray[Any]]] = []
-        for rows in connection.sql(sql, params={"label": label}).to_arrow_reader(_ROWS):
+        for rows in batches(connection.sql(sql, params={"label": label}), _ROWS):
             numbers = values(rows.column("number"))
             least = int(numbers.min())
             pieces.append((least, _small(numbers - least)))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common import arrow
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays import small_joins
 from graphdb.storage.arrays.arrow import values as plain
@@ -29,12 +30,11 @@ from graphdb.storage.statistics.known import KindBits, KindsOf, KnownStatistics,
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow as pa
 
 _TRIPLE = ("label", "subject", "object")
 
 
-def listed(relation: str | pa.Table | None) -> Ints | None:
+def listed(relation: str | arrow.Table | None) -> Ints | None:
     """Return the triples of a relation as int64 [triples, 3]; None where only DuckDB has them, or they are many."""
     if relation is None:
         return np.empty((0, 3), np.int64)

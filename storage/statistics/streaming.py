@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common import arrow
+from graphdb.common.arrow import numbers
+from graphdb.common.duckdb.fetch import batches
 from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE
-from graphdb.storage.arrays.arrow import ArrowViews, numbers, values
+from graphdb.storage.arrays.arrow import ArrowViews, values
 from graphdb.storage.arrays.batch import LITERAL
 from graphdb.storage.arrays.external_sort import Group, Keys, Labels, Piece, by_label, groups, in_chunks
 from graphdb.storage.arrays.spill import SpillArray, SpillFile, merge_runs, unmap, zeros_on_disk
@@ -25,7 +28,6 @@ from graphdb.storage.statistics.labels import PAIRS, note_pairs
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow as pa
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.uint32]
@@ -57,7 +59,7 @@ class StreamingStatistics:
         self._memory = memory
         self._resources, literals = term_counts(connection)
         self._kinds: NDArray[np.uint8] = zeros_on_disk(folder / "kinds", literals, np.uint8, memory // 4)
-        for rows in connection.sql("SELECT id, kind FROM _graphdb.literal").to_arrow_reader(ROWS):
+        for rows in batches(connection.sql("SELECT id, kind FROM _graphdb.literal"), ROWS):
             kinds = values(rows["kind"])
             verify_kinds(kinds)
             self._kinds[values(rows["id"]) - LITERAL_BASE] = kinds
@@ -194,7 +196,7 @@ class StreamingStatistics:
         unmap(self._starts, self._classes, self._kinds, self._at, self._touched)
         self._add_labels(np.column_stack([group.labels, np.diff(group.ends), totals[:, : kernels.CLASSES]]))
 
-    def _tables(self) -> dict[str, pa.RecordBatchReader]:
+    def _tables(self) -> dict[str, arrow.Reader]:
         """Return the rows by table."""
         self._prune()
         label, kind, direction, *_ = self._pairs[0].T
@@ -255,7 +257,7 @@ def stored(connection: duckdb.DuckDBPyConnection) -> Iterator[Piece]:
     from graphdb.storage.arrays import batch_kernels as kernels
 
     columns, ids = ("subject", "label", "object"), Ids(*term_counts(connection))
-    for rows in connection.sql(f"SELECT {', '.join(columns)} FROM _graphdb.triple").to_arrow_reader(ROWS):
+    for rows in batches(connection.sql(f"SELECT {', '.join(columns)} FROM _graphdb.triple"), ROWS):
         triples = np.empty((len(rows), 3), np.uint32)
         subjects, labels, objects = (values(rows[name]) for name in columns)
         ids.resource(subjects, "subject")
@@ -288,13 +290,11 @@ def _halves(pieces: Iterable[Keys]) -> Iterator[tuple[Ints, Ints]]:
             yield (some[chosen] >> np.uint64(32)).astype(np.int64), objects[chosen]
 
 
-def _reader(names: list[str], pieces: Iterable[Ints]) -> pa.RecordBatchReader:
+def _reader(names: list[str], pieces: Iterable[Ints]) -> arrow.Reader:
     """Return rows as a stream."""
-    import pyarrow as pa
-
-    schema = pa.schema({name: pa.int64() for name in names})
-    batches = (pa.record_batch([numbers(column) for column in rows.T], schema) for rows in pieces)
-    return pa.RecordBatchReader.from_batches(schema, batches)
+    schema = arrow.schema(dict.fromkeys(names, arrow.INT64))
+    batches = ([numbers(column) for column in rows.T] for rows in pieces)
+    return arrow.Reader(schema, batches)
 
 
 def _rows(label: int, *columns: Ints) -> Ints:

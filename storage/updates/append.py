@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common import arrow
+from graphdb.common.arrow import numbers
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.storage.arrays.arrow import ArrowViews, numbers
+from graphdb.storage.arrays.arrow import ArrowViews
 from graphdb.storage.arrays.batch import LITERAL, Batch, Edges, Ids, Terms, Texts, ids
 from graphdb.storage.dictionary.terms import Numbering, term_counts
 from graphdb.storage.file.prepared_sql import has_rows
@@ -251,8 +253,6 @@ class Appender:
 
     def _stage(self, table: str, columns: Sequence[Ids]) -> None:
         """Keep rows of ids for :meth:`append`."""
-        import pyarrow as pa
-
         names = _COLUMNS[table]
         if table not in self._staged and not (columns and not len(columns[0])):
             self._staged.add(table)
@@ -261,7 +261,7 @@ class Appender:
             )
         if not columns or not len(columns[0]):
             return
-        with self._views.view("_graphdb_batch", pa.table([*map(numbers, columns)], names)):
+        with self._views.view("_graphdb_batch", arrow.table([*map(numbers, columns)], names)):
             self._connection.execute(f"INSERT INTO temp._graphdb_{table} SELECT * FROM _graphdb_batch")
 
     def _name_default(self) -> None:
@@ -343,15 +343,13 @@ class _Ids:
     """The dictionary's ids of a batch's terms."""
 
     def __init__(self, terms: Numbering, batch: Batch) -> None:
-        import pyarrow as pa
-
         resources = [
-            terms.resources(pa.chunked_array([texts.array() for texts in some])) for some in _groups(batch.resources)
+            terms.resources(arrow.ChunkedArray([texts.array() for texts in some])) for some in _groups(batch.resources)
         ]
         literals = []
         for some in _groups(batch.literals):
             columns = zip(*map(batch.literal_columns, some), strict=True)
-            literals.append(terms.literals(*map(pa.chunked_array, columns)))
+            literals.append(terms.literals(*map(arrow.ChunkedArray, columns)))
         none = np.empty(0, np.int64)
         self._resources, self._literals = (np.concatenate([none, *found]) for found in (resources, literals))
 

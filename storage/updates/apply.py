@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from graphdb.common import arrow
+from graphdb.common.arrow import strings
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.storage.arrays.arrow import ArrowViews, strings
+from graphdb.storage.arrays.arrow import ArrowViews
 from graphdb.storage.arrays.small_joins import Ints, among, distinct
 from graphdb.storage.dictionary.terms import Numbering
 from graphdb.storage.file.prepared_sql import execute
@@ -29,9 +31,8 @@ from graphdb.storage.statistics.known import KnownStatistics
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow as pa
 
-Relation: TypeAlias = "str | pa.Table"
+Relation: TypeAlias = "str | arrow.Table"
 """What can stand after FROM, or an Arrow table."""
 
 TRIPLE_KEY = "label, subject, object"
@@ -148,7 +149,7 @@ class Update:
         self._fresh = min(self._fresh, made.start)
         return made
 
-    def rows(self, what: Callable[[str], str], table: pa.Table) -> list[Any]:
+    def rows(self, what: Callable[[str], str], table: arrow.Table) -> list[Any]:
         """Return the rows of a relation that is made of a table's; for small results."""
         with self._views.view_or_list("_graphdb_asked", table) as (asked, given):
             return execute(self._connection, f"FROM {what(asked)}", given).fetchall()

@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.arrays.arrow import ArrowViews, numbers
+from graphdb.common import arrow
+from graphdb.common.arrow import numbers
+from graphdb.storage.arrays.arrow import ArrowViews
 from graphdb.storage.arrays.batch import LITERAL, Edges, Terms, ids
 from graphdb.storage.arrays.external_sort import Group, Labels, Others, Piece, Whole, by_label, fresh, in_chunks, whole
 from graphdb.storage.arrays.spill import SpillArray, SpillFile, unmap, zeros_on_disk
@@ -33,7 +35,6 @@ from graphdb.storage.updates.parallel_edges import write_edges
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow as pa
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.uint32]
@@ -119,11 +120,9 @@ class BulkWriter:
 
     def write_triples(self) -> int:
         """Write the triples, sorted; return how many are new."""
-        import pyarrow as pa
-
         # While DuckDB reads, it can be asked nothing.
         self._statistics = StreamingStatistics(self._connection, self._folder, self._memory)
-        schema = pa.schema({name: pa.int64() for name in ("label", "subject", "object")})
+        schema = arrow.schema(dict.fromkeys(("label", "subject", "object"), arrow.INT64))
         with SpillFile(self._folder / "runs", 0) as spill, SpillFile(self._folder / "known", 0) as held:
             pieces, memory = self._pieces(), self._memory
             known: Labels = whole(())
@@ -135,7 +134,7 @@ class BulkWriter:
             if labels is None:
                 labels = by_label(in_chunks(pieces, memory), spill, memory)
             self._batch.forget_triples()
-            rows = pa.RecordBatchReader.from_batches(schema, self._rows(schema, labels, known))
+            rows = arrow.Reader(schema, self._rows(labels, known))
             with self._views.view("_graphdb_sorted", rows):
                 [(count,)] = self._connection.execute(
                     "INSERT INTO _graphdb.triple SELECT label, subject, object FROM _graphdb_sorted"
@@ -147,10 +146,8 @@ class BulkWriter:
         self._statistics.write()
         self._views.close()
 
-    def _rows(self, schema: pa.Schema, labels: Labels, known: Labels) -> Iterator[pa.RecordBatch]:
+    def _rows(self, labels: Labels, known: Labels) -> Iterator[list[arrow.Array]]:
         """Yield the sorted triples that are not known, a row group at a time; add up the statistics of all."""
-        import pyarrow as pa
-
         columns = np.empty((3, ROWS), np.int64)
         filled = 0
         for label, keys in _others(self._statistics.observe(labels), known):
@@ -162,9 +159,9 @@ class BulkWriter:
                 done += some
                 filled += some
                 if filled == ROWS:
-                    yield pa.record_batch([numbers(column) for column in columns], schema)
+                    yield [numbers(column) for column in columns]
                     columns, filled = np.empty_like(columns), 0
-        yield pa.record_batch([numbers(column[:filled]) for column in columns], schema)
+        yield [numbers(column[:filled]) for column in columns]
 
     def _pieces(self) -> Iterator[Piece]:
         """Yield what becomes triples: all but the literals of reifiers, which are properties of edges."""

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING
 from xml.sax.saxutils import quoteattr
 
+from graphdb.common.duckdb.fetch import batches
 from graphdb.common.errors import GraphDBError
 from graphdb.common.stopping import check_stop
 from graphdb.common.values.terms import LITERAL_BASE, RDF_REIFIES, RDF_TYPE, VERTEX, Kind
@@ -207,7 +208,7 @@ def _find_keys(
 def _stream(connection: duckdb.DuckDBPyConnection, sql: str, file: IO[bytes]) -> int:
     """Write the lines of a query; return how many there were."""
     count = 0
-    with connection.sql(sql).to_arrow_reader(_ROWS) as reader:
+    with batches(connection.sql(sql), _ROWS) as reader:
         for batch in reader:
             check_stop()
             file.write(string_bytes(batch.column(0)))

@@ -11,13 +11,16 @@ are spoken of in such, the latter two have ``:REIFIER_GRAPH``.  Loaded together 
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graphdb.common import arrow
 from graphdb.common.duckdb.connection import quoted
+from graphdb.common.duckdb.fetch import batches
 from graphdb.common.stopping import check_stop
 from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE
+from graphdb.storage.file import parquet
 from graphdb.storage.loaders.tables.headers import bare_name
 from graphdb.storage.updates.append import DEFAULT_GRAPH
 from graphdb.storage.writers.graphs import EDGES, PLACES, QUADS, TRIPLES
@@ -26,7 +29,6 @@ from graphdb.storage.writers.terms import TYPED_VALUE
 
 if TYPE_CHECKING:
     import duckdb
-    from pyarrow import parquet as files
 
 _WORDS = {"lexical": "string", "integer": "int", "boolean": "boolean", "number": "double", "date": "date",
           "datetime": "localdatetime"}  # fmt: skip
@@ -70,7 +72,7 @@ _BYTES = 400
 """What a triple takes in DuckDB while it becomes part of a row."""
 
 _ROWS = 100_000
-"""Rows of a group of rows in a file."""
+"""Rows that are fetched at a time."""
 
 
 def write(connection: duckdb.DuckDBPyConnection, folder: Path, progress: ExportProgress, memory: int) -> int:
@@ -82,16 +84,15 @@ def write(connection: duckdb.DuckDBPyConnection, folder: Path, progress: ExportP
         Bytes for rows on their way.
     """
     try:
-        return _write(connection, folder, progress, memory // _BYTES)
+        return _write(connection, folder, progress, memory)
     finally:
         for view in ("values", "edge_values", "edges", "placed"):
             connection.execute(f"DROP VIEW IF EXISTS temp._graphdb_{view}")
 
 
-def _write(connection: duckdb.DuckDBPyConnection, folder: Path, progress: ExportProgress, most: int) -> int:
-    """Write them, of at most about so many triples at a time."""
-    from pyarrow import parquet
-
+def _write(connection: duckdb.DuckDBPyConnection, folder: Path, progress: ExportProgress, memory: int) -> int:
+    """Write them, of as many triples at a time as memory has room for."""
+    most = memory // _BYTES
     for view in (_PLACED, _NAMED):
         connection.execute(view)
     type = _type(connection)
@@ -170,21 +171,26 @@ def _write(connection: duckdb.DuckDBPyConnection, folder: Path, progress: Export
         """
 
     rows = triples = 0
+
+    def counted(reader: arrow.Reader) -> Iterator[Sequence[arrow.Array]]:
+        nonlocal rows
+        for batch in reader:
+            check_stop()
+            rows += batch.num_rows
+            yield batch.columns
+
     for name, table in ((NODES, nodes), (EDGE_ROWS, edge_rows), (LITERALS, literals)):
-        writer: files.ParquetWriter | None = None
-        with ExitStack() as stack:
-            for first, end, share in ranges(connection, most):
+
+        def readers(table: Callable[[str], str] = table) -> Iterator[arrow.Reader]:
+            nonlocal triples
+            for first, end, share in list(ranges(connection, most)):
                 sql = table(f"subject >= {first} AND subject < {end}")
-                with connection.sql(sql).to_arrow_reader(_ROWS) as reader:
-                    if writer is None:
-                        writer = parquet.ParquetWriter(folder / name, reader.schema, compression="zstd")
-                        stack.enter_context(writer)
-                    for batch in reader:
-                        check_stop()
-                        writer.write_batch(batch)
-                        rows += batch.num_rows
+                reader = batches(connection.sql(sql), _ROWS)
+                yield arrow.Reader(reader.schema, counted(reader), reader.close)
                 triples += share
                 progress.report(triples // 3)
+
+        parquet.write(folder / name, readers, memory)
     progress.end(rows)
     return rows
 

@@ -6,21 +6,24 @@ as many of them in memory as there is memory for.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common import arrow
+from graphdb.common.duckdb.fetch import batches
 from graphdb.common.stopping import checked
 from graphdb.common.values.terms import LITERAL_BASE, XSD, escaped
-from graphdb.storage.arrays.arrow import string_bytes, values
+from graphdb.storage.arrays import text_kernels
+from graphdb.storage.arrays.arrow import string_bytes, string_places, values
 from graphdb.storage.arrays.spill import unmap
 from graphdb.storage.file.scratch import spill_error
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow as pa
 
 RESOURCE = "CASE WHEN starts_with(iri, '_:') OR starts_with(iri, '<<(') THEN iri ELSE '<' || iri || '>' END"
 """SQL for a row of the table ``resource``: blank nodes and triple terms are RDF text."""
@@ -54,7 +57,7 @@ class Terms:
     folder
         Where the files are.
     memory
-        Bytes of them that may stay in memory after a call of :meth:`of`.
+        Bytes of them that may stay in memory after a call of :meth:`lines`.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, folder: Path, memory: int) -> None:
@@ -62,23 +65,27 @@ class Terms:
         self._literals = _Texts(connection, f"SELECT id, {LITERAL} FROM _graphdb.literal", folder / "literals")
         self._memory = memory
 
-    def of(self, ids: NDArray[np.int64]) -> pa.Array:
-        """Return the texts of terms, NULL where the id is negative."""
-        import pyarrow as pa
-
-        literal = ids >= LITERAL_BASE
-        if not literal.any():
-            found = self._resources.of(ids)
-        elif literal.all():
-            found = self._literals.of(ids)
-        else:
-            parts = pa.concat_arrays([self._resources.of(ids[~literal]), self._literals.of(ids[literal])])
-            order = np.cumsum(~literal) - 1
-            order[literal] = np.cumsum(literal)[literal] - 1 + np.count_nonzero(~literal)
-            found = parts.take(pa.array(order))
+    def lines(self, columns: Sequence[NDArray[np.int64]]) -> arrow.Array:
+        """Return a line of the texts of some terms for each row; there is none where an id is negative."""
+        parts = []
+        sizes = np.full(len(columns[0]), 2, np.int64)
+        for ids in columns:
+            literal = ids >= LITERAL_BASE
+            resources = self._resources.places(np.where(literal, -1, ids))
+            literals = self._literals.places(np.where(literal, ids, -1))
+            lengths = self._resources.lengths(resources) + self._literals.lengths(literals) + (ids >= 0)
+            parts.append((resources, literals, lengths))
+            sizes += lengths
+        ends = np.append(0, np.cumsum(sizes))
+        out, at = np.empty(int(ends[-1]), np.uint8), ends[:-1].copy()
+        for resources, literals, lengths in parts:
+            self._resources.put(resources, at, out)
+            self._literals.put(literals, at, out)
+            at += lengths
+        out[at], out[at + 1] = b".\n"
         for texts in (self._resources, self._literals):
             texts.let_go(self._memory // 2)
-        return found
+        return arrow.text_array(out, ends)
 
 
 class _Texts:
@@ -88,11 +95,11 @@ class _Texts:
         ids: list[NDArray[np.int64]] = []
         ends = [np.zeros(1, np.int64)]
         try:
-            with path.open("wb") as file, connection.sql(sql).to_arrow_reader(_ROWS) as reader:
+            with path.open("wb") as file, batches(connection.sql(sql), _ROWS) as reader:
                 for batch in checked(reader, 1):
                     ids.append(values(batch.column(0)))
-                    texts = batch.column(1).cast("large_string")
-                    offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset :][: len(texts) + 1]
+                    texts = batch.column(1)
+                    _, offsets = string_places(texts)
                     ends.append(offsets[1:] - offsets[0] + ends[-1][-1])
                     file.write(string_bytes(texts))
         except OSError as error:
@@ -103,30 +110,34 @@ class _Texts:
         self._places = _places(np.concatenate(ids) if ids else np.empty(0, np.int64))
         self._bytes = np.memmap(path, np.uint8, "r") if self._ends[-1] else np.empty(0, np.uint8)
         self._read = 0
-        self._array = self._view()
 
-    def of(self, ids: NDArray[np.int64]) -> pa.Array:
-        """Return the texts of ids, NULL where one is negative."""
-        import pyarrow as pa
-
+    def places(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return which of the texts ids have; -1 where one is negative."""
         first, places = self._places
-        at = ids - first if places is None else places[ids - first]
-        found = self._array.take(pa.array(at, mask=ids < 0) if (ids < 0).any() else pa.array(at))
-        self._read += found.nbytes
+        if places is None:
+            return np.where(ids < 0, -1, ids - first)
+        found = np.full(len(ids), -1, np.int64)
+        there = ids >= 0
+        found[there] = places[ids[there] - first]
         return found
+
+    def lengths(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how many bytes texts have; none where a place is negative."""
+        found = np.zeros(len(places), np.int64)
+        there = np.flatnonzero(places >= 0)
+        found[there] = self._ends[places[there] + 1] - self._ends[places[there]]
+        return found
+
+    def put(self, places: NDArray[np.int64], begins: NDArray[np.int64], out: NDArray[np.uint8]) -> None:
+        """Write texts, and a blank behind each, to where each shall begin."""
+        text_kernels.put(self._bytes, self._ends, places, begins, out, ord(" "))
+        self._read += int(self.lengths(places).sum())
 
     def let_go(self, memory: int) -> None:
         """Release what was read, where it may be more bytes than ``memory``."""
         if self._read > memory and len(self._bytes) > memory:
             unmap(self._bytes)
             self._read = 0
-
-    def _view(self) -> Any:
-        """Return the texts as an Arrow array, which lies in the file."""
-        import pyarrow as pa
-
-        buffers = [None, pa.py_buffer(self._ends), pa.py_buffer(self._bytes)]
-        return pa.Array.from_buffers(pa.large_string(), len(self._ends) - 1, buffers)
 
 
 def _places(ids: NDArray[np.int64]) -> tuple[int, NDArray[np.int64] | None]:

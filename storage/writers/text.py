@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from graphdb.common.duckdb.fetch import batches
 from graphdb.common.errors import GraphDBError
 from graphdb.common.values.terms import RDF_REIFIES
 from graphdb.storage.arrays.arrow import string_bytes, values
@@ -69,19 +70,14 @@ _PLACED = {
 
 def lines(connection: duckdb.DuckDBPyConnection, terms: Terms, quads: bool, ordered: bool = False) -> Generator[Any]:
     """Yield Arrow arrays of lines of N-Triples or N-Quads."""
-    import pyarrow as pa
-    from pyarrow import compute
-
     triples = _QUADS if quads else _TRIPLES
     if ordered:  # so that Turtle names each graph and each subject once
         triples += f" ORDER BY {'graph ASC, ' if quads else ''}subject ASC, label ASC, object ASC"
-    blank, end = (pa.scalar(text, pa.large_string()) for text in (" ", ".\n"))
-    with connection.sql(triples).to_arrow_reader(ROWS) as reader:  # nothing else can be asked while one is open
+    with batches(connection.sql(triples), ROWS) as reader:  # nothing else can be asked while one is open
         for batch in reader:
-            texts = [terms.of(values(column)) for column in batch.columns]
-            yield compute.binary_join_element_wise(*texts, end, blank, null_handling="skip")
+            yield terms.lines([values(column) for column in batch.columns])
     edges = _EDGES.format_map(_PLACED if quads else {"graph": "''", "places": ""})
-    with connection.sql(edges).to_arrow_reader(ROWS) as reader:
+    with batches(connection.sql(edges), ROWS) as reader:
         for batch in reader:
             yield batch.column(0)
 
@@ -178,6 +174,6 @@ class _Lines(io.RawIOBase):
         number = (error.lineno or 1) - 1
         for first, array in self._recent:
             if first <= number < first + len(array):
-                line = array[number - first].as_py()
+                line = array.item(number - first)
                 return str(line[(error.offset or 1) - 1 : (error.end_offset or len(line)) - 1])
         return "a term"

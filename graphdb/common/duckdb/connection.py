@@ -18,6 +18,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from graphdb.common.duckdb.errors import failure, is_signal, opening_error, refuse_others
+from graphdb.common.duckdb.fetch import fetched
 from graphdb.common.duckdb.open_files import opened
 from graphdb.common.duckdb.transactions import ABORTED, TOUCH, Transactions, failed_transaction
 from graphdb.common.duckdb.udf import Calls
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     import duckdb
-    import pyarrow as pa
     from numpy.typing import NDArray
+
+    from graphdb.common.arrow import Table
 
 
 _CLOSE_TIMEOUT = 10.0
@@ -135,14 +137,12 @@ class Connection:
         with self.lock, self.guard() as raw:
             return raw.execute(sql, dict(parameters or {})).fetchall()
 
-    def arrow(self, sql: str, parameters: Mapping[str, object] | None = None) -> pa.Table:
+    def arrow(self, sql: str, parameters: Mapping[str, object] | None = None) -> Table:
         """Run a query and return its rows as an Arrow table."""
         with self.lock, self.guard() as raw:
-            return (
-                raw.sql(sql, params=dict(parameters)).to_arrow_table() if parameters else raw.sql(sql).to_arrow_table()
-            )
+            return fetched(raw.sql(sql, params=dict(parameters))) if parameters else fetched(raw.sql(sql))
 
-    def view(self, name: str, table: pa.Table) -> View:
+    def view(self, name: str, table: Table | Mapping[str, NDArray[Any]]) -> View:
         """Make a table visible to SQL under ``name`` for a piece of work."""
         return View(self, name, table)
 
@@ -338,7 +338,7 @@ class View:
 
     __slots__ = ("_connection", "_name", "_table")
 
-    def __init__(self, connection: Connection, name: str, table: pa.Table) -> None:
+    def __init__(self, connection: Connection, name: str, table: Table | Mapping[str, NDArray[Any]]) -> None:
         self._connection = connection
         self._name = name
         self._table = table

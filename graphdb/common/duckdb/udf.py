@@ -1,7 +1,8 @@
-"""Calls from SQL back into Python: functions of ours over whole columns, which one connection's SQL can name.
+"""Calls from SQL back into Python: functions of ours, which one connection's SQL can name.
 
-DuckDB hands such a function a chunk of rows at a time, as Arrow arrays.  There is one function for each type of result;
-who is called is its first argument, a number, so that nothing has to be created for a query.
+DuckDB calls such a function for one row after the other, with Python values: whole columns would come as objects of
+PyArrow, which need not be there.  There is one function for each type of result; who is called is its first argument, a
+number, so that nothing has to be created for a query.
 """
 
 from __future__ import annotations
@@ -14,21 +15,20 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow as pa
 
 _NUMBERS = itertools.count(1)
 _FIRST = 64
 """Callees that are entered before those that are gone are first looked for."""
 
-_ARROW: Any = "arrow"
+_NATIVE: Any = "native"
 _WITH_NULLS: Any = "special"
 
 
 class Callee(Protocol):
     """What SQL can call."""
 
-    def answer(self, columns: list[pa.ChunkedArray], rows: int) -> pa.Array:
-        """Return a value for each row of a chunk; the first column says (in each row) what is asked for."""
+    def answer(self, asked: int, *values: Any) -> Any:
+        """Return a value for a row."""
 
 
 class Calls:
@@ -64,7 +64,7 @@ class Calls:
             self._names.pop(self._uncommitted.pop(), None)
 
     def function(self, raw: duckdb.DuckDBPyConnection, sql_type: str, volatile: bool, uncommitted: bool) -> str:
-        """Return the name of the function with results of a type, which takes a callee's number and any columns.
+        """Return the name of the function with results of a type, which takes a callee's number and any values.
 
         If ``volatile``, it is called for each row even where its arguments are constants.  ``uncommitted`` says that a
         transaction is open, which may be rolled back.
@@ -74,13 +74,13 @@ class Calls:
             name = f"_graphdb_call{self._number}_{next(self._function_numbers)}"
             callees = self._callees
 
-            def call(*columns: Any) -> Any:  # DuckDB reads the annotations
-                callee = callees[columns[0][0].as_py()]()
+            def call(number: int, *values: Any) -> Any:
+                callee = callees[number]()
                 assert callee is not None, "whoever runs the statement holds it"
-                return callee.answer(list(columns[1:]), len(columns[0]))
+                return callee.answer(*values)
 
             raw.create_function(
-                name, call, None, sql_type, type=_ARROW, null_handling=_WITH_NULLS, side_effects=volatile
+                name, call, None, sql_type, type=_NATIVE, null_handling=_WITH_NULLS, side_effects=volatile
             )
             _REGISTERED.add(raw)
             self._names[sql_type, volatile] = name

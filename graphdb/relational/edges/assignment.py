@@ -9,21 +9,18 @@ have m (m - 1) … (m - k + 1) choices.  Rows are never made to be counted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common import arrow
+from graphdb.common.arrow import numbers
 from graphdb.execute.counting.crt import narrowed, products
 from graphdb.pattern.bind import BoundPattern, Choice
 from graphdb.pattern.graph import Wanted
 from graphdb.plan.executor import Block
 from graphdb.plan.physical import EdgeScan
 from graphdb.relational.candidates import Snapshot
-from graphdb.storage.arrays.arrow import numbers
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Ids = NDArray[np.int64]
 Triples = tuple[Ids, Ids, Ids]
@@ -253,9 +250,9 @@ class Chooser:
             return np.zeros(len(chosen), np.int64)
         return np.where(chosen >= 0, ordinals[chosen], 0)
 
-    def columns(self, block: Block) -> dict[str, pa.Array]:
+    def columns(self, block: Block) -> dict[str, arrow.Array]:
         """Return what SQL sees of the chosen edges: their ordinals, and the properties that the query names."""
-        found: dict[str, pa.Array] = {}
+        found: dict[str, arrow.Array] = {}
         for number, choice in self._chosen:
             if number not in (*self._needs.edges, *self._needs.facts):
                 continue

@@ -26,6 +26,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common import arrow
+from graphdb.common.arrow import numbers
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.types import EDGE, NULL
 from graphdb.grammar import syntax as ast
@@ -40,7 +42,6 @@ from graphdb.sql.compiler import Scope
 from graphdb.sql.expressions import ExpressionCompiler
 from graphdb.sql.from_clause import Parameters, Rows
 from graphdb.sql.value import SqlValue, column
-from graphdb.storage.arrays.arrow import numbers
 from graphdb.storage.arrays.sorted_sets import both, each_once
 from graphdb.storage.graph.degree_sketch import IN, OUT
 
@@ -139,8 +140,6 @@ def _test(
     conditions: list[ast.Expression],
 ) -> None:
     """Find the edges that fulfil conditions on one pattern edge alone."""
-    import pyarrow as pa
-
     edges, choice, edge = snapshot.edges, bound.choices[number], bound.edges[number]
     table = edges.table(choice.labels)
     columns: dict[str, Any] = {"number": numbers(np.arange(len(table)))}
@@ -166,7 +165,7 @@ def _test(
     where, joins, parameters = compiled(known)
     fulfil = np.zeros(len(table), bool)
     view = snapshot.connection.temporary()
-    with snapshot.connection.view(view, pa.table(columns)):
+    with snapshot.connection.view(view, arrow.table(columns)):
         sql = f"SELECT u.number FROM {view} u {joins} WHERE {where}"
         fulfil[snapshot.connection.columns(sql, parameters.used(sql))["number"]] = True
     choice.fulfil = fulfil

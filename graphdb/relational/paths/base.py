@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from graphdb.common import arrow
+from graphdb.common.arrow import numbers
 from graphdb.common.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern
@@ -19,10 +21,6 @@ from graphdb.relational.projection.relation import Source, bindings_of
 from graphdb.relational.query import Prepared, QueryRun
 from graphdb.sql.from_clause import Parameters
 from graphdb.sql.value import SqlValue
-from graphdb.storage.arrays.arrow import numbers
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 FIXED, FOUND = "_graphdb_fixed", "_graphdb_found"
 """The views of what a plan matched, and of the rows of all versions or of a path step."""
@@ -49,34 +47,30 @@ class PreparedPaths(Prepared):
 class Waiting:
     """Rows that wait: in memory, or beyond ``most`` bytes in a temporary table, which DuckDB may spill."""
 
-    def __init__(self, run: PathBase, name: str, empty: pa.Table, most: int) -> None:
+    def __init__(self, run: PathBase, name: str, empty: arrow.Table, most: int) -> None:
         self._run, self._name, self._most = run, name, most
         self._tables, self._bytes, self._spilled = [empty], 0, False
         self.rows = 0
 
-    def add(self, table: pa.Table) -> None:
+    def add(self, table: arrow.Table) -> None:
         """Keep the rows of a table."""
         self._tables.append(table)
-        self._bytes += table.get_total_buffer_size()
+        self._bytes += table.nbytes
         self.rows += table.num_rows
         if self._bytes > self._most:
             self._spill()
 
     @property
-    def table(self) -> pa.Table | None:
+    def table(self) -> arrow.Table | None:
         """All rows, while they are in memory."""
-        import pyarrow as pa
-
         if self._spilled:
             return None
         _, *tables = self._tables
-        return tables[0] if len(tables) == 1 else pa.concat_tables(self._tables, promote_options="permissive")
+        return tables[0] if len(tables) == 1 else arrow.concat_tables(self._tables)
 
     def _spill(self) -> None:
-        import pyarrow as pa
-
         connection = self._run._snapshot.connection
-        table = pa.concat_tables(self._tables, promote_options="permissive")
+        table = arrow.concat_tables(self._tables)
         with connection.view("_graphdb_block", table), connection.guard(self._run._left()) as raw:
             if self._spilled:
                 raw.execute(f"INSERT INTO temp.{self._name} BY NAME FROM _graphdb_block")
@@ -130,14 +124,12 @@ class PathBase(QueryRun):
 
         What is ``unasked`` is not run: it has no rows.
         """
-        import pyarrow as pa
-
         self.control = control = self.new_control()
         needs, bound = part.needs, part.bound
         counted = needs.duplicates == "count"
         if needs.nothing:
             names = ["one", *(["n"] if counted else [])]
-            empty = pa.table({column: numbers(np.empty(0, np.int64)) for column in names})
+            empty = arrow.table({column: numbers(np.empty(0, np.int64)) for column in names})
             rows = Waiting(self, name, empty, self._bindings_bytes // (4 * share))
             if unasked:
                 return rows
@@ -145,7 +137,7 @@ class PathBase(QueryRun):
             number = count if needs.duplicates == "keep" else min(count, 1)
             found = {"one": np.zeros(number, np.int64)}
             columns = found | ({"n": np.full(number, count)} if counted else {})
-            rows.add(pa.table({column: numbers(values) for column, values in columns.items()}))
+            rows.add(arrow.table({column: numbers(values) for column, values in columns.items()}))
             return rows
         rows = Waiting(self, name, self._empty(needs, bound), self._bindings_bytes // (4 * share))
         for block in () if unasked else self._blocks(part.plan, needs, bound, control):

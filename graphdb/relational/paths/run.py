@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common import arrow
+from graphdb.common.duckdb.fetch import fetched
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import conjuncts, is_edge_test, variables_in
@@ -27,9 +28,6 @@ from graphdb.results.decode import Arrays
 from graphdb.results.result import Counted
 from graphdb.semantics.aggregation import is_aggregate
 from graphdb.sql.computing import Beforehand
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Ids = NDArray[np.int64]
 Matches = tuple[ast.MatchClause, ...]
@@ -65,7 +63,7 @@ class PathRun(UnrolledRun, SelectedRun, StepRun):
 
     # --- running
 
-    def run(self, prepared: Prepared | Program) -> pa.Table | Arrays | Counted:
+    def run(self, prepared: Prepared | Program) -> arrow.Table | Arrays | Counted:
         """Run the match and the SQL after it; the result in the engine's own terms."""
         if isinstance(prepared, Unrolled) and prepared.wanted.count_only:
             projection = prepared.projection
@@ -77,7 +75,7 @@ class PathRun(UnrolledRun, SelectedRun, StepRun):
             if not isinstance(found, Waiting):
                 return found
             with found.visible(), self._snapshot.connection.guard(self._left()) as raw:
-                return raw.sql(prepared.projection.sql, params=dict(prepared.projection.parameters)).to_arrow_table()
+                return fetched(raw.sql(prepared.projection.sql, params=dict(prepared.projection.parameters)))
         return super().run(prepared)
 
     @contextmanager

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common import arrow
+from graphdb.common.arrow import numbers
 from graphdb.common.values.types import INTEGER, PATH
 from graphdb.execute.paths.path_rows import PathRows
 from graphdb.execute.paths.steps import Paths
@@ -41,10 +42,6 @@ from graphdb.results.decode import Arrays
 from graphdb.results.path_materialization import Walks
 from graphdb.sql.functions import edges_of
 from graphdb.sql.value import SqlValue, column
-from graphdb.storage.arrays.arrow import numbers
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Ids = NDArray[np.int64]
 Matches = tuple[ast.MatchClause, ...]
@@ -234,10 +231,8 @@ class SelectedRun(PathBase):
             stack.enter_context(self._held(prepared, blocks).visible())
             yield
 
-    def projected(self, prepared: Selected, names: Sequence[str]) -> pa.Table | Arrays | Waiting:
+    def projected(self, prepared: Selected, names: Sequence[str]) -> arrow.Table | Arrays | Waiting:
         """Return a result that is columns of the step; where that is too much for memory, the rows that wait."""
-        import pyarrow as pa
-
         blocks = self._found(prepared, self._search(prepared))
         first = list(islice(blocks, 2))
         window, numbered = prepared.projection.window, prepared.step.numbered
@@ -250,9 +245,9 @@ class SelectedRun(PathBase):
             return found
         if numbered:
             rows = np.repeat(np.arange(table.num_rows), table.column("n").to_numpy())
-            table = table.take(numbers(rows))
-        columns = {f"c{i}": table.column(name) for i, name in enumerate(names)}
-        return pa.table(columns).slice(*window)
+            table = table.take(rows)
+        shown = {f"c{i}": table.column(name) for i, name in enumerate(names)}
+        return arrow.table(shown).slice(*window)
 
     def number_found(self, prepared: Selected) -> int:
         """Return how many ends are found."""
@@ -301,7 +296,7 @@ class SelectedRun(PathBase):
         yield from paths.across(starts, ends)
 
 
-def _columns(prepared: Selected, found: PathRows) -> dict[str, Callable[[], pa.Array | Walks]]:
+def _columns(prepared: Selected, found: PathRows) -> dict[str, Callable[[], arrow.Array | Walks]]:
     """What makes each column of the step."""
     return {
         f"v{prepared.source}": lambda: numbers(found.sources),
@@ -312,14 +307,12 @@ def _columns(prepared: Selected, found: PathRows) -> dict[str, Callable[[], pa.A
     }
 
 
-def _table(prepared: Selected, found: PathRows) -> pa.Table:
+def _table(prepared: Selected, found: PathRows) -> arrow.Table:
     """Rows of the step as a table."""
-    import pyarrow as pa
-
     step = prepared.step
     unasked = [*([] if step.numbered else ["n"]), *([] if step.materialized else ["path"])]
     columns = {name: make() for name, make in _columns(prepared, found).items() if name not in unasked}
-    return pa.table({name: c.array() if isinstance(c, Walks) else c for name, c in columns.items()})
+    return arrow.table({name: c.array() if isinstance(c, Walks) else c for name, c in columns.items()})
 
 
 _NOTHING = PathRows(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))

@@ -7,19 +7,16 @@ finds each value.  It gives the same table as the SQL, in a tenth of the time wh
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphdb.common import arrow
+from graphdb.common.arrow import numbers
 from graphdb.common.values.terms import Kind
 from graphdb.snapshot.properties import Properties
 from graphdb.snapshot.terms import Lookup
-from graphdb.storage.arrays.arrow import numbers
 from graphdb.storage.arrays.arrow import values as values_of
 from graphdb.storage.catalog import EdgeLabel
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 SMALL = 1 << 16
 """Rows up to which this is the way; beyond, DuckDB joins on all cores."""
@@ -35,10 +32,8 @@ class Direct:
     """What literals stand in the column, whose values are wanted."""
 
 
-def project(bindings: pa.Table, wanted: tuple[Direct, ...], properties: Properties, lookup: Lookup) -> pa.Table:
+def project(bindings: arrow.Table, wanted: tuple[Direct, ...], properties: Properties, lookup: Lookup) -> arrow.Table:
     """Return the result columns ``c0 … cn`` of some bindings, row for row."""
-    import pyarrow as pa
-
     columns = {}
     for i, direct in enumerate(wanted):
         ids = values_of(bindings.column(direct.column))
@@ -52,4 +47,4 @@ def project(bindings: pa.Table, wanted: tuple[Direct, ...], properties: Properti
         at = np.minimum(np.searchsorted(subjects, ids), max(len(subjects) - 1, 0))
         absent = subjects[at] != ids if len(subjects) else np.ones(len(ids), bool)
         columns[f"c{i}"] = values.take(numbers(at, ~absent))
-    return pa.table(columns)
+    return arrow.table(columns)

@@ -6,15 +6,11 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from graphdb.common import arrow
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.errors import NotSupportedError, ParseError
 from graphdb.results.result import Result
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 _NAME = re.compile(r"[^\W\d]\w*")
 
@@ -98,7 +94,7 @@ def is_vacuum(sql: str) -> bool:
     )
 
 
-def caller_tables(connection: Connection, sql: str) -> dict[str, pa.Table]:
+def caller_tables(connection: Connection, sql: str) -> dict[str, arrow.Table]:
     """Return what a SQL statement names and only the caller's variables have: results, data frames, Arrow tables."""
     named = set(_NAME.findall(sql))
     variables = {name: value for name, value in _caller_variables().items() if name in named}
@@ -120,14 +116,12 @@ def _caller_variables() -> Mapping[str, object]:
     return {**frame.f_globals, **frame.f_locals}
 
 
-def _table(value: object) -> pa.Table | None:
+def _table(value: object) -> arrow.Table | None:
     """Return a value as an Arrow table if it is tabular, else None."""
-    import pyarrow as pa
-
     if isinstance(value, Result):
         return value.presented()
     if hasattr(value, "__arrow_c_stream__"):
-        return pa.table(value)
+        return arrow.table_of(value)
     if isinstance(value, dict) and value and all(hasattr(column, "dtype") for column in value.values()):
-        return pa.table(value)
+        return arrow.table(value)
     return None

@@ -18,13 +18,13 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import ref
 
+from graphdb.common import arrow
 from graphdb.common.duckdb.connection import Connection, quoted
 from graphdb.common.errors import GraphDBError, StorageError
 from graphdb.relational.session.authorizer import authorize_name
 
 if TYPE_CHECKING:
     import numpy as np
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from graphdb.common.values.types import Column
@@ -152,7 +152,7 @@ class Version:
             raw.register(NAMES_VIEW, names_table(former.names.spellings))
         self._ready = True
 
-    def present(self, table: pa.Table, columns: tuple[Column, ...]) -> pa.Table:
+    def present(self, table: arrow.Table, columns: tuple[Column, ...]) -> arrow.Table:
         """Return a result's table as a user of SQL sees it."""
         from graphdb.relational import entity_fetch
         from graphdb.relational.projection.presentation import presented
@@ -165,7 +165,7 @@ class Version:
             with source.connection.view(view, table):
                 return source.connection.arrow(presented(view, columns))
 
-    def store(self, table: pa.Table, name: str, replace: bool) -> int:
+    def store(self, table: arrow.Table, name: str, replace: bool) -> int:
         """Keep a table in the database under ``name``; return its number of rows."""
         with self._owner.hold():
             self._owner.versions.before_statement()

@@ -1,7 +1,7 @@
 """Tables as columns (:mod:`.staging`) to a batch of terms and triples of codes, column by column.
 
 All values of one sort, whichever columns they come from, are numbered at once by one hash table (Arrow's
-``dictionary_encode``): that numbering is the dictionary, and its codes are what triples are made of.  So no value is
+``numbered``): that numbering is the dictionary, and its codes are what triples are made of.  So no value is
 written as a term of RDF, parsed, or looked up again; only distinct values are written as IRIs and lexical forms.
 """
 
@@ -10,22 +10,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common import arrow
+from graphdb.common.arrow import strings
+from graphdb.common.duckdb.fetch import fetched
 from graphdb.common.values.terms import DATATYPE, RDF_TYPE, VERTEX, XSD
-from graphdb.storage.arrays.arrow import strings
+from graphdb.storage.arrays.arrow import string_places
 from graphdb.storage.arrays.batch import LITERAL, Batch, Edges, Texts, repeated
 from graphdb.storage.arrays.spill import SpillFile
+from graphdb.storage.arrays.texts import numbered, numbered_texts
 from graphdb.storage.loaders.tables import terms, values
 from graphdb.storage.loaders.tables.headers import Column, name_iri
 from graphdb.storage.loaders.tables.staging import Sort, Staged
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow as pa
 
 Codes = NDArray[np.uint32]
 Ints = NDArray[np.int64]
@@ -57,7 +60,7 @@ class _Use:
     table: int
     column: Column
     sort: Sort
-    values: pa.ChunkedArray
+    values: arrow.ChunkedArray
     rows: Ints | None
 
 
@@ -126,7 +129,7 @@ class _Constants:
         for name in (*mapping.labels, *keys, *([mapping.type] if mapping.type else [])):
             self._numbers.setdefault(name_iri(name), len(self._numbers))
 
-    def iris(self) -> pa.Array:
+    def iris(self) -> arrow.Array:
         """Return their IRIs."""
         return strings(self._numbers)
 
@@ -137,18 +140,13 @@ class _Constants:
 
 def _uses(number: int, table: Staged) -> Iterator[_Use]:
     """Yield the columns of a table as values that are to be numbered, lists as the values that are in them."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     for column, sort, given in table.columns:
         if column.role == "LABEL":
-            lists = given
-            if not pa.types.is_list(given.type):
-                lists = pc.split_pattern(given, table.mapping.dialect.list_delimiter)
-            names = pc.utf8_trim(pc.list_flatten(lists), " ")
-            yield from _present(_Use(number, column, _NAME, names, _parents(lists)))
-        elif pa.types.is_list(given.type):
-            yield _Use(number, column, sort, pc.list_flatten(given), _parents(given))
+            names, rows = _names(given.combine_chunks(), table.mapping.dialect.list_delimiter)
+            yield _Use(number, column, _NAME, names, rows)
+        elif arrow.is_list(given.type):
+            lists = given.combine_chunks()
+            yield _Use(number, column, sort, arrow.ChunkedArray([lists.flatten()]), _parents(lists))
         else:
             yield _Use(number, column, sort, given, None)
             if column.role == "ID" and column.name:
@@ -160,55 +158,35 @@ def _id_property(sort: Sort) -> Sort:
     return Sort(True, sort.type, datatype=f"{XSD}integer" if sort.type == "BIGINT" else None)
 
 
-def _present(use: _Use) -> Iterator[_Use]:
-    """Yield the names that are not empty."""
-    import pyarrow.compute as pc
-
-    there = _ints(pc.binary_length(use.values), np.int32) > 0
-    rows = use.rows
-    assert rows is not None
-    yield _Use(use.table, use.column, use.sort, use.values.filter(_truths(there)), rows[there])
-
-
-def _truths(given: NDArray[np.bool_]) -> pa.Array:
-    """Return truth values for Arrow."""
-    import pyarrow as pa
-
-    return pa.Array.from_buffers(pa.bool_(), len(given), [None, pa.py_buffer(np.packbits(given, bitorder="little"))])
+def _names(given: arrow.Array, delimiter: str) -> tuple[arrow.ChunkedArray, Ints]:
+    """Return the names that stand in texts, or in lists of such, and the rows of each; empty ones are none."""
+    rows = np.arange(len(given))
+    if arrow.is_list(given.type):
+        given, rows = given.flatten(), _parents(given)
+    distinct, which = numbered_texts(given)
+    parts = [[part.strip(" ") for part in text.split(delimiter)] for text in distinct.to_pylist()]
+    lists = arrow.array([[part for part in some if part] for some in parts], arrow.list_of(arrow.STRING))
+    chosen = lists.take(which[which >= 0])
+    return arrow.ChunkedArray([chosen.flatten()]), rows[which >= 0][_parents(chosen)]
 
 
-def _parents(lists: pa.ChunkedArray) -> Ints:
+def _parents(lists: arrow.Array) -> Ints:
     """Return the rows of the values in lists."""
-    import pyarrow.compute as pc
-
-    rows = pc.list_parent_indices(lists)
-    return _ints(rows, np.int64)
+    return np.repeat(np.arange(len(lists)), lists.lengths())
 
 
-def _ints(array: pa.ChunkedArray, dtype: type[np.signedinteger[Any]]) -> NDArray[Any]:
-    """Return the integers of an array without nulls."""
-    found = [np.frombuffer(c.buffers()[1], dtype)[c.offset : c.offset + len(c)] for c in array.chunks if len(c)]
-    return np.concatenate([np.empty(0, dtype), *found])
-
-
-def _encode(uses: Sequence[_Use]) -> tuple[list[tuple[int, _Values]], dict[Sort, pa.Array]]:
+def _encode(uses: Sequence[_Use]) -> tuple[list[tuple[int, _Values]], dict[Sort, arrow.Array]]:
     """Number the values of each sort; return those of each column, and the distinct ones."""
-    import pyarrow as pa
-
     sorts: dict[Sort, list[_Use]] = {}
     for use in uses:
         sorts.setdefault(use.sort, []).append(use)
 
-    def number(some: list[_Use]) -> tuple[list[NDArray[np.int32]], pa.Array]:
-        arrays = [use.values for use in some]
-        type = arrays[0].type
-        if pa.types.is_floating(type):  # by their bits: there are two zeros
-            arrays = [pa.chunked_array([c.view(pa.int64()) for c in array.chunks], pa.int64()) for array in arrays]
-        distinct, numbers = _numbered(arrays)
-        return numbers, distinct.view(type) if pa.types.is_floating(type) else distinct
+    def number(some: list[_Use]) -> tuple[list[NDArray[np.int32]], arrow.Array]:
+        distinct, numbers = _numbered([use.values for use in some])
+        return numbers, distinct
 
     found: list[tuple[int, _Values]] = []
-    dictionaries: dict[Sort, pa.Array] = {}
+    dictionaries: dict[Sort, arrow.Array] = {}
     largest = sorted(sorts, key=lambda sort: -sum(use.values.nbytes for use in sorts[sort]))
     with ThreadPoolExecutor(2, "graphdb-encode") as pool:
         for sort, (numbers, distinct) in zip(largest, pool.map(number, (sorts[sort] for sort in largest)), strict=True):
@@ -220,60 +198,54 @@ def _encode(uses: Sequence[_Use]) -> tuple[list[tuple[int, _Values]], dict[Sort,
     return found, dictionaries
 
 
-def _numbered(arrays: Sequence[pa.ChunkedArray]) -> tuple[pa.Array, list[NDArray[np.int32]]]:
+def _numbered(arrays: Sequence[arrow.ChunkedArray]) -> tuple[arrow.Array, list[NDArray[np.int32]]]:
     """Return the distinct values of several arrays, and for each array the numbers of its values, -1 for nulls."""
-    import pyarrow as pa
-
     type = arrays[0].type
-    whole = pa.chunked_array([chunk for array in arrays for chunk in array.chunks if len(chunk)], type)
-    if not len(whole):
-        return pa.nulls(0, type), [np.empty(0, np.int32) for _ in arrays]
-    encoded = whole.dictionary_encode()
-    numbers = np.empty(len(whole), np.int32)
-    at = 0
-    for chunk in encoded.chunks:
-        indices, some = chunk.indices, slice(chunk.indices.offset, chunk.indices.offset + len(chunk))
-        valid, found = indices.buffers()
-        numbers[at : at + len(chunk)] = np.frombuffer(found, np.int32)[some]
-        if indices.null_count:  # whose numbers mean nothing
-            there = np.unpackbits(np.frombuffer(valid, np.uint8), bitorder="little")[some]
-            numbers[at : at + len(chunk)][there == 0] = -1
-        at += len(chunk)
-    return encoded.chunk(0).dictionary, np.split(numbers, np.cumsum([len(array) for array in arrays])[:-1])
+    whole = arrow.concat_arrays([chunk for array in arrays for chunk in array.chunks], type)
+    distinct, found = numbered(whole)
+    return distinct, np.split(found.astype(np.int32), np.cumsum([len(array) for array in arrays])[:-1])
 
 
-def _texts(connection: duckdb.DuckDBPyConnection, array: pa.Array, sql: str) -> pa.ChunkedArray:
+def _texts(connection: duckdb.DuckDBPyConnection, array: arrow.Array, sql: str) -> arrow.ChunkedArray:
     """Return what SQL makes of values ``v``, as texts."""
-    import pyarrow as pa
-
-    connection.register("distinct_values", pa.table({"v": array}))
+    connection.register("distinct_values", arrow.table({"v": array}))
     try:
-        return connection.sql(f"SELECT {sql} AS text FROM distinct_values").to_arrow_table().column(0)
+        return fetched(connection.sql(f"SELECT {sql} AS text FROM distinct_values")).column(0)
     finally:
         connection.unregister("distinct_values")
 
 
-def _iris(connection: duckdb.DuckDBPyConnection, sort: Sort, distinct: pa.Array) -> pa.ChunkedArray:
+def _iris(connection: duckdb.DuckDBPyConnection, sort: Sort, distinct: arrow.Array) -> arrow.ChunkedArray:
     """Return the IRIs of names."""
     if sort.type == "BIGINT":
         return _texts(connection, distinct, terms.number_iri("v", sort.group or ""))
     return _texts(connection, distinct, terms.vertex_iri("v", sort.group or ""))
 
 
+def _any_begins(texts: arrow.ChunkedArray, prefix: str) -> bool:
+    """Whether a text begins with a prefix."""
+    head = np.frombuffer(prefix.encode(), np.uint8)
+    for chunk in texts.chunks:
+        data, at = string_places(chunk)
+        long = at[:-1][np.diff(at) >= len(head)]
+        for i in range(len(head)):
+            long = long[data[long + i] == head[i]]
+        if len(long):
+            return True
+    return False
+
+
 def _resources(
-    constants: _Constants, iris: dict[Sort, pa.ChunkedArray], codes: dict[Sort, Codes]
-) -> list[pa.Array | pa.ChunkedArray]:
+    constants: _Constants, iris: dict[Sort, arrow.ChunkedArray], codes: dict[Sort, Codes]
+) -> list[arrow.Array | arrow.ChunkedArray]:
     """Return the distinct IRIs, and put the codes of names into ``codes`` and ``constants``.
 
     Integers of a group are no names of another; so those of groups that nothing else begins with are distinct.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     numbered = {sort: terms.prefix(sort.group) for sort in iris if sort.type == "BIGINT" and sort.group}
-    others = [pa.chunked_array([constants.iris()]), *(iris[sort] for sort in iris if sort not in numbered)]
+    others = [arrow.ChunkedArray([constants.iris()]), *(iris[sort] for sort in iris if sort not in numbered)]
     for sort, prefix in list(numbered.items()):
-        if any(pc.any(pc.starts_with(some, prefix)).as_py() for some in others):
+        if any(_any_begins(some, prefix) for some in others):
             del numbered[sort]
             others.append(iris[sort])
     named = [sort for sort in iris if sort not in numbered]
@@ -291,13 +263,11 @@ def _resources(
 
 def _literals(
     connection: duckdb.DuckDBPyConnection,
-    dictionaries: dict[Sort, pa.Array],
+    dictionaries: dict[Sort, arrow.Array],
     codes: dict[Sort, Codes],
     spill: SpillFile,
 ) -> tuple[list[Texts], Texts]:
     """Return the literals and their datatypes as texts, and put the codes of each sort's values into ``codes``."""
-    import pyarrow as pa
-
     texts: list[Texts] = []
     by_datatype: dict[str | None, list[Sort]] = {}
     for sort in dictionaries:
@@ -310,12 +280,12 @@ def _literals(
             distinct = dictionaries[sort]
             plain = sort.type == "VARCHAR"
             forms.append(
-                pa.chunked_array([distinct])
+                arrow.ChunkedArray([distinct])
                 if plain
                 else _texts(connection, distinct, values.lexical("v", sort.type)[0])
             )
         if len(forms) == 1:
-            whole: pa.Array | pa.ChunkedArray = forms[0]
+            whole: arrow.Array | arrow.ChunkedArray = forms[0]
             numbers = [np.arange(len(whole), dtype=np.int32)]
         else:
             whole, numbers = _numbered(forms)
@@ -329,21 +299,19 @@ def _literals(
     return texts, noted
 
 
-def _pieces(texts: pa.Array | pa.ChunkedArray, tag: int, spill: SpillFile) -> Iterator[Texts]:
+def _pieces(texts: arrow.Array | arrow.ChunkedArray, tag: int, spill: SpillFile) -> Iterator[Texts]:
     """Yield texts in pieces, all with one tag."""
-    import pyarrow as pa
-
     if not len(texts):
         return
-    chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
-    whole = pa.concat_arrays(chunks) if len(chunks) > 1 else chunks[0]
-    _, ends, data = whole.buffers()
-    offsets = np.frombuffer(ends, np.int32)[whole.offset : whole.offset + len(whole) + 1]
-    characters = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
+    chunks = texts.chunks if isinstance(texts, arrow.ChunkedArray) else [texts]
+    whole = arrow.concat_arrays(chunks)
+    characters, offsets = string_places(whole)
     for begin in range(0, len(whole), _PIECE):
         some = offsets[begin : begin + _PIECE + 1]
         tags = np.full(len(some) - 1, tag, np.int32)
-        yield Texts(spill.add(characters[some[0] : some[-1]]), spill.add(some - some[0]), spill.add(tags))
+        yield Texts(
+            spill.add(characters[some[0] : some[-1]]), spill.add((some - some[0]).astype(np.int32)), spill.add(tags)
+        )
 
 
 class _Writer:

@@ -12,13 +12,14 @@ Expat parses, in constant memory; the rows go to Parquet files in the spill dire
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.parsers import expat
 
+from graphdb.common import arrow
 from graphdb.common.errors import LoadError
 from graphdb.common.values.terms import VERTEX
+from graphdb.storage.file.parquet import ParquetFile
 from graphdb.storage.loaders import streams
 from graphdb.storage.loaders.files import DataFile
 from graphdb.storage.loaders.formats import PARQUET
@@ -26,9 +27,6 @@ from graphdb.storage.loaders.rdf.depth import DEEPEST
 from graphdb.storage.loaders.streams import BadLine, Block, Put, chunks
 from graphdb.storage.loaders.tables.headers import Mapping
 from graphdb.storage.loaders.tables.reader import ROWS, read_table
-
-if TYPE_CHECKING:
-    import pyarrow.parquet
 
 OURS = "urn:x-graphdb:list"
 """The namespace of attributes of ours, which the export writes: ``list`` of keys whose data are JSON lists, ``rdf`` of
@@ -40,6 +38,15 @@ RDF = "rdf"
 _TYPES = {"boolean": "boolean", "int": "int", "long": "int", "float": "double", "double": "double", "string": "string"}
 """The words of table headers, by GraphML's types."""
 
+
+_ARROW = {
+    "boolean": arrow.BOOL,
+    "int": arrow.INT64,
+    "double": arrow.FLOAT64,
+    "string": arrow.STRING,
+    "string[]": arrow.list_of(arrow.STRING),
+}
+"""Columns' types, by the words of table headers."""
 
 _FAULTS = 4096
 """Faults that are collected before they are handed on."""
@@ -57,7 +64,7 @@ def read_graphml(
     LoadError
         Where the file cannot be read, is no GraphML or, unless ``skip``, has a value that its key does not allow.
     """
-    reader = _Reader(file, mapping, skip, put, Path(folder))
+    reader = _Reader(file, mapping, skip, put, Path(folder), memory // 4)
     try:
         reader.read()
         tables = [table for table in (reader.nodes, reader.edges) if table.close()]
@@ -73,12 +80,12 @@ def read_graphml(
 class _Table:
     """Rows of one sort of element, on their way to a Parquet file."""
 
-    def __init__(self, path: Path, columns: dict[str, str]) -> None:
+    def __init__(self, path: Path, columns: dict[str, str], memory: int) -> None:
         self.path = path
         self.columns = dict(columns)
         self._rows: list[dict[str, Any]] = []
-        self._writer: pyarrow.parquet.ParquetWriter | None = None
-        self._schema: Any = None
+        self._file = ParquetFile(path, memory)
+        self._types: dict[str, arrow.DataType] = {}
 
     def add(self, row: dict[str, Any]) -> None:
         """Take a row; from the first written one on, the columns are as they are."""
@@ -90,41 +97,31 @@ class _Table:
         """Write what is left; return whether there were any rows."""
         if self._rows:
             self._write()
-        if self._writer is None:
-            return False
-        self._writer.close()
-        return True
+        return self._file.close()
 
     def remove(self) -> None:
-        """Drop what was written, in whatever state the writer is: the disk may be full."""
-        with suppress(OSError, ValueError):
-            if self._writer is not None:
-                self._writer.close()
-        self.path.unlink(missing_ok=True)
+        """Drop what was written."""
+        self._file.remove()
 
     def _write(self) -> None:
-        import pyarrow as pa
-        from pyarrow import parquet
-
-        if self._writer is None:
-            types = {"boolean": pa.bool_(), "int": pa.int64(), "double": pa.float64(), "string": pa.string()}
-            types |= {"string[]": pa.list_(pa.string())}
-            self._schema = pa.schema([(name, types[type]) for name, type in self.columns.items()])
-            self._writer = parquet.ParquetWriter(self.path, self._schema)
-        self._writer.write_table(pa.Table.from_pylist(self._rows, self._schema))
+        self._types = self._types or {name: _ARROW[type] for name, type in self.columns.items()}
+        columns = {name: arrow.array([row.get(name) for row in self._rows], type) for name, type in self._types.items()}
+        self._file.add(arrow.table(columns))
         self._rows.clear()
 
 
 class _Reader:
     """What a GraphML file says, element by element."""
 
-    def __init__(self, file: DataFile, mapping: Mapping, skip: bool, put: Put, folder: Path) -> None:
+    def __init__(self, file: DataFile, mapping: Mapping, skip: bool, put: Put, folder: Path, memory: int) -> None:
         self._file = file
         self._mapping = mapping
         self._skip = skip
         self._put = put
-        self.nodes = _Table(folder / "nodes.parquet", {":ID": "string", ":LABEL": "string[]"})
-        self.edges = _Table(folder / "edges.parquet", {":START_ID": "string", ":TYPE": "string", ":END_ID": "string"})
+        self.nodes = _Table(folder / "nodes.parquet", {":ID": "string", ":LABEL": "string[]"}, memory)
+        self.edges = _Table(
+            folder / "edges.parquet", {":START_ID": "string", ":TYPE": "string", ":END_ID": "string"}, memory
+        )
         self._keys: dict[str, tuple[str, str, str]] = {}
         """By identifier: the column, or one of its own role; its type; for which element."""
         self._defaults: dict[str, dict[str, Any]] = {"node": {}, "edge": {}}

@@ -9,14 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from graphdb.common import arrow
+from graphdb.common.duckdb.fetch import fetched
 from graphdb.common.errors import LoadError
 from graphdb.storage.loaders.tables.headers import Column, Mapping
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 _INDEX = re.compile(r"__index_level_\d+__")
 """How pandas' index is called where it has no name."""
@@ -28,21 +26,19 @@ def is_object(thing: object) -> bool:
     return streams or _is_network(thing) or _is_lazy(thing)
 
 
-def tables(thing: Any, mapping: Mapping) -> list[tuple[str, pa.Table | pa.RecordBatchReader, list[Column]]]:
+def tables(thing: Any, mapping: Mapping) -> Sequence[tuple[str, arrow.Table | arrow.Reader, list[Column]]]:
     """Return the tables that an object is, each with what messages call it and what its columns are."""
-    import pyarrow as pa
-
     if _is_network(thing):
         return _network(thing, mapping)
     name = type(thing).__name__
     try:
         table = _arrow(thing, mapping)
-    except (ValueError, TypeError, NotImplementedError) as error:  # Arrow's are among them; pandas has some of its own
+    except (ValueError, TypeError, NotImplementedError, arrow.ArrowError) as error:  # pandas has some of its own
         hint = "a frame is needed, whose columns have one type each: frame['…'].astype(str)"
-        typed = isinstance(error, pa.ArrowException)
+        typed = isinstance(error, arrow.ArrowError)
         raise LoadError(", ".join(map(str, error.args)), source=name, hint=hint if typed else None) from None
     columns = mapping.read(table.schema.names)
-    schema = pa.schema([field.with_name(column.column) for field, column in zip(table.schema, columns, strict=True)])
+    schema = arrow.schema([field.with_name(column.column) for field, column in zip(table.schema, columns, strict=True)])
     for column, field in zip(table.schema.names, schema, strict=True):
         if not _is_readable(field.type):
             raise LoadError(
@@ -50,42 +46,47 @@ def tables(thing: Any, mapping: Mapping) -> list[tuple[str, pa.Table | pa.Record
                 source=name,
                 hint="make it texts or numbers: of pandas, frame['…'].astype(str)",
             )
-    if isinstance(table, pa.Table):
+    if isinstance(table, arrow.Table):
         return [(name, table.rename_columns(schema.names), columns)]
-    batches = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in table)
-    return [(name, pa.RecordBatchReader.from_batches(schema, batches), columns)]
+    return [(name, arrow.Reader(schema, (batch.columns for batch in table), table.close), columns)]
 
 
-def _arrow(thing: Any, mapping: Mapping) -> pa.Table | pa.RecordBatchReader:
+def _arrow(thing: Any, mapping: Mapping) -> arrow.Table | arrow.Reader:
     """What is in memory as a table, all else as a stream that is read once."""
-    import pyarrow as pa
-
     if _is_lazy(thing):
         thing = thing.collect()
-    if hasattr(thing, "to_batches") and hasattr(thing, "scanner"):  # a data set of Arrow's
+    if hasattr(thing, "to_batches") and hasattr(thing, "scanner"):  # a data set of PyArrow's
         thing = thing.scanner()
-    if hasattr(thing, "to_reader") and not isinstance(thing, pa.Table):
-        return thing.to_reader()
-    if hasattr(thing, "__arrow_c_stream__") and not hasattr(thing, "columns"):  # no frame, which is in memory
-        return pa.RecordBatchReader.from_stream(thing)
-    table = pa.table(thing)
+    if hasattr(thing, "to_reader") and not hasattr(thing, "columns"):
+        thing = thing.to_reader()
+    if not hasattr(thing, "columns"):  # no frame, which is in memory
+        return arrow.reader_of(thing)
+    table = _whole(thing)
     for field in table.schema:  # pandas' numbers of rows, where some were left out
-        if _INDEX.fullmatch(field.name) and pa.types.is_integer(field.type) and mapping.header(field.name) is None:
-            table = table.drop_columns([field.name])
-    floats = {field.name: pa.float32() for field in table.schema if field.type == pa.float16()}
-    for column in floats:  # which DuckDB does not read
-        at = table.column_names.index(column)
-        table = table.set_column(at, column, table.column(at).cast(floats[column]))
+        if _INDEX.fullmatch(field.name) and arrow.is_integer(field.type) and mapping.header(field.name) is None:
+            table = table.remove_column(table.column_names.index(field.name))
+    for at, field in enumerate(table.schema):
+        if field.type == arrow.FLOAT16:  # which DuckDB does not read
+            table = table.set_column(at, field.name, table.column(at).cast(arrow.FLOAT32))
     return table
 
 
-def _is_readable(type: pa.DataType) -> bool:
-    """Whether DuckDB reads a type of Arrow's as what it is."""
-    import pyarrow as pa
+def _whole(frame: Any) -> arrow.Table:
+    """Return the rows of a frame."""
+    try:
+        return arrow.table_of(frame)
+    except ImportError:  # pandas hands its frames over by PyArrow, which is not there; DuckDB reads them itself
+        import duckdb
 
-    if isinstance(type, pa.BaseExtensionType):
-        return str(type.extension_name).startswith("arrow.")
-    return not pa.types.is_decimal256(type)
+        with duckdb.connect() as connection:
+            return fetched(connection.from_df(frame))
+
+
+def _is_readable(type: arrow.DataType) -> bool:
+    """Whether DuckDB reads a type of Arrow's as what it is."""
+    if type.extension:
+        return type.extension.startswith("arrow.")
+    return not (arrow.is_decimal(type) and type.dtype.itemsize > 16)
 
 
 def _is_network(thing: object) -> bool:
@@ -98,7 +99,7 @@ def _is_lazy(thing: object) -> bool:
     return hasattr(thing, "collect") and hasattr(thing, "collect_schema")
 
 
-def _network(graph: Any, mapping: Mapping) -> list[tuple[str, pa.Table, list[Column]]]:
+def _network(graph: Any, mapping: Mapping) -> list[tuple[str, arrow.Table, list[Column]]]:
     """A node table and an edge table.
 
     A vertex's ``label`` or ``labels`` are its labels, an edge's ``type`` or ``label`` (or its key, in a multigraph,
@@ -137,24 +138,22 @@ def _plain(value: Any) -> Any:
     return None if type(value).__name__ in ("NaTType", "NAType") else value
 
 
-def _arrays(values: list[Any]) -> Iterator[tuple[pa.Array, str | None]]:
+def _arrays(values: list[Any]) -> Iterator[tuple[arrow.Array, str | None]]:
     """Yield values as arrays, and the type that their texts have: one where they have a type in common, else several.
 
     What Arrow has no type for is its text.
     """
-    import pyarrow as pa
-
     try:
-        yield pa.array(values), None
+        yield arrow.array(values), None
         return
-    except (ValueError, TypeError, OverflowError, pa.ArrowException):  # Arrow calls what values have themselves
+    except (ValueError, TypeError, OverflowError):  # what values have themselves is called
         kinds = list(dict.fromkeys(type(value) for value in values if value is not None))
     if len(kinds) > 1:
         for kind in kinds:
             yield from _arrays([value if type(value) is kind else None for value in values])
         return
     wide = kinds == [int] and all(value is None or abs(value) < 1 << 127 for value in values)
-    yield pa.array([None if value is None else str(value) for value in values]), "HUGEINT" if wide else None
+    yield arrow.array([None if value is None else str(value) for value in values]), "HUGEINT" if wide else None
 
 
 def _texts(labels: object) -> list[str]:
@@ -167,11 +166,9 @@ def _texts(labels: object) -> list[str]:
 
 def _table(
     rows: Sequence[tuple[dict[str, Any], tuple[Any, ...]]], roles: tuple[str, ...], mapping: Mapping
-) -> tuple[pa.Table, list[Column]]:
+) -> tuple[arrow.Table, list[Column]]:
     """Attributes and roles as columns; an attribute whose values have no type in common is several."""
-    import pyarrow as pa
-
-    arrays = [pa.array([held[at] for _, held in rows]) for at in range(len(roles))]
+    arrays = [arrow.array([held[at] for _, held in rows]) for at in range(len(roles))]
     columns = [Column(f":{role}", role) for role in roles]
     for name in dict.fromkeys(name for row, _ in rows for name in row):
         mapping.known.add(name)
@@ -181,4 +178,4 @@ def _table(
             column = Column.read(unique, stated) if stated else Column(unique, "", name)
             arrays.append(values)
             columns.append(replace(column, type=column.type or type))
-    return pa.table(arrays, names=[column.column for column in columns]), columns
+    return arrow.table(arrays, names=[column.column for column in columns]), columns

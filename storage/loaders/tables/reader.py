@@ -15,10 +15,13 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from graphdb.common import arrow
 from graphdb.common.duckdb.connection import quoted
+from graphdb.common.duckdb.fetch import batches
 from graphdb.common.errors import LoadError
 from graphdb.common.values.terms import LIST_DATATYPE, RDF_REIFIES, RDF_TYPE, VERTEX, escaped
 from graphdb.storage.arrays.arrow import string_bytes
+from graphdb.storage.file.parquet import column_names
 from graphdb.storage.loaders.files import DataFile
 from graphdb.storage.loaders.formats import CSV, LABELLED, PARQUET
 from graphdb.storage.loaders.streams import BadLine, Block, Put, chunks
@@ -29,7 +32,6 @@ from graphdb.storage.loaders.tables.places import CsvFile
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow as pa
 
 ROWS = 20_000
 """Rows whose triples become one block."""
@@ -46,7 +48,7 @@ _SINGLE = {"ID", "START_ID", "END_ID", "TYPE", "REIFIER", "REIFIER_GRAPH", "ASSE
 
 
 def read_table(
-    source: DataFile | tuple[pa.Table | pa.RecordBatchReader, list[Column]],
+    source: DataFile | tuple[arrow.Table | arrow.Reader, list[Column]],
     name: str,
     number: int,
     mapping: Mapping,
@@ -195,13 +197,7 @@ class _Table:
 
     def _headers(self, path: str) -> list[str]:
         """The names of a Parquet file's columns as they are: DuckDB renames what differs in case only."""
-        from pyarrow import ArrowException, parquet
-
-        try:
-            names: list[str] = parquet.read_schema(path).names
-        except ArrowException:  # of a kind that only DuckDB knows
-            return []
-        return names
+        return column_names(self._connection, path)
 
     def _columns(self, columns: list[Column] | None, headers: Sequence[str] = ()) -> list[tuple[Column, str]]:
         """The columns of ``frame`` with DuckDB's types; what they are is said by their names, if it is not known."""
@@ -328,7 +324,7 @@ class _Table:
         )
         [(total,)] = self._connection.execute("SELECT count(*) FROM frame").fetchall()
         sql = f"SELECT {_LINE} FROM ({text}) WHERE CASE {bad} END IS NULL AND {_LINE} IS NOT NULL"
-        reader = self._connection.sql(sql, params=self._parameters).to_arrow_reader(ROWS)
+        reader = batches(self._connection.sql(sql, params=self._parameters), ROWS)
         done, half = 0, self._size // 2
         for batch in reader:
             done += batch.num_rows

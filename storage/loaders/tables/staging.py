@@ -11,10 +11,12 @@ import glob
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from graphdb.common import arrow
 from graphdb.common.duckdb.connection import quoted
+from graphdb.common.duckdb.fetch import fetched
 from graphdb.common.values.terms import LIST_DATATYPE, XSD
+from graphdb.storage.file.parquet import column_names
 from graphdb.storage.loaders.files import DataFile
 from graphdb.storage.loaders.formats import CSV, PARQUET
 from graphdb.storage.loaders.streams import Block, Stopped
@@ -22,9 +24,6 @@ from graphdb.storage.loaders.tables import delimited, terms, values
 from graphdb.storage.loaders.tables.delimited import literal as _text
 from graphdb.storage.loaders.tables.headers import IDENTIFIERS, Column, Mapping
 from graphdb.storage.loaders.tables.reader import has_values, on_disk, open_csv
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _ROLES = {"ID", "LABEL", "START_ID", "END_ID", "TYPE", "IGNORE", ""}
 _NATIVE = {"BIGINT": f"{XSD}integer", "DOUBLE": f"{XSD}double", "BOOLEAN": f"{XSD}boolean", "DATE": f"{XSD}date",
@@ -58,7 +57,7 @@ class Staged:
     """A table of vertices or of edges: its columns, with what their values are."""
 
     mapping: Mapping
-    columns: Sequence[tuple[Column, Sort, pa.ChunkedArray]]
+    columns: Sequence[tuple[Column, Sort, arrow.ChunkedArray]]
 
     @property
     def rows(self) -> int:
@@ -105,7 +104,7 @@ class Staging:
         self._stopped = True
         self.connection.interrupt()
 
-    def table(self, source: DataFile | tuple[pa.Table, list[Column]], mapping: Mapping) -> Staged | None:
+    def table(self, source: DataFile | tuple[arrow.Table, list[Column]], mapping: Mapping) -> Staged | None:
         """Return a table as columns; None where it must go the other way.
 
         Raises
@@ -138,12 +137,7 @@ class Staging:
             raise Stopped
 
     def _parquet(self, path: str, mapping: Mapping) -> Staged | None:
-        from pyarrow import ArrowException, parquet
-
-        try:
-            names = parquet.read_schema(path).names
-        except ArrowException:
-            return None
+        names = column_names(self.connection, path)
         source = f"read_parquet({_text(glob.escape(path))})"
         rows = self.connection.execute(f"DESCRIBE FROM {source}").fetchall()
         if len(names) != len(rows):
@@ -203,7 +197,7 @@ class Staging:
                 return None
             found.append((column, *sort_and_sql))
         chosen = ", ".join(f"{sql} AS c{number}" for number, (_, _, sql) in enumerate(found))
-        table = self.connection.sql(f"SELECT {chosen} FROM {source}").to_arrow_table()
+        table = fetched(self.connection.sql(f"SELECT {chosen} FROM {source}"))
         return Staged(
             mapping,
             [(column, sort, table.column(number)) for number, (column, sort, _) in enumerate(found)],

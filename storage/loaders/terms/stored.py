@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.arrays.arrow import values
+from graphdb.common import arrow
+from graphdb.common.duckdb.fetch import batches
+from graphdb.storage.arrays.arrow import string_places, values
 from graphdb.storage.arrays.spill import SpillArray, SpillFile
 from graphdb.storage.dictionary.terms import term_counts
 from graphdb.storage.loaders.terms import stored_kernels as kernels
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow as pa
 
 Ints = NDArray[np.int64]
 
@@ -76,10 +77,10 @@ class Known:
         """Give back what it takes on disk."""
         self._spill.close()
 
-    def _read(self, sql: str, name: Callable[[pa.RecordBatch, Ints], None]) -> None:
+    def _read(self, sql: str, name: Callable[[arrow.RecordBatch, Ints], None]) -> None:
         """Read terms, and keep their entries: ``name`` writes the fingerprints beside their ids."""
         ends = np.empty(len(self._parts) + 1, np.int64)
-        for rows in self._connection.sql(sql).to_arrow_reader(_ROWS):
+        for rows in batches(self._connection.sql(sql), _ROWS):
             found = np.empty((len(rows), 2), np.int64)
             found[:, 1] = values(rows["id"])
             name(rows, found)
@@ -90,11 +91,6 @@ class Known:
                     kept.append(self._spill.add(entries[begin:end]))
 
 
-def _strings(rows: pa.RecordBatch, name: str) -> tuple[NDArray[np.uint8], Ints]:
+def _strings(rows: arrow.RecordBatch, name: str) -> tuple[NDArray[np.uint8], Ints]:
     """Return the bytes of a column of strings, none of them NULL, and where each begins and the last ends."""
-    import pyarrow as pa
-
-    column = rows[name].cast(pa.large_string())
-    _, offsets, data = column.buffers()
-    places = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
-    return np.frombuffer(data or b"", np.uint8), places
+    return string_places(rows[name])

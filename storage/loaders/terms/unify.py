@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common import arrow
 from graphdb.common.errors import LoadError
 from graphdb.storage.arrays.batch import LITERAL, Batch, Texts
 from graphdb.storage.arrays.spill import SpillArray, SpillFile
+from graphdb.storage.arrays.texts import taken
 from graphdb.storage.loaders.terms import unify_kernels as kernels
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from graphdb.storage.loaders.terms.stored import Known
 
 Codes = NDArray[np.uint32]
@@ -68,18 +68,21 @@ class Union:
         for number, batch in enumerate(batches):
             self._translate(number, batch, owned[number])
 
-    def iris(self) -> Iterator[pa.Array]:
+    def iris(self) -> Iterator[arrow.Array]:
         """Yield the distinct IRIs and blank nodes, piece by piece."""
         for number, batch in enumerate(self._batches):
             for texts, mask in self._pieces(0, number, batch.resources):
-                yield texts.array() if mask is None else texts.array().filter(mask)
+                yield texts.array() if mask is None else taken(texts.array(), mask)
 
-    def values(self) -> Iterator[tuple[pa.Array, ...]]:
+    def values(self) -> Iterator[tuple[arrow.Array, ...]]:
         """Yield the distinct literals, piece by piece (see :meth:`~.Batch.literal_columns`)."""
         for number, batch in enumerate(self._batches):
             for texts, mask in self._pieces(1, number, batch.literals):
-                columns = batch.literal_columns(texts)
-                yield columns if mask is None else tuple(column.filter(mask) for column in columns)
+                lexical, *notes = batch.literal_columns(texts)
+                if mask is None:
+                    yield lexical, *notes
+                else:
+                    yield taken(lexical, mask), *(column.take(mask) for column in notes)
 
     @property
     def datatypes(self) -> set[str | None] | None:
@@ -159,10 +162,10 @@ class Union:
             others[literal] = codes[1][others[literal] - LITERAL].astype(np.int64) + LITERAL
             kept.put(others)
 
-    def _pieces(self, sort: int, number: int, pieces: Sequence[Texts]) -> Iterator[tuple[Texts, pa.Array | None]]:
+    def _pieces(
+        self, sort: int, number: int, pieces: Sequence[Texts]
+    ) -> Iterator[tuple[Texts, NDArray[np.int64] | None]]:
         """Yield the texts of a batch that are in no earlier one, with which of them these are; None for all."""
-        import pyarrow as pa
-
         first = int(self._firsts[number, sort])
         for texts in pieces:
             some = self._fresh[sort].view(np.uint8)[first // 8 : (first + len(texts)) // 8 + 1]
@@ -171,5 +174,4 @@ class Union:
             if mask.all():
                 yield texts, None
             elif mask.any():
-                bits = pa.py_buffer(np.packbits(mask, bitorder="little"))
-                yield texts, pa.Array.from_buffers(pa.bool_(), len(texts), [None, bits])
+                yield texts, np.flatnonzero(mask)

@@ -1,0 +1,478 @@
+"""Arrow's C interface: columns from and to whoever else holds some, without a copy.
+
+A producer hands over structures of addresses, and a function that gives the memory back: what is made here of arrays of
+NumPy is referenced until that is called, and what comes from others is given back when its last view is gone.
+https://arrow.apache.org/docs/format/CDataInterface.html and …/CDataInterface/PyCapsuleInterface.html
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import itertools
+import struct
+import sys
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common.arrow.arrays import Array, gathered
+from graphdb.common.arrow.types import ArrowError, DataType, Field, Schema
+
+_Address = ctypes.c_void_p
+
+
+class _CSchema(ctypes.Structure):
+    _fields_ = (
+        ("format", ctypes.c_char_p),
+        ("name", ctypes.c_char_p),
+        ("metadata", _Address),
+        ("flags", ctypes.c_int64),
+        ("n_children", ctypes.c_int64),
+        ("children", _Address),
+        ("dictionary", _Address),
+        ("release", _Address),
+        ("private_data", _Address),
+    )
+
+
+class _CArray(ctypes.Structure):
+    _fields_ = (
+        ("length", ctypes.c_int64),
+        ("null_count", ctypes.c_int64),
+        ("offset", ctypes.c_int64),
+        ("n_buffers", ctypes.c_int64),
+        ("n_children", ctypes.c_int64),
+        ("buffers", _Address),
+        ("children", _Address),
+        ("dictionary", _Address),
+        ("release", _Address),
+        ("private_data", _Address),
+    )
+
+
+class _CStream(ctypes.Structure):
+    _fields_ = (
+        ("get_schema", _Address),
+        ("get_next", _Address),
+        ("get_last_error", _Address),
+        ("release", _Address),
+        ("private_data", _Address),
+    )
+
+
+_RELEASE = ctypes.CFUNCTYPE(None, _Address)
+_GET = ctypes.CFUNCTYPE(ctypes.c_int, _Address, _Address)
+_LAST_ERROR = ctypes.CFUNCTYPE(_Address, _Address)
+_NULLABLE = 2
+_EIO = 5
+
+_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer.restype, _pointer.argtypes = _Address, (ctypes.py_object, ctypes.c_char_p)
+_is_valid = ctypes.pythonapi.PyCapsule_IsValid
+_is_valid.restype, _is_valid.argtypes = ctypes.c_int, (_Address, ctypes.c_char_p)
+_raw_pointer = ctypes.PYFUNCTYPE(_Address, _Address, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+_DESTRUCTOR = ctypes.PYFUNCTYPE(None, _Address)
+_new_capsule = ctypes.pythonapi.PyCapsule_New
+_new_capsule.restype, _new_capsule.argtypes = ctypes.py_object, (_Address, ctypes.c_char_p, _DESTRUCTOR)
+
+_STREAM, _SCHEMA, _ARRAY = b"arrow_array_stream", b"arrow_schema", b"arrow_array"
+
+
+# --- from others
+
+
+class _Owner:
+    """Gives an array that somebody else made back to them, when nothing looks at it any more."""
+
+    __slots__ = ("__weakref__", "array")
+
+    def __init__(self, array: _CArray) -> None:
+        self.array = array
+        weakref.finalize(self, _given_back, array).atexit = False
+
+
+def _given_back(held: _CArray | _CStream | _CSchema) -> None:
+    if held.release:
+        _RELEASE(held.release)(ctypes.addressof(held))
+
+
+class Stream:
+    """A stream of batches that somebody else makes; who uses it as a context manager ends it early.
+
+    Parameters
+    ----------
+    capsule
+        Of the name ``arrow_array_stream``.
+    failure
+        Makes an error of what the producer says is wrong.
+    """
+
+    def __init__(self, capsule: object, failure: Callable[[str], Exception] = ArrowError) -> None:
+        source = _CStream.from_address(_pointer(capsule, _STREAM))
+        self._stream = _CStream()
+        ctypes.memmove(ctypes.byref(self._stream), ctypes.byref(source), ctypes.sizeof(_CStream))
+        source.release = None
+        self._failure = failure
+        self._close = weakref.finalize(self, _given_back, self._stream)
+        self._close.atexit = False
+        found = _CSchema()
+        self._ask(self._stream.get_schema, found)
+        try:
+            self._type = _type(found)
+            self.schema = Schema(_without_views(self._type).fields)
+        finally:
+            _given_back(found)
+
+    def _ask(self, function: int, into: ctypes.Structure) -> None:
+        if not self._stream.release:
+            raise ArrowError("the stream is closed")
+        at = ctypes.addressof(self._stream)
+        if _GET(function)(at, ctypes.addressof(into)):
+            said = _LAST_ERROR(self._stream.get_last_error)(at)
+            text = ctypes.string_at(said) if said else b"a stream of columns broke off"
+            raise self._failure(text.decode(errors="replace"))
+
+    def __iter__(self) -> Iterator[list[Array]]:
+        """Yield the columns of one batch after the other."""
+        while True:
+            found = _CArray()
+            self._ask(self._stream.get_next, found)
+            if not found.release:
+                self.close()
+                return
+            owner = _Owner(found)
+            yield list(_array(self._type, found, owner, 0, found.length).children)
+
+    def close(self) -> None:
+        """Give the stream back."""
+        self._close()
+        self._stream.release = None
+
+
+def imported_array(capsules: tuple[object, object]) -> Array:
+    """Return an array of its capsules ``arrow_schema`` and ``arrow_array``."""
+    schema = _CSchema.from_address(_pointer(capsules[0], _SCHEMA))
+    source = _CArray.from_address(_pointer(capsules[1], _ARRAY))
+    held = _CArray()
+    ctypes.memmove(ctypes.byref(held), ctypes.byref(source), ctypes.sizeof(_CArray))
+    source.release = None
+    return _array(_type(schema), held, _Owner(held), 0, held.length)
+
+
+def _addresses(at: int, count: int) -> list[int]:
+    return [place or 0 for place in (_Address * count).from_address(at)] if count else []
+
+
+def _type(schema: _CSchema) -> DataType:
+    fields = tuple(
+        Field((child.name or b"").decode(), _type(child))
+        for child in map(_CSchema.from_address, _addresses(schema.children, schema.n_children))
+    )
+    values = _type(_CSchema.from_address(schema.dictionary)) if schema.dictionary else None
+    said = _metadata(schema.metadata)
+    extension, metadata = (said.get(f"ARROW:extension:{key}", "") for key in ("name", "metadata"))
+    return DataType(schema.format.decode(), fields, values, extension, metadata)
+
+
+@functools.cache
+def _without_views(type: DataType) -> DataType:
+    """Return a type with texts in the place of views of texts: these are copied."""
+    fields = tuple(Field(field.name, _without_views(field.type)) for field in type.fields)
+    values = None if type.values is None else _without_views(type.values)
+    return replace(type, format={"vu": "U", "vz": "Z"}.get(type.format, type.format), fields=fields, values=values)
+
+
+def _metadata(at: int | None) -> dict[str, str]:
+    """Return keys with their values: a count, and each with its length."""
+    if not at:
+        return {}
+    said: list[str] = []
+
+    def number() -> int:
+        nonlocal at
+        assert at is not None
+        at += 4
+        return int(ctypes.c_int32.from_address(at - 4).value)
+
+    for _ in range(2 * number()):
+        size = number()
+        said.append(ctypes.string_at(at, size).decode(errors="replace"))
+        at += size
+    return dict(zip(said[::2], said[1::2], strict=True))
+
+
+def _view(owner: _Owner, at: int, dtype: Any, count: int) -> NDArray[Any]:
+    """Return some memory as an array, which keeps its owner."""
+    dtype = np.dtype(dtype)
+    if not at or not count:
+        return np.empty(count, dtype) if not count else np.zeros(count, dtype)
+    memory = (ctypes.c_char * (count * dtype.itemsize)).from_address(at)
+    memory._owner = owner
+    found: NDArray[Any] = np.frombuffer(memory, dtype)
+    found.flags.writeable = False
+    return found
+
+
+def _bits(owner: _Owner, at: int, first: int, length: int) -> NDArray[np.bool_]:
+    begin = first >> 3
+    found = _view(owner, at + begin, np.uint8, ((first + length + 7) >> 3) - begin)
+    return np.unpackbits(found, bitorder="little", count=(first & 7) + length)[first & 7 :].view(np.bool_)
+
+
+def _array(type: DataType, array: _CArray, owner: _Owner, first: int, length: int) -> Array:
+    """Return ``length`` values of an array, from ``first`` behind its own offset on."""
+    first += array.offset
+    buffers = _addresses(array.buffers, array.n_buffers)
+    children = list(map(_CArray.from_address, _addresses(array.children, array.n_children)))
+    format, source = type.format, type
+    type = _without_views(type)
+    valid = None
+    if buffers and buffers[0] and array.null_count and length and not format.startswith("+u"):
+        valid = _bits(owner, buffers[0], first, length)
+        if valid.all():
+            valid = None
+    if format == "n":
+        return Array(type, length)
+    if format == "b":
+        return Array(type, length, valid, _bits(owner, buffers[1], first, length))
+    if type.is_fixed:
+        data = _view(owner, buffers[1], type.dtype, first + length)[first:]
+        values = None
+        if source.values is not None:
+            held = _CArray.from_address(array.dictionary)
+            values = (_array(source.values, held, owner, 0, held.length),)
+        return Array(type, length, valid, data, children=values or ())
+    if format in ("u", "z", "U", "Z", "+l", "+L", "+m"):
+        offsets = _view(owner, buffers[1], "i8" if format in ("U", "Z", "+L") else "i4", first + length + 1)[first:]
+        if not len(offsets) or not length:
+            offsets = np.zeros(1, offsets.dtype)
+        if format[0] == "+":
+            held = children[0]
+            items = _array(source.fields[0].type, held, owner, 0, held.length)
+            return Array(type, length, valid, None, offsets, (items,))
+        return Array(type, length, valid, _view(owner, buffers[2], np.uint8, int(offsets[-1])), offsets)
+    if format in ("vu", "vz"):
+        return _of_views(type, buffers, owner, first, length, valid)
+    if format.startswith("+w:"):
+        size = int(format[3:])
+        items = _array(source.fields[0].type, children[0], owner, first * size, length * size)
+        return Array(type, length, valid, None, None, (items,))
+    if format == "+s" or format.startswith("+us:"):
+        parts = tuple(
+            _array(field.type, child, owner, first, length)
+            for field, child in zip(source.fields, children, strict=True)
+        )
+        kinds = _view(owner, buffers[0], np.int8, first + length)[first:] if format != "+s" else None
+        return Array(type, length, valid, kinds, None, parts)
+    raise ArrowError(f"columns of the type {type} are not read")
+
+
+def _of_views(
+    type: DataType, buffers: list[int], owner: _Owner, first: int, length: int, valid: NDArray[np.bool_] | None
+) -> Array:
+    """Return texts that are views: a length, and up to 12 bytes, or where in which buffer they are."""
+    views = _view(owner, buffers[1], np.int32, 4 * (first + length)).reshape(-1, 4)[first:]
+    sizes = _view(owner, buffers[-1], np.int64, len(buffers) - 3)
+    parts = [_view(owner, at, np.uint8, int(size)) for at, size in zip(buffers[2:-1], sizes, strict=True)]
+    before = np.cumsum([views.nbytes, *map(len, parts)])
+    lengths = views[:, 0].astype(np.int64) if valid is None else np.where(valid, views[:, 0], 0)
+    short = lengths <= 12
+    begins = np.where(short, 16 * np.arange(length) + 4, before[np.where(short, 0, views[:, 2])] + views[:, 3])
+    offsets = np.append(0, np.cumsum(lengths))
+    data = gathered(np.concatenate([np.ascontiguousarray(views).view(np.uint8).ravel(), *parts]), begins, offsets)
+    return Array(type, length, valid, data, offsets)
+
+
+# --- to others
+
+
+_HELD: dict[int, Any] = {}
+"""What structures that others hold refer to, by their numbers."""
+_NUMBERS = itertools.count(1)
+
+
+def _release(kind: type[_CSchema | _CArray]) -> Any:
+    def release(at: int) -> None:
+        held = kind.from_address(at)
+        for child in _addresses(held.children, held.n_children) + ([held.dictionary] if held.dictionary else []):
+            part = kind.from_address(child)
+            if part.release:  # else somebody moved it away
+                _RELEASE(part.release)(child)
+        held.release = None
+        _HELD.pop(held.private_data, None)
+
+    return _RELEASE(release)
+
+
+_release_schema, _release_array = _release(_CSchema), _release(_CArray)
+
+
+def _hold(into: _CSchema | _CArray | _CStream, release: Any, *things: Any) -> None:
+    number = next(_NUMBERS)
+    _HELD[number] = things
+    into.private_data = number
+    into.release = ctypes.cast(release, _Address)
+
+
+def _children(parts: list[Any]) -> tuple[Any, int | None]:
+    if not parts:
+        return None, None
+    table = (_Address * len(parts))(*map(ctypes.addressof, parts))
+    return table, ctypes.addressof(table)
+
+
+def _fill_schema(into: _CSchema, type: DataType, name: str = "") -> None:
+    ctypes.memset(ctypes.addressof(into), 0, ctypes.sizeof(into))
+    parts = [_CSchema() for _ in type.fields]
+    for part, field in zip(parts, type.fields, strict=True):
+        _fill_schema(part, field.type, field.name)
+    held: list[Any] = [parts]
+    if type.values is not None:
+        values = _CSchema()
+        _fill_schema(values, type.values)
+        into.dictionary = ctypes.addressof(values)
+        held.append(values)
+    if type.extension:
+        pairs = {"ARROW:extension:name": type.extension, "ARROW:extension:metadata": type.metadata}
+        words = [text.encode() for pair in pairs.items() for text in pair]
+        said = struct.pack("=i", len(pairs)) + b"".join(struct.pack("=i", len(word)) + word for word in words)
+        metadata = ctypes.create_string_buffer(said, len(said))
+        into.metadata = ctypes.addressof(metadata)
+        held.append(metadata)
+    table, into.children = _children(parts)
+    into.n_children, into.flags = len(parts), _NULLABLE
+    texts = type.format.encode(), name.encode()
+    into.format, into.name = texts
+    _hold(into, _release_schema, table, texts, *held)
+
+
+def _fill_array(into: _CArray, array: Array) -> None:
+    ctypes.memset(ctypes.addressof(into), 0, ctypes.sizeof(into))
+    format = array.type.format
+    nulls = array.null_count
+    buffers: list[NDArray[Any] | None] = []
+    if format[:2] not in ("n", "+u"):
+        buffers.append(np.packbits(array.valid, bitorder="little") if nulls and array.valid is not None else None)
+    if array.offsets is not None:
+        buffers.append(np.ascontiguousarray(array.offsets))
+    if format == "b" and array.data is not None:
+        buffers.append(np.packbits(array.data, bitorder="little"))
+    elif array.data is not None:
+        buffers.append(np.ascontiguousarray(array.data))
+    children = array.children if array.type.values is None else ()
+    parts = [_CArray() for _ in children]
+    for part, child in zip(parts, children, strict=True):
+        _fill_array(part, child)
+    held: list[Any] = [parts, buffers]
+    if array.type.values is not None:
+        values = _CArray()
+        _fill_array(values, array.children[0])
+        into.dictionary = ctypes.addressof(values)
+        held.append(values)
+    places = (_Address * len(buffers))(*(None if b is None else b.ctypes.data for b in buffers))
+    table, into.children = _children(parts)
+    into.length, into.null_count, into.offset = len(array), nulls, 0
+    into.n_buffers, into.n_children = len(buffers), len(parts)
+    into.buffers = ctypes.addressof(places)
+    _hold(into, _release_array, places, table, *held)
+
+
+class _Made:
+    """What a stream of ours still has to yield."""
+
+    def __init__(self, schema: Schema, batches: Iterator[list[Array]]) -> None:
+        self.schema, self.batches = schema, batches
+        self.error = ctypes.create_string_buffer(b"")
+
+
+def _made(stream: int) -> _Made:
+    made: _Made = _HELD[_CStream.from_address(stream).private_data][0]
+    return made
+
+
+@_GET  # type: ignore[untyped-decorator]
+def _get_schema(stream: int, into: int) -> int:
+    _fill_schema(_CSchema.from_address(into), DataType("+s", _made(stream).schema.fields))
+    return 0
+
+
+@_GET  # type: ignore[untyped-decorator]
+def _get_next(stream: int, into: int) -> int:
+    made, found = _made(stream), _CArray.from_address(into)
+    try:
+        columns = next(made.batches, None)
+        if columns is None:
+            found.release = None
+            return 0
+        length = len(columns[0]) if columns else 0
+        _fill_array(found, Array(DataType("+s", made.schema.fields), length, children=tuple(columns)))
+    except BaseException as error:  # the consumer has to know, in its own words
+        made.error = ctypes.create_string_buffer(f"{type(error).__name__}: {error}".encode())
+        return _EIO
+    return 0
+
+
+@_LAST_ERROR  # type: ignore[untyped-decorator]
+def _get_last_error(stream: int) -> int:
+    return ctypes.addressof(_made(stream).error)
+
+
+@_RELEASE  # type: ignore[untyped-decorator]
+def _release_stream(at: int) -> None:
+    held = _CStream.from_address(at)
+    held.release = None
+    _HELD.pop(held.private_data, None)
+
+
+def _destructor(name: bytes, kind: type[Any]) -> Any:
+    @_DESTRUCTOR  # type: ignore[untyped-decorator]
+    def destroy(capsule: int) -> None:
+        if sys.is_finalizing() or not _is_valid(capsule, name):
+            return
+        at = _raw_pointer(capsule, name)
+        held = kind.from_address(at)
+        if held.release:
+            _RELEASE(held.release)(at)
+        _CAPSULES.pop(at, None)
+
+    return destroy
+
+
+_CAPSULES: dict[int, ctypes.Structure] = {}
+_destroy_stream, _destroy_schema, _destroy_array = (
+    _destructor(name, kind) for name, kind in ((_STREAM, _CStream), (_SCHEMA, _CSchema), (_ARRAY, _CArray))
+)
+
+
+def _capsule(held: ctypes.Structure, name: bytes, destroy: Any) -> object:
+    at = ctypes.addressof(held)
+    _CAPSULES[at] = held
+    return _new_capsule(at, name, destroy)
+
+
+def exported_stream(schema: Schema, batches: Iterator[list[Array]]) -> object:
+    """Return the capsule of a stream of columns."""
+    stream = _CStream()
+    for name, function in (("schema", _get_schema), ("next", _get_next), ("last_error", _get_last_error)):
+        setattr(stream, f"get_{name}", ctypes.cast(function, _Address))
+    _hold(stream, _release_stream, _Made(schema, batches))
+    return _capsule(stream, _STREAM, _destroy_stream)
+
+
+def exported_schema(type: DataType) -> object:
+    """Return the capsule of a type; a table's is that of its rows as structs."""
+    schema = _CSchema()
+    _fill_schema(schema, type)
+    return _capsule(schema, _SCHEMA, _destroy_schema)
+
+
+def exported_array(array: Array) -> tuple[object, object]:
+    """Return the capsules of an array's type and of the array."""
+    held = _CArray()
+    _fill_array(held, array)
+    return exported_schema(array.type), _capsule(held, _ARRAY, _destroy_array)

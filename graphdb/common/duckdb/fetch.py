@@ -1,0 +1,58 @@
+"""The rows of DuckDB's relations as columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from graphdb.common import arrow
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+def fetched(relation: duckdb.DuckDBPyRelation) -> arrow.Table:
+    """Run a relation and return its rows.
+
+    Raises
+    ------
+    duckdb.Error
+        It fails.
+    """
+    return arrow.reader_of(relation, _failure).read_all()
+
+
+def batches(relation: duckdb.DuckDBPyRelation, rows: int) -> arrow.Reader:
+    """Run a relation and return its rows as they come, at most so many at a time.
+
+    Nothing else can be asked of the connection until it is read to its end, or closed.
+    """
+    reader = arrow.reader_of(relation, _failure)
+    return arrow.Reader(reader.schema, _pieces(reader, rows), reader.close)
+
+
+def _pieces(reader: arrow.Reader, rows: int) -> Iterator[Sequence[arrow.Array]]:
+    for batch in reader:
+        for start in range(0, len(batch), rows):
+            yield [column.slice(start, rows) for column in batch.columns]
+
+
+_KIND = re.compile(r"([\w ]+) Error: ")
+_CLASSES = {
+    "FATAL": "FatalException",
+    "INTERNAL": "InternalException",
+    "INTERRUPT": "InterruptException",
+    "TransactionContext": "TransactionException",
+}
+
+
+def _failure(text: str) -> Exception:
+    """Return DuckDB's error by its text, with which a stream breaks off, as a statement would raise it."""
+    import duckdb
+
+    said = _KIND.match(text)
+    name = "Error" if said is None else _CLASSES.get(said[1], f"{said[1].replace(' ', '')}Exception")
+    found = getattr(duckdb, name, duckdb.Error)
+    error: Exception = found(text)
+    return error

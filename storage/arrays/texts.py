@@ -1,0 +1,87 @@
+"""Columns of texts and integers, taken and numbered at the speed of memory."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common import arrow
+from graphdb.storage.arrays.arrow import string_places
+
+Ints = NDArray[np.int64]
+
+
+def taken(array: arrow.Array, at: NDArray[np.integer[Any]]) -> arrow.Array:
+    """Return the texts at some places; null below 0."""
+    from graphdb.storage.arrays import text_kernels as kernels
+
+    data, offsets = string_places(array)
+    places: Ints = np.ascontiguousarray(at, np.int64)
+    ends = np.zeros(len(places) + 1, np.int64)
+    if len(array):
+        np.cumsum(np.where(places < 0, 0, np.diff(offsets)[places]), out=ends[1:])
+    out = np.empty(int(ends[-1]), np.uint8)
+    kernels.gather(data, offsets, places, ends, out)
+    there = places >= 0
+    if array.valid is not None:
+        there &= array.valid[places]
+    return arrow.Array(arrow.LARGE_STRING, len(places), None if there.all() else there, out, ends)
+
+
+def numbered_texts(array: arrow.Array) -> tuple[arrow.Array, Ints]:
+    """Return the different texts in the order in which they first come, and which of them each is; -1 for null."""
+    from graphdb.storage.arrays import text_kernels as kernels
+
+    chosen = None if array.valid is None else np.flatnonzero(array.valid)
+    some = array if chosen is None else array.drop_null()
+    data, offsets = string_places(some)
+    numbers, firsts = np.empty(len(some), np.int64), np.empty(len(some), np.int64)
+    key, table = np.frombuffer(os.urandom(16), np.uint64), np.full((2 * len(some) + 2, 2), -1, np.int64)
+    count = kernels.number_texts(data, offsets, key, table, numbers, firsts)
+    distinct = some if count == len(some) else taken(some, firsts[:count])
+    return distinct, _spread(numbers, chosen, len(array))
+
+
+def numbered(array: arrow.Array) -> tuple[arrow.Array, Ints]:
+    """Return the different values of a column without parts, and which of them each is; -1 for null.
+
+    They are in the order in which they first come, and differ where their bits do: there are two zeros.
+    """
+    array = array.decoded()
+    if array.offsets is not None:
+        return numbered_texts(array)
+    chosen = None if array.valid is None else np.flatnonzero(array.valid)
+    some = array.drop_null()
+    data = some.data
+    assert data is not None
+    if data.dtype.itemsize <= 8:
+        integral = data.dtype.kind in "iub"
+        which = number_integers(data if integral else np.ascontiguousarray(data).view(f"i{data.dtype.itemsize}"))[1]
+    else:
+        which = np.zeros(len(data), np.int64)
+        for word in np.ascontiguousarray(data).view(np.int64).reshape(len(data), -1).T:
+            found = number_integers(word)[1]
+            which = number_integers(which * (int(found.max(initial=0)) + 1) + found)[1]
+    firsts = np.flatnonzero(np.diff(np.maximum.accumulate(which), prepend=-1))
+    return some.take(firsts), _spread(which, chosen, len(array))
+
+
+def number_integers(integers: NDArray[np.integer[Any]]) -> tuple[Ints, Ints]:
+    """Return the different integers in the order in which they first come, and which of them each is."""
+    from graphdb.storage.arrays import text_kernels as kernels
+
+    numbers, distinct = np.empty(len(integers), np.int64), np.empty(len(integers), np.int64)
+    table = np.full(2 * len(integers) + 2, -1, np.int64)
+    count = kernels.number_integers(np.ascontiguousarray(integers, np.int64), table, numbers, distinct)
+    return distinct[:count], numbers
+
+
+def _spread(numbers: Ints, chosen: NDArray[np.int64] | None, count: int) -> Ints:
+    if chosen is None:
+        return numbers
+    found = np.full(count, -1, np.int64)
+    found[chosen] = numbers
+    return found
