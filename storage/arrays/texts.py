@@ -28,7 +28,7 @@ def taken(array: arrow.Array, at: NDArray[np.integer[Any]]) -> arrow.Array:
     there = places >= 0
     if array.valid is not None:
         there &= array.valid[places]
-    return arrow.Array(arrow.LARGE_STRING, len(places), None if there.all() else there, out, ends)
+    return arrow.text_array(out, ends, None if there.all() else there, array.type)
 
 
 def numbered_texts(array: arrow.Array) -> tuple[arrow.Array, Ints]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import graphdb
@@ -159,7 +160,7 @@ def test_clauses_are_sql_over_bindings(db: graphdb.Database, text: str, expected
 
 @pytest.mark.parametrize("text", [text for text, _ in JOINS])
 def test_rows_that_spill_are_the_same(db: graphdb.Database, text: str) -> None:
-    expected = Counter(map(repr, db.query(text)._table.to_pylist()))  # type: ignore[union-attr]
+    expected = Counter(map(repr, pa.table(db.query(text)._table).to_pylist()))  # type: ignore[union-attr]
     executor = choose_executor("cpu")
     executor.block_rows = 1  # type: ignore[attr-defined]
     with PathRun(db._state.snapshot(), executor, text, {}, bindings_bytes=20) as run:

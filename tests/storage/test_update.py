@@ -7,11 +7,11 @@ from typing import Any
 
 import duckdb
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphdb.common import arrow
 from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE, XSD
 from graphdb.storage.catalog import Catalog
 from graphdb.storage.dictionary import hash_index
@@ -44,9 +44,9 @@ def opened() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def table(names: tuple[str, ...], rows: Rows) -> pa.Table:
+def table(names: tuple[str, ...], rows: Rows) -> arrow.Table:
     columns = np.array(list(rows), np.int64).reshape(-1, len(names)).T
-    return pa.table(dict(zip(names, columns, strict=True)))
+    return arrow.table(dict(zip(names, columns, strict=True)))
 
 
 def made(connection: duckdb.DuckDBPyConnection, name: str, names: tuple[str, ...], rows: Rows) -> str:

@@ -391,9 +391,6 @@ def concat_arrays(arrays: Sequence[Array], type: DataType | None = None) -> Arra
     if not some:
         return arrays[0] if arrays else nulls(0, type or types.NULL)
     type = some[0].type
-    if type.values is not None:
-        some = [array.decoded() for array in some]
-        type = some[0].type
     length = sum(map(len, some))
     valid = None
     if any(array.valid is not None for array in some):
@@ -416,10 +413,24 @@ def concat_arrays(arrays: Sequence[Array], type: DataType | None = None) -> Arra
             return Array(type, length, valid, None, offsets.astype(some[0].offsets.dtype), (concat_arrays(items),))
         data = np.concatenate([array.data[begin:end] for array, (begin, end) in zip(some, spans, strict=True)])  # type: ignore[index]
         return _narrow(type, valid, data, offsets)
+    if type.values is not None:
+        return _concat_dictionaries(some, type, valid)
     if some[0].data is not None:
         data = np.concatenate([array.data for array in some])
     children = tuple(map(concat_arrays, zip(*(array.children for array in some), strict=True)))
     return Array(type, length, valid, data, None, children)
+
+
+def _concat_dictionaries(some: Sequence[Array], type: DataType, valid: NDArray[np.bool_] | None) -> Array:
+    """Return values of dictionaries as those of one, which has the values of all."""
+    dictionaries = list({id(array.children[0]): array.children[0] for array in some}.values())
+    before = np.cumsum([0, *map(len, dictionaries)])
+    if before[-1] > np.iinfo(type.dtype).max:
+        return concat_arrays([array.decoded() for array in some])
+    first = {id(dictionary): begin for dictionary, begin in zip(dictionaries, before.tolist(), strict=False)}
+    moved = [(array.data, first[id(array.children[0])]) for array in some]
+    data = np.concatenate([indices + np.array(by, type.dtype) for indices, by in moved if indices is not None])
+    return Array(type, len(data), valid, data, None, (concat_arrays(dictionaries),))
 
 
 def numbers(data: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> Array:
@@ -461,17 +472,26 @@ def _ends(given: Sequence[Any]) -> NDArray[np.int64]:
     return offsets
 
 
-def _narrow(type: DataType, there: Any, data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> Array:
+def _narrow(type: DataType, there: Any, data: NDArray[np.uint8], offsets: NDArray[np.integer[Any]]) -> Array:
     """Return texts with the smallest offsets that can be, if their type does not say that they are large."""
     if offsets[-1] >= 1 << 31:
         type = {"u": types.LARGE_STRING, "z": DataType("Z")}.get(type.format, type)
-    return Array(type, len(offsets) - 1, there, data, offsets.astype(np.int64 if type.format in "UZ" else np.int32))
+    return Array(
+        type, len(offsets) - 1, there, data, offsets.astype(np.int64 if type.format in "UZ" else np.int32, copy=False)
+    )
 
 
-def text_array(data: NDArray[np.uint8], offsets: NDArray[Any]) -> Array:
-    """Return texts by their bytes (UTF-8) and where each begins and the last ends: int32 or int64[n + 1]."""
-    type = types.STRING if offsets.dtype == np.int32 else types.LARGE_STRING
-    return Array(type, len(offsets) - 1, None, data, offsets)
+def text_array(
+    data: NDArray[np.uint8],
+    offsets: NDArray[np.integer[Any]],
+    valid: NDArray[np.bool_] | None = None,
+    type: DataType = types.STRING,
+) -> Array:
+    """Return texts by their bytes (UTF-8), where each begins and the last ends (int[n + 1]), and which are there.
+
+    They are of a type with larger offsets where theirs are too small.
+    """
+    return _narrow(type, valid, data, offsets)
 
 
 def struct_array(arrays: Sequence[Array], names: Sequence[str], valid: NDArray[np.bool_] | None = None) -> Array:

@@ -409,7 +409,11 @@ def _get_next(stream: int, into: int) -> int:
         if columns is None:
             found.release = None
             return 0
+        pairs = zip(columns, made.schema, strict=True)
+        columns = [column.cast(field.type) for column, field in pairs]  # or who reads them would take them for others
         length = len(columns[0]) if columns else 0
+        if any(len(column) != length for column in columns):
+            raise ArrowError("the columns of a batch have not the same length")
         _fill_array(found, Array(DataType("+s", made.schema.fields), length, children=tuple(columns)))
     except BaseException as error:  # the consumer has to know, in its own words
         made.error = ctypes.create_string_buffer(f"{type(error).__name__}: {error}".encode())
