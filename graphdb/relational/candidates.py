@@ -6,7 +6,7 @@ Every condition on a single vertex becomes a sorted array of data vertices here;
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, TypeVar
 
@@ -102,7 +102,7 @@ class Snapshot:
             (sizes.resources, sizes.literals),
             self.ahead,
             self.store.type_label,
-            {label.id: astuple(label)[2:] for label in labels},
+            {label.id: label.counts for label in labels},
             {label.id: label.vertices for label in (*names.vertex_labels.values(), *names.hidden.values())},
             self.degrees,
         )
@@ -411,8 +411,8 @@ def take_snapshot(
             before = former[0]
             reported = [change.counted.sizes for change in former[1] if change.counted is not None]
             sizes = next((size for size in reversed(reported) if size is not None), before.graph.sizes)
-            described, parallel, scales = before.edges.described, before.edges.parallel, before.properties.scales
-            ahead = before.ahead
+            described, parallel = _edges_followed(raw, *former)
+            scales, ahead = before.properties.scales, before.ahead
         elif empty and not subclasses:
             names = Names(PREFIXES, (), ())
             described = parallel = frozenset()
@@ -420,9 +420,7 @@ def take_snapshot(
         else:
             hierarchy = Hierarchy(*catalog.subclasses()) if subclasses else None
             names = Names(catalog.prefixes(), catalog.edge_labels(), catalog.vertex_labels(), hierarchy)
-            rows = raw.execute("SELECT label, max(ordinal) FROM _graphdb.edge GROUP BY label").fetchall()
-            described = frozenset(label for label, _ in rows)
-            parallel = frozenset(label for label, ordinal in rows if ordinal)
+            described, parallel = _edges_counted(raw)
             scales, sizes, ahead = None, Sizes(*term_counts(raw)), names_ahead(raw)
         if former is not None and not former[0].names.spellings.keys() <= names.spellings.keys():
             names.spellings = former[0].names.spellings | names.spellings  # rows may have what the graph has no more
@@ -475,6 +473,29 @@ def _followed(raw: duckdb.DuckDBPyConnection, before: Snapshot, changes: list[Ch
         {id: None if row is None else EdgeLabel(id, known[id], *row) for id, row in edges.items()},
         {id: VertexLabel(id, known[id], count) if count else None for id, count in vertices.items()},
     )
+
+
+def _edges_counted(
+    raw: duckdb.DuckDBPyConnection, among: frozenset[int] | None = None
+) -> tuple[frozenset[int], frozenset[int]]:
+    """Return the edge labels that have rows of single edges, and those of which some are parallel; of some, or all."""
+    where = "" if among is None else f" WHERE label IN ({', '.join('?' * len(among))})"
+    rows = raw.execute(f"SELECT label, max(ordinal) FROM _graphdb.edge{where} GROUP BY label", [*(among or ())])
+    found = rows.fetchall()
+    return frozenset(label for label, _ in found), frozenset(label for label, ordinal in found if ordinal)
+
+
+def _edges_followed(
+    raw: duckdb.DuckDBPyConnection, before: Snapshot, changes: list[Changes]
+) -> tuple[frozenset[int], frozenset[int]]:
+    """Return the same after changes: only labels of which rows may have gone are asked for."""
+    rows = [change.edges for change in changes]
+    described = before.edges.described.union(*(each.come for each in rows))
+    parallel = before.edges.parallel.union(*(each.parallel for each in rows))
+    if gone := frozenset[int]().union(*(each.gone for each in rows)):
+        left, doubled = _edges_counted(raw, gone)
+        described, parallel = (described - gone) | left, (parallel - gone) | doubled
+    return described, parallel
 
 
 def _show(raw: duckdb.DuckDBPyConnection, names: Names) -> None:
