@@ -26,10 +26,12 @@ from graphdb.pattern.hierarchy import Hierarchy
 from graphdb.pattern.names import Names
 from graphdb.procedures.registry import Procedures
 from graphdb.snapshot.edges import Edges
+from graphdb.snapshot.key_index import KeyIndexes
 from graphdb.snapshot.properties import Properties
 from graphdb.snapshot.terms import Lookup
 from graphdb.sql.compiler import Compiler, Scope
 from graphdb.sql.computing import Beforehand, Computing
+from graphdb.sql.constants import from_numpy
 from graphdb.sql.expressions import MOST_OPERANDS, ExpressionCompiler
 from graphdb.sql.from_clause import NAMES_VIEW, Deleted, Parameters, Rows
 from graphdb.sql.value import SqlValue, column
@@ -78,6 +80,7 @@ class Snapshot:
     store: TripleStore
     graph: DataGraph
     properties: Properties
+    keys: KeyIndexes
     lookup: Lookup
     edges: Edges
     ahead: int
@@ -155,6 +158,7 @@ class Candidates:
         known = reduce(both, sets) if sets else None
         grouped, others = self._group(info)
         for key, conditions in grouped.items():
+            conditions = [condition for condition in conditions if not self._by_index(info, key, condition, sets)]
             if self._in_sql(key):
                 sets += [self._by_property(info, key, some) for some in batched(conditions)]
             else:
@@ -277,6 +281,24 @@ class Candidates:
                 others.append(condition)
         return grouped, others
 
+    def _by_index(self, info: VertexInfo, key: ast.KeyName, condition: ast.Expression, sets: list[Ids]) -> bool:
+        """Add the vertices whose property is a constant to ``sets``; False where no index tells which these are."""
+        if not isinstance(condition, ast.Comparison) or condition.operators != ("=",):
+            return False
+        own = ast.Property(ast.Variable(info.name), key)
+        value: object
+        match [operand for operand in condition.operands if operand != own]:
+            case [ast.Literal(constant)]:
+                value = constant
+            case [ast.Parameter(name)]:
+                value = from_numpy(self._arguments.get(name))
+            case _:
+                return False
+        found = self._snapshot.keys.find(self._snapshot.names.property(key.words, self._text), value)
+        if found is not None:
+            sets.append(self._as_vertices(found))
+        return found is not None
+
     def _in_sql(self, key: ast.KeyName) -> bool:
         """Whether SQL has a type for the values of a property, as they are now."""
         kinds = self._snapshot.names.property(key.words, self._text).kinds
@@ -340,8 +362,13 @@ class Candidates:
         return Rows(parameters, snapshot.store.type_label, snapshot.properties, snapshot.edges, snapshot.deleted)
 
     def _ids(self, sql: str, parameters: Parameters) -> Ids:
-        found = self._snapshot.connection.columns(sql, parameters.used(sql))["id"]
-        terms, store = np.asarray(found, np.int64), self._snapshot.store
+        return self._as_vertices(
+            np.asarray(self._snapshot.connection.columns(sql, parameters.used(sql))["id"], np.int64)
+        )
+
+    def _as_vertices(self, terms: Ids) -> Ids:
+        """Return the vertices of terms that were read, each once and sorted."""
+        store = self._snapshot.store
         store.ids.term(terms, "id")
         return each_once(store.to_vertices(terms), self._snapshot.graph.vertices)
 
@@ -432,11 +459,13 @@ def take_snapshot(
             scales = _scales(raw) if decimal else {}
         store = TripleStore(raw, connection.lock, sizes, names.edge_labels)
     graph, properties = DataGraph(store, graph_bytes), Properties(connection, scales)
+    keys = KeyIndexes(connection, graph_bytes // 8)
     known: dict[str, int | None] = {}
     if former is not None:
         before, changes = former
         graph.follow(before.graph, changes)
         properties.follow(before.properties, names.edge_labels, changes)
+        keys.follow(before.keys, changes)
         before.edges.drop()
         known = {iri: id for iri, id in before.ids.items() if id is not None}
     return Snapshot(
@@ -445,6 +474,7 @@ def take_snapshot(
         store,
         graph,
         properties,
+        keys,
         Lookup(connection, store, graph_bytes // 8),
         Edges(connection, graph, store, described, parallel),
         ahead,
