@@ -171,7 +171,7 @@ def _extreme(function: str) -> Compile:
         value = c.value_of(c.one_of_any(node.arguments[0]))
         if value.type.base in (Base.NODE, Base.EDGE, Base.TERM, Base.PATH):
             raise c.mismatch(f"{node.name} needs values, found {value.type}", node.arguments[0])
-        if value.type.base in (Base.VALUE, Base.MAP, Base.DURATION, Base.MOMENT):
+        if value.type.base in (Base.VALUE, Base.MAP, Base.DURATION):
             keys = ", ".join(sort_keys(c, value))
             there = f" FILTER (WHERE {value.sql} IS NOT NULL)"
             return SqlValue(f"{function}_by({value.sql}, row({keys})){there}", value.type)

@@ -16,7 +16,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.sql import durations, maps, temporal
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.equivalence import key
-from graphdb.sql.value import SqlValue, incomparable, instant, member, named, number, offset_of
+from graphdb.sql.value import SqlValue, incomparable, instant, member, named, number
 
 _UNORDERED = (Base.NODE, Base.EDGE, Base.PATH, Base.MAP, Base.DURATION)
 """Types whose values are equal or not, and no more."""
@@ -154,7 +154,7 @@ def sort_keys(c: Compiler, value: SqlValue) -> list[str]:
     if base is Base.DURATION:
         return durations.sort_keys(value)
     if base is Base.MOMENT:
-        return [instant(value).sql, offset_of(value)]
+        return [instant(value).sql]
     if base is Base.VALUE:
         rank = " ".join(
             f"WHEN '{MEMBERS[b][0]}' THEN {0 if b is Base.STRING else 2 if b in NUMERIC else 1}" for b in MEMBERS
@@ -175,8 +175,8 @@ def has_order(type: Type) -> bool:
 
 
 def _has_keys(type: Type) -> bool:
-    """Whether values are the keys of Python's, or lists of such."""
-    return type.base is Base.ANY or (type.element is not None and _has_keys(type.element))
+    """Whether values are the keys of Python's, or have keys that they are equal by, or are lists of such."""
+    return type.base in (Base.ANY, Base.MOMENT) or (type.element is not None and _has_keys(type.element))
 
 
 def _sort_maps(c: Compiler, value: SqlValue) -> list[str]:
