@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays.sorted_sets import places
+from graphdb.storage.graph.closure import closure_of
 from graphdb.storage.graph.pcsr import Direction, Partition, build_partition
 
 if TYPE_CHECKING:
@@ -209,6 +210,14 @@ class StaleStructures:
         value, before, since = self._entries.pop(key)
         touched = frozenset[int]().union(*(change.labels for change in since))
         match key:
+            case ("partition", (label,), _) if (closure := closure_of(label)) is not None:
+                if closure.label in touched or (closure.low == 0 and before.resources != now.resources):
+                    return None  # of 0 edges, each vertex is joined with itself
+                return moved(value, before, now)
+            case ("forest", label) if label not in touched:
+                return value.grown(now.resources)
+            case ("signature", label, _) if closure_of(label) is not None:
+                return None
             case ("partition", labels, _) if labels is not None and not touched.intersection(labels):
                 return moved(value, before, now)
             case ("partition", (label,), "out" | "in" as direction):
