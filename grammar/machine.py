@@ -9,7 +9,7 @@ name begins with ``_`` give their children to the rule above, and ``?rule`` with
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import chain
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -126,22 +126,36 @@ class _Reduction:
         return found
 
 
+class _States(dict[int, dict[str, Any]]):
+    """What to do in each state by the next symbol: go to a state (a number), or complete a rule.
+
+    A state's row is made when a text first reaches it: a text visits few of the grammar's 900 states.
+    """
+
+    def __init__(self, table: Mapping[int, Mapping[Any, tuple[Any, Any]]]) -> None:
+        super().__init__()
+        self._table = table
+        self._reductions: dict[Rule, _Reduction] = {}
+
+    def __missing__(self, state: int) -> dict[str, Any]:
+        row = self[state] = {str(symbol): self._action(*what) for symbol, what in self._table[state].items()}
+        return row
+
+    def _action(self, kind: Any, argument: Any) -> int | _Reduction:
+        if kind is Shift:
+            return int(argument)
+        found = self._reductions.get(argument)
+        if found is None:
+            found = self._reductions[argument] = _Reduction(argument)
+        return found
+
+
 class Machine:
     """A parser over the tables of ``lark``, whose lexer looks at the parser's state."""
 
     def __init__(self, lark: Lark) -> None:
         configuration = lark.parse_interactive().parser_state.parse_conf
-        reductions: dict[Rule, _Reduction] = {}
-
-        def action(kind: Any, argument: Any) -> int | _Reduction:
-            if kind is Shift:
-                return int(argument)
-            return reductions.setdefault(argument, _Reduction(argument))
-
-        self.states: dict[int, dict[str, Any]] = {
-            state: {str(symbol): action(*what) for symbol, what in row.items()}
-            for state, row in configuration.states.items()
-        }
+        self.states = _States(configuration.states)
         self._settled: dict[tuple[int, str, str], int] = {}
         """By state, symbol and next token: the state after the symbol and whatever rules it passes through."""
         self._tokens = lark.parser.lexer

@@ -22,13 +22,13 @@ Trails = Counter[tuple[int, int]]
 
 @st.composite
 def graphs(draw: Callable[..., Any]) -> tuple[Edges, Edges]:
-    """Edges of two labels among vertices: of U nearly always a forest, upwards or downwards; of E any."""
+    """Edges of two labels among vertices: of U a forest, upwards or downwards, and sometimes more; of E any."""
     order = draw(st.permutations(range(COUNT)))
     parents = [draw(st.one_of(st.none(), st.integers(0, i))) for i in range(COUNT - 1)]
     up = [(order[i + 1], order[p]) for i, p in enumerate(parents) if p is not None]
     if draw(st.booleans()):
         up = [(b, a) for a, b in up]
-    up += draw(st.lists(st.tuples(*[st.integers(0, COUNT - 1)] * 2), max_size=2 if draw(st.integers(0, 3)) == 0 else 0))
+    up += draw(st.lists(st.tuples(*[st.integers(0, COUNT - 1)] * 2), max_size=draw(st.sampled_from([0, 0, 3]))))
     other = draw(st.lists(st.tuples(*[st.integers(0, COUNT - 1)] * 2), max_size=6, unique=True))
     return tuple(dict.fromkeys(up)), tuple(other)
 
@@ -87,6 +87,21 @@ def asked(repeat: str, paths: Trails, other: Edges) -> Iterator[tuple[str, Count
         f"MATCH (a:N)-[:U{repeat}]->(b:N)-[:E]->(c) RETURN count(*)",
         Counter([(sum(n for (_, b), n in paths.items() for x, _ in other if x == b),)]),
     )
+    two = Counter(
+        (c, b, d)
+        for (a, b), n in paths.items()
+        for c, x in other
+        for y, d in other
+        if (x, y) == (a, b) and (c, x) != (y, d)
+        for _ in range(n)
+    )
+    yield f"MATCH (c:N)-[:E]->(a), (a)-[:U{repeat}]->(b:N)-[:E]->(d) RETURN c.id, b.id, d.id", two
+    pairs = Counter((a, c) for (a, b), n in paths.items() for x, c in other if x == b and a < c for _ in range(n))
+    yield f"MATCH (a:N)-[:U{repeat}]->(b), (b)-[:E]->(c) WHERE a.id < c.id AND b.id >= 0 RETURN a.id, c.id", pairs
+    chained = Counter(
+        (a, d) for (a, b), n in paths.items() for (c, d), m in paths.items() if (b, c) in other for _ in range(n * m)
+    )
+    yield f"MATCH (a:N)-[:U{repeat}]->(b)-[:E]->(c) MATCH (c)-[:U{repeat}]->(d:N) RETURN a.id, d.id", chained
     yield (
         f"MATCH (a:N) OPTIONAL MATCH (a)-[:U{repeat}]->(b:Even) WHERE b.id > 2 RETURN a.id, count(b)",
         Counter((a, sum(n for b, n in way[a] if is_even(b) and b > 2)) for a in range(COUNT)),
@@ -166,6 +181,19 @@ def test_a_path_is_matched_from_its_bound_end(thread: graphdb.Database) -> None:
     assert "(m)-[:REPLY_OF*0..]->" in plan
     assert "REPLY_OF*0.. is reachability: at most one path of these edges joins two vertices" in plan
     assert "paths _paths" not in plan
+
+
+def test_a_path_that_is_searched_for_starts_at_its_bound_end(thread: graphdb.Database) -> None:
+    """A message with two answers above it has several paths: they are searched for from the message alone."""
+    thread.query("MATCH (m:Message {id: 57}), (n:Message {id: 52}) CREATE (m)-[:REPLY_OF]->(n)")
+    for before in ("MATCH (m:Message {id: 57})", "MATCH (m:Message {id: 57}) OPTIONAL MATCH"):
+        text = f"{before} MATCH" if not before.endswith("MATCH") else before
+        text = f"{text} (m)-[:REPLY_OF*0..]->(p:Post)<-[:CONTAINER_OF]-(f:Forum) RETURN p.id, f.id"
+        assert thread.query(text).fetchall() == [(50, 1), (50, 1)]
+        plan = thread.explain(text)
+        assert "every TRAIL (m)-[:REPLY_OF]->{0,}(" in plan
+        assert " AS t FROM" not in plan
+        assert "is reachability" not in plan
 
 
 def test_edges_that_must_differ_are_searched_for(thread: graphdb.Database) -> None:

@@ -17,7 +17,7 @@ from graphdb.pattern.free import SUBQUERIES, free_variables
 from graphdb.pattern.path_search import variables_between
 from graphdb.pattern.pieces import names_of
 from graphdb.relational.closures import with_closures
-from graphdb.relational.path_joins import apart
+from graphdb.relational.path_order import apart
 from graphdb.relational.paths.base import Waiting
 from graphdb.relational.paths.selected import Selected, SelectedRun
 from graphdb.relational.paths.steps import StepRun
