@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from graphdb.common.duckdb.connection import quoted
 from graphdb.common.errors import NotSupportedError
-from graphdb.common.values.types import ANY, EXACT_ONLY, INTEGER, MOMENT, ZONED, Base, Type, single_kind, sql_type
+from graphdb.common.values.types import ANY, EXACT_ONLY, INTEGER, Base, Type, single_kind, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern
@@ -141,7 +141,7 @@ class ProjectionCompiler:
             source = Source.made(f"(SELECT b.* FROM {source} b{order} LIMIT {int(skip) + int(limit)})", source)
         sql = f"SELECT {_chosen(given)}{self._of_group} FROM {source} b {rows.joins}{_where(where)}"
         sql += self._ordered(order, window, relation.groups)
-        plain = not (where or order or any(value.type == MOMENT for _, value in given))
+        plain = not (where or order)
         direct = self._direct(self._bound, items) if plain and self._bound is not None else None
         used = self._parameters.used(sql)
         return Projection(sql, used, columns_of(given), window, direct, bool(order), reads=self._reads(groups))
@@ -398,14 +398,11 @@ class ProjectionCompiler:
         return value
 
     def _as_written(self, compiler: Compiler, item: ast.ReturnItem, value: SqlValue) -> SqlValue:
-        """Return a zoned property of a vertex with the offset that it was written with, other values as they are."""
+        """Return a property of several types with the offsets of its points in time, other values as they are."""
         node = item.expression
         if not lacks_offset(value) or not isinstance(node, ast.Property) or node in self._relation.known:
             return value
-        base = compiler.compile(node.base)
-        if value.type != ZONED or base.type.base is not Base.NODE:
-            return compiler.computed(node, ANY)
-        return compiler.rows.moment(base, self._snapshot.names.property(node.key.words, self._text)) or value
+        return compiler.computed(node, ANY)
 
     def _order(
         self, returns: ast.ReturnClause, scope: Scope, rows: Rows, items: tuple[ast.ReturnItem, ...] = ()
