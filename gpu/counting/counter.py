@@ -27,7 +27,7 @@ from graphdb.plan.counting.plan import CountingPlan
 from graphdb.plan.counting.programs import Part
 from graphdb.plan.executor import OutOfRange
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.plan.ski_rental import ExpectedCost
+from graphdb.plan.ski_rental import Bias, ExpectedCost
 
 ANSWER = 7e-4
 """Seconds that the smallest run on a device takes, until one was seen to take less."""
@@ -40,7 +40,7 @@ RANKING = 3e-8
 """Seconds in which an entry of a list is put in the order of ranks."""
 LAUNCH = 5e-5
 """Seconds that a run takes at least: a few launches, and a copy to the host that is waited for."""
-LIST_RATE = 1e10
+LIST_RATE = 8e10
 """Elements that are counted in a second along lists, and in loops whose vectors fit shared memory."""
 SCATTER_RATE = 8e10
 """The same for longer vectors, whose elements are planned to take several times as long: a device waits for many at
@@ -90,6 +90,7 @@ class Counter:
         self._under_way: dict[CountingPlan, _Preparation] = {}
         self._answer = ANSWER
         """The same, of this device."""
+        self._bias = Bias()
         self.milliseconds = 0.0
         """After a count: the device's time."""
 
@@ -109,7 +110,7 @@ class Counter:
         if isinstance(ready, _Unable):
             return None
         looped = _looped(summed)
-        seconds = self._answer + _seconds(summed)
+        seconds = self._answer + self._bias.factor * _seconds(summed)
         if ready is not None:
             return ExpectedCost(seconds)
         setup = COMPILING * len(looped - self._known)
@@ -168,9 +169,12 @@ class Counter:
         summed, prepared = self._sums(plan, True), self._ready(plan, True, watch)
         if summed is None or prepared is None:
             return None
-        started = time.monotonic()
+        started, estimated = time.monotonic(), _seconds(summed)
         counted = prepared.run(watch)
-        self._answer = min(self._answer, max(time.monotonic() - started - _seconds(summed), LAUNCH))
+        taken = time.monotonic() - started
+        self._answer = min(self._answer, max(taken - self._bias.factor * estimated, LAUNCH))
+        if estimated > self._answer / 4:
+            self._bias.note(estimated, taken - self._answer)
         self.milliseconds = prepared.milliseconds
         if counted is None:
             raise OutOfRange

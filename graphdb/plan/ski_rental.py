@@ -35,6 +35,30 @@ class ExpectedCost:
     faster."""
 
 
+MEMORY = 0.25
+"""The share of the latest run in what is known of a strategy's estimates."""
+
+
+@dataclass(slots=True)
+class Bias:
+    """How many times longer a strategy's runs take than estimated, over all plans: a geometric mean that forgets.
+
+    An estimate counts elements; how many are read in a second is the machine's affair, and is learned from its runs.
+    """
+
+    _log: float = 0.0
+
+    @property
+    def factor(self) -> float:
+        """What an estimate is multiplied by."""
+        return math.exp(self._log)
+
+    def note(self, estimated: float, taken: float) -> None:
+        """Note how many seconds a run took, and how many were estimated, without any factor."""
+        if estimated > 0.0 and taken > 0.0:
+            self._log += MEMORY * (math.log(taken / estimated) - self._log)
+
+
 ENOUGH = 2
 """Runs after the first that are needed for a measured time: one alone may have been delayed."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphdb.plan.ski_rental import DOUBT, WORSE, ExpectedCost, StrategyTimings
+from graphdb.plan.ski_rental import DOUBT, WORSE, Bias, ExpectedCost, StrategyTimings
 
 
 def test_what_is_expected_to_be_done_first_is_chosen() -> None:
@@ -27,6 +27,17 @@ def test_what_gets_ready_beside_is_waited_for_only_where_that_is_sooner() -> Non
 def test_asking_alone_misses_nothing() -> None:
     timings, costs = StrategyTimings(), {"a": ExpectedCost(2.0), "b": ExpectedCost(1.0, setup=3.5)}
     assert [timings.choose(costs) for _ in range(9)] == ["a"] * 9
+
+
+def test_estimates_that_are_always_wrong_are_put_right() -> None:
+    bias = Bias()
+    assert bias.factor == 1.0
+    for _ in range(30):
+        bias.note(2.0, 10.0)
+    assert 4.9 < bias.factor < 5.1
+    bias.note(0.0, 1.0)
+    bias.note(1.0, -1.0)
+    assert 4.9 < bias.factor < 5.1
 
 
 def noted(timings: StrategyTimings, strategy: str, *seconds: float) -> StrategyTimings:
