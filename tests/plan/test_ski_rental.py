@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphdb.plan.ski_rental import DOUBT, ExpectedCost, StrategyTimings
+from graphdb.plan.ski_rental import DOUBT, WORSE, ExpectedCost, StrategyTimings
 
 
 def test_what_is_expected_to_be_done_first_is_chosen() -> None:
@@ -43,6 +43,22 @@ def test_measured_beats_expected_but_for_the_first_run() -> None:
     timings = noted(StrategyTimings(), "a", 100.0, limit + 0.5, limit + 0.5)
     assert timings.choose(costs) == "b"
     assert noted(timings, "b", 100.0, 9.0, 9.0).choose(costs) == "a"
+
+
+def test_what_was_never_tried_is_tried_in_the_end_where_it_promises_more() -> None:
+    costs = {"a": ExpectedCost(1.0), "b": ExpectedCost(4.0)}
+    timings = noted(StrategyTimings(), "a", 100.0, *[5.0] * 3)
+    assert timings.choose(costs) == "a"
+    assert noted(timings, "a", *[5.0] * 4).choose(costs) == "b"
+    assert noted(timings, "b", 100.0, 3.0, 3.0).choose(costs) == "b"
+
+
+def test_what_turns_out_slower_is_not_tried_for_long() -> None:
+    costs = {"a": ExpectedCost(1.0), "b": ExpectedCost(4.0)}
+    timings = noted(StrategyTimings(), "a", 100.0, *[5.0] * 9)
+    assert timings.choose(costs) == "b"
+    assert noted(timings, "b", 100.0).choose(costs) == "b"  # with all that it had to make ready
+    assert noted(timings, "b", 5.0 * WORSE + 0.1).choose(costs) == "a"
 
 
 def test_a_run_that_was_held_up_says_nothing() -> None:
