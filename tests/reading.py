@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common import arrow
 from graphdb.storage.arrays.batch import LITERAL, Batch
 from graphdb.storage.loaders.ntriples.reader import Parser
 from graphdb.storage.loaders.streams import BadLine
@@ -58,10 +59,10 @@ def triples(batch: Batch) -> list[tuple[Term, ...]]:
 
 def _named(batch: Batch, rows: NDArray[Any]) -> list[tuple[Term, ...]]:
     """Rows of codes as tuples of terms."""
-    resources = [text for texts in batch.resources for text in texts.array().to_pylist()]
+    resources = [text for texts in batch.resources for text in arrow.pylist(texts.array())]
     literals: list[Term] = []
     for texts in batch.literals:
-        columns = (column.to_pylist() for column in batch.literal_columns(texts))
+        columns = (arrow.pylist(column) for column in batch.literal_columns(texts))
         for lexical, datatype, language in zip(*columns, strict=True):
             note = (datatype,) if datatype is not None else (language,) if language is not None else ()
             literals.append(("typed" if datatype is not None else "tagged" if note else "plain", lexical, *note))

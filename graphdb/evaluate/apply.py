@@ -62,9 +62,9 @@ class Applied:
         function = self._function(context)
         readers = [self.reader_of(input) for input in self.given.values()]
         writers = {name: self.writer_of(type) for name, type in self.yields.items()}
-        columns = [rows.column(f"c{i}").to_pylist() for i in range(len(readers))]
+        columns = [arrow.pylist(rows.column(f"c{i}")) for i in range(len(readers))]
         found: list[list[Any]] = []
-        for number, *values in context.watched(zip(rows.column("g").to_pylist(), *columns, strict=True)):
+        for number, *values in context.watched(zip(arrow.pylist(rows.column("g")), *columns, strict=True)):
             row = {name: read(value) for name, read, value in zip(self.given, readers, values, strict=True)}
             for new in function(row):
                 found.append([number, *(write(new[name]) for name, write in writers.items())])

@@ -31,7 +31,7 @@ class Answer:
     def values(self, number: int) -> Sequence[Any]:
         """Return a column as Python values."""
         column = self.columns[number]
-        found: Sequence[Any] = column if isinstance(column, Sequence) else column.to_pylist()
+        found: Sequence[Any] = column if isinstance(column, Sequence) else arrow.pylist(column)
         return found
 
     def arrays(self, number: int, type: Type) -> list[arrow.Array]:
@@ -140,7 +140,7 @@ def _of_table(returned: Any, columns: Sequence[Field]) -> Answer:
             raise Unfit(f"returned null for '{field.name}', which is {field.type}")
         type = field.type.sql
         plain = type is not None and _is_plain(column.type, type)
-        found.append(column.cast(arrow_type(type)) if plain else _fitted(field, column.to_pylist()))  # type: ignore[arg-type]
+        found.append(column.cast(arrow_type(type)) if plain else _fitted(field, arrow.pylist(column)))  # type: ignore[arg-type]
     return Answer(table.num_rows, tuple(found))
 
 

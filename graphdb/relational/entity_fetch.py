@@ -148,7 +148,7 @@ def _values(table: arrow.Table, at: int) -> list[Any]:
     texts, datatypes = (table.column(at + i).combine_chunks() for i in (1, 2))
     if texts.null_count < len(texts):
         for i in np.flatnonzero(texts.is_valid()).tolist():
-            values[i] = python_value_of(texts.item(i), datatypes.item(i))
+            values[i] = python_value_of(arrow.item(texts, i), arrow.item(datatypes, i))
     return values
 
 
@@ -163,7 +163,7 @@ def _looked_up(source: Source, resources: Ids) -> Made:
         subjects, labels, objects = subjects[is_literal], labels[is_literal], objects[is_literal]
     if ((subjects[1:] == subjects[:-1]) & (labels[1:] == labels[:-1])).any():
         # Several values stand in the order of their lexical forms.
-        lexical = lookup.lexical(numbers_of(objects - LITERAL_BASE)).to_pylist()
+        lexical = arrow.pylist(lookup.lexical(numbers_of(objects - LITERAL_BASE)))
         sequence = sorted(zip(subjects.tolist(), labels.tolist(), lexical, objects.tolist(), strict=True))
         objects = np.array([literal for *_, literal in sequence], np.int64)
     iris = lookup.written_iris(resources)

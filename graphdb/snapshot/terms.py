@@ -83,8 +83,8 @@ class Lookup:
         column, order = self._column("iri"), self._order()
         found = {}
         for iri in iris:
-            at = bisect_left(order, iri, key=lambda id: column.item(id))
-            if at < len(order) and column.item(int(order[at])) == iri:
+            at = bisect_left(order, iri, key=lambda id: arrow.item(column, id))
+            if at < len(order) and arrow.item(column, int(order[at])) == iri:
                 found[iri] = int(order[at])
         return found
 

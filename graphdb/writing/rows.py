@@ -102,7 +102,7 @@ def of_table(tables: Tables, found: Materialized, columns: Sequence[Column], key
         chosen = [each for each in columns if each.name in found.values]
         sql = "".join(f", {found.values[each.name].sql} AS c{i}" for i, each in enumerate(chosen))
         table = tables.arrow(f"SELECT b.at{sql} FROM {found.source} b ORDER BY b.at ASC")
-        numbers, table = table.column(0).to_pylist(), table.remove_column(0)
+        numbers, table = arrow.pylist(table.column(0)), table.remove_column(0)
         rows = _rows_of(table, chosen, {each.name: i for i, each in enumerate(chosen)}, keys, len(numbers))
         for row, number in zip(rows, numbers, strict=True):
             row[AT] = number

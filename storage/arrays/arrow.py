@@ -66,7 +66,7 @@ class _View:
         self.table: arrow.Table | arrow.Reader | None = table
 
     def __arrow_c_schema__(self) -> object:
-        return self.table.schema.__arrow_c_schema__()  # type: ignore[union-attr]
+        return self.table.__arrow_c_schema__()  # type: ignore[union-attr]
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.table.__arrow_c_stream__(requested_schema)  # type: ignore[union-attr]

@@ -131,7 +131,7 @@ class Batch:
     @property
     def datatypes(self) -> set[str | None] | None:
         """The datatypes of all literals, where they are not many."""
-        return {None, *self.notes.array().to_pylist()} if len(self.notes) <= _FEW_NOTES else None
+        return {None, *arrow.pylist(self.notes.array())} if len(self.notes) <= _FEW_NOTES else None
 
     def literal_columns(self, texts: Texts) -> tuple[arrow.Array, arrow.Array, arrow.Array]:
         """Return lexical forms, datatypes and languages (NULL where there is none) of some literals."""

@@ -16,7 +16,7 @@ def pylist(column: arrow.ChunkedArray | arrow.Array) -> list[Any]:
         return times_with_offset.to_times(column)
     if arrow.is_list(column.type):
         return lists_of(column, pylist(column.flatten()))
-    return column.to_pylist()
+    return arrow.pylist(column)
 
 
 def lists_of(column: arrow.Array, values: list[Any]) -> list[Any]:

@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from graphdb.common import arrow
 from graphdb.common.duckdb.fetch import batches
 from graphdb.common.errors import GraphDBError
 from graphdb.common.values.terms import RDF_REIFIES
@@ -174,6 +175,6 @@ class _Lines(io.RawIOBase):
         number = (error.lineno or 1) - 1
         for first, array in self._recent:
             if first <= number < first + len(array):
-                line = array.item(number - first)
+                line = arrow.item(array, number - first)
                 return str(line[(error.offset or 1) - 1 : (error.end_offset or len(line)) - 1])
         return "a term"

@@ -18,7 +18,7 @@ from graphdb.common.arrow.arrays import (
     union_array,
 )
 from graphdb.common.arrow.build import ArrowTypeError, array
-from graphdb.common.arrow.python_values import MonthDayNano, pylist
+from graphdb.common.arrow.python_values import MonthDayNano, item, pylist
 from graphdb.common.arrow.tables import (
     Reader,
     RecordBatch,
@@ -110,6 +110,7 @@ __all__ = [
     "is_struct",
     "is_timestamp",
     "is_union",
+    "item",
     "list_array",
     "list_of",
     "nulls",

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.arrow import types
-from graphdb.common.arrow.types import DataType, Field, Schema
+from graphdb.common.arrow.types import DataType, Field
 
 _GATHERED = 1 << 17
 """Bytes that are gathered at a time: what it takes meanwhile stays in the processor's cache."""
@@ -240,28 +240,6 @@ class Array:
         data[~self.is_valid()] = "NaT" if data.dtype.kind in "mM" else np.nan
         return data
 
-    def to_pylist(self) -> list[Any]:
-        """Return the values as Python's; a date or moment that Python's calendar does not have comes as text."""
-        from graphdb.common.arrow.python_values import pylist
-
-        return pylist(self)
-
-    def item(self, at: int) -> Any:
-        """Return one value as Python's."""
-        return self.slice(at, 1).to_pylist()[0]
-
-    # --- what others read
-
-    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
-        from graphdb.common.arrow.interface import exported_array
-
-        return exported_array(self)
-
-    def __arrow_c_schema__(self) -> object:
-        from graphdb.common.arrow.interface import exported_schema
-
-        return exported_schema(self.type)
-
 
 class ChunkedArray:
     """A column in pieces."""
@@ -315,15 +293,6 @@ class ChunkedArray:
     def to_numpy(self) -> NDArray[Any]:
         """Return values of one size as NumPy has them; see :meth:`Array.to_numpy`."""
         return self.combine_chunks().to_numpy()
-
-    def to_pylist(self) -> list[Any]:
-        """Return the values as Python's."""
-        return [value for chunk in self.chunks for value in chunk.to_pylist()]
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        from graphdb.common.arrow.interface import exported_stream
-
-        return exported_stream(Schema((Field("", self.type),)), iter([[chunk] for chunk in self.chunks]))
 
 
 def chunks(column: Array | ChunkedArray) -> Iterator[Array]:
@@ -425,7 +394,7 @@ def _concat_dictionaries(some: Sequence[Array], type: DataType, valid: NDArray[n
     """Return values of dictionaries as those of one, which has the values of all."""
     dictionaries = list({id(array.children[0]): array.children[0] for array in some}.values())
     before = np.cumsum([0, *map(len, dictionaries)])
-    if before[-1] > np.iinfo(type.dtype).max:
+    if before[-1] > np.iinfo(type.dtype.str).max:
         return concat_arrays([array.decoded() for array in some])
     first = {id(dictionary): begin for dictionary, begin in zip(dictionaries, before.tolist(), strict=False)}
     moved = [(array.data, first[id(array.children[0])]) for array in some]

@@ -41,6 +41,11 @@ def pylist(column: Array | ChunkedArray) -> list[Any]:
     return [value if valid else None for value, valid in zip(values, there, strict=True)]
 
 
+def item(column: Array, at: int) -> Any:
+    """Return one value of a column."""
+    return pylist(column.slice(at, 1))[0]
+
+
 def _values(column: Array) -> list[Any]:
     """Return a column's values; what null has means nothing."""
     type, data = column.type, column.data

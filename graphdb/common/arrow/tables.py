@@ -12,6 +12,7 @@ from graphdb.common.arrow import types
 from graphdb.common.arrow.arrays import Array, ChunkedArray, nulls
 from graphdb.common.arrow.build import array
 from graphdb.common.arrow.interface import Stream, exported_schema, exported_stream
+from graphdb.common.arrow.python_values import pylist
 from graphdb.common.arrow.types import ArrowError, DataType, Field, Schema
 
 
@@ -159,7 +160,7 @@ class Table:
 
     def to_pydict(self) -> dict[str, list[Any]]:
         """Return the columns as lists of Python values."""
-        return {name: column.to_pylist() for name, column in zip(self.schema.names, self.columns, strict=True)}
+        return {name: pylist(column) for name, column in zip(self.schema.names, self.columns, strict=True)}
 
     def batches(self) -> Iterator[list[Array]]:
         """Yield the rows as batches, whose columns are in one piece each."""

@@ -148,11 +148,6 @@ class Schema:
     def __len__(self) -> int:
         return len(self.fields)
 
-    def __arrow_c_schema__(self) -> object:
-        from graphdb.common.arrow.interface import exported_schema
-
-        return exported_schema(DataType("+s", self.fields))
-
 
 NULL = DataType("n")
 BOOL = DataType("b")

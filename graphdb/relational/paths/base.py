@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -50,6 +50,7 @@ class Waiting:
     def __init__(self, run: PathBase, name: str, empty: arrow.Table, most: int) -> None:
         self._run, self._name, self._most = run, name, most
         self._tables, self._bytes, self._spilled = [empty], 0, False
+        self._scope = run._snapshot.connection.temporary_table(name)
         self.rows = 0
 
     def add(self, table: arrow.Table) -> None:
@@ -71,6 +72,8 @@ class Waiting:
     def _spill(self) -> None:
         connection = self._run._snapshot.connection
         table = arrow.concat_tables(self._tables)
+        if not self._spilled:
+            self._scope.__enter__()
         with connection.view("_graphdb_block", table), connection.guard(self._run._left()) as raw:
             if self._spilled:
                 raw.execute(f"INSERT INTO temp.{self._name} BY NAME FROM _graphdb_block")
@@ -86,11 +89,10 @@ class Waiting:
             with connection.view(self._name, table):
                 yield
             return
-        try:
+        with ExitStack() as stack:
+            stack.push(self._scope)
             self._spill()
             yield
-        finally:
-            connection.rows(f"DROP TABLE IF EXISTS temp.{self._name}")
 
 
 class PathBase(QueryRun):

@@ -164,7 +164,7 @@ def _names(given: arrow.Array, delimiter: str) -> tuple[arrow.ChunkedArray, Ints
     if arrow.is_list(given.type):
         given, rows = given.flatten(), _parents(given)
     distinct, which = numbered_texts(given)
-    parts = [[part.strip(" ") for part in text.split(delimiter)] for text in distinct.to_pylist()]
+    parts = [[part.strip(" ") for part in text.split(delimiter)] for text in arrow.pylist(distinct)]
     lists = arrow.array([[part for part in some if part] for some in parts], arrow.list_of(arrow.STRING))
     chosen = lists.take(which[which >= 0])
     return arrow.ChunkedArray([chosen.flatten()]), rows[which >= 0][_parents(chosen)]

@@ -8,6 +8,7 @@ from functools import partial
 
 import pytest
 
+from graphdb.common import arrow
 from graphdb.common.values.terms import RDF
 from graphdb.storage.loaders.files import find
 from graphdb.storage.loaders.streams import BadLine, blocks, read_lines
@@ -219,9 +220,9 @@ def test_bad_lines_leave_no_terms() -> None:
     bad = parser.feed(b'<a:only> <a:here> "and"@here ..\n<a:s> <a:p> <a:o> .\r<a:s> <a:p>\r\n\n<x> .')
     assert [b.line for b in bad] == [1, 3, 5]
     batch = parser.take()
-    assert [texts.array().to_pylist() for texts in batch.resources] == [["a:s", "a:p", "a:o"]]
+    assert [arrow.pylist(texts.array()) for texts in batch.resources] == [["a:s", "a:p", "a:o"]]
     assert not batch.literals
-    assert "here" not in batch.notes.array().to_pylist()
+    assert "here" not in arrow.pylist(batch.notes.array())
     assert len(terms(batch)) == 1
 
 

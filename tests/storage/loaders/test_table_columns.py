@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import graphdb
+from graphdb.common import arrow
 from graphdb.storage.arrays.batch import Edges, repeated
 from graphdb.storage.loaders.tables import staging
 from tests.fuzz import scaled
@@ -209,14 +210,13 @@ def test_tables_beside_other_data(db: Any) -> None:
 
 def test_lists_over_several_chunks() -> None:
     """The rows of values in lists are those of the table, however Arrow cuts it."""
-    from graphdb.common import arrow
     from graphdb.storage.loaders.tables.assembly import _parents
 
     made, type = [["a"], None, ["b", "c"], [], ["d"]], arrow.list_of(arrow.STRING)
     chunks = arrow.ChunkedArray([arrow.array(some, type) for some in (made[:2], made[2:3], made[3:])])
     whole = chunks.combine_chunks()
     assert _parents(whole).tolist() == [0, 2, 2, 4]
-    assert whole.flatten().to_pylist() == ["a", "b", "c", "d"]
+    assert arrow.pylist(whole.flatten()) == ["a", "b", "c", "d"]
 
 
 def test_edges_between_the_same_vertices_are_numbered() -> None:
