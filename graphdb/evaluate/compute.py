@@ -54,6 +54,10 @@ _FITS = -1
 _CHUNK = 2048
 """Rows that DuckDB computes at a time."""
 
+_GIVEN = {"DATE": "INTEGER", "DOUBLE": "VARCHAR", "DOUBLE[]": "VARCHAR[]"}
+"""What Python gives for values of some types of SQL: days, for its calendar does not have all dates; and numbers as
+they are written, for DuckDB takes NaN for NULL."""
+
 _EXACT = (Base.BOOLEAN, Base.INTEGER, Base.STRING, Base.ANY, Base.NODE)
 """Types whose values are the same where they are equal."""
 
@@ -216,10 +220,16 @@ class Computation:
 
     def _call(self, piece: int, wanted: str, columns: Sequence[str], volatile: bool = False) -> str:
         with self._connection.guard() as raw:
-            given = "INTEGER" if wanted == "DATE" else wanted  # days: Python's calendar does not have all dates
+            given = _GIVEN.get(wanted, wanted)
             name = self._calls.function(raw, given, volatile, self._connection.transactions.inside)
         call = f"{name}({', '.join([str(self._number), str(piece), *columns])})"
-        return f"(DATE '1970-01-01' + {call})" if wanted == "DATE" else call
+        return (
+            f"(DATE '1970-01-01' + {call})"
+            if wanted == "DATE"
+            else f"CAST({call} AS {wanted})"
+            if given != wanted
+            else call
+        )
 
     def constant(self, node: ast.Expression) -> object:
         """See :meth:`graphdb.sql.computing.Computing.constant`."""
@@ -302,7 +312,10 @@ class Computation:
             except TypeError:  # a list is no key
                 key = None
         if piece.convert is None:
-            piece.convert = [self._reader(input) for input in piece.inputs], self._writer(piece.type)
+            piece.convert = (
+                [self._reader(input) for input in piece.inputs],
+                _given(piece.type, self._writer(piece.type)),
+            )
         readers, write = piece.convert
         row = {f"#{i}": read(value) for i, (read, value) in enumerate(zip(readers, given, strict=True))}
         with self._view.closed():
@@ -376,6 +389,16 @@ class Computation:
     def _writer(self, type: Type) -> Convert:
         """Return what makes the value that SQL holds of the evaluator's."""
         return writer(type, self._values, self._context.valued)
+
+
+def _given(type: Type, write: Convert) -> Convert:
+    """Return what makes the value that Python gives DuckDB of the evaluator's (:data:`_GIVEN`)."""
+    match sql_type(type):
+        case "DOUBLE":
+            return lambda value: None if value is None else repr(write(value))
+        case "DOUBLE[]":
+            return lambda value: None if value is None else [None if x is None else repr(x) for x in write(value)]
+    return write
 
 
 class _View(View):

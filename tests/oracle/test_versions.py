@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import graphdb
@@ -179,7 +180,7 @@ class History:
                 if self.tables_work(result):
                     found = self.db.sql(f"FROM t{self.tables}").to_arrow().to_pylist()
                     assert sorted(map(repr, map(plain, map(list, map(dict.values, found))))) == sorted(
-                        map(repr, map(plain, map(list, map(dict.values, result.presented().to_pylist()))))
+                        map(repr, map(plain, map(list, map(dict.values, pa.table(result.presented()).to_pylist()))))
                     )
                 assert table(result) == shown, "\n".join(self.report)
             if self.random.random() < 0.5:

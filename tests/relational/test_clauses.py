@@ -165,7 +165,7 @@ def test_rows_that_spill_are_the_same(db: graphdb.Database, text: str) -> None:
     executor.block_rows = 1  # type: ignore[attr-defined]
     with PathRun(db._state.snapshot(), executor, text, {}, bindings_bytes=20) as run:
         table = run.run(run.prepare(parse(text)))  # type: ignore[arg-type]
-    assert Counter(map(repr, table.to_pylist())) == expected  # type: ignore[union-attr]
+    assert Counter(map(repr, pa.table(table).to_pylist())) == expected  # type: ignore[union-attr]
     left = "SELECT count(*) FROM duckdb_tables() WHERE table_name LIKE '\\_rows%' ESCAPE '\\' OR table_name LIKE '\\_bind%' ESCAPE '\\'"
     assert db.sql(left).scalar() == 0
 

@@ -30,7 +30,7 @@ QUERIES = [
 
 def bag(table: pa.Table) -> Counter[str]:
     """The rows of a table, whatever their order: only ORDER BY promises one."""
-    return Counter(map(repr, table.to_pylist()))
+    return Counter(map(repr, pa.table(table).to_pylist()))
 
 
 @pytest.fixture(scope="module")

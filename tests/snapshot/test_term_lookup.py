@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import graphdb
+from graphdb.common import arrow
 from graphdb.data import GEOGRAPHY
 from graphdb.snapshot.terms import Lookup
 from graphdb.storage.arrays.python_values import pylist
@@ -74,7 +75,7 @@ def seen(db: graphdb.Database, text: str) -> tuple[object, ...]:
     """All that a caller sees of a result, in any order of the rows: only ORDER BY promises one."""
     result = db.query(text)
     table = result.to_arrow()
-    rows = zip(*map(pylist, table.columns), strict=True)
+    rows = zip(*map(pylist, arrow.table_of(table).columns), strict=True)
     printed = result.text(1000).splitlines()
     return sorted(map(repr, map(_whole, result))), sorted(map(repr, rows)), table.schema, sorted(printed)
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import duckdb
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import graphdb
+from graphdb.common import arrow
 from graphdb.common.values.terms import RDF, XSD
 from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
 from graphdb.storage.dictionary.typed_literals import is_short, short_literals, typed_literals
@@ -35,8 +35,8 @@ def add_rows(appender: Appender, rows: list[Any]) -> None:
 
     iris = sorted({term for row in rows for term in (row[0], row[1], *[row[2]] * (row[3] is None))})
     literals = sorted({literal(row) for row in rows if row[3] is not None}, key=str)
-    number = dict(zip(iris, appender.terms.resources(pa.array(iris)).tolist(), strict=True))
-    columns = [pa.array(column, pa.string()) for column in zip(*literals, strict=True)]
+    number = dict(zip(iris, appender.terms.resources(arrow.array(iris)).tolist(), strict=True))
+    columns = [arrow.array(column, arrow.STRING) for column in zip(*literals, strict=True)]
     value = dict(zip(literals, appender.terms.literals(*columns).tolist(), strict=True)) if literals else {}
     objects = [number[row[2]] if row[3] is None else value[literal(row)] for row in rows]
     subjects, labels = ([number[row[column]] for row in rows] for column in (0, 1))
@@ -118,7 +118,7 @@ def test_reifiers(connection: duckdb.DuckDBPyConnection) -> None:
     rows = [ROWS[0], ("_:1", "ex:since", "1", XSD + "integer", None), ("_:2", "ex:p", "_:2", None, None)]
     add_rows(appender, rows)
     names = ["ex:a", "ex:knows", "ex:b", "_:1", "_:2"]
-    number = dict(zip(names, appender.terms.resources(pa.array(names)).tolist(), strict=True))
+    number = dict(zip(names, appender.terms.resources(arrow.array(names)).tolist(), strict=True))
     edge = [np.full(2, number[name]) for name in ("ex:a", "ex:knows", "ex:b")]
     appender.add_reifiers(np.array([number["_:1"], number["_:2"]]), *edge, np.full(2, DEFAULT_GRAPH))
     finish(appender)

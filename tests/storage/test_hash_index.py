@@ -9,12 +9,12 @@ from typing import Any
 
 import duckdb
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphdb
+from graphdb.common import arrow
 from graphdb.common.values.terms import LITERAL_BASE, XSD, Kind
 from graphdb.storage.arrays.arrow import ArrowViews
 from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
@@ -87,10 +87,10 @@ def test_terms_are_numbered_as_by_a_dict(steps: list[Any], limits: dict[str, Any
             numbering = Numbering(connection, ArrowViews(connection))
             for part in (iris[::2], iris):  # those of the first part are staged when the others come
                 names = [f"ex:{i}" for i in part]
-                assert numbering.resources(pa.array(names, pa.string())).tolist() == numbered(resources, names, 0)
+                assert numbering.resources(arrow.array(names, arrow.STRING)).tolist() == numbered(resources, names, 0)
             if values:
                 columns = zip(*map(literal, values), strict=True)
-                ids = numbering.literals(*(pa.array(column, pa.string()) for column in columns))
+                ids = numbering.literals(*(arrow.array(column, arrow.STRING) for column in columns))
                 assert ids.tolist() == numbered(literals, values, LITERAL_BASE)
                 numbering.store()
                 known, found = numbering.kinds_of(np.append(ids, LITERAL_BASE + 500))
@@ -125,7 +125,7 @@ def test_runs_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hash_index, "SMALL", 10)
     connection, numbering = numbering_of(1000)
     for i in range(100):
-        assert numbering.resources(pa.array([f"ex:{i}", *(f"ex:{1000 + 10 * i + j}" for j in range(10))]))[0] == i
+        assert numbering.resources(arrow.array([f"ex:{i}", *(f"ex:{1000 + 10 * i + j}" for j in range(10))]))[0] == i
         numbering.store()
     noted = (Catalog(connection).meta("resource_key") or "").split()[1:]
     assert 1 <= len(noted) <= 6
@@ -140,7 +140,7 @@ def test_many_terms_want_pages_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     for count in (2, 40, 900):
         connection, numbering = numbering_of(1000)
         for _ in range(2):
-            assert numbering.resources(pa.array([f"ex:{i}" for i in range(count)])).tolist() == list(range(count))
+            assert numbering.resources(arrow.array([f"ex:{i}" for i in range(count)])).tolist() == list(range(count))
             made.append(in_pages(connection, "resource", 0))
     assert made == [1000, 1000, 0, 1000, 0, 0]
 
@@ -149,10 +149,10 @@ def test_another_version_of_duckdb_makes_its_own_runs(monkeypatch: pytest.Monkey
     monkeypatch.setattr(hash_index, "RUN", 100)
     monkeypatch.setattr(hash_index, "SMALL", 100)
     connection, numbering = numbering_of(1000)
-    assert numbering.resources(pa.array(["ex:7"])).tolist() == [7]
+    assert numbering.resources(arrow.array(["ex:7"])).tolist() == [7]
     connection.execute("UPDATE _graphdb.resource_key SET data = ''::BLOB")
     connection.execute("UPDATE _graphdb.meta SET value = '0.1 0,1000,0,3' WHERE key = 'resource_key'")
-    assert numbering.resources(pa.array(["ex:7", "ex:x"])).tolist() == [7, 1000]
+    assert numbering.resources(arrow.array(["ex:7", "ex:x"])).tolist() == [7, 1000]
     assert in_pages(connection, "resource", 0) == 1000
 
 
@@ -183,15 +183,15 @@ def test_hashes_of_version_4_go() -> None:
     Catalog(connection).migrate()
     assert Catalog(connection).schema_version == SCHEMA_VERSION
     connection.begin()
-    assert Numbering(connection, ArrowViews(connection)).resources(pa.array(["ex:7"])).tolist() == [7]
+    assert Numbering(connection, ArrowViews(connection)).resources(arrow.array(["ex:7"])).tolist() == [7]
     assert in_pages(connection, "resource", 0) == hash_index.SMALL
 
 
 def test_new_terms_after_known_ones() -> None:
     """New terms, more than a few, come after a batch in which all were known."""
     _, numbering = numbering_of(5)
-    assert numbering.resources(pa.array(["ex:1"])).tolist() == [1]
-    assert numbering.resources(pa.array([f"ex:{i}" for i in range(60)])).tolist() == list(range(60))
+    assert numbering.resources(arrow.array(["ex:1"])).tolist() == [1]
+    assert numbering.resources(arrow.array([f"ex:{i}" for i in range(60)])).tolist() == list(range(60))
 
 
 def test_kinds_are_kept_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,7 +201,7 @@ def test_kinds_are_kept_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
     known = []
     for values in (range(4), range(4), range(4, 14), range(20, 22)):
         columns = zip(*map(literal, values), strict=True)
-        ids = numbering.literals(*(pa.array(column, pa.string()) for column in columns))
+        ids = numbering.literals(*(arrow.array(column, arrow.STRING) for column in columns))
         numbering.store()
         known.append(numbering.kinds_of(ids)[0].all())
     assert known == [True, True, False, True]

@@ -18,7 +18,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, Literal
 
 from graphdb.common.duckdb.errors import failure, is_signal, opening_error, refuse_others
-from graphdb.common.duckdb.fetch import fetched
+from graphdb.common.duckdb.fetch import fetched, register
 from graphdb.common.duckdb.open_files import opened
 from graphdb.common.duckdb.transactions import ABORTED, TOUCH, Transactions, failed_transaction
 from graphdb.common.duckdb.udf import Calls
@@ -354,7 +354,7 @@ class View:
         with self._connection.lock:
             self._connection.transactions.leftovers.append(self._unregister)
             with self._connection.guard() as raw:
-                raw.register(self._name, self._table)
+                register(raw, self._name, self._table)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         with self._connection.lock:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from graphdb.common import arrow
 
@@ -36,6 +37,42 @@ def _pieces(reader: arrow.Reader, rows: int) -> Iterator[Sequence[arrow.Array]]:
     for batch in reader:
         for start in range(0, len(batch), rows):
             yield [column.slice(start, rows) for column in batch.columns]
+
+
+def register(raw: duckdb.DuckDBPyConnection, name: str, table: object) -> None:
+    """Let SQL read a table under a name.
+
+    DuckDB plans by how many rows there are, and asks of tables for the columns that it needs; it takes all others for
+    one row of all columns.
+    """
+    adopt = getattr(raw, "_register_arrow_source", None)
+    if adopt is None or not isinstance(table, arrow.Table):
+        raw.register(name, table)
+    else:
+        adopt(name, _source(table))
+
+
+@functools.cache
+def _source_class() -> Any:
+    from duckdb._sources.arrow import ArrowStreamSource
+
+    class TableSource(ArrowStreamSource):
+        """A table of ours as DuckDB scans those that it knows."""
+
+        schema_is_stable = True
+
+        def rows(self) -> int | None:
+            return len(self.obj)
+
+        def stream(self, columns: Sequence[int] | None, filters: Sequence[Any]) -> tuple[object, bool]:
+            table = self.obj if columns is None else self.obj.select(list(columns))
+            return table.__arrow_c_stream__(), columns is not None
+
+    return TableSource
+
+
+def _source(table: arrow.Table) -> object:
+    return _source_class()(table)
 
 
 _KIND = re.compile(r"([\w ]+) Error: ")
