@@ -116,6 +116,8 @@ def _inferred(values: Sequence[Any]) -> DataType:
         if any(not isinstance(name, str) for name in names):
             raise ArrowTypeError("the keys of maps are texts")
         return types.struct((name, _inferred([value.get(name) for value in there])) for name in names)
+    if any(issubclass(kind, datetime) for kind in kinds):
+        raise ArrowTypeError("moments and dates are of two types")
     for kind, found in _PLAIN.items():
         if all(issubclass(each, kind) for each in kinds) and not (kind is int and bool in kinds):
             return found

@@ -11,8 +11,8 @@ import ctypes
 import functools
 import itertools
 import struct
-import sys
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -73,12 +73,8 @@ _EIO = 5
 
 _pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer.restype, _pointer.argtypes = _Address, (ctypes.py_object, ctypes.c_char_p)
-_is_valid = ctypes.pythonapi.PyCapsule_IsValid
-_is_valid.restype, _is_valid.argtypes = ctypes.c_int, (_Address, ctypes.c_char_p)
-_raw_pointer = ctypes.PYFUNCTYPE(_Address, _Address, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
-_DESTRUCTOR = ctypes.PYFUNCTYPE(None, _Address)
 _new_capsule = ctypes.pythonapi.PyCapsule_New
-_new_capsule.restype, _new_capsule.argtypes = ctypes.py_object, (_Address, ctypes.c_char_p, _DESTRUCTOR)
+_new_capsule.restype, _new_capsule.argtypes = ctypes.py_object, (_Address, ctypes.c_char_p, _Address)
 
 _STREAM, _SCHEMA, _ARRAY = b"arrow_array_stream", b"arrow_schema", b"arrow_array"
 
@@ -404,10 +400,10 @@ def _get_schema(stream: int, into: int) -> int:
 @_GET  # type: ignore[untyped-decorator]
 def _get_next(stream: int, into: int) -> int:
     made, found = _made(stream), _CArray.from_address(into)
+    found.release = None  # what there is where this fails, and at the end
     try:
         columns = next(made.batches, None)
         if columns is None:
-            found.release = None
             return 0
         pairs = zip(columns, made.schema, strict=True)
         columns = [column.cast(field.type) for column, field in pairs]  # or who reads them would take them for others
@@ -433,30 +429,23 @@ def _release_stream(at: int) -> None:
     _HELD.pop(held.private_data, None)
 
 
-def _destructor(name: bytes, kind: type[Any]) -> Any:
-    @_DESTRUCTOR  # type: ignore[untyped-decorator]
-    def destroy(capsule: int) -> None:
-        if sys.is_finalizing() or not _is_valid(capsule, name):
-            return
-        at = _raw_pointer(capsule, name)
-        held = kind.from_address(at)
-        if held.release:
-            _RELEASE(held.release)(at)
-        _CAPSULES.pop(at, None)
-
-    return destroy
+_RECENT: deque[ctypes.Structure] = deque()
+_UNREAD: list[ctypes.Structure] = []
+_MOST = 256
 
 
-_CAPSULES: dict[int, ctypes.Structure] = {}
-_destroy_stream, _destroy_schema, _destroy_array = (
-    _destructor(name, kind) for name, kind in ((_STREAM, _CStream), (_SCHEMA, _CSchema), (_ARRAY, _CArray))
-)
+def _capsule(held: ctypes.Structure, name: bytes) -> object:
+    """Return the capsule of a structure, which whoever reads it moves away.
 
-
-def _capsule(held: ctypes.Structure, name: bytes, destroy: Any) -> object:
-    at = ctypes.addressof(held)
-    _CAPSULES[at] = held
-    return _new_capsule(at, name, destroy)
+    It has no destructor: Python may call that while an error is on its way, when no code of Python's can run.  So the
+    last structures stay, and all that nobody has read.
+    """
+    _RECENT.append(held)
+    if len(_RECENT) > _MOST:
+        last: Any = _RECENT.popleft()
+        if last.release:
+            _UNREAD.append(last)
+    return _new_capsule(ctypes.addressof(held), name, None)
 
 
 def exported_stream(schema: Schema, batches: Iterator[list[Array]]) -> object:
@@ -465,18 +454,18 @@ def exported_stream(schema: Schema, batches: Iterator[list[Array]]) -> object:
     for name, function in (("schema", _get_schema), ("next", _get_next), ("last_error", _get_last_error)):
         setattr(stream, f"get_{name}", ctypes.cast(function, _Address))
     _hold(stream, _release_stream, _Made(schema, batches))
-    return _capsule(stream, _STREAM, _destroy_stream)
+    return _capsule(stream, _STREAM)
 
 
 def exported_schema(type: DataType) -> object:
     """Return the capsule of a type; a table's is that of its rows as structs."""
     schema = _CSchema()
     _fill_schema(schema, type)
-    return _capsule(schema, _SCHEMA, _destroy_schema)
+    return _capsule(schema, _SCHEMA)
 
 
 def exported_array(array: Array) -> tuple[object, object]:
     """Return the capsules of an array's type and of the array."""
     held = _CArray()
     _fill_array(held, array)
-    return exported_schema(array.type), _capsule(held, _ARRAY, _destroy_array)
+    return exported_schema(array.type), _capsule(held, _ARRAY)

@@ -1,0 +1,178 @@
+"""Columns against PyArrow's: values of every type there and back, parts of them, and what others hand over."""
+
+from __future__ import annotations
+
+import gc
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphdb.common import arrow
+from graphdb.common.arrow import interface
+from graphdb.common.duckdb.fetch import register
+from tests.fuzz import scaled
+
+TYPES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
+    "int8": (pa.int8(), st.integers(-128, 127)),
+    "uint32": (pa.uint32(), st.integers(0, 2**32 - 1)),
+    "int64": (pa.int64(), st.integers(-(2**63), 2**63 - 1)),
+    "double": (pa.float64(), st.floats(allow_nan=False)),
+    "bool": (pa.bool_(), st.booleans()),
+    "string": (pa.string(), st.text(st.characters(exclude_categories=["Cs"]), max_size=20)),
+    "large string": (pa.large_string(), st.text(st.characters(exclude_categories=["Cs"]), max_size=20)),
+    "view": (pa.string_view(), st.text(st.characters(exclude_categories=["Cs"]), max_size=20)),
+    "binary": (pa.binary(), st.binary(max_size=9)),
+    "fixed": (pa.binary(3), st.binary(min_size=3, max_size=3)),
+    "date": (pa.date32(), st.dates()),
+    "timestamp": (pa.timestamp("us"), st.datetimes()),
+    "zoned": (pa.timestamp("us", "UTC"), st.datetimes(timezones=st.just(UTC))),
+    "time": (pa.time64("us"), st.times()),
+    "duration": (pa.duration("us"), st.timedeltas(timedelta(days=-(10**6)), timedelta(days=10**6))),
+    "decimal": (pa.decimal128(20, 3), st.decimals(-(10**15), 10**15, places=3)),
+    "list": (pa.list_(pa.int32()), st.lists(st.none() | st.integers(0, 9), max_size=4)),
+    "large list": (pa.large_list(pa.string()), st.lists(st.none() | st.text("aé", max_size=3), max_size=4)),
+    "fixed list": (pa.list_(pa.int8(), 2), st.lists(st.integers(0, 9), min_size=2, max_size=2)),
+    "struct": (
+        pa.struct([("a", pa.int64()), ("b", pa.string())]),
+        st.fixed_dictionaries({"a": st.none() | st.integers(0, 9), "b": st.none() | st.text("xyä", max_size=2)}),
+    ),
+    "nested": (
+        pa.list_(pa.struct([("l", pa.list_(pa.bool_()))])),
+        st.lists(st.fixed_dictionaries({"l": st.none() | st.lists(st.booleans(), max_size=2)}), max_size=3),
+    ),
+    "map": (
+        pa.map_(pa.string(), pa.int64()),
+        st.lists(st.tuples(st.text("ab", max_size=2), st.integers(0, 9)), max_size=3),
+    ),
+    "dictionary": (pa.dictionary(pa.int8(), pa.string()), st.sampled_from(["red", "green", "blue"])),
+    "null": (pa.null(), st.none()),
+}
+
+
+@st.composite
+def columns(draw: st.DrawFn) -> pa.ChunkedArray:
+    """A column of some type, in pieces, whose first begins somewhere within its buffers."""
+    type, values = TYPES[draw(st.sampled_from(sorted(TYPES)))]
+    pieces = draw(st.lists(st.lists(st.none() | values, max_size=12), min_size=1, max_size=3))
+    arrays = [pa.array(piece, type) for piece in pieces]
+    start = draw(st.integers(0, 3))
+    return pa.chunked_array([arrays[0][start:], *arrays[1:]], type)
+
+
+def ours(column: pa.ChunkedArray) -> arrow.ChunkedArray:
+    return arrow.table_of(pa.table({"c": column})).column("c")
+
+
+def theirs(column: arrow.Array | arrow.ChunkedArray) -> pa.ChunkedArray:
+    found = pa.table(arrow.table({"c": column}))
+    found.validate(full=True)
+    return found.column("c")
+
+
+@settings(max_examples=scaled(300), deadline=None)
+@given(columns())
+def test_values_are_those_of_pyarrow_and_go_back(column: pa.ChunkedArray) -> None:
+    mine = ours(column)
+    assert arrow.pylist(mine) == column.to_pylist()
+    assert (len(mine), mine.null_count) == (len(column), column.null_count)
+    assert theirs(mine).to_pylist() == column.to_pylist()
+    assert theirs(mine.combine_chunks()).to_pylist() == column.to_pylist()
+
+
+@settings(max_examples=scaled(300), deadline=None)
+@given(columns(), st.data())
+def test_parts_are_those_of_pyarrow(column: pa.ChunkedArray, data: st.DataObject) -> None:
+    mine, count = ours(column).combine_chunks(), len(column)
+    start, length = data.draw(st.integers(0, count + 2)), data.draw(st.none() | st.integers(0, count))
+    expected = column.to_pylist()
+    assert arrow.pylist(mine.slice(start, length)) == expected[start:][:length]
+    assert theirs(mine.slice(start, length)).to_pylist() == expected[start:][:length]
+    at = data.draw(st.lists(st.none() | st.integers(0, count - 1), max_size=9)) if count else []
+    places = arrow.array(at, arrow.INT64)
+    assert theirs(mine.take(places)).to_pylist() == [None if i is None else expected[i] for i in at]
+    assert arrow.pylist(mine.drop_null()) == [value for value in expected if value is not None]
+    assert theirs(arrow.concat_arrays([mine.slice(start), mine])).to_pylist() == expected[start:] + expected
+
+
+@settings(max_examples=scaled(150), deadline=None)
+@given(st.data())
+def test_columns_are_built_of_python_values_as_pyarrow_builds_them(data: st.DataObject) -> None:
+    kinds = ["int64", "double", "bool", "string", "binary", "date", "timestamp", "zoned", "time", "duration", "decimal", "nested", "struct"]  # fmt: skip
+    _, values = TYPES[data.draw(st.sampled_from(kinds))]
+    some = data.draw(st.lists(st.none() | values, max_size=12))
+    assert theirs(arrow.array(some)).to_pylist() == some
+
+
+@pytest.mark.parametrize(
+    "values", [[1, "a"], [True, 1], [object()], [{"a": 1}, [1]], [1, [2]]],
+    ids=repr,
+)  # fmt: skip
+def test_values_of_several_types_are_no_column(values: list[Any]) -> None:
+    with pytest.raises(arrow.ArrowTypeError):
+        arrow.array(values)
+    with pytest.raises((pa.ArrowInvalid, pa.ArrowTypeError)):
+        pa.array(values)
+
+
+def test_numbers_that_do_not_fit_and_lone_surrogates_are_no_column() -> None:
+    with pytest.raises(OverflowError):
+        arrow.array([1 << 70])
+    with pytest.raises(UnicodeEncodeError):
+        arrow.array(["\ud800"])
+
+
+def test_dates_and_moments_are_two_types() -> None:
+    with pytest.raises(arrow.ArrowTypeError):
+        arrow.array([date(2020, 1, 1), datetime(2020, 1, 1, 5)])
+
+
+def test_what_was_handed_over_is_given_back() -> None:
+    """Arrays that a stream refers to go when who read it drops them, and not before."""
+    before = len(interface._HELD)
+    texts = ["x", None, "z", "", "é"]
+    table = arrow.table({"a": np.arange(5), "b": arrow.strings(texts), "t": arrow.array([time(1)] * 5)})
+    read = pa.table(table)
+    assert len(interface._HELD) > before
+    del table
+    gc.collect()
+    assert read.column("b").to_pylist() == texts
+    del read
+    gc.collect()
+    assert len(interface._HELD) == before
+
+
+def test_sql_reads_tables_again_and_again_and_gives_them_back() -> None:
+    import duckdb
+
+    connection, before = duckdb.connect(), len(interface._HELD)
+    for number in range(interface._MOST + 20):
+        register(connection, "t", arrow.table({"a": np.full(3, number), "b": arrow.strings(["x", "y", None])}))
+        assert connection.execute("SELECT sum(a), count(b) FROM t").fetchall() == [(3 * number, 2)]
+        connection.unregister("t")
+    connection.close()
+    gc.collect()
+    assert len(interface._HELD) - before < 20
+    assert not interface._UNREAD
+
+
+def test_an_error_of_a_producer_reaches_the_consumer_and_the_other_way() -> None:
+    def failing() -> Any:
+        yield [arrow.numbers(np.arange(3))]
+        raise ValueError("no more of this")
+
+    schema = arrow.schema({"a": arrow.INT64})
+    with pytest.raises(Exception, match="no more of this"):
+        pa.table(arrow.Reader(schema, failing()))
+    with pytest.raises(arrow.ArrowError, match="no more of this"):
+        arrow.table_of(arrow.Reader(schema, failing()))
+
+
+def test_decimal_numbers_beyond_64_bits() -> None:
+    values = [Decimal(10**30), Decimal(-(10**37)), Decimal(-1), None]
+    assert arrow.pylist(ours(pa.chunked_array([pa.array(values, pa.decimal128(38, 0))]))) == values
