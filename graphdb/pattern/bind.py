@@ -191,14 +191,21 @@ class Sizes:
 
     def add(self, match: ast.MatchClause) -> int:
         """Add a clause; return the number of vertices, or of edges if those are more."""
-        for part in walk(tuple((path.nodes, path.edges) for path in match.patterns)):
-            if isinstance(part, ast.EdgePattern):
-                self._edges += 1
-            elif isinstance(part, ast.NodePattern) and part.variable is not None:
-                self._names.add(part.variable.name)
-            elif isinstance(part, ast.NodePattern):
-                self._unnamed += 1
+        for path in match.patterns:
+            self._add(path)
         return max(len(self._names) + self._unnamed, self._edges)
+
+    def _add(self, path: ast.PathPattern) -> None:
+        for node in path.nodes:
+            if node.variable is None:
+                self._unnamed += 1
+            else:
+                self._names.add(node.variable.name)
+        for edge in path.edges:
+            if isinstance(edge, ast.Subpath):
+                self._add(edge.pattern)
+            else:
+                self._edges += 1
 
 
 def size_of(*matches: ast.MatchClause) -> int:

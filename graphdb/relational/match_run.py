@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -22,6 +22,7 @@ from graphdb.pattern.graph import PatternGraph, PatternVertex, Wanted
 from graphdb.plan.executor import Block, Control, Executor
 from graphdb.plan.passes.pipeline import make_plan, without_matches
 from graphdb.plan.physical import PhysicalPlan
+from graphdb.relational.arguments import Arguments
 from graphdb.relational.candidates import Candidates, Snapshot
 from graphdb.relational.edges.assignment import Chooser
 from graphdb.relational.edges.parallel_edges import ends_of, with_scan, with_weights
@@ -78,7 +79,7 @@ class MatchRun:
         self._snapshot = snapshot
         self.executor = executor
         self._text = text
-        self._arguments = arguments
+        self._arguments = Arguments(arguments)
         self._bindings_bytes = bindings_bytes
         self._threads = threads
         self._cancelled = cancelled
@@ -127,7 +128,9 @@ class MatchRun:
         return plan if plan.scan is not None else with_weights(self._snapshot, bound, needs, pattern, plan)
 
     def _pattern(self, bound: BoundPattern, needs: Wanted) -> PatternGraph:
-        candidates = Candidates(self._snapshot, self._text, self._arguments)
+        # Which edges a pattern leaves is not found anew for other values.
+        arguments = self._arguments if bound.edge_conditions else self._arguments.unnoted
+        candidates = Candidates(self._snapshot, self._text, arguments)
         chooser = Chooser(self._snapshot, bound, needs)
         vertices, edges = {*needs.vertices, *chooser.vertices}, {*needs.edges, *chooser.edges}
         outputs = [bound.vertices[v].name for v in sorted(vertices)] + [bound.edges[e].name for e in sorted(edges)]
@@ -179,12 +182,10 @@ class MatchRun:
             (count,) = as_integers(np.array([self._count(plan, needs, bound, control)], object)).tolist()
             # All bindings are equal: one row does where it may come with its number, or where that is not asked.
             rows = f"range({count})" if needs.duplicates == "keep" else f"range({min(count, 1)})"
-            with connection.guard() as raw:
-                raw.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS SELECT 1 AS one, {count} AS n FROM {rows}")
-                try:
-                    yield
-                finally:
-                    raw.execute(f"DROP VIEW {view}")
+            with connection.temporary_table(view, "VIEW"):
+                with connection.guard() as raw:
+                    raw.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS SELECT 1 AS one, {count} AS n FROM {rows}")
+                yield
             return
         with self._gathered(plan, needs, bound, view, shares) as gathered:
             if numbered and gathered is not None:
@@ -213,12 +214,14 @@ class MatchRun:
         self.control = control = self.new_control()
         batches: list[pa.Table] = []
         spilled, waiting = False, 0
-        try:
+        with ExitStack() as tables:
             for block in self._blocks(plan, needs, bound, control):
                 table = self._terms(block, needs, bound)
                 batches.append(table)
                 waiting += table.nbytes
                 if waiting > (_STREAM if spilled else self._bindings_bytes // (2 * shares)):
+                    if not spilled:
+                        tables.enter_context(self._snapshot.connection.temporary_table(view))
                     self._spill(pa.concat_tables(batches), view, first=not spilled)
                     batches, spilled, waiting = [], True, 0
             if spilled:
@@ -227,9 +230,6 @@ class MatchRun:
                 yield None
                 return
             yield pa.concat_tables(batches) if batches else self._empty(needs, bound)
-        finally:
-            if spilled:
-                self._snapshot.connection.rows(f"DROP TABLE IF EXISTS temp.{view}")
 
     def _blocks(self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, control: Control) -> Iterator[Block]:
         """Run a match, and settle which edges its triples stand for; no more rows than are wanted."""

@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.errors import GraphDBError, NotSupportedError
+from graphdb.common.errors import ExecutionError, NotSupportedError
 from graphdb.execute.search.group import grouped
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
@@ -28,13 +28,14 @@ from graphdb.relational.joins import Setting, leaves_out
 from graphdb.relational.list_subqueries import sees_items, with_rows
 from graphdb.relational.lower import Lowering
 from graphdb.relational.match_run import MatchRun, restricted
-from graphdb.relational.program import Applied, Called, Computed, Given, Program, Rows, Searched, Step
+from graphdb.relational.program import AnyStep, Applied, Called, Computed, Given, Program, Rows, Searched, Step
 from graphdb.relational.projection.arrays import SMALL, project
 from graphdb.relational.projection.compile import ProjectionCompiler
 from graphdb.relational.projection.relation import BINDINGS, UNIT, Relation, bindings_of
 from graphdb.relational.projection.return_clause import combines_aggregates, expand_star, wanted, window_of
 from graphdb.relational.projection.sql import Projection, counted
 from graphdb.relational.session.plan_cache import StepPlans
+from graphdb.relational.written_lists import without_quantifiers
 from graphdb.results.decode import Arrays
 from graphdb.results.result import Counted
 from graphdb.sql.computing import Beforehand, Computing
@@ -81,6 +82,7 @@ class QueryRun(MatchRun):
         GraphDBError
             Something is wrong with it, or it is more than a limit allows.
         """
+        query = without_quantifiers(query)
         if isinstance(query, ast.Composite):
             return self._prepare_program(query)
         whole = ast.Composite(((*query.matches, query.returns),), span=query.span)
@@ -131,7 +133,7 @@ class QueryRun(MatchRun):
 
     def prepare_from(self, query: ast.Composite, start: Relation) -> Program:
         """Prepare a query that starts from rows which are there already; raises as :meth:`prepare`."""
-        return self._prepare_program(query, start)
+        return self._prepare_program(without_quantifiers(query), start)
 
     def _prepare_program(self, query: ast.Composite, start: Relation = UNIT) -> Program:
         """Prepare a query of any reading clauses: matches, each of which may start from the rows before it, and SQL.
@@ -173,6 +175,35 @@ class QueryRun(MatchRun):
                 for step in program.steps
             )
         return replace(program, steps=steps)
+
+    def is_general(self, prepared: Prepared | Program) -> bool:
+        """Whether what was prepared here is right for other values of the arguments, once it is :meth:`replanned`."""
+        if self._arguments.looked_at or prepared.computing is not None:
+            return False
+        if isinstance(prepared, Program):
+            return all(isinstance(step, Step | Rows) for step in prepared.steps)
+        return type(prepared) is Prepared and prepared.plan is not None
+
+    def replanned(self, prepared: Prepared | Program) -> Prepared | Program | None:
+        """Return what :meth:`is_general` for the arguments of this run; None where it takes more than other candidates.
+
+        Nothing is checked, bound or compiled again: it was for arguments of the same types.
+        """
+        try:
+            with self._snapshot.graph.watched(self.new_control().check):
+                if isinstance(prepared, Prepared):
+                    assert prepared.plan is not None
+                    return replace(prepared, plan=self._planned(prepared.bound, prepared.wanted))
+                return replace(prepared, steps=tuple(map(self._replanned, prepared.steps)))
+        except (Beforehand, ExecutionError):
+            return None
+
+    def _replanned(self, step: AnyStep) -> AnyStep:
+        if not isinstance(step, Step):
+            return step
+        pattern = self._pattern(step.bound, step.needs)
+        plan = None if step.plan is None else self._made(pattern, step.bound, step.needs)
+        return replace(step, pattern=pattern, plan=plan)
 
     # --- running
 
@@ -290,16 +321,11 @@ class QueryRun(MatchRun):
 
     @contextmanager
     def _materialized(self, rows: Rows) -> Iterator[None]:
-        with self._snapshot.connection.guard(self._left()) as raw:
-            raw.execute(f"CREATE OR REPLACE TEMP TABLE {rows.table} AS FROM ({rows.sql})", dict(rows.parameters))
-        drop = f"DROP TABLE IF EXISTS temp.{rows.table}"
-        try:
+        connection = self._snapshot.connection
+        with connection.temporary_table(rows.table):
+            with connection.guard(self._left()) as raw:
+                raw.execute(f"CREATE OR REPLACE TEMP TABLE {rows.table} AS FROM ({rows.sql})", dict(rows.parameters))
             yield
-        except BaseException:
-            with suppress(GraphDBError):  # a transaction that was aborted takes it away itself
-                self._snapshot.connection.rows(drop)
-            raise
-        self._snapshot.connection.rows(drop)
 
     def _plan_from(self, step: Step) -> PhysicalPlan:
         """Plan a match whose vertices its rows give."""

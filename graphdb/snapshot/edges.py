@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.terms import Kind
-from graphdb.common.values.types import NULL, VALUE, ZONED, bases_of_kinds, list_of, literal_sql, type_of_kinds
+from graphdb.common.values.types import NULL, VALUE, bases_of_kinds, list_of, literal_sql, type_of_kinds
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.names import ABSENT, Names
 from graphdb.snapshot.properties import PropertyColumn
@@ -136,9 +136,11 @@ class Edges:
             with self._connection.guard() as raw:
                 if self._connection.transactions.inside:  # its ROLLBACK would take a table away
                     return rows
-                found = self._connection.temporary()
-                raw.execute(f"CREATE TEMP TABLE {found} AS FROM {rows}")
-            self._made[key] = found = f"temp.{found}"
+                table = self._connection.temporary()
+                with self._connection.temporary_table(table) as kept:
+                    raw.execute(f"CREATE TEMP TABLE {table} AS FROM {rows}")
+                    kept()
+                    self._made[key] = found = f"temp.{table}"
         return found
 
     def drop(self) -> None:
@@ -152,7 +154,7 @@ class Edges:
             column = self.column(key)
         except NotSupportedError:
             return False
-        return not column.many and column.type not in (VALUE, NULL, ZONED)
+        return not column.many and column.type not in (VALUE, NULL)
 
     def values(self, labels: tuple[int, ...], key: int) -> pa.Array:
         """Return the values of a :meth:`plain` property in the order of the table of some labels."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.common.values.types import EXACT_ONLY, VALUE, ZONED, Base, Type, list_of, literal_sql, type_of_kinds
+from graphdb.common.values.types import EXACT_ONLY, MOMENT, VALUE, Base, Type, list_of, literal_sql, type_of_kinds
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.catalog import EdgeLabel
 from graphdb.storage.graph.changes import Changes
@@ -77,8 +77,10 @@ class Properties:
             if self._connection.transactions.inside:  # its ROLLBACK would take the table away
                 return PropertyColumn(f"({subquery})", type, many)
             table = self._connection.temporary()
-            raw.execute(f"CREATE TEMP TABLE {table} AS {subquery} ORDER BY subject ASC")
-        self._columns[label.id] = found = PropertyColumn(f"temp.{table}", type, many)
+            with self._connection.temporary_table(table) as kept:
+                raw.execute(f"CREATE TEMP TABLE {table} AS {subquery} ORDER BY subject ASC")
+                kept()
+                self._columns[label.id] = found = PropertyColumn(f"temp.{table}", type, many)
         return found
 
     def _type(self, label: EdgeLabel) -> Type:
@@ -86,9 +88,7 @@ class Properties:
         return list_of(single) if label.max_values > 1 else single
 
     def _relation(self, label: EdgeLabel, where: str = "") -> str:
-        single = self.type_of(label)
-        written = ", l.lexical, l.datatype" if single == ZONED and label.max_values <= 1 else ""
-        return property_relation(label, literal_sql("l", single), written, where)
+        return property_relation(label, literal_sql("l", self.type_of(label)), where)
 
     def _catch_up(self, label: EdgeLabel, column: PropertyColumn) -> None:
         """Read the values of single vertices anew; where that is cut short, it can be done again."""
@@ -105,7 +105,7 @@ class Properties:
         """Whether a property is read as arrays: one plain value per vertex, and not too many of them."""
         if label.kinds & EXACT_ONLY:
             return False
-        return 0 < label.triples <= SMALL and label.max_values == 1 and self.type_of(label) != VALUE
+        return 0 < label.triples <= SMALL and label.max_values == 1 and self.type_of(label) not in (VALUE, MOMENT)
 
     def arrays(self, label: EdgeLabel) -> tuple[NDArray[np.int64], pa.ChunkedArray]:
         """Return the vertices that have a property, sorted (int64), and its values in the same order."""
@@ -143,15 +143,14 @@ class Properties:
         self._arrays.clear()
 
 
-def property_relation(label: EdgeLabel, value_sql: str, also: str = "", where: str = "") -> str:
+def property_relation(label: EdgeLabel, value_sql: str, where: str = "") -> str:
     """Return the query (subject, value) of a property; ``value_sql`` is over the alias ``l`` of the literal table.
 
-    ``also`` are further columns, of a property that has one value at most; ``where`` is one more condition, over the
-    alias ``t`` of the triples, with ``AND`` before it.
+    ``where`` is one more condition, over the alias ``t`` of the triples, with ``AND`` before it.
     """
     many = label.max_values > 1
     value = f"list({value_sql} ORDER BY l.lexical ASC, l.id ASC)" if many else value_sql
     return (
-        f"SELECT t.subject, {value} AS value{also} FROM _graphdb.triple t JOIN _graphdb.literal l ON l.id = t.object "
+        f"SELECT t.subject, {value} AS value FROM _graphdb.triple t JOIN _graphdb.literal l ON l.id = t.object "
         f"WHERE t.label = {int(label.id)} AND t.object >= {LITERAL_BASE}{where}{' GROUP BY t.subject' if many else ''}"
     )

@@ -44,7 +44,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What is counted of labels after a change, and that this was all: nothing was said of single edges."""
+    """What is counted of labels after a change, and that this was all but for what is written of single edges."""
 
     edge_labels: Mapping[int, tuple[int, ...] | None] = field(default_factory=dict)
     """Rows of ``edge_label`` without their ids, by id; None for those without a triple."""
@@ -52,6 +52,18 @@ class Counted:
     """Vertices of vertex labels, by id."""
     sizes: Sizes | None = None
     """How many terms there are now, where there may be more."""
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeRows:
+    """The edge labels of which rows of single edges were written."""
+
+    come: frozenset[int] = frozenset()
+    """Labels of rows that came, …"""
+    parallel: frozenset[int] = frozenset()
+    """… some of them of a parallel edge."""
+    gone: frozenset[int] = frozenset()
+    """Labels of rows that may have gone."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,6 +74,8 @@ class Changes:
     added: Ints = field(default_factory=lambda: np.empty((0, 3), np.int64))
     counted: Counted | None = None
     """What the file says of their labels now; None where it is to be asked."""
+    edges: EdgeRows = EdgeRows()
+    """What is written of single edges beside."""
 
     @classmethod
     def read(cls, connection: duckdb.DuckDBPyConnection, removed: str | None, added: str | None) -> Changes:
