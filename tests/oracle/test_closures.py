@@ -196,6 +196,15 @@ def test_a_path_that_is_searched_for_starts_at_its_bound_end(thread: graphdb.Dat
         assert "is reachability" not in plan
 
 
+def test_conditions_within_a_path_see_closures(thread: graphdb.Database) -> None:
+    thread.query("MATCH (m:Message {id: 57}), (n:Message {id: 58}) CREATE (m)-[:NEXT]->(n)")
+    text = """MATCH (:Message {id: 57})((x)-[:NEXT]->(y) WHERE EXISTS {
+                  MATCH (x)-[:REPLY_OF*0..]->(:Post)<-[:CONTAINER_OF]-(f:Forum) WHERE f.id = 1
+              })+(z) RETURN z.id"""
+    assert thread.query(text).fetchall() == [(58,)]
+    assert "REPLY_OF*0.. is reachability" in thread.explain(text)
+
+
 def test_edges_that_must_differ_are_searched_for(thread: graphdb.Database) -> None:
     """The edge beside a path may be none of the path's, so that the path is no single edge."""
     text = "MATCH (m:Message {id: 57})-[:REPLY_OF*0..]->(p)-[:REPLY_OF]->(q:Post) RETURN p.id, q.id"
