@@ -63,11 +63,13 @@ RETURN best.one AS oneId, best.two AS twoId, best.weight AS weight
 ORDER BY oneId, twoId""",
     "BI20": """MATCH (start:Person {id: $person2Id}), (employee:Person)-[:WORK_AT]->(:Company {name: $company})
 WHERE employee <> start
-MATCH ANY SHORTEST (start)((x)-[:KNOWS]-(y) WHERE EXISTS { (x)-[:STUDY_AT]->(:University)<-[:STUDY_AT]-(y) })+(employee)
-      COST BY head(COLLECT {
-          MATCH (x)-[a:STUDY_AT]->(:University)<-[b:STUDY_AT]-(y)
-          RETURN min(abs(a.classYear - b.classYear)) + 1
-      }) AS weight
+MATCH ANY SHORTEST (start)((x)-[:KNOWS]-(y)
+          WHERE size([(x)-[a:STUDY_AT]->(:University)<-[b:STUDY_AT]-(y) | abs(a.classYear - b.classYear)]) > 0
+      )+(employee)
+      COST BY 1 + reduce(
+          least = 10000, gap IN [(x)-[a:STUDY_AT]->(:University)<-[b:STUDY_AT]-(y) | abs(a.classYear - b.classYear)] |
+          CASE WHEN gap < least THEN gap ELSE least END
+      ) AS weight
 WITH collect({id: employee.id, weight: weight}) AS found, min(weight) AS least
 UNWIND [f IN found WHERE f.weight = least] AS best
 RETURN best.id AS employeeId, best.weight AS weight

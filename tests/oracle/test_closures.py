@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import graphdb
 from tests.fuzz import scaled
 
-SOME = settings(max_examples=scaled(40), deadline=None, suppress_health_check=list(HealthCheck))
+SOME = settings(max_examples=scaled(24), deadline=None, suppress_health_check=list(HealthCheck))
 COUNT = 8
 
 Edges = tuple[tuple[int, int], ...]
