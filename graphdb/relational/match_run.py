@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -25,6 +25,7 @@ from graphdb.plan.physical import PhysicalPlan
 from graphdb.relational.candidates import Candidates, Snapshot
 from graphdb.relational.edges.assignment import Chooser
 from graphdb.relational.edges.parallel_edges import ends_of, with_scan, with_weights
+from graphdb.relational.projection.arrays import Beside, with_properties
 from graphdb.relational.projection.relation import BINDINGS
 from graphdb.storage.arrays.arrow import numbers, table_of
 from graphdb.storage.arrays.sorted_sets import both
@@ -160,9 +161,11 @@ class MatchRun:
         *,
         numbered: bool = False,
         shown: bool = True,
+        beside: Sequence[Beside] = (),
     ) -> Iterator[None]:
         """Run a match and show its bindings to SQL, one of so many that share the memory for those that wait.
 
+        They have properties of their vertices ``beside`` them.
         ``numbered`` ones have a column ``rowid``, as rows of tables do: what starts from them may read them, too.
         Nothing else reads those that are not ``shown``.
         """
@@ -186,7 +189,7 @@ class MatchRun:
                 finally:
                     raw.execute(f"DROP VIEW {view}")
             return
-        with self._gathered(plan, needs, bound, view, shares) as gathered:
+        with self._gathered(plan, needs, bound, view, shares, beside) as gathered:
             if numbered and gathered is not None:
                 gathered = gathered.append_column("rowid", [np.arange(gathered.num_rows)])
                 self._numbered[view] = gathered
@@ -205,7 +208,13 @@ class MatchRun:
 
     @contextmanager
     def _gathered(
-        self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, view: str = BINDINGS, shares: int = 1
+        self,
+        plan: PhysicalPlan,
+        needs: Wanted,
+        bound: BoundPattern,
+        view: str = BINDINGS,
+        shares: int = 1,
+        beside: Sequence[Beside] = (),
     ) -> Iterator[pa.Table | None]:
         """Run the match and yield its bindings, or None where they were too many and wait in a temporary table."""
         import pyarrow as pa
@@ -215,7 +224,7 @@ class MatchRun:
         spilled, waiting = False, 0
         try:
             for block in self._blocks(plan, needs, bound, control):
-                table = self._terms(block, needs, bound)
+                table = with_properties(self._terms(block, needs, bound), beside, self._snapshot.properties)
                 batches.append(table)
                 waiting += table.nbytes
                 if waiting > (_STREAM if spilled else self._bindings_bytes // (2 * shares)):
@@ -226,7 +235,9 @@ class MatchRun:
                     self._spill(pa.concat_tables(batches), view, first=False)
                 yield None
                 return
-            yield pa.concat_tables(batches) if batches else self._empty(needs, bound)
+            if not batches:
+                batches.append(with_properties(self._empty(needs, bound), beside, self._snapshot.properties))
+            yield pa.concat_tables(batches)
         finally:
             if spilled:
                 self._snapshot.connection.rows(f"DROP TABLE IF EXISTS temp.{view}")

@@ -98,7 +98,7 @@ class PathEdges(Subqueries):
 
     def _found(self, bound: BoundPattern, needs: Wanted, columns: Mapping[str, str], most: int = 0) -> Table:
         """Add the step of a pattern; return the rows of its bindings with some columns."""
-        view = self._name("bindings")
+        view = self._bindings_view()
         relation = bindings_of(bound, self._snapshot.edges, view)
         self._add_match("edges of a path", view, bound, needs)
         made = {name: SqlValue(sql, INTEGER) for name, sql in columns.items()}

@@ -16,6 +16,7 @@ from graphdb.plan.physical import PhysicalPlan
 from graphdb.procedures.answers import Answer, arrow_type
 from graphdb.procedures.registry import Call
 from graphdb.relational.path_patterns.edges import Pattern
+from graphdb.relational.projection.arrays import Beside
 from graphdb.relational.projection.sql import Projection
 from graphdb.relational.session.plan_cache import STEP_BYTES
 from graphdb.sql.computing import Applying, Computing
@@ -70,6 +71,8 @@ class Step:
     of tables do."""
     shown: bool = True
     """Whether SQL reads its bindings; otherwise nothing but what is given of another step's vertices does."""
+    beside: tuple[Beside, ...] = ()
+    """Properties of its vertices that SQL reads as columns of the bindings."""
 
     @property
     def reads(self) -> frozenset[str]:
