@@ -54,6 +54,15 @@ QUANTIFIERS = frozenset({"ALL", "ANY", "NONE", "SINGLE"})
 SHORTEST = frozenset({"SHORTESTPATH", "ALLSHORTESTPATHS"})
 SIDES = frozenset({"BOTH", "LEADING", "TRAILING"})
 SUBQUERIES = frozenset({"EXISTS", "COUNT", "COLLECT"})
+_MARKED = {
+    **dict.fromkeys(SUBQUERIES, "SUBQUERY"),
+    **dict.fromkeys(QUANTIFIERS, "QUANTIFIER"),
+    "REDUCE": "_REDUCE",
+    **dict.fromkeys(SHORTEST, "SHORTEST_PATH"),
+    "TRIM": "TRIM",
+    **dict.fromkeys(SIDES, "TRIM_SIDE"),
+}
+"""Words that are terminals of their own where what follows them says so."""
 
 
 def scan(text: str, start: int, end: int) -> list[Token]:
@@ -161,11 +170,11 @@ class TokenFilter(Lexer):
 
     def _word(self, look: _Lookahead, index: int, accepted: Collection[str]) -> str:
         word = str(look.tokens[index].value).upper()
-        for marked in ("SUBQUERY", "QUANTIFIER", "_REDUCE", "SHORTEST_PATH", "TRIM", "TRIM_SIDE"):
-            if marked in accepted and look.opens(marked, word, index):
-                if marked == "_REDUCE":
-                    look.mark_bar(index + 1)
-                return marked
+        marked = _MARKED.get(word)
+        if marked is not None and marked in accepted and look.opens(marked, index):
+            if marked == "_REDUCE":
+                look.mark_bar(index + 1)
+            return marked
         keyword = self.spellings.get(word)
         if keyword in accepted and (
             word in RESERVED or "NAME" not in accepted or not look.stands_as_name(index, accepted)
@@ -262,26 +271,24 @@ class _Lookahead:
         first = index + 3 if named else index + 1
         return self.value(first) == "(" and self.opens_pattern(first) and self.has("|", index)
 
-    def opens(self, marked: str, word: str, index: int) -> bool:
-        """Whether a word with what follows opens a subquery, a predicate over a list, reduce or a shortest path, or
-        is a trim with FROM, or the side that this takes from.
+    def opens(self, marked: str, index: int) -> bool:
+        """Whether a word of :data:`_MARKED` with what follows opens a subquery, a predicate over a list, reduce or a
+        shortest path, or is a trim with FROM, or the side that this takes from.
         """
         if marked == "TRIM_SIDE":
-            return word in SIDES and self.value(index + 1) not in (")", ",", ".", "[")
+            return self.value(index + 1) not in (")", ",", ".", "[")
         if marked == "SUBQUERY":
-            return word in SUBQUERIES and self.value(index + 1) == "{"
+            return self.value(index + 1) == "{"
         if marked == "QUANTIFIER":
-            return word in QUANTIFIERS and self.iterates(index + 1)
+            return self.iterates(index + 1)
         if self.value(index + 1) != "(":
             return False
         if marked == "TRIM":
             inside = self._inside(index + 2, self.closing.get(index + 1))
-            return word == "TRIM" and any(
-                self.value(i) == "FROM" and self.value(i + 1) not in (")", "+") for i in inside
-            )
+            return any(self.value(i) == "FROM" and self.value(i + 1) not in (")", "+") for i in inside)
         if marked == "_REDUCE":
-            return word == "REDUCE" and self.is_word(index + 2) and self.value(index + 3) == "="
-        return word in SHORTEST
+            return self.is_word(index + 2) and self.value(index + 3) == "="
+        return True
 
     def joins_words(self, index: int) -> bool:
         """Whether the colon here has a word on both sides and no space: a prefixed name."""

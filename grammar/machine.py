@@ -9,7 +9,7 @@ name begins with ``_`` give their children to the rule above, and ``?rule`` with
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import chain
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -108,9 +108,7 @@ class _Reduction:
         """Whether what its one child is on the stack is all there is to it."""
 
     def children(self, values: list[Any]) -> list[Any]:
-        """What a rule takes of the last values on the stack."""
-        if self.run is not None:
-            return values[self.run]
+        """What a rule takes of the last values on the stack, where that is no run of them."""
         found: list[Any] = []
         for i, splice, absent in self.kept:
             if absent:
@@ -126,22 +124,38 @@ class _Reduction:
         return found
 
 
+class _States(dict[int, dict[str, Any]]):
+    """What to do in each state by the next symbol: go to a state (a number), or complete a rule.
+
+    A state's row is made when a text first reaches it: a text visits few of the grammar's 900 states.
+    """
+
+    def __init__(self, table: Mapping[int, Mapping[Any, tuple[Any, Any]]]) -> None:
+        super().__init__()
+        self._table = table
+        self._reductions: dict[Rule, _Reduction] = {}
+
+    def __missing__(self, state: int) -> dict[str, Any]:
+        row = self[state] = {str(symbol): self._action(*what) for symbol, what in self._table[state].items()}
+        return row
+
+    def _action(self, kind: Any, argument: Any) -> int | _Reduction:
+        if kind is Shift:
+            return int(argument)
+        found = self._reductions.get(argument)
+        if found is None:
+            found = self._reductions[argument] = _Reduction(argument)
+        return found
+
+
 class Machine:
     """A parser over the tables of ``lark``, whose lexer looks at the parser's state."""
 
     def __init__(self, lark: Lark) -> None:
         configuration = lark.parse_interactive().parser_state.parse_conf
-        reductions: dict[Rule, _Reduction] = {}
-
-        def action(kind: Any, argument: Any) -> int | _Reduction:
-            if kind is Shift:
-                return int(argument)
-            return reductions.setdefault(argument, _Reduction(argument))
-
-        self.states: dict[int, dict[str, Any]] = {
-            state: {str(symbol): action(*what) for symbol, what in row.items()}
-            for state, row in configuration.states.items()
-        }
+        self.states = _States(configuration.states)
+        self._rows: list[dict[str, Any] | None] = [None] * (max(configuration.states) + 1)
+        """The rows of :attr:`states` that were reached, by state: a list is looked up sooner."""
         self._settled: dict[tuple[int, str, str], int] = {}
         """By state, symbol and next token: the state after the symbol and whatever rules it passes through."""
         self._tokens = lark.parser.lexer
@@ -157,7 +171,7 @@ class Machine:
         TooDeep
             Its tree would be deeper than ``deepest``.
         """
-        states, settled, stack, place = self.states, self._settled, [self._start], Place()
+        states, rows, settled, stack, place = self.states, self._rows, self._settled, [self._start], Place()
         values: list[Any] = []
         firsts: list[int] = []
         """Where each value starts; it ends where the next begins, so the last one ends with the last token."""
@@ -170,7 +184,10 @@ class Machine:
         for token in chain(self._tokens.lex(source, state), (None,)):
             kind, at = (_END, end) if token is None else (token.type, token.start_pos)
             while True:
-                action = states[stack[-1]].get(kind)
+                row = rows[stack[-1]]
+                if row is None:
+                    row = rows[stack[-1]] = states[stack[-1]]
+                action = row.get(kind)
                 if action.__class__ is int:
                     stack.append(action)
                     values.append(token)
@@ -186,7 +203,8 @@ class Machine:
                     stack.append(self._settle(stack[-1], action.name, kind))
                     continue
                 size = action.size
-                children = action.children(values)
+                run = action.run
+                children = values[run] if run is not None else action.children(values)
                 if size == 0:
                     values.append(children)
                     firsts.append(at)

@@ -25,10 +25,8 @@ def walk(node: object, closed: tuple[type, ...] = ()) -> list[object]:
     found, waiting = [], [node]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, tuple):
-            waiting += node[::-1]
-            continue
-        inside = _fields(type(node))
+        kind = type(node)
+        inside = _KNOWN[kind] if kind in _KNOWN else _fields(kind)
         if inside is not None:
             found.append(node)
             if closed and isinstance(node, closed):
@@ -37,6 +35,8 @@ def walk(node: object, closed: tuple[type, ...] = ()) -> list[object]:
                 part = getattr(node, name)
                 if part is not None:
                     waiting.append(part)
+        elif isinstance(node, tuple):
+            waiting += node[::-1]
     return found
 
 

@@ -69,6 +69,20 @@ class EdgeLabel:
     kinds: int
     max_values: int
 
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The row of ``edge_label`` without its id."""
+        return (
+            self.triples,
+            self.resource_triples,
+            self.subjects,
+            self.objects,
+            self.max_out_degree,
+            self.max_in_degree,
+            self.kinds,
+            self.max_values,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class VertexLabel:

@@ -79,6 +79,14 @@ class EdgePattern:
     span: Span = field(default=HERE, compare=False)
     given: Parameter | None = None
     """As for a node."""
+    closure: int | None = None
+    """The number of the relation that its repeats make, where two vertices have one path at most: it stands for one
+    edge of that then (:mod:`graphdb.relational.closures`)."""
+
+    @property
+    def single(self) -> bool:
+        """Whether it is one edge."""
+        return self.repeat is None or self.closure is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +97,11 @@ class Subpath:
     where: Expression | None = None
     repeat: Repeat | None = None
     span: Span = field(default=HERE, compare=False)
+
+    @property
+    def single(self) -> bool:
+        """Whether it is one edge: never."""
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +137,7 @@ class PathPattern:
             self.variable is None
             and self.mode is None
             and self.selector is None
-            and all(isinstance(edge, EdgePattern) and edge.repeat is None for edge in self.edges)
+            and all(isinstance(edge, EdgePattern) and edge.single for edge in self.edges)
         )
 
 

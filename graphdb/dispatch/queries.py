@@ -183,23 +183,32 @@ class Queries:
         """
         plans, key = self._state.plans, (text, query.span.start, arguments)
         try:
-            cached = plans.get(*key)
+            cached, specialised = plans.get(*key), True
         except TypeError:  # a list among the arguments
-            return self.prepare_anew(run, query, text, arguments)
+            cached, specialised = None, False
         if cached is not None:
             if not arguments and self._only_counts(cached.plan) and len(parse_script(text)) == 1:
                 plans.put_count(text, cached.plan)  # asked twice, it will be asked again: counted_again finds it
             run.step_plans = cached.steps
             return cached.plan  # type: ignore[no-any-return]
+        prepared: Prepared | Program | None = None
         if arguments and (general := plans.general(*key, given_counts(query))) is not None:
-            assert isinstance(general, Selected)
-            if (found := run.for_arguments(general)) is not None:
-                return found
-        prepared = self.prepare_anew(run, query, text, arguments)
-        if not _computes_window(query):
+            if isinstance(general, Selected):
+                if (found := run.for_arguments(general)) is not None:
+                    return found
+            else:
+                prepared = run.replanned(general)
+                if self._later.found is not None:  # Python computes something for these values
+                    prepared = None
+        if prepared is None:
+            prepared = self.prepare_anew(run, query, text, arguments)
+            if _computes_window(query):
+                return prepared
+            is_general = prepared.given is not None if isinstance(prepared, Selected) else run.is_general(prepared)
+            if arguments and is_general:
+                plans.put_general(*key, given_counts(query), prepared, _own_bytes(prepared))
+        if specialised:
             run.step_plans = plans.put(*key, prepared, _own_bytes(prepared))
-            if isinstance(prepared, Selected) and prepared.given is not None:
-                plans.put_general(*key, given_counts(query), prepared)
         return prepared
 
     def prepare_anew(

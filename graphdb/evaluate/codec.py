@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from graphdb.common.errors import ExecutionError, NotSupportedError
 from graphdb.common.stopping import checked
 from graphdb.common.values.entities import Edge, Path, Vertex
-from graphdb.common.values.literals import value_of
+from graphdb.common.values.literals import moment_at, value_of
 from graphdb.common.values.temporal import Date, Duration, from_python
 from graphdb.common.values.terms import LITERAL_BASE, XSD
 from graphdb.common.values.types import (
@@ -107,7 +107,9 @@ def _reader(type: Type, keys: Keys) -> Convert:
         case Base.DURATION:
             return lambda value: Duration(*map(value.__getitem__, _PARTS))
         case Base.MOMENT:
-            return lambda value: value_of(value["lexical"], value["datatype"])
+            return lambda value: moment_at(value["moment"], value["offset"])
+        case Base.ZONED:
+            return lambda value: moment_at(value, 0)
         case Base.DATE | Base.DATETIME:  # text where Python's calendar does not have the year
             datatype = XSD + ("date" if type.base is Base.DATE else "dateTime")
             return lambda value: value_of(value, datatype) if isinstance(value, str) else from_python(value)

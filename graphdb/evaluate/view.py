@@ -63,7 +63,9 @@ class View:
         self._waiting: set[int] = set()
         self._described: dict[int, dict[tuple[int, int], Ordinals]] = {}
         self._asked: dict[int, set[tuple[int, int]] | None] = {}
-        """Which edges of a label were read; None for all."""
+        """Which edges of a label were read, or are known not to be there; None for all."""
+        self._single_reads: dict[int, int] = {}
+        """How many edges of a label were looked for one by one."""
         self._created: set[int] = set()
         self.deleted: set[Vertex | Edge] = set()
 
@@ -73,6 +75,7 @@ class View:
             read.clear()
         self._waiting.clear()
         self._created.clear()
+        self._single_reads.clear()
 
     @property
     def _connection(self) -> Connection:
@@ -240,7 +243,8 @@ class View:
             return found
         if label not in self._context.described_labels:
             self._asked[label] = None
-        elif len(asked) < _SINGLE:
+        elif self._single_reads.get(label, 0) < _SINGLE:
+            self._single_reads[label] = self._single_reads.get(label, 0) + 1
             asked.add(pair)
             start, end = pair
             where = "AND e.subject = $start AND e.object = $end"
@@ -250,6 +254,12 @@ class View:
             every = self._read_described("", {"label": label})
             found.update((other, edges) for other, edges in every.items() if other not in asked and other not in found)
         return found
+
+    def undescribed(self, label: int, pair: tuple[int, int]) -> None:
+        """Note that the file has no edge of a label between two vertices: nothing is to be read of it."""
+        asked = self._asked.setdefault(label, set())
+        if asked is not None:
+            asked.add(pair)
 
     def _read_described(self, where: str, given: Mapping[str, int]) -> dict[tuple[int, int], Ordinals]:
         """Read the edges of a label that have rows of their own."""

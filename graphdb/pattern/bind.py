@@ -22,6 +22,7 @@ from graphdb.pattern.free import SUBQUERIES, free_variables
 from graphdb.pattern.graph import Clause, EdgeTest, PatternEdge
 from graphdb.pattern.labels import check_labels, edge_labels, names_a_label
 from graphdb.pattern.names import ABSENT, Names
+from graphdb.storage.graph.closure import closure_of
 from graphdb.storage.graph.pcsr import Direction
 
 DIRECTIONS: dict[ast.Direction, Direction] = {
@@ -133,7 +134,7 @@ def is_edge_test(condition: ast.Expression) -> bool:
         return False
     (edge,), nodes = condition.pattern.edges, condition.pattern.nodes
     bare = isinstance(edge, ast.EdgePattern) and edge.variable is None and edge.properties is None
-    bare = bare and edge.where is None and edge.repeat is None
+    bare = bare and edge.where is None and edge.single
     return bare and all(node.variable and node == ast.NodePattern(node.variable) for node in nodes)
 
 
@@ -190,14 +191,21 @@ class Sizes:
 
     def add(self, match: ast.MatchClause) -> int:
         """Add a clause; return the number of vertices, or of edges if those are more."""
-        for part in walk(tuple((path.nodes, path.edges) for path in match.patterns)):
-            if isinstance(part, ast.EdgePattern):
-                self._edges += 1
-            elif isinstance(part, ast.NodePattern) and part.variable is not None:
-                self._names.add(part.variable.name)
-            elif isinstance(part, ast.NodePattern):
-                self._unnamed += 1
+        for path in match.patterns:
+            self._add(path)
         return max(len(self._names) + self._unnamed, self._edges)
+
+    def _add(self, path: ast.PathPattern) -> None:
+        for node in path.nodes:
+            if node.variable is None:
+                self._unnamed += 1
+            else:
+                self._names.add(node.variable.name)
+        for edge in path.edges:
+            if isinstance(edge, ast.Subpath):
+                self._add(edge.pattern)
+            else:
+                self._edges += 1
 
 
 def size_of(*matches: ast.MatchClause) -> int:
@@ -289,12 +297,18 @@ class _Binder:
                 name,
                 source,
                 target,
-                None if edge.labels is None else edge_labels(edge.labels, self.names, self.text),
+                self._labels(edge),
                 edge.direction is not ast.Direction.BOTH,
                 len(self.bound.clauses),
             )
         )
         return name
+
+    def _labels(self, edge: ast.EdgePattern) -> tuple[int, ...] | None:
+        """Return the edge labels that an edge may take; None for any."""
+        if edge.closure is not None:
+            return (edge.closure,)
+        return None if edge.labels is None else edge_labels(edge.labels, self.names, self.text)
 
     # --- conditions
 
@@ -320,12 +334,13 @@ class _Binder:
                 if vertex in (edge.source, edge.target):
                     kinds = 0
             elif vertex in (edge.source, edge.target):
-                labels = [self.names.edge_labels[label] for label in edge.labels if label != ABSENT]
+                closures = any(closure_of(label) is not None for label in edge.labels)
+                labels = [] if closures else [self.names.edge_labels[x] for x in edge.labels if x != ABSENT]
                 mask = 0
                 for label in labels:
                     mask |= label.kinds
                 kinds &= mask
-                if edge.directed and not any(label.resource_triples for label in labels):
+                if edge.directed and not closures and not any(label.resource_triples for label in labels):
                     info.resource = False
         info.kinds = max(kinds, 0)
         if not info.kinds:
@@ -397,7 +412,7 @@ class _Binder:
             assert left is not None
             assert right is not None
             source, target = (right, left) if edge.direction is ast.Direction.IN else (left, right)
-            labels = None if edge.labels is None else edge_labels(edge.labels, self.names, self.text)
+            labels = self._labels(edge)
             directed = edge.direction is not ast.Direction.BOTH
             self.bound.edge_tests.append(EdgeTest(source, target, labels, directed, negated))
             return True

@@ -179,7 +179,7 @@ class _Unroller:
         for i, edge in enumerate(path.edges):
             left, right = _name_of(nodes[i]), _name_of(nodes[i + 1])
             copies: list[tuple[ast.EdgePattern, str]] = []
-            if edge.repeat is None and isinstance(edge, ast.EdgePattern):
+            if isinstance(edge, ast.EdgePattern) and edge.single:
                 if edge.variable is None and path.variable is not None:
                     edge = replace(edge, variable=self._variable(edge))
                 copies = [(edge, right)]
@@ -264,6 +264,8 @@ def _has_versions(path: ast.PathPattern, match: ast.MatchClause, needed: Collect
         if match.mode in _NODES_DIFFER or (others and path.mode is not ast.PathMode.WALK):
             return False
     for edge in path.edges:
+        if edge.single:
+            continue
         if edge.repeat is not None and edge.repeat.high is None:
             return False
         if isinstance(edge, ast.EdgePattern):
@@ -281,7 +283,7 @@ def _has_versions(path: ast.PathPattern, match: ast.MatchClause, needed: Collect
 def _lengths(path: ast.PathPattern, mode: ast.MatchMode) -> Iterator[range]:
     """Yield how often each repeated piece of a path may come."""
     for i, edge in enumerate(path.edges):
-        if edge.repeat is None:
+        if edge.repeat is None or edge.single:
             continue
         assert edge.repeat.high is not None
         left, right = path.nodes[i].variable, path.nodes[i + 1].variable

@@ -111,7 +111,7 @@ def _end(graph: DataGraph, edge: PatternEdge | EdgeTest, direction: int, vertex:
         return plain
     best: _End | None = None
     for label in vertex.labels:
-        found = [graph.source.at_class(edge.labels[0], way, label) for way in (OUT, IN)]
+        found = [graph.at_class(edge.labels[0], way, label) for way in (OUT, IN)]
         known = [each for way, each in enumerate(found) if way == direction or not edge.directed]
         members = float(max(len(graph.members(label)), 1))
         edges = max(float(sum(each[0] for each in known if each)), _LEAST)

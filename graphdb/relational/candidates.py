@@ -6,7 +6,7 @@ Every condition on a single vertex becomes a sorted array of data vertices here;
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, TypeVar
 
@@ -26,10 +26,12 @@ from graphdb.pattern.hierarchy import Hierarchy
 from graphdb.pattern.names import Names
 from graphdb.procedures.registry import Procedures
 from graphdb.snapshot.edges import Edges
+from graphdb.snapshot.key_index import KeyIndexes
 from graphdb.snapshot.properties import Properties
 from graphdb.snapshot.terms import Lookup
 from graphdb.sql.compiler import Compiler, Scope
 from graphdb.sql.computing import Beforehand, Computing
+from graphdb.sql.constants import from_numpy
 from graphdb.sql.expressions import MOST_OPERANDS, ExpressionCompiler
 from graphdb.sql.from_clause import NAMES_VIEW, Deleted, Parameters, Rows
 from graphdb.sql.value import SqlValue, column
@@ -78,6 +80,7 @@ class Snapshot:
     store: TripleStore
     graph: DataGraph
     properties: Properties
+    keys: KeyIndexes
     lookup: Lookup
     edges: Edges
     ahead: int
@@ -102,7 +105,7 @@ class Snapshot:
             (sizes.resources, sizes.literals),
             self.ahead,
             self.store.type_label,
-            {label.id: astuple(label)[2:] for label in labels},
+            {label.id: label.counts for label in labels},
             {label.id: label.vertices for label in (*names.vertex_labels.values(), *names.hidden.values())},
             self.degrees,
         )
@@ -155,6 +158,7 @@ class Candidates:
         known = reduce(both, sets) if sets else None
         grouped, others = self._group(info)
         for key, conditions in grouped.items():
+            conditions = [condition for condition in conditions if not self._by_index(info, key, condition, sets)]
             if self._in_sql(key):
                 sets += [self._by_property(info, key, some) for some in batched(conditions)]
             else:
@@ -277,6 +281,24 @@ class Candidates:
                 others.append(condition)
         return grouped, others
 
+    def _by_index(self, info: VertexInfo, key: ast.KeyName, condition: ast.Expression, sets: list[Ids]) -> bool:
+        """Add the vertices whose property is a constant to ``sets``; False where no index tells which these are."""
+        if not isinstance(condition, ast.Comparison) or condition.operators != ("=",):
+            return False
+        own = ast.Property(ast.Variable(info.name), key)
+        value: object
+        match [operand for operand in condition.operands if operand != own]:
+            case [ast.Literal(constant)]:
+                value = constant
+            case [ast.Parameter(name)]:
+                value = from_numpy(self._arguments.get(name))
+            case _:
+                return False
+        found = self._snapshot.keys.find(self._snapshot.names.property(key.words, self._text), value)
+        if found is not None:
+            sets.append(self._as_vertices(found))
+        return found is not None
+
     def _in_sql(self, key: ast.KeyName) -> bool:
         """Whether SQL has a type for the values of a property, as they are now."""
         kinds = self._snapshot.names.property(key.words, self._text).kinds
@@ -340,8 +362,13 @@ class Candidates:
         return Rows(parameters, snapshot.store.type_label, snapshot.properties, snapshot.edges, snapshot.deleted)
 
     def _ids(self, sql: str, parameters: Parameters) -> Ids:
-        found = self._snapshot.connection.columns(sql, parameters.used(sql))["id"]
-        terms, store = np.asarray(found, np.int64), self._snapshot.store
+        return self._as_vertices(
+            np.asarray(self._snapshot.connection.columns(sql, parameters.used(sql))["id"], np.int64)
+        )
+
+    def _as_vertices(self, terms: Ids) -> Ids:
+        """Return the vertices of terms that were read, each once and sorted."""
+        store = self._snapshot.store
         store.ids.term(terms, "id")
         return each_once(store.to_vertices(terms), self._snapshot.graph.vertices)
 
@@ -411,8 +438,8 @@ def take_snapshot(
             before = former[0]
             reported = [change.counted.sizes for change in former[1] if change.counted is not None]
             sizes = next((size for size in reversed(reported) if size is not None), before.graph.sizes)
-            described, parallel, scales = before.edges.described, before.edges.parallel, before.properties.scales
-            ahead = before.ahead
+            described, parallel = _edges_followed(raw, *former)
+            scales, ahead = before.properties.scales, before.ahead
         elif empty and not subclasses:
             names = Names(PREFIXES, (), ())
             described = parallel = frozenset()
@@ -420,9 +447,7 @@ def take_snapshot(
         else:
             hierarchy = Hierarchy(*catalog.subclasses()) if subclasses else None
             names = Names(catalog.prefixes(), catalog.edge_labels(), catalog.vertex_labels(), hierarchy)
-            rows = raw.execute("SELECT label, max(ordinal) FROM _graphdb.edge GROUP BY label").fetchall()
-            described = frozenset(label for label, _ in rows)
-            parallel = frozenset(label for label, ordinal in rows if ordinal)
+            described, parallel = _edges_counted(raw)
             scales, sizes, ahead = None, Sizes(*term_counts(raw)), names_ahead(raw)
         if former is not None and not former[0].names.spellings.keys() <= names.spellings.keys():
             names.spellings = former[0].names.spellings | names.spellings  # rows may have what the graph has no more
@@ -436,11 +461,13 @@ def take_snapshot(
     columns_bytes = graph_bytes // 4
     graph = DataGraph(store, graph_bytes - columns_bytes)
     properties = Properties(connection, scales, columns_bytes)
+    keys = KeyIndexes(connection, graph_bytes // 8)
     known: dict[str, int | None] = {}
     if former is not None:
         before, changes = former
         graph.follow(before.graph, changes)
         properties.follow(before.properties, names.edge_labels, changes)
+        keys.follow(before.keys, changes)
         before.edges.drop()
         known = {iri: id for iri, id in before.ids.items() if id is not None}
     return Snapshot(
@@ -449,6 +476,7 @@ def take_snapshot(
         store,
         graph,
         properties,
+        keys,
         Lookup(connection, store, graph_bytes // 8),
         Edges(connection, graph, store, described, parallel),
         ahead,
@@ -477,6 +505,29 @@ def _followed(raw: duckdb.DuckDBPyConnection, before: Snapshot, changes: list[Ch
         {id: None if row is None else EdgeLabel(id, known[id], *row) for id, row in edges.items()},
         {id: VertexLabel(id, known[id], count) if count else None for id, count in vertices.items()},
     )
+
+
+def _edges_counted(
+    raw: duckdb.DuckDBPyConnection, among: frozenset[int] | None = None
+) -> tuple[frozenset[int], frozenset[int]]:
+    """Return the edge labels that have rows of single edges, and those of which some are parallel; of some, or all."""
+    where = "" if among is None else f" WHERE label IN ({', '.join('?' * len(among))})"
+    rows = raw.execute(f"SELECT label, max(ordinal) FROM _graphdb.edge{where} GROUP BY label", [*(among or ())])
+    found = rows.fetchall()
+    return frozenset(label for label, _ in found), frozenset(label for label, ordinal in found if ordinal)
+
+
+def _edges_followed(
+    raw: duckdb.DuckDBPyConnection, before: Snapshot, changes: list[Changes]
+) -> tuple[frozenset[int], frozenset[int]]:
+    """Return the same after changes: only labels of which rows may have gone are asked for."""
+    rows = [change.edges for change in changes]
+    described = before.edges.described.union(*(each.come for each in rows))
+    parallel = before.edges.parallel.union(*(each.parallel for each in rows))
+    if gone := frozenset[int]().union(*(each.gone for each in rows)):
+        left, doubled = _edges_counted(raw, gone)
+        described, parallel = (described - gone) | left, (parallel - gone) | doubled
+    return described, parallel
 
 
 def _show(raw: duckdb.DuckDBPyConnection, names: Names) -> None:

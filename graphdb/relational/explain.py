@@ -11,6 +11,7 @@ from graphdb.relational.edges.parallel_edges import settled
 from graphdb.relational.paths.base import PreparedPaths
 from graphdb.relational.program import Applied, Called, Computed, Program, Rows, Searched
 from graphdb.storage.arrays.arrow import strings
+from graphdb.storage.graph.closure import closure_of, named
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -145,6 +146,7 @@ def _step(
         return
     given = dict.fromkeys(step.bound.vertices[given.vertex].name for given in step.given)
     yield f"{words} {step.view}, planned when the rows give {', '.join(given)}"
+    yield from _closures(step.bound, names)
 
 
 def _plan(
@@ -154,6 +156,15 @@ def _plan(
     yield f"{words} on {executor} ({', '.join(c.mode.value for c in bound.clauses)}{memory})"
     yield from ("  " + line for line in explain_text(plan, _labels(names), control).splitlines())
     yield from ("  " + line for line in settled(bound, plan))
+    yield from _closures(bound, names)
+
+
+def _closures(bound: BoundPattern, names: Names) -> Iterator[str]:
+    """Name the edges that stand for whole paths."""
+    labels = [*(edge.labels for edge in bound.edges), *(test.labels for test in bound.edge_tests)]
+    for number in dict.fromkeys(label for each in labels for label in each or ()):
+        if closure_of(number) is not None:
+            yield f"  {_labels(names)(number)} is reachability: at most one path of these edges joins two vertices"
 
 
 def _labels(names: Names) -> Callable[[int], str]:
@@ -163,7 +174,7 @@ def _labels(names: Names) -> Callable[[int], str]:
         found = names.edge_labels.get(id)
         return names.written(found.iri) if found is not None else "<absent>"
 
-    return label
+    return named(label)
 
 
 def _after(prepared: Prepared, names: Names) -> Iterator[str]:

@@ -22,6 +22,7 @@ from graphdb.pattern.graph import PatternGraph, PatternVertex, Wanted
 from graphdb.plan.executor import Block, Control, Executor
 from graphdb.plan.passes.pipeline import make_plan, without_matches
 from graphdb.plan.physical import PhysicalPlan
+from graphdb.relational.arguments import Arguments
 from graphdb.relational.candidates import Candidates, Snapshot
 from graphdb.relational.edges.assignment import Chooser
 from graphdb.relational.edges.parallel_edges import ends_of, with_scan, with_weights
@@ -79,7 +80,7 @@ class MatchRun:
         self._snapshot = snapshot
         self.executor = executor
         self._text = text
-        self._arguments = arguments
+        self._arguments = Arguments(arguments)
         self._bindings_bytes = bindings_bytes
         self._threads = threads
         self._cancelled = cancelled
@@ -128,7 +129,9 @@ class MatchRun:
         return plan if plan.scan is not None else with_weights(self._snapshot, bound, needs, pattern, plan)
 
     def _pattern(self, bound: BoundPattern, needs: Wanted) -> PatternGraph:
-        candidates = Candidates(self._snapshot, self._text, self._arguments)
+        # Which edges a pattern leaves is not found anew for other values.
+        arguments = self._arguments if bound.edge_conditions else self._arguments.unnoted
+        candidates = Candidates(self._snapshot, self._text, arguments)
         chooser = Chooser(self._snapshot, bound, needs)
         vertices, edges = {*needs.vertices, *chooser.vertices}, {*needs.edges, *chooser.edges}
         outputs = [bound.vertices[v].name for v in sorted(vertices)] + [bound.edges[e].name for e in sorted(edges)]

@@ -140,7 +140,8 @@ class Matches(Traversals):
 
         That is where they cannot be unrolled, or where it is enough that there is one: long ones are many.
         """
-        repeats = [edge.repeat for match in matches for path in match.patterns for edge in path.edges if edge.repeat]
+        edges = (edge for match in matches for path in match.patterns for edge in path.edges)
+        repeats = [edge.repeat for edge in edges if edge.repeat and not edge.single]
         if any(in_parts(match, self._snapshot) for match in matches):
             return None
         if _drops(then) and any(repeat.low <= 1 and (repeat.high or _LONG) >= _LONG for repeat in repeats):

@@ -22,11 +22,13 @@ from graphdb.pattern.free import free_variables
 from graphdb.pattern.graph import Wanted
 from graphdb.pattern.lengths import OF_PATHS, all_hold, length_name
 from graphdb.pattern.pieces import Piece, names_of, pieces_of
+from graphdb.plan.cost import estimate
 from graphdb.plan.paths import EVERY, PathStep
 from graphdb.relational.joins import CARRIED, all_of, available, in_parts, needs_of, only
 from graphdb.relational.path_edges import PathEdges
+from graphdb.relational.path_order import Component, Conditions, apart, components
 from graphdb.relational.path_patterns.edges import Pattern
-from graphdb.relational.path_patterns.step import along, goes_everywhere, path_step
+from graphdb.relational.path_patterns.step import along, goes_everywhere, labels_of, path_step
 from graphdb.relational.program import Given, Searched
 from graphdb.relational.projection.relation import UNIT, Relation, Source, bindings_of
 from graphdb.sql.functions import edges_of
@@ -140,12 +142,81 @@ class Searches(PathEdges):
             return None
         steps, beside = self._ordered(split, steps, matches, left)
         later = later.union(*beside)
+        if not any(beside) and len(parts := self._parts_of(split.plain)) > 1:
+            return self._one_by_one(left, split, steps, parts, later, drops)
         relation: Relation | None = self._around(left, split, later.union(*map(split.asked, split.paths)))
         for number, (path, step) in enumerate(zip(split.paths, steps, strict=True)):
             used = later.union(*map(split.asked, split.paths[number + 1 :]))
             if relation is not None:
                 relation = self._joined_path(relation, path, step, split.free, used, drops, beside[number])
         return None if relation is None else replace(relation, where=(*relation.where, *split.after))
+
+    def _parts_of(self, plain: Sequence[ast.MatchClause]) -> list[Component]:
+        """Return the components of plain clauses; all as one where edges of two of them must differ."""
+        found = components(plain)
+        if len(found) < 2:
+            return found
+        labels: dict[int, list[tuple[int, tuple[int, ...] | None]]] = {}
+        for at, component in enumerate(found):
+            for number, path in component.paths:
+                if plain[number].mode is ast.MatchMode.DIFFERENT_EDGES:
+                    edges = (edge for edge in path.edges if isinstance(edge, ast.EdgePattern))
+                    labels.setdefault(number, []).extend((at, self._labels_of(edge)) for edge in edges)
+        pairs = (pair for each in labels.values() for pair in itertools.combinations(each, 2))
+        apart = not any(a != b and _overlap(some, others) for (a, some), (b, others) in pairs)
+        return found if apart else found[:1]
+
+    def _labels_of(self, edge: ast.EdgePattern) -> tuple[int, ...] | None:
+        return labels_of(edge, self._snapshot.names, self._text)
+
+    def _one_by_one(
+        self,
+        relation: Relation,
+        split: _Split,
+        steps: Sequence[PathStep],
+        parts: list[Component],
+        later: set[str],
+        drops: bool,
+    ) -> Relation | None:
+        """Join rows with components and paths, each from what is known by then: no product of a path's ends is made."""
+        conditions, paths = Conditions.of(split.plain), [*zip(split.paths, steps, strict=True)]
+        free = dict(split.free)
+        for part in parts:
+            for name in {end for path, _ in paths for end in (path.left, path.right)} & part.names:
+                span = part.paths[0][1].span
+                free[name] = ast.MatchClause(
+                    tuple(part.of(name)), where=all_hold(conditions.about(name), span), span=span
+                )
+        while paths or parts:
+            near = [part for part in parts if part.names & relation.variables.keys()]
+            begun = min(paths, key=lambda path: -len(_ends(path[0]) & relation.variables.keys()), default=None)
+            if not near and (begun is None or not _ends(begun[0]) & relation.variables.keys()) and parts:
+                near = [min(parts, key=lambda part: self._size_of(part, split.plain, conditions))]
+            if near:
+                parts = [part for part in parts if part not in near]
+                matches = conditions.clauses(near, split.plain, relation.variables)
+            elif begun is not None:
+                paths.remove(begun)
+            used = later | conditions.names
+            used = used.union(*(part.names for part in parts), *(split.asked(path) for path, _ in paths))
+            if near:
+                relation = self._with_plain(relation, matches, used)
+                continue
+            assert begun is not None
+            ends = _ends(begun[0]) - relation.variables.keys()
+            found = self._joined_path(relation, *begun, free, used, drops, ())
+            if found is None:
+                return None
+            relation = found
+            parts = [part for part in parts if part.edges or not part.names <= ends]
+            done = [c for end in ends for c in conditions.about(end)]
+            conditions.waiting = [each for each in conditions.waiting if each[1] not in done]
+        return replace(relation, where=(*relation.where, *(c for _, c in conditions.waiting), *split.after))
+
+    def _size_of(self, part: Component, plain: Sequence[ast.MatchClause], conditions: Conditions) -> float:
+        """Return how many vertices the most selective vertex of a component may be."""
+        bound = self._bound(Conditions([*conditions.waiting]).clauses([part], plain, ()), UNIT)
+        return min(estimate(self._pattern_of(bound, Wanted((), (), True, None)), self._snapshot.graph).sizes)
 
     def _ordered(
         self, split: _Split, steps: list[PathStep], matches: Sequence[ast.MatchClause], left: Relation
@@ -317,6 +388,10 @@ def _with_paths(
     return Relation(source, {**left.variables, **variables}, (*left.where, *where), left.known)
 
 
+def _ends(path: _Path) -> set[str]:
+    return {path.left, path.right}
+
+
 def _only(
     path: _Path, relation: Relation, known: Sequence[str], used: Collection[str]
 ) -> Literal["", "source", "target"]:
@@ -412,20 +487,3 @@ def _named(path: ast.PathPattern, numbers: Iterator[int], wanted: Collection[str
             edge = replace(edge, variable=ast.Variable(name, edge.span))
         edges.append(edge)
     return replace(path, edges=tuple(edges))
-
-
-def apart(path: ast.PathPattern) -> Iterator[ast.PathPattern]:
-    """Yield a path without a name in pieces: each repeated edge is one of its own."""
-    if path.plain or len(path.edges) == 1 or path.variable or path.mode is not None or path.selector is not None:
-        yield path
-        return
-    nodes = [
-        node
-        if node.variable
-        else replace(node, variable=ast.Variable(f"{OF_PATHS} node {path.span.start} {i}", node.span))
-        for i, node in enumerate(path.nodes)
-    ]
-    bare = [ast.NodePattern(node.variable, span=node.span) for node in nodes]
-    yield from (ast.PathPattern((node,), (), path.span) for node in nodes)
-    for i, edge in enumerate(path.edges):
-        yield ast.PathPattern((bare[i], bare[i + 1]), (edge,), edge.span)  # by which each is known

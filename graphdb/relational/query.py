@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.errors import GraphDBError, NotSupportedError
+from graphdb.common.errors import ExecutionError, GraphDBError, NotSupportedError
 from graphdb.execute.search.group import grouped
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
@@ -28,7 +28,7 @@ from graphdb.relational.joins import Setting, leaves_out
 from graphdb.relational.list_subqueries import sees_items, with_rows
 from graphdb.relational.lower import Lowering
 from graphdb.relational.match_run import MatchRun, restricted
-from graphdb.relational.program import Applied, Called, Computed, Given, Program, Rows, Searched, Step
+from graphdb.relational.program import AnyStep, Applied, Called, Computed, Given, Program, Rows, Searched, Step
 from graphdb.relational.projection.arrays import Beside, project
 from graphdb.relational.projection.compile import ProjectionCompiler
 from graphdb.relational.projection.late import BesideBindings
@@ -177,6 +177,35 @@ class QueryRun(MatchRun):
                 for step in program.steps
             )
         return replace(program, steps=steps)
+
+    def is_general(self, prepared: Prepared | Program) -> bool:
+        """Whether what was prepared here is right for other values of the arguments, once it is :meth:`replanned`."""
+        if self._arguments.looked_at or prepared.computing is not None:
+            return False
+        if isinstance(prepared, Program):
+            return all(isinstance(step, Step | Rows) for step in prepared.steps)
+        return type(prepared) is Prepared and prepared.plan is not None
+
+    def replanned(self, prepared: Prepared | Program) -> Prepared | Program | None:
+        """Return what :meth:`is_general` for the arguments of this run; None where it takes more than other candidates.
+
+        Nothing is checked, bound or compiled again: it was for arguments of the same types.
+        """
+        try:
+            with self._snapshot.graph.watched(self.new_control().check):
+                if isinstance(prepared, Prepared):
+                    assert prepared.plan is not None
+                    return replace(prepared, plan=self._planned(prepared.bound, prepared.wanted))
+                return replace(prepared, steps=tuple(map(self._replanned, prepared.steps)))
+        except (Beforehand, ExecutionError):
+            return None
+
+    def _replanned(self, step: AnyStep) -> AnyStep:
+        if not isinstance(step, Step):
+            return step
+        pattern = self._pattern(step.bound, step.needs)
+        plan = None if step.plan is None else self._made(pattern, step.bound, step.needs)
+        return replace(step, pattern=pattern, plan=plan)
 
     # --- running
 

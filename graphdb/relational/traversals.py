@@ -160,7 +160,7 @@ class Traversals(Searches):
                 found.single[variable] = names[0]
             else:
                 for i, edge in enumerate(path.edges):
-                    if isinstance(edge, ast.EdgePattern) and edge.repeat is None:
+                    if isinstance(edge, ast.EdgePattern) and edge.single:
                         edges.append((self._edge_name(edge), edge, names[i], names[i + 1]))
                         continue
                     pair, key = slice(i, i + 2), self._hidden("path")

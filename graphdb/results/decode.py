@@ -7,6 +7,7 @@ there.  No step goes from row to row in Python.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import timedelta, timezone
 from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,8 +19,8 @@ from graphdb.common.lazy import lazy
 from graphdb.common.values.elements import Node
 from graphdb.common.values.elements import Path as PathOfResult
 from graphdb.common.values.entities import Edge, Path, Vertex
-from graphdb.common.values.literals import exported, python_value_of
-from graphdb.common.values.temporal import Duration
+from graphdb.common.values.literals import exported, moment_at
+from graphdb.common.values.temporal import Duration, to_python
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.common.values.types import CODE_BITS, LABEL_OF, MIXED, Base, Type, tidied
 from graphdb.results.path_materialization import MaterializedPaths, Walks, distinct, relationships
@@ -252,15 +253,32 @@ def _values(known: Known, terms: _Terms, type: Type, column: pa.Array | Walks) -
             parts = zip(*[field.to_pylist() for field in column.flatten()], strict=True)
             return [None if part[0] is None else Duration(*part) for part in parts]
         case Base.MOMENT:
-            texts = zip(column.field("lexical").to_pylist(), column.field("datatype").to_pylist(), strict=True)
-            return [None if text is None else python_value_of(text, datatype) for text, datatype in texts]
+            return _moments(column)
         case Base.ANY if terms.value_of is not None:
             found = _of_keys(column, terms.value_of)
             element = None if type != MIXED else _elements(known, terms, found)
             return [exported(value, element) for value in found]
-        case Base.DECIMAL | Base.ZONED | Base.VALUE:
+        case Base.ZONED:
+            moments = map(tidied, pylist(column))
+            return [to_python(moment_at(each, 0)) if isinstance(each, str) else each for each in moments]
+        case Base.DECIMAL | Base.VALUE:
             return [tidied(value) for value in pylist(column)]
     return pylist(column)
+
+
+def _moments(column: pa.StructArray) -> list[Any]:
+    """Return points in time, each at its offset."""
+    moments, offsets = pylist(column.field("moment")), pylist(column.field("offset"))
+    zones = {offset: timezone(timedelta(seconds=offset)) for offset in {*offsets} if offset is not None}
+
+    def at(moment: Any, offset: int) -> Any:
+        try:
+            return moment.astimezone(zones[offset])
+        except (AttributeError, OverflowError):  # Python's calendar does not have the year
+            return to_python(moment_at(moment, offset))
+
+    pairs = zip(moments, offsets, strict=True)
+    return [None if moment is None else at(moment, offset) for moment, offset in pairs]
 
 
 def _of_keys(column: pa.Array, value_of: Callable[[bytes], object]) -> list[Any]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.terms import Kind
-from graphdb.common.values.types import NULL, VALUE, ZONED, bases_of_kinds, list_of, literal_sql, type_of_kinds
+from graphdb.common.values.types import NULL, VALUE, bases_of_kinds, list_of, literal_sql, type_of_kinds
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.names import ABSENT, Names
 from graphdb.snapshot.properties import PropertyColumn
@@ -152,7 +152,7 @@ class Edges:
             column = self.column(key)
         except NotSupportedError:
             return False
-        return not column.many and column.type not in (VALUE, NULL, ZONED)
+        return not column.many and column.type not in (VALUE, NULL)
 
     def values(self, labels: tuple[int, ...], key: int) -> pa.Array:
         """Return the values of a :meth:`plain` property in the order of the table of some labels."""

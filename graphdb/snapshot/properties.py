@@ -16,17 +16,7 @@ import numpy as np
 
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.common.values.types import (
-    EXACT_ONLY,
-    STRING,
-    VALUE,
-    ZONED,
-    Base,
-    Type,
-    list_of,
-    literal_sql,
-    type_of_kinds,
-)
+from graphdb.common.values.types import EXACT_ONLY, STRING, VALUE, Base, Type, list_of, literal_sql, type_of_kinds
 from graphdb.snapshot.columns import ValueColumn
 from graphdb.storage.arrays.arrow import numbers, values
 from graphdb.storage.catalog import EdgeLabel
@@ -107,9 +97,7 @@ class Properties:
         return list_of(single) if label.max_values > 1 else single
 
     def _relation(self, label: EdgeLabel, where: str = "") -> str:
-        single = self.type_of(label)
-        written = ", l.lexical, l.datatype" if single == ZONED and label.max_values <= 1 else ""
-        return property_relation(label, literal_sql("l", single), written, where)
+        return property_relation(label, literal_sql("l", self.type_of(label)), where)
 
     def _catch_up(self, label: EdgeLabel, column: PropertyColumn) -> None:
         """Read the values of single vertices anew; where that is cut short, it can be done again."""
@@ -196,15 +184,14 @@ class Properties:
         self._large.clear()
 
 
-def property_relation(label: EdgeLabel, value_sql: str, also: str = "", where: str = "") -> str:
+def property_relation(label: EdgeLabel, value_sql: str, where: str = "") -> str:
     """Return the query (subject, value) of a property; ``value_sql`` is over the alias ``l`` of the literal table.
 
-    ``also`` are further columns, of a property that has one value at most; ``where`` is one more condition, over the
-    alias ``t`` of the triples, with ``AND`` before it.
+    ``where`` is one more condition, over the alias ``t`` of the triples, with ``AND`` before it.
     """
     many = label.max_values > 1
     value = f"list({value_sql} ORDER BY l.lexical ASC, l.id ASC)" if many else value_sql
     return (
-        f"SELECT t.subject, {value} AS value{also} FROM _graphdb.triple t JOIN _graphdb.literal l ON l.id = t.object "
+        f"SELECT t.subject, {value} AS value FROM _graphdb.triple t JOIN _graphdb.literal l ON l.id = t.object "
         f"WHERE t.label = {int(label.id)} AND t.object >= {LITERAL_BASE}{where}{' GROUP BY t.subject' if many else ''}"
     )

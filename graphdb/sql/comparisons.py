@@ -16,7 +16,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.sql import durations, maps, temporal
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.equivalence import key
-from graphdb.sql.value import SqlValue, incomparable, member, named, number
+from graphdb.sql.value import SqlValue, incomparable, instant, member, named, number
 
 _UNORDERED = (Base.NODE, Base.EDGE, Base.PATH, Base.MAP, Base.DURATION)
 """Types whose values are equal or not, and no more."""
@@ -26,6 +26,7 @@ def compare(c: Compiler, operator: str, left: SqlValue, right: SqlValue) -> str:
     """Return the SQL of one comparison of single values, any types."""
     if operator == "<>":
         return f"(NOT {compare(c, '=', left, right)})"
+    left, right = instant(left), instant(right)
     a, b = left.type.base, right.type.base
     if Base.NULL in (a, b):
         return "CAST(NULL AS BOOLEAN)"
@@ -34,7 +35,7 @@ def compare(c: Compiler, operator: str, left: SqlValue, right: SqlValue) -> str:
     if Base.TERM in (a, b):
         if a in (Base.NODE, Base.TERM) and b in (Base.NODE, Base.TERM) and operator == "=":
             return _compare_terms(c, left, right)
-        left, right = (c.value_of(v) if v.type.base is Base.TERM else v for v in (left, right))
+        left, right = (instant(c.value_of(v)) if v.type.base is Base.TERM else v for v in (left, right))
         a, b = left.type.base, right.type.base
     if a is Base.VALUE and b is Base.VALUE:
         return _compare_values(c, operator, left, right)
@@ -122,14 +123,8 @@ def _identity(vertex: SqlValue) -> str:
     return f"coalesce({vertex.sql}, -1)" if vertex.constant else vertex.sql
 
 
-def _calls(node: ast.Expression) -> bool:
-    return isinstance(node, ast.FunctionCall)
-
-
 def _comparison(c: Compiler, node: ast.Comparison) -> SqlValue:
-    operands = (
-        temporal.moments(c, node.operands) if any(map(_calls, node.operands)) else [*map(c.compile, node.operands)]
-    )
+    operands = temporal.compared(c, node.operands)
     parts = [
         c.any_of(lambda a, b, op=op: SqlValue(compare(c, op, a, b), BOOLEAN), left, right).sql
         for op, left, right in zip(node.operators, operands, operands[1:], strict=False)
@@ -158,6 +153,8 @@ def sort_keys(c: Compiler, value: SqlValue) -> list[str]:
         return _sort_maps(c, value)
     if base is Base.DURATION:
         return durations.sort_keys(value)
+    if base is Base.MOMENT:
+        return [instant(value).sql]
     if base is Base.VALUE:
         rank = " ".join(
             f"WHEN '{MEMBERS[b][0]}' THEN {0 if b is Base.STRING else 2 if b in NUMERIC else 1}" for b in MEMBERS
@@ -178,8 +175,8 @@ def has_order(type: Type) -> bool:
 
 
 def _has_keys(type: Type) -> bool:
-    """Whether values are the keys of Python's, or lists of such."""
-    return type.base is Base.ANY or (type.element is not None and _has_keys(type.element))
+    """Whether values are the keys of Python's, or have keys that they are equal by, or are lists of such."""
+    return type.base in (Base.ANY, Base.MOMENT) or (type.element is not None and _has_keys(type.element))
 
 
 def _sort_maps(c: Compiler, value: SqlValue) -> list[str]:

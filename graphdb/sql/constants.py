@@ -29,7 +29,7 @@ from graphdb.common.values.types import (
     sql_type,
 )
 from graphdb.sql.from_clause import Rows
-from graphdb.sql.value import SqlValue, unified
+from graphdb.sql.value import SqlValue, at_offset, unified
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -117,9 +117,12 @@ def constant(value: object, rows: Rows) -> SqlValue:
                 raise ParameterError(f"{value} does not fit a decimal of 20 digits before and 18 after the point")
             return SqlValue(add(Decimal(shortest(value)), "DECIMAL(38, 18)"), DECIMAL)
         case datetime():
-            zoned = offset_of(value) is not None
-            found = ZONED if zoned else DATETIME
-            return SqlValue(add(value, sql_type(found)), found, atomic=True)
+            offset = offset_of(value)
+            if getattr(value.tzinfo, "key", None) is not None:
+                raise NotSupportedError("a date and time in a zone that has a name is not supported in SQL")
+            found = DATETIME if offset is None else ZONED
+            sql = add(value, sql_type(found))
+            return at_offset(sql, add(offset, "INTEGER")) if offset else SqlValue(sql, found, atomic=True)
         case date():
             return SqlValue(add(value, "DATE"), DATE, atomic=True)
         case time():

@@ -12,12 +12,13 @@ from dataclasses import replace
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.temporal import MONTH_SECONDS, Duration
 from graphdb.common.values.temporal_build import Malformed, build_duration, parse_duration
-from graphdb.common.values.types import DATE, DATETIME, DURATION, INTEGER, STRING, Base, sql_type
+from graphdb.common.values.types import DATE, DATETIME, DURATION, INTEGER, MOMENT, STRING, ZONED, Base, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.signatures import Forms
+from graphdb.sql.temporal import at_same_offset, folded, local, shown
 from graphdb.sql.udf import compute
-from graphdb.sql.value import SqlValue, named
+from graphdb.sql.value import SqlValue, at_offset, instant, named, offset_of
 
 _BILLION = "1000000000"
 
@@ -59,14 +60,20 @@ def constant(c: Compiler, value: Duration) -> SqlValue:
     return _packed(months, days, seconds, nanoseconds, "1")
 
 
-def written(node: ast.Expression) -> Duration | None:
-    """Return a duration that is written out as text or as a map of numbers; None for anything else."""
+def written(c: Compiler, node: ast.Expression) -> Duration | None:
+    """Return a duration that text and parameters say, as a text or as a map of numbers; None for anything else."""
+
+    def value(node: ast.Expression) -> object:
+        return c.arguments.get(node.name) if isinstance(node, ast.Parameter) else getattr(node, "value", None)
+
+    if not isinstance(node, ast.FunctionCall) or node.name.lower() != "duration":
+        return None
     try:
-        match node:
-            case ast.FunctionCall(name, (ast.Literal(str() as text),)) if name.lower() == "duration":
+        match node.arguments:
+            case (ast.Literal() | ast.Parameter() as given,) if isinstance(text := value(given), str):
                 return parse_duration(text)
-            case ast.FunctionCall(name, (ast.MapLiteral(items),)) if name.lower() == "duration":
-                parts = {key.text: getattr(part, "value", None) for key, part in items}
+            case (ast.MapLiteral(items),):
+                parts = {key.text: value(part) for key, part in items}
                 if all(isinstance(part, (int, float)) and not isinstance(part, bool) for part in parts.values()):
                     return build_duration(parts)
     except (Malformed, ValueError):
@@ -116,7 +123,7 @@ _FRACTIONS = {"milliseconds": 10**6, "microseconds": 10**3, "nanoseconds": 1}
 
 
 def _duration(c: Compiler, node: ast.FunctionCall) -> SqlValue:
-    known = written(node)
+    known = written(c, node)
     if known is not None:
         return constant(c, known)
     argument = node.arguments[0]
@@ -149,6 +156,8 @@ def _between(unit: str) -> Callable[[Compiler, ast.FunctionCall], SqlValue]:
 
     def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
         values = [c.one(argument) for argument in node.arguments]
+        if all(value.type in (ZONED, MOMENT) for value in values):  # the second is shown at the offset of the first
+            values = [SqlValue(shown(value, offset_of(values[0])), DATETIME) for value in values]
         if not all(value.type in (DATE, DATETIME) for value in values):
             raise _refused(node)
         first, second = values
@@ -266,7 +275,7 @@ def negative(c: Compiler, value: SqlValue) -> SqlValue:
 def arithmetic(c: Compiler, operator: str, left: SqlValue, right: SqlValue, node: ast.Binary) -> SqlValue:
     """Return a sum, difference or multiple of times and durations."""
     a, b = left.type.base, right.type.base
-    if operator == "+" and a is Base.DURATION and b in (Base.DATE, Base.DATETIME):
+    if operator == "+" and a is Base.DURATION and b in (Base.DATE, Base.DATETIME, Base.ZONED, Base.MOMENT):
         return arithmetic(c, "+", right, left, ast.Binary("+", node.right, node.left, node.span))
     if operator in "+-" and b is Base.DURATION:
         if a is Base.DURATION:
@@ -275,12 +284,8 @@ def arithmetic(c: Compiler, operator: str, left: SqlValue, right: SqlValue, node
         if a is Base.DATE:
             sign = "" if operator == "+" else "-"
             return _bound(c, right, lambda d: SqlValue(_moved(left.sql, d, sign), DATE))
-        known = written(node.right)
-        if a is Base.DATETIME and known is not None and known.nanoseconds % 1000 == 0:
-            add, times = c.rows.parameters.add, 1 if operator == "+" else -1
-            months, days = (add(times * n, "INTEGER") for n in (known.months, known.days))
-            rest = add(times * known.total // 1000, "BIGINT")
-            return SqlValue(f"({left.sql} + to_months({months}) + to_days({days}) + to_microseconds({rest}))", DATETIME)
+        if a in (Base.DATETIME, Base.ZONED, Base.MOMENT):
+            return _moved_moment(c, left, right, node, "" if operator == "+" else "-")
     if operator == "*" and {a, b} == {Base.DURATION, Base.INTEGER}:
         value, times_ = (left, right) if a is Base.DURATION else (right, left)
         return _bound(c, value, lambda d: _bound(c, times_, lambda k: _times(d, k)))
@@ -311,6 +316,33 @@ def _moved(date: str, d: str, sign: str) -> str:
     of_time = f"CASE WHEN ({d}).seconds >= 0 THEN ({d}).seconds // 86400 ELSE {below} END"
     by_months = f"CAST({date} + to_months(CAST({sign}({d}).months AS INTEGER)) AS DATE)"
     return f"CAST({by_months} + CAST({sign}(({d}).days + {of_time}) AS INTEGER) AS DATE)"
+
+
+def _moved_moment(c: Compiler, value: SqlValue, by: SqlValue, node: ast.Binary, sign: str) -> SqlValue:
+    """A date and time, at some offset or none, moved by months, then by days, then by its time.
+
+    Raises
+    ------
+    NotSupportedError
+        The duration may have parts of a microsecond.
+    """
+    duration = node.right if by.type.base is Base.DURATION else node.left
+    known = written(c, duration) or folded(c, duration)
+    if isinstance(known, Duration) and known.nanoseconds % 1000 == 0:
+        add, times = c.rows.parameters.add, -1 if sign else 1
+        passed = times * (known.days * 86_400 * 10**6 + known.total // 1000)
+        if value.type.base is not Base.DATETIME and not known.months and abs(passed) < 1 << 62:
+            moment = f"make_timestamptz(epoch_us({instant(value).sql}) + {add(passed, 'BIGINT')})"
+            return SqlValue(moment, ZONED) if value.type.base is Base.ZONED else at_offset(moment, offset_of(value))
+        months, days = (add(times * n, "INTEGER") for n in (known.months, known.days))
+        rest = add(times * known.total // 1000, "BIGINT")
+    elif by.parts and by.parts[-1] == "0":
+        months, days = (f"CAST({sign}({part}) AS INTEGER)" for part in by.parts[1:3])
+        rest = f"({sign}({by.parts[3]}) * 1000000)"
+    else:
+        raise NotSupportedError("a duration that may have parts of a microsecond is not added in SQL")
+    clock = f"({local(value).sql} + to_months({months}) + to_days({days}) + to_microseconds({rest}))"
+    return SqlValue(clock, DATETIME) if value.type.base is Base.DATETIME else at_same_offset(value, clock)
 
 
 def total(c: Compiler, node: ast.FunctionCall, value: SqlValue) -> SqlValue:

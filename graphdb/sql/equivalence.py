@@ -16,7 +16,7 @@ from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.common.values.types import MEMBERS, NULL, NUMERIC, VALUE, Base, Type, has_terms
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.computing import VARIANT
-from graphdb.sql.value import SqlValue, item_of
+from graphdb.sql.value import SqlValue, instant, item_of, offset_of
 
 _EXACT = 1 << 53
 """All integers up to here are floats, and no fractions are from here on."""
@@ -26,7 +26,7 @@ def has_key(type: Type, bases: frozenset[Base] | None = None) -> bool:
     """Whether values of a type may be equal and two to DuckDB; ``bases`` are the members of a union that occur."""
     if type.base is Base.LIST:
         return type.element is not None and has_key(type.element, bases)
-    if type.base is Base.ANY:
+    if type.base in (Base.ANY, Base.MOMENT):
         return True
     if type.base is Base.TERM:
         return not type.unique
@@ -56,6 +56,8 @@ def key(c: Compiler, value: SqlValue) -> str:
     match value.type.base:
         case Base.ANY:
             return f"({value.sql})[:-{VARIANT + 1}]"
+        case Base.MOMENT:
+            return instant(value).sql
         case Base.TERM if value.type.element is not None:  # literals alone
             return key(c, c.value_of(value))
         case Base.TERM:
@@ -82,6 +84,9 @@ def least(value: SqlValue) -> str:
     """Return SQL of the value that stands for a group of equivalent ones."""
     if value.type.base is Base.VALUE:  # equal values of one member are the same
         return f"min_by({value.sql}, union_tag({value.sql}))"
+    if value.type.base is Base.MOMENT:  # one in UTC comes first
+        offset = offset_of(value)
+        return f"min_by({value.sql}, CASE {offset} WHEN 0 THEN '' ELSE CAST({offset} AS VARCHAR) END)"
     return f"min({value.sql})"
 
 

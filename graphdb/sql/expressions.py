@@ -169,7 +169,7 @@ class ExpressionCompiler(Compiler):
             return lists.appended(self, left, right, node)
         if node.operator == "+" and Base.STRING in bases:
             return text.joined(self, left, right, node)
-        if bases & {Base.DATE, Base.DATETIME, Base.ZONED, Base.TIME, Base.DURATION}:
+        if bases & {Base.DATE, Base.DATETIME, Base.ZONED, Base.MOMENT, Base.TIME, Base.DURATION}:
             return durations.arithmetic(self, node.operator, left, right, node)
         return numbers.arithmetic(self, left, right, node)
 

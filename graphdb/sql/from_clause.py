@@ -17,12 +17,10 @@ from graphdb.common.values.terms import LITERAL_BASE, RDF, XSD
 from graphdb.common.values.types import (
     AS_WRITTEN,
     EDGE,
-    MOMENT,
     NODE,
     NULL,
     STRING,
     VALUE,
-    ZONED,
     Base,
     Type,
     bases_of_kinds,
@@ -182,15 +180,6 @@ class Rows:
         alias, column = self._join("deleted", None, element, join), "label" if element.type == EDGE else "id"
         error = self.error(with_place("this was deleted by the statement", self.noted.position))
         return f"CASE WHEN {alias}.{column} IS NOT NULL THEN {error} ELSE {sql} END"
-
-    def moment(self, vertex: SqlValue, label: EdgeLabel) -> SqlValue | None:
-        """The value of a zoned property as it was written; None for any other property."""
-        if not label.kinds or self._properties.column(label).type != ZONED:
-            return None
-        alias = self._property(vertex, label, self._properties.column(label).relation)
-        parts = f"moment := {alias}.value, lexical := {alias}.lexical, datatype := {alias}.datatype"
-        found = SqlValue(f"CASE WHEN {alias}.value IS NOT NULL THEN struct_pack({parts}) END", MOMENT)
-        return self._alive(vertex, found)
 
     def _property(self, vertex: SqlValue, label: EdgeLabel, relation: str) -> str:
         """Return the alias of a property of a vertex."""

@@ -1,20 +1,36 @@
 """Compiles dates and times, as far as DuckDB's types represent them exactly.
 
-A date is a DATE, a local time a TIME, a local date and time a TIMESTAMP, to the microsecond.
+A date is a DATE, a local time a TIME, a local date and time a TIMESTAMP, to the microsecond.  A point in time is a
+TIMESTAMPTZ; at an offset from UTC, one with the offset beside it.  What a clock shows there is computed of microseconds
+since 1970, because DuckDB's own way to it is a calendar of all zones.  What only text and parameters say, Python makes
+once.
 """
 
 from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from graphdb.common.errors import NotSupportedError
-from graphdb.common.values.types import DATE, DATETIME, INTEGER, TIME, VALUE, ZONED, Base, Type, sql_type
+from graphdb.common.errors import GraphDBError, NotSupportedError
+from graphdb.common.values.temporal import DateTime, Duration, Temporal, from_python, to_python
+from graphdb.common.values.types import (
+    DATE,
+    DATETIME,
+    INTEGER,
+    STRING,
+    TIME,
+    VALUE,
+    ZONED,
+    Base,
+    Type,
+    sql_type,
+)
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
 from graphdb.sql.compiler import Compiler
-from graphdb.sql.signatures import Forms
-from graphdb.sql.value import SqlValue
+from graphdb.sql.signatures import Compile, Forms
+from graphdb.sql.value import SqlValue, at_offset, instant, offset_of
 
 _OF_DATE: Mapping[str, str] = {
     "year": "year({0})",
@@ -46,7 +62,13 @@ _PARTS: Mapping[Base, Mapping[str, str]] = {
     Base.DATETIME: {**_OF_DATE, **_OF_CLOCK},
 }
 
-HAVE_PARTS = (*_PARTS, Base.ZONED, Base.VALUE)
+_EPOCHS = {"epochSeconds": 10**6, "epochMillis": 10**3}
+"""Components that count from 1970 on, and their microseconds."""
+
+_AT_OFFSETS = (Base.ZONED, Base.MOMENT)
+"""Types of points in time."""
+
+HAVE_PARTS = (*_PARTS, *_AT_OFFSETS, Base.VALUE)
 
 
 def part(value: SqlValue, name: str, node: ast.Property) -> SqlValue:
@@ -57,48 +79,126 @@ def part(value: SqlValue, name: str, node: ast.Property) -> SqlValue:
     NotSupportedError
         SQL does not know the component.
     """
+    if value.type.base in _AT_OFFSETS and not value.many:
+        if name in _EPOCHS:
+            return SqlValue(_floor(f"epoch_us({instant(value).sql})", _EPOCHS[name]), INTEGER)
+        if name in ("timezone", "offset"):
+            return SqlValue(offset_text(value), STRING)
+        if name in ("offsetSeconds", "offsetMinutes"):
+            minutes = " // 60" if name == "offsetMinutes" else ""
+            found = f"CAST({offset_of(value)}{minutes} AS BIGINT)"
+            return SqlValue(f"CASE WHEN {value.sql} IS NOT NULL THEN {found} END", INTEGER)
+        value = local(value)
     template = _PARTS.get(value.type.base, {}).get(name)
     if template is None or value.many:
         raise NotSupportedError(f"'{name}' of {value.type} is not supported in SQL", position=node.span.start)
     return SqlValue(f"CAST({template.format(value.sql)} AS BIGINT)", INTEGER)
 
 
-# --- functions -------------------------------------------------------------------------------------------------
-
-_DAY, _CLOCK = r"\d{4}-\d{2}-\d{2}", r"\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?"
-_ISO = {DATE: re.compile(_DAY), TIME: re.compile(_CLOCK), DATETIME: re.compile(f"{_DAY}T{_CLOCK}")}
-"""Spellings that DuckDB reads as openCypher does."""
-_MOMENT = re.compile(rf"{_DAY}(T{_CLOCK})?(?P<zone>Z|[+-]\d{{2}}:\d{{2}})?")
+def _floor(number: str, unit: int) -> str:
+    """Return SQL of how many whole units there are in a number: of a negative one, one more than its size has."""
+    return f"(({number} - (({number} % {unit} + {unit}) % {unit})) // {unit})"
 
 
-def _exists(text: str) -> bool:
-    """Whether there is such a day and time."""
+# --- points in time --------------------------------------------------------------------------------------------
+
+
+def local(value: SqlValue) -> SqlValue:
+    """Return the local date and time that a clock shows at a point in time, at its offset; other values as they are."""
+    if value.type.base not in _AT_OFFSETS:
+        return value
+    return SqlValue(shown(value, offset_of(value)), DATETIME)
+
+
+def shown(value: SqlValue, offset: str) -> str:
+    """Return SQL of the local date and time that a clock shows at a point in time, at an offset in seconds."""
+    microseconds = f"epoch_us({instant(value).sql})"
+    return f"make_timestamp({microseconds if offset == '0' else f'{microseconds} + {offset} * 1000000::BIGINT'})"
+
+
+def at_same_offset(value: SqlValue, clock: str) -> SqlValue:
+    """Return the point in time when a clock shows a local date and time (SQL), at the offset of another point."""
+    if value.type.base is Base.ZONED:
+        return SqlValue(f"make_timestamptz(epoch_us({clock}))", ZONED)
+    offset = offset_of(value)
+    return at_offset(f"make_timestamptz(epoch_us({clock}) - {offset} * 1000000::BIGINT)", offset)
+
+
+def offset_text(value: SqlValue) -> str:
+    """Return SQL of the offset of a point in time, as ``Z`` or ``+01:00``."""
+    if value.type.base is Base.ZONED:
+        return f"CASE WHEN {value.sql} IS NOT NULL THEN 'Z' END"
+    offset = offset_of(value)
+    clock = f"abs({offset}) // 3600, abs({offset}) // 60 % 60"
+    sign = f"CASE WHEN {offset} < 0 THEN '-' ELSE '+' END"
+    seconds = f"CASE WHEN {offset} % 60 <> 0 THEN format(':{{:02d}}', abs({offset}) % 60) ELSE '' END"
+    return f"CASE WHEN {offset} = 0 THEN 'Z' ELSE {sign} || format('{{:02d}}:{{:02d}}', {clock}) || {seconds} END"
+
+
+# --- constants -------------------------------------------------------------------------------------------------
+
+_CLOCKS = (".transaction", ".statement", ".realtime")
+_MAKERS = frozenset("date time localtime localdatetime datetime duration".split())
+"""Functions that make temporal values, before a dot after which something else is made of them."""
+_FOLDED = (ast.Literal, ast.Parameter, ast.MapLiteral, ast.ListLiteral, ast.Binary, ast.Unary, ast.Property)
+
+
+def folded(c: Compiler, node: ast.Expression) -> object:
+    """Return the value of an expression of constants that makes a temporal value, as the evaluator has it.
+
+    It is None where the value depends on more than the text and the parameters, or is none: an error is the row's that
+    asks for it.
+    """
+    made = False
+    for each in walk(node):
+        if isinstance(each, ast.FunctionCall):
+            name = each.name.lower()
+            if name.partition(".")[0] not in _MAKERS or not each.arguments or name.endswith(_CLOCKS):
+                return None
+            made = True
+        elif isinstance(each, ast.Expression) and not isinstance(each, _FOLDED):
+            return None
+        elif isinstance(each, ast.Parameter):
+            made = made or isinstance(c.arguments.get(each.name), datetime.date)
+    if not made or c.computing is None:
+        return None
     try:
-        return datetime.datetime.fromisoformat(text if "-" in text else f"2000-01-01T{text}") is not None
-    except ValueError:
-        return False
+        return c.computing().constant(node)
+    except (GraphDBError, ArithmeticError):
+        return None
 
 
-_MADE_OF = {DATE: (Base.DATE, Base.DATETIME), TIME: (Base.TIME, Base.DATETIME), DATETIME: (Base.DATE, Base.DATETIME)}
-"""The types that hold all that another one needs."""
+def constant(c: Compiler, node: ast.Expression) -> SqlValue | None:
+    """Return an expression of constants that makes a date or time; None for any other, or if SQL has no type for it."""
+    value = folded(c, node)
+    if not isinstance(value, Temporal) or isinstance(value, Duration):
+        return None
+    try:
+        found = to_python(value)
+        return None if isinstance(found, Temporal) else c.constant(found, node)
+    except NotSupportedError:
+        return None
 
 
-def _make(target: Type) -> Callable[[Compiler, ast.FunctionCall], SqlValue]:
-    """Return ``date`` and its kin: of text in the query's own text, or of another date or time."""
+def _known(form: Compile) -> Compile:
+    """Return a form of a function that is a constant where its arguments are, and SQL does not compute it."""
 
     def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
-        if len(node.arguments) == 1:
-            argument = node.arguments[0]
-            text = argument.value if isinstance(argument, ast.Literal) else None
-            if isinstance(text, str) and _ISO[target].fullmatch(text) and _exists(text):
-                return SqlValue(f"CAST({c.compile(argument).sql} AS {sql_type(target)})", target, atomic=True)
-            if text is None:
-                value = c.one(argument)
-                if value.type.base in _MADE_OF[target]:
-                    return value.made(f"CAST({value.sql} AS {sql_type(target)})", target, atomic=value.atomic)
-        raise NotSupportedError(f"this use of {node.name} is not supported in SQL", position=node.span.start)
+        try:
+            return form(c, node)
+        except NotSupportedError:
+            value = constant(c, node)
+            if value is None:
+                raise
+            return value
 
     return compile
+
+
+# --- comparisons -----------------------------------------------------------------------------------------------
+
+_DAY, _CLOCK = r"\d{4}-\d{2}-\d{2}", r"\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?"
+_MOMENT = re.compile(rf"{_DAY}(T{_CLOCK})?(?P<zone>Z|[+-]\d{{2}}:\d{{2}})?")
 
 
 def _moment(node: ast.Expression, arguments: Mapping[str, object]) -> tuple[ast.Expression, bool] | None:
@@ -120,30 +220,180 @@ def unzoned(node: ast.Expression, arguments: Mapping[str, object]) -> bool:
     return found is not None and not found[1]
 
 
-def moments(c: Compiler, nodes: Sequence[ast.Expression]) -> list[SqlValue]:
-    """Compile what is compared with each other: points in time that are written out are values of SQL's here."""
-    known = [_moment(node, c.arguments) for node in nodes]
-    others = {c.value_of(c.compile(node)).type for node, found in zip(nodes, known, strict=True) if found is None}
-    local = any(DATETIME in (type, type.element) for type in others)
-    without = any(found is not None and not found[1] for found in known)
-    if without and (VALUE in others or (local and len(nodes) > 2)):
+def compared(c: Compiler, nodes: Sequence[ast.Expression]) -> list[SqlValue]:
+    """Compile what is compared with each other: points in time that are constants are in UTC, whatever their zones."""
+    if not any(isinstance(node, ast.FunctionCall | ast.Parameter | ast.Binary) for node in nodes):
+        return [c.compile(node) for node in nodes]
+    without = [unzoned(node, c.arguments) for node in nodes]
+    values = [None if bare else _compared(c, node) for node, bare in zip(nodes, without, strict=True)]
+    if not any(without):
+        return [value for value in values if value is not None]
+    others = {c.value_of(value).type for value in values if value is not None}
+    as_local = any(DATETIME in (type, type.element) for type in others)
+    if VALUE in others or (as_local and len(nodes) > 2):
         raise NotSupportedError("such a comparison of points in time is not supported in SQL")
-    compiled = []
-    for node, found in zip(nodes, known, strict=True):
-        if found is None:
-            compiled.append(c.compile(node))
-            continue
-        text, zoned = c.compile(found[0]).sql, found[1]
-        if zoned:
-            compiled.append(SqlValue(f"CAST({text} AS {sql_type(ZONED)})", ZONED))
+    found = []
+    for node, value in zip(nodes, values, strict=True):
+        if value is None:
+            assert isinstance(node, ast.FunctionCall)
+            sql = f"CAST({c.compile(node.arguments[0]).sql} AS {sql_type(DATETIME)})"
+            value = SqlValue(sql, DATETIME) if as_local else SqlValue(f"make_timestamptz(epoch_us({sql}))", ZONED)
+        found.append(value)
+    return found
+
+
+def _adds_durations(c: Compiler, node: ast.Expression) -> bool:
+    """Whether an expression is made of points in time that SQL has, and durations: DuckDB finds what it is, too."""
+    for part in walk(node):
+        if isinstance(part, ast.FunctionCall) and part.name.lower() != "duration":
+            return False
+        if isinstance(part, ast.Parameter) and getattr(getattr(c.argument(part), "tzinfo", None), "key", None):
+            return False
+    return True
+
+
+def _compared(c: Compiler, node: ast.Expression) -> SqlValue:
+    value: object = None
+    if isinstance(node, ast.FunctionCall | ast.Binary):
+        if (written := _moment(node, c.arguments)) is not None:
+            return SqlValue(f"CAST({c.compile(written[0]).sql} AS {sql_type(ZONED)})", ZONED)
+        value = None if _adds_durations(c, node) else folded(c, node)
+    elif isinstance(node, ast.Parameter) and isinstance(given := c.argument(node), datetime.datetime):
+        value = from_python(given)
+    if isinstance(value, DateTime) and value.nanoseconds % 1000 == 0:
+        moment = c.rows.parameters.add(value.instant // 1000, "BIGINT")
+        return SqlValue(f"make_timestamptz({moment})", ZONED, atomic=True)
+    return c.compile(node)
+
+
+# --- making ----------------------------------------------------------------------------------------------------
+
+_ISO = {DATE: re.compile(_DAY), TIME: re.compile(_CLOCK), DATETIME: re.compile(f"{_DAY}T{_CLOCK}")}
+"""Spellings that DuckDB reads as openCypher does."""
+
+
+def _exists(text: str) -> bool:
+    """Whether there is such a day and time."""
+    try:
+        return datetime.datetime.fromisoformat(text if "-" in text else f"2000-01-01T{text}") is not None
+    except ValueError:
+        return False
+
+
+_MADE_OF = {DATE: (Base.DATE, Base.DATETIME), TIME: (Base.TIME, Base.DATETIME), DATETIME: (Base.DATE, Base.DATETIME)}
+"""The types that hold all that another one needs."""
+
+
+def _make(target: Type) -> Compile:
+    """Return ``date`` and its kin: of text in the query's own text, or of another date or time."""
+
+    def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
+        if len(node.arguments) == 1:
+            argument = node.arguments[0]
+            text = argument.value if isinstance(argument, ast.Literal) else None
+            if isinstance(text, str) and _ISO[target].fullmatch(text) and _exists(text):
+                return SqlValue(f"CAST({c.compile(argument).sql} AS {sql_type(target)})", target, atomic=True)
+            if text is None and not isinstance(argument, ast.MapLiteral):
+                value = local(c.one(argument))
+                if value.type.base in _MADE_OF[target]:
+                    return value.made(f"CAST({value.sql} AS {sql_type(target)})", target, atomic=value.atomic)
+        raise _refused(node)
+
+    return compile
+
+
+def _datetime(c: Compiler, node: ast.FunctionCall) -> SqlValue:
+    """Return ``datetime`` of a date or time, or of what has passed since 1970."""
+    match node.arguments:
+        case (ast.MapLiteral(((key, since),)),) if key.text in _EPOCHS:
+            return _since(c, since, _EPOCHS[key.text], node)
+        case (ast.MapLiteral(),):
+            raise _refused(node)
+        case (argument,):
+            value = c.one(argument)
+            if value.type.base in _AT_OFFSETS:
+                return value
+            if value.type.base in (Base.DATE, Base.DATETIME):
+                return SqlValue(f"make_timestamptz(epoch_us(CAST({value.sql} AS TIMESTAMP)))", ZONED)
+    raise _refused(node)
+
+
+_LAST = 9_200_000_000_000_000_000
+"""Microseconds before and after 1970 of which DuckDB knows which day they are on."""
+
+
+def _since(c: Compiler, since: ast.Expression, unit: int, node: ast.FunctionCall) -> SqlValue:
+    """Return the point in time so many units after 1970, of that many microseconds each."""
+    count = c.one(since)
+    if count.type.base is Base.NULL:
+        return SqlValue(f"CAST(NULL AS {sql_type(ZONED)})", ZONED)
+    if count.type != INTEGER:
+        raise _refused(node)
+    most = _LAST // unit
+    error = c.rows.error(f"a point in time more than {most} units from 1970 is out of range")
+    found = f"make_timestamptz({count.sql} * {unit}::BIGINT)"
+    near = f"{count.sql} BETWEEN {-most} AND {most}"
+    return SqlValue(f"CASE WHEN {near} THEN {found} WHEN {count.sql} IS NOT NULL THEN {error} END", ZONED)
+
+
+def _of_millis(unit: int) -> Compile:
+    def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
+        if len(node.arguments) != 1:
+            raise _refused(node)
+        return _since(c, node.arguments[0], unit, node)
+
+    return compile
+
+
+# --- truncating ------------------------------------------------------------------------------------------------
+
+_YEARS = {"millennium": 1000, "century": 100, "decade": 10}
+_UNITS = {"year": "year", "weekyear": "isoyear", "quarter": "quarter", "month": "month", "week": "week", "day": "day"}
+_UNITS_OF_CLOCKS = ("hour", "minute", "second", "millisecond", "microsecond")
+
+
+def _truncate(target: Type) -> Compile:
+    """Return ``date.truncate`` and its kin, where the text says the unit, and no components are set after it."""
+
+    def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
+        unit = getattr(node.arguments[0], "value", None)
+        if len(node.arguments) != 2 or not isinstance(unit, str):
+            raise _refused(node)
+        value = c.one(node.arguments[1])
+        if value.type.base not in (Base.DATE, Base.DATETIME, *_AT_OFFSETS):
+            raise _refused(node)
+        clock, unit = local(value), unit.lower()
+        if unit in _YEARS:
+            first = f"year({clock.sql}) - ((year({clock.sql}) % {_YEARS[unit]} + {_YEARS[unit]}) % {_YEARS[unit]})"
+            cut = f"make_date({first}, 1, 1)"
+        elif unit in _UNITS:
+            cut = f"date_trunc('{_UNITS[unit]}', {clock.sql})"
+        elif unit in _UNITS_OF_CLOCKS and target != DATE:
+            cut = f"date_trunc('{unit}', CAST({clock.sql} AS TIMESTAMP))"
         else:
-            sql = f"CAST({text} AS {sql_type(DATETIME)})"
-            compiled.append(SqlValue(sql, DATETIME) if local else SqlValue(f"timezone('UTC', {sql})", ZONED))
-    return compiled
+            raise _refused(node)
+        if target == ZONED:
+            same = value if value.type.base in _AT_OFFSETS else SqlValue(value.sql, ZONED)
+            return at_same_offset(same, f"CAST({cut} AS TIMESTAMP)")
+        return SqlValue(f"CAST({cut} AS {sql_type(target)})", target)
+
+    return compile
 
 
-FORMS: Forms = {
+def _refused(node: ast.FunctionCall) -> NotSupportedError:
+    return NotSupportedError(f"this use of {node.name} is not supported in SQL", position=node.span.start)
+
+
+_FORMS: Forms = {
     "date": _make(DATE),
     "localtime": _make(TIME),
     "localdatetime": _make(DATETIME),
+    "datetime": _datetime,
+    "datetime.fromepoch": _of_millis(10**6),
+    "datetime.fromepochmillis": _of_millis(10**3),
+    "date.truncate": _truncate(DATE),
+    "localdatetime.truncate": _truncate(DATETIME),
+    "datetime.truncate": _truncate(ZONED),
 }
+
+FORMS: Forms = {name: _known(form) for name, form in _FORMS.items()}

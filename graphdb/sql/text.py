@@ -10,7 +10,7 @@ from graphdb.common.errors import ExecutionError, NotSupportedError, TypeMismatc
 from graphdb.common.values.decimals import shortest_sql
 from graphdb.common.values.types import BOOLEAN, INTEGER, MEMBERS, STRING, VALUE, Base, Type, list_of, sql_type
 from graphdb.grammar import syntax as ast
-from graphdb.sql import durations
+from graphdb.sql import durations, temporal
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.signatures import Compile, Forms
 from graphdb.sql.value import SqlValue, member
@@ -49,8 +49,8 @@ def text_of(c: Compiler, value: SqlValue, node: ast.Expression) -> str:
         raise c.mismatch(f"expected a string, found {value.type}", node)
     if base is Base.DURATION:
         return durations.text_of(c, value)
-    if base is Base.ZONED:
-        raise NotSupportedError(f"the text of {value.type} is not supported in SQL", position=node.span.start)
+    if base in (Base.ZONED, Base.MOMENT):
+        return f"({_text(temporal.local(value).sql, Base.DATETIME)} || {temporal.offset_text(value)})"
     if base is not Base.VALUE:
         return _text(value.sql, base)
     names = {member: MEMBERS[member][0] for member in (Base.FLOAT, *_SPELT)}

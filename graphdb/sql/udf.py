@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.elements import Node
+from graphdb.common.values.terms import Kind
 from graphdb.common.values.types import (
     ANY,
     AS_WRITTEN,
@@ -140,7 +141,18 @@ _OF_LITERALS = frozenset(("lang", "datatype"))
 """Functions of the literal behind a property."""
 
 _REPRESENTED = {Base.BOOLEAN, Base.INTEGER, Base.DECIMAL, Base.FLOAT, Base.STRING, Base.DATE, Base.DATETIME, Base.TIME}
-_REPRESENTED |= {Base.ZONED, Base.DURATION, Base.VALUE, Base.ANY, Base.NULL, Base.NODE, Base.EDGE, Base.PATH, Base.TERM}
+_REPRESENTED |= {
+    Base.ZONED,
+    Base.MOMENT,
+    Base.DURATION,
+    Base.VALUE,
+    Base.ANY,
+    Base.NULL,
+    Base.NODE,
+    Base.EDGE,
+    Base.PATH,
+    Base.TERM,
+}
 """Types whose values are handed over as they are."""
 
 _LOOK_UP = frozenset("properties keys labels iri lang datatype startnode endnode".split())
@@ -265,7 +277,7 @@ class _Inputs:
         element = c.scope.variables[base.name]
         if element.type.base in (Base.NODE, Base.TERM):
             label = c.names.property(node.key.words, c.text)
-            if label.kinds & AS_WRITTEN:
+            if label.kinds & AS_WRITTEN and label.kinds != 1 << Kind.ZONED:
                 read = "literals" if label.max_values > 1 else "literal"
                 return self._take(Input(c.rows.as_written(element, label), ANY, read), node)
             return self.taken(c.native(node), node)
@@ -273,7 +285,7 @@ class _Inputs:
             value = c.native(node)
         except NotSupportedError:  # SQL has not all of its values
             value = None
-        if value is not None and value.type.base is not Base.ZONED:
+        if value is not None:
             return self.taken(value, node)
         edges = c.rows.edges
         name = ast.Literal(c.names.written(edges.iri(edges.key(node.key, c.names, c.text))), node.span)

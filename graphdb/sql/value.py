@@ -11,7 +11,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphdb.common.errors import NotSupportedError
-from graphdb.common.values.types import MEMBERS, NULL, UNION, VALUE, Base, Column, Type, list_of, sql_type
+from graphdb.common.values.types import (
+    INTEGER,
+    MEMBERS,
+    MOMENT,
+    NULL,
+    UNION,
+    VALUE,
+    ZONED,
+    Base,
+    Column,
+    Type,
+    list_of,
+    sql_type,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +83,9 @@ class SqlValue:
     items: tuple[SqlValue, ...] = ()
     """Of a tuple that is put together here: its items."""
     parts: tuple[str, ...] = ()
-    """Of a duration that is put together here: what is NULL where it is, and its parts."""
+    """Of a duration that is put together here: what is NULL where it is, and its parts; of a point in time at an
+    offset: the point in time, and the offset.
+    """
     bases: frozenset[Base] | None = None
     """Of a union, or of the unions in a list: the members that occur; None where any may."""
     column: str | None = None
@@ -183,6 +198,8 @@ def as_union(value: SqlValue) -> SqlValue:
         return value
     if value.type.base is Base.NULL:
         return SqlValue(f"CAST(NULL AS {UNION})", VALUE)
+    if value.type.base not in MEMBERS:
+        raise NotSupportedError(f"{value.type} among values of other types is not supported in SQL")
     name, sql = MEMBERS[value.type.base]
     # A union with a NULL member is not NULL, and must be.
     union = f"CAST(union_value({name} := CAST({value.sql} AS {sql})) AS {UNION})"
@@ -200,6 +217,8 @@ def unified(values: Sequence[SqlValue]) -> tuple[list[str], Type]:
     types = _types_of(values)
     if not have_one_type(values):
         raise NotSupportedError("lists of items this different are not supported yet")
+    if types == {MOMENT, ZONED}:
+        return [cast(value, MOMENT) for value in values], MOMENT
     if _are_several(types):
         return [as_union(value).sql for value in values], VALUE
     found = max(types, key=lambda type: (type.scale, type.element is not None)) if types else NULL
@@ -209,7 +228,9 @@ def unified(values: Sequence[SqlValue]) -> tuple[list[str], Type]:
 def have_one_type(values: Sequence[SqlValue]) -> bool:
     """Whether SQL has one type that holds some values."""
     types = _types_of(values)
-    return not _are_several(types) or all(type.base in MEMBERS or type.base is Base.VALUE for type in types)
+    if types == {MOMENT, ZONED} or not _are_several(types):
+        return True
+    return all(type.base in MEMBERS or type.base is Base.VALUE for type in types)
 
 
 def _types_of(values: Sequence[SqlValue]) -> set[Type]:
@@ -231,6 +252,8 @@ def cast(value: SqlValue, type: Type) -> str:
         return value.sql
     if value.type.base is Base.NULL:
         return f"CAST(NULL AS {sql_type(type)})"
+    if value.type == ZONED and type == MOMENT:
+        return at_offset(value.sql, "0").sql
     if value.type.element == NULL and type.element is not None:  # DuckDB makes no struct of a null
         return f"list_transform({value.sql}, lambda n: CAST(NULL AS {sql_type(type.element)}))"
     return f"CAST({value.sql} AS {sql_type(type)})"
@@ -239,7 +262,9 @@ def cast(value: SqlValue, type: Type) -> str:
 def side_by_side(values: Sequence[SqlValue]) -> SqlValue | None:
     """Return a list of plain values of several types as a column may hold it; None for any other list."""
     bases = {value.type.base for value in values}
-    if len(bases) < 2 or not bases <= MEMBERS.keys() or any(value.many for value in values):
+    if len(bases) < 2 or bases == {Base.ZONED, Base.MOMENT} or any(value.many for value in values):
+        return None
+    if not bases <= {*MEMBERS, Base.MOMENT}:
         return None
     packed = ", ".join(f"f{i} := CAST({value.sql} AS {sql_type(value.type)})" for i, value in enumerate(values))
     fields = tuple(("", value.type) for value in values)
@@ -249,9 +274,27 @@ def side_by_side(values: Sequence[SqlValue]) -> SqlValue | None:
 def lacks_offset(value: SqlValue) -> bool:
     """Whether points in time may be among values that have lost the offset that they were written with."""
     type = value.type.element or value.type if value.many else value.type
-    if type.base is Base.VALUE:
-        return value.bases is None or Base.ZONED in value.bases
-    return type.base is Base.ZONED
+    return type.base is Base.VALUE and (value.bases is None or Base.ZONED in value.bases)
+
+
+def at_offset(moment: str, offset: str) -> SqlValue:
+    """Return a point in time with its offset in seconds beside it; null where that is."""
+    found = f'CAST(struct_pack(moment := {moment}, "offset" := {offset}) AS {sql_type(MOMENT)})'
+    return SqlValue(f"CASE WHEN {moment} IS NOT NULL THEN {found} END", MOMENT, parts=(moment, offset))
+
+
+def instant(value: SqlValue) -> SqlValue:
+    """Return a point in time at some offset as one in UTC, which is what it is compared by; others as they are."""
+    if value.type.base is not Base.MOMENT:
+        return value
+    return value.made(value.parts[0], ZONED) if value.parts else value.part("moment", ZONED)
+
+
+def offset_of(value: SqlValue) -> str:
+    """Return SQL of the offset of a point in time in seconds."""
+    if value.type.base is Base.ZONED:
+        return "0"
+    return value.parts[1] if value.parts else value.part('"offset"', INTEGER).sql
 
 
 def as_list(value: SqlValue) -> SqlValue:

@@ -75,7 +75,7 @@ class Pending:
         """Whether a triple is there by now."""
         if triple in self._added:
             return True
-        if triple[1] in self._new or triple[2] in self._new:
+        if self._is_new(triple):
             return False
         self.ask({triple})
         return self._present[triple] and triple not in self._removed
@@ -86,6 +86,10 @@ class Pending:
         if unknown:
             found = self._read(there, _TRIPLE, unknown)
             self._present.update((triple, triple in found) for triple in unknown)
+
+    def _is_new(self, triple: Triple) -> bool:
+        """Whether a triple is known not to be in the file."""
+        return triple[1] in self._new or triple[2] in self._new or self._present.get(triple) is False
 
     # --- vertices
 
@@ -113,6 +117,7 @@ class Pending:
     def flush(self) -> None:
         """Write what changed since the last time."""
         if not (self._removed or self._added or self.facts or self.edges or self.gone):
+            self._present.clear()  # what comes next may be written by sets
             return
         deleted = {vertex.id for vertex in self._view.deleted if isinstance(vertex, Vertex)}
         values = {
@@ -147,9 +152,10 @@ class Pending:
         self._update.apply(
             _table(_TRIPLE, removed),
             _table(_TRIPLE, added),
-            _table(_TRIPLE, self.edges),
+            _table(_TRIPLE, (triple for triple in self.edges if not self._is_new(triple))),
             _table(_EDGE, edges),
             _table(_PROPERTY, described),
+            _table(_TRIPLE, (triple for triple in added if self._present.get(triple) is False)),
         )
         self._removed, self._added, self.facts, self.edges, self.gone = set(), set(), set(), set(), set()
         self._new.clear()

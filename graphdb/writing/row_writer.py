@@ -131,9 +131,12 @@ class RowWriter:
         self._loose |= bool(self.view.deleted)
         label = self._naming.edge_label(pattern.labels)
         triple = (label, start.id, end.id)
+        there = self.pending.there(triple)
+        if not there:
+            self.view.undescribed(label, (start.id, end.id))
         described = self.view.described(label, (start.id, end.id))
         ordinals = described.get((start.id, end.id))
-        if ordinals is None and self.pending.there(triple):
+        if ordinals is None and there:
             ordinals = described[start.id, end.id] = {0: {}}
         ordinal = self.view.next_ordinal(*triple, ordinals)
         edge = Edge(*triple, ordinal)

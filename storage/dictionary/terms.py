@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.storage.arrays.arrow import ArrowViews, listed, numbers
+from graphdb.storage.arrays.arrow import ArrowViews, listed, numbers, unnested
 from graphdb.storage.dictionary import hash_index
 from graphdb.storage.dictionary.literal_kinds import Kinds
 from graphdb.storage.dictionary.typed_literals import is_short, short_literals, typed_literals
@@ -31,6 +31,8 @@ Ids = NDArray[np.int64]
 
 _BASES = {"resource": 0, "literal": LITERAL_BASE}
 _LITERAL = ("lexical", "datatype", "language")
+_SHORT_VALUES = {"kind": "UTINYINT", "integer": "BIGINT", "number": "DOUBLE", "boolean": "BOOLEAN"}
+"""Columns that :func:`.short_literals` makes, with their types."""
 _COLUMNS = {"resource": (("iri",), ()), "literal": (_LITERAL, ("kind",))}
 _SAME_LITERAL = (
     "known.lexical = term.lexical AND known.datatype IS NOT DISTINCT FROM term.datatype"
@@ -261,8 +263,18 @@ class Numbering:
         if table == "resource":
             execute(self._connection, f"INSERT INTO _graphdb.resource SELECT id, iri FROM {source}", given)
             return
-        short = all(map(is_short, *(given[name] for name in _LITERAL)))
-        rows = short_literals(source) if short else typed_literals(source, self._datatypes)
+        written = [given[name] for name in _LITERAL]
+        if all(map(is_short, *written)):
+            values = short_literals(*written)
+            rows = unnested({"id": "BIGINT", **dict.fromkeys(_LITERAL, "VARCHAR"), **_SHORT_VALUES})
+            columns = ", ".join(("id", *_LITERAL, *_SHORT_VALUES))
+            sql = f"INSERT INTO _graphdb.literal ({columns}) SELECT {columns} FROM {rows}"
+            execute(self._connection, sql, {**given, **values})
+            self._kinds.add(
+                {name: np.array(column, np.int64) for name, column in (("id", given["id"]), ("kind", values["kind"]))}
+            )
+            return
+        rows = typed_literals(source, self._datatypes)
         found = execute(self._connection, f"INSERT INTO _graphdb.literal {rows} RETURNING id, kind", given)
         self._kinds.add(found.fetchnumpy())
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from typing import Any
 
 from graphdb.common.values.terms import LIST_DATATYPE, XSD, ZONED_DATATYPE, Kind
 
@@ -152,22 +153,39 @@ def typed_literals(source: str, datatypes: Collection[str | None] | None = None)
     """
 
 
-_SHORT = re.compile("[+-]?[0-9]{1,18}")
+_INTEGER_DATATYPE, _DOUBLE_DATATYPE, _BOOLEAN_DATATYPE = (XSD + name for name in ("integer", "double", "boolean"))
+_SHORT = {
+    _INTEGER_DATATYPE: re.compile("[+-]?[0-9]{1,18}"),
+    _DOUBLE_DATATYPE: re.compile(r"[+-]?[0-9]{1,17}(\.[0-9]{1,17})?([eE][+-]?[0-9]{1,2})?"),
+    _BOOLEAN_DATATYPE: re.compile("true|false"),
+}
+"""Lexical forms whose values Python reads as SQL does."""
 
 
 def is_short(lexical: str, datatype: str | None, language: str | None) -> bool:
     """Whether a literal is one of those that :func:`short_literals` knows."""
-    return datatype is None or (datatype == XSD + "integer" and _SHORT.fullmatch(lexical) is not None)
+    if datatype is None:
+        return True
+    form = _SHORT.get(datatype)
+    return form is not None and form.fullmatch(lexical) is not None
 
 
-def short_literals(source: str) -> str:
-    """Return what :func:`typed_literals` does, for strings and integers of 18 digits: SQL that is planned sooner."""
-    return f"""
-    SELECT id, lexical, datatype, language,
-        CASE WHEN language IS NOT NULL THEN {Kind.LANGSTRING:d} WHEN datatype IS NULL THEN {Kind.STRING:d}
-            ELSE {Kind.INTEGER:d} END,
-        CASE WHEN datatype IS NOT NULL THEN lexical::BIGINT END,
-        CASE WHEN datatype IS NOT NULL THEN lexical::DOUBLE END,
-        NULL, NULL, NULL, NULL, NULL, NULL
-    FROM {source}
+def short_literals(
+    lexical: Sequence[str], datatype: Sequence[str | None], language: Sequence[str | None]
+) -> dict[str, list[Any]]:
+    """Return the columns ``kind``, ``integer``, ``number`` and ``boolean`` of literals that :func:`is_short` knows.
+
+    They are what :func:`typed_literals` says of strings, integers of 18 digits, plain doubles and booleans: rows of
+    values are planned sooner than the SQL that reads any lexical form.
     """
+    kinds = {_INTEGER_DATATYPE: Kind.INTEGER, _DOUBLE_DATATYPE: Kind.DOUBLE, _BOOLEAN_DATATYPE: Kind.BOOLEAN}
+    texts = list(zip(lexical, datatype, strict=True))
+    return {
+        "kind": [
+            int(Kind.LANGSTRING if tag is not None else Kind.STRING if type is None else kinds[type])
+            for type, tag in zip(datatype, language, strict=True)
+        ],
+        "integer": [int(text) if type == _INTEGER_DATATYPE else None for text, type in texts],
+        "number": [float(text) if type in (_INTEGER_DATATYPE, _DOUBLE_DATATYPE) else None for text, type in texts],
+        "boolean": [text == "true" if type == _BOOLEAN_DATATYPE else None for text, type in texts],
+    }

@@ -89,9 +89,10 @@ def sweep(prefix: str, folder: str | os.PathLike[str] | None) -> None:
         from tempfile import gettempdir
 
         folder = gettempdir()
+    ours = re.compile(re.escape(prefix) + r"[a-z0-9_]{8}" + re.escape(_SUFFIX)).fullmatch
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            if re.fullmatch(re.escape(prefix) + r"[a-z0-9_]{8}" + re.escape(_SUFFIX), entry.name):
+            if entry.name.startswith(prefix) and entry.name.endswith(_SUFFIX) and ours(entry.name):
                 with suppress(OSError):
                     _remove_if_left(entry.path)
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays.sorted_sets import places
+from graphdb.storage.graph.closure import closure_of
 from graphdb.storage.graph.pcsr import Direction, Partition, build_partition
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What is counted of labels after a change, and that this was all: nothing was said of single edges."""
+    """What is counted of labels after a change, and that this was all but for what is written of single edges."""
 
     edge_labels: Mapping[int, tuple[int, ...] | None] = field(default_factory=dict)
     """Rows of ``edge_label`` without their ids, by id; None for those without a triple."""
@@ -51,6 +52,18 @@ class Counted:
     """Vertices of vertex labels, by id."""
     sizes: Sizes | None = None
     """How many terms there are now, where there may be more."""
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeRows:
+    """The edge labels of which rows of single edges were written."""
+
+    come: frozenset[int] = frozenset()
+    """Labels of rows that came, …"""
+    parallel: frozenset[int] = frozenset()
+    """… some of them of a parallel edge."""
+    gone: frozenset[int] = frozenset()
+    """Labels of rows that may have gone."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,6 +74,8 @@ class Changes:
     added: Ints = field(default_factory=lambda: np.empty((0, 3), np.int64))
     counted: Counted | None = None
     """What the file says of their labels now; None where it is to be asked."""
+    edges: EdgeRows = EdgeRows()
+    """What is written of single edges beside."""
 
     @classmethod
     def read(cls, connection: duckdb.DuckDBPyConnection, removed: str | None, added: str | None) -> Changes:
@@ -209,6 +224,14 @@ class StaleStructures:
         value, before, since = self._entries.pop(key)
         touched = frozenset[int]().union(*(change.labels for change in since))
         match key:
+            case ("partition", (label,), _) if (closure := closure_of(label)) is not None:
+                if closure.label in touched or (closure.low == 0 and before.resources != now.resources):
+                    return None  # of 0 edges, each vertex is joined with itself
+                return moved(value, before, now)
+            case ("forest", label) if label not in touched:
+                return value.grown(now.resources)
+            case ("signature", label, _) if closure_of(label) is not None:
+                return None
             case ("partition", labels, _) if labels is not None and not touched.intersection(labels):
                 return moved(value, before, now)
             case ("partition", (label,), "out" | "in" as direction):

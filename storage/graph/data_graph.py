@@ -22,7 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from graphdb.storage.compile.cancellable import run_cancellable
 from graphdb.storage.graph.changes import Changes, Sizes, StaleStructures
-from graphdb.storage.graph.degree_sketch import DegreeSketch
+from graphdb.storage.graph.closure import Closure, Forest, closure_of, fits, forest_of
+from graphdb.storage.graph.degree_sketch import OUT, DegreeSketch
 from graphdb.storage.graph.orientation import Oriented, orient
 from graphdb.storage.graph.pcsr import Direction, Layer, Partition, build_partition
 from graphdb.storage.graph.signatures import build_column
@@ -284,6 +285,33 @@ class DataGraph:
             return self._cached(("parallel", labels, direction), lambda: self._build_parallel(labels, direction))
         return self._cached(("partition", labels, direction), lambda: self._build(labels, direction))
 
+    def closure(self, label: int, low: int, high: int | None) -> int | None:
+        """The number of an edge label's transitive closure, to be used as an edge label is; None where it has none.
+
+        It has one where two vertices are joined by at most one path of that label, and where it is not too large.
+        """
+        number = Closure(label, low, high).number
+        known = self.source.statistics(label)
+        if number is None or not known.triples or min(known.max_out_degree, known.max_in_degree) > 1:
+            return None
+        forest = self._forest(label)
+        if not len(forest.parents):
+            return None
+        pairs, share = forest.pairs(low, high), self.memory_budget_bytes // 4
+        return number if fits(pairs, low, self.resources, known.triples, share) else None
+
+    def _forest(self, label: int) -> Forest:
+        def build() -> Forest:
+            upwards: Direction = "out" if self.source.statistics(label).max_out_degree <= 1 else "in"
+            partition = self.partition((label,), upwards)
+            known = partition.max_degree <= 1 and not (len(partition.neighbours) and partition.neighbours.max() >= n)
+            if not known or (len(partition.keys) and partition.keys[-1] >= n):
+                return Forest(upwards, np.empty(0, np.int64), np.empty(0, np.int32))
+            return self._derive(n, lambda: forest_of(partition, upwards, n))
+
+        n = self.resources
+        return self._cached(("forest", label), build)
+
     def has_partition(self, labels: tuple[int, ...] | None, direction: Direction) -> bool:
         """Whether that partition is in memory already."""
         return any(("partition", labels, direction) in held for held in (self._cache, self._stale))
@@ -348,8 +376,9 @@ class DataGraph:
         key = (labels, direction)
         known = self._sketches.get(key)
         if known is None:
-            if direction is None:
-                known = DegreeSketch.of(self.partition(labels, "both").lengths())
+            if direction is None or _closure_in(labels):
+                way: Direction = "both" if direction is None else "out" if direction == OUT else "in"
+                known = DegreeSketch.of(self.partition(labels, way).lengths())
             elif labels is not None and len(labels) == 1:
                 known = self.source.degrees(labels[0], direction)
             else:
@@ -360,7 +389,37 @@ class DataGraph:
             self._sketches[key] = known
         return known
 
+    def at_class(self, label: int, direction: int, class_id: int) -> tuple[int, int] | None:
+        """(edges of a label that start, or end, at vertices with a vertex label; such vertices); None if unknown."""
+        if closure_of(label) is None:
+            return self.source.at_class(label, direction, class_id)
+
+        def count() -> Ints:
+            partition = self.partition((label,), "out" if direction == OUT else "in")
+            lengths = partition.lengths()[np.isin(partition.keys, self.members(class_id), assume_unique=True)]
+            return np.array([lengths.sum(), len(lengths)])
+
+        edges, active = self.derived(("at-class", label, direction, class_id), count).tolist()
+        return edges, active
+
+    def has_loops(self, labels: tuple[int, ...] | None) -> bool:
+        """Whether some edge of these labels joins a vertex with itself."""
+
+        def find() -> NDArray[np.bool_]:
+            if labels is None:
+                _, s, o = self.source.any_edges()
+                return np.array([np.any(s == o)])
+            if _closure_in(labels):
+                return np.array([self.partition(labels, "out").loops])
+            return np.array([any(np.any(np.equal(*self.source.edges(label))) for label in labels)])
+
+        return bool(self.derived(("loops", labels), find)[0])
+
     def _sum_statistics(self, labels: tuple[int, ...] | None) -> LabelStatistics:
+        if _closure_in(labels):
+            out, into = (self.partition(labels, direction) for direction in ("out", "in"))
+            count = len(out.neighbours)
+            return LabelStatistics(count, count, len(out.keys), len(into.keys), out.max_degree, into.max_degree)
         if labels is not None and len(labels) == 1:
             return self.source.statistics(labels[0])
         chosen = labels if labels is not None else [x for x in self.source.edge_labels() if x != self.type_label]
@@ -379,6 +438,12 @@ class DataGraph:
 
     def _build(self, labels: tuple[int, ...] | None, direction: Direction) -> Partition:
         found: Ints | int
+        if labels is not None and (closure := _closure_in(labels)) is not None:
+            forest, (number,) = self._forest(closure.label), labels
+            return self._derive(
+                len(forest.parents),
+                lambda: forest.partition(closure, number, direction, self.vertices, self.dtype, self._layer),
+            )
         if labels is None:
             found, s, o = self.source.any_edges()
         elif len(labels) == 1:
@@ -421,3 +486,8 @@ class DataGraph:
             while self._cached_bytes > self.memory_budget_bytes and len(self._cache) > 1:
                 self._cached_bytes -= self._cache.popitem(last=False)[1][1]
             return value
+
+
+def _closure_in(labels: tuple[int, ...] | None) -> Closure | None:
+    """Return the closure that stands in the place of edge labels, which then is the only one."""
+    return closure_of(labels[0]) if labels is not None and len(labels) == 1 else None

@@ -33,11 +33,17 @@ if TYPE_CHECKING:
 
 _TRIPLE = ("label", "subject", "object")
 
+_ALONE = 2
+"""Rows of a table of labels that are updated one by one, sooner than by a join."""
+
+NONE: Ints = np.empty((0, 3), np.int64)
+"""No triples."""
+
 
 def listed(relation: str | pa.Table | None) -> Ints | None:
     """Return the triples of a relation as int64 [triples, 3]; None where only DuckDB has them, or they are many."""
     if relation is None:
-        return np.empty((0, 3), np.int64)
+        return NONE
     if isinstance(relation, str) or len(relation) > small_joins.SMALL // 2:
         return None
     return np.column_stack([plain(relation.column(name).combine_chunks()) for name in _TRIPLE])
@@ -52,11 +58,12 @@ def there(connection: duckdb.DuckDBPyConnection, triples: Ints) -> Ints:
     """Return those of some triples that are there: int64 [triples, 3]."""
     if not len(triples):
         return triples
-    wanted, given = relation(triples)
-    return rows_of(
-        execute(connection, f"SELECT {', '.join(_TRIPLE)} FROM _graphdb.triple SEMI JOIN {wanted} AS given USING"
-                           f" ({', '.join(_TRIPLE)})", given)
-    )  # fmt: skip
+    # Columns by themselves, which DuckDB looks for sooner than for rows: what else they find is left out.
+    listed = [in_list(np.unique(column)) for column in triples.T]
+    where = " AND ".join(f"{name} IN ({places})" for name, (places, _) in zip(_TRIPLE, listed, strict=True))
+    given = [value for _, values in listed for value in values]
+    found = rows_of(execute(connection, f"SELECT {', '.join(_TRIPLE)} FROM _graphdb.triple WHERE {where}", given))
+    return found[among(found, triples)]
 
 
 def sizes(connection: duckdb.DuckDBPyConnection, *tables: str) -> list[int]:
@@ -293,9 +300,15 @@ def _put(connection: duckdb.DuckDBPyConnection, table: str, ids: Ints, values: I
     if gone.any():
         places, which = in_list(ids[gone])
         execute(connection, f"DELETE FROM _graphdb.{table} WHERE id IN ({places})", which)
+    changed = there & ~gone
+    if changed.sum() <= _ALONE:
+        one = f"UPDATE _graphdb.{table} SET {', '.join(f'{name} = ?' for name in names[1:])} WHERE id = ?"
+        for id, *row in rows[changed].tolist():
+            execute(connection, one, [*row, id])
+        changed[:] = False
     for chosen, sql in (
-        (there & ~gone, f"UPDATE _graphdb.{table} AS held SET {', '.join(f'{n} = new.{n}' for n in names[1:])}"
-                        " FROM {new} AS new WHERE held.id = new.id"),
+        (changed, f"UPDATE _graphdb.{table} AS held SET {', '.join(f'{n} = new.{n}' for n in names[1:])}"
+                  " FROM {new} AS new WHERE held.id = new.id"),
         (~there & ~gone, f"INSERT INTO _graphdb.{table} SELECT * FROM {{new}}"),
     ):  # fmt: skip
         if chosen.any():

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.storage.arrays.arrow import ArrowViews, strings
+from graphdb.storage.arrays.arrow import ArrowViews, strings, values
 from graphdb.storage.arrays.small_joins import Ints, among, distinct
 from graphdb.storage.dictionary.terms import Numbering
 from graphdb.storage.file.prepared_sql import execute
-from graphdb.storage.graph.changes import MOST, Changes, Counted, Sizes
+from graphdb.storage.graph.changes import MOST, Changes, Counted, EdgeRows, Sizes
 from graphdb.storage.statistics import incremental, labels
 from graphdb.storage.statistics.known import KnownStatistics
 
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 Relation: TypeAlias = "str | pa.Table"
 """What can stand after FROM, or an Arrow table."""
+
+Given: TypeAlias = tuple[str, Mapping[str, list[Any]]]
+"""What can stand after FROM, with its parameters."""
 
 TRIPLE_KEY = "label, subject, object"
 """What a triple is known by."""
@@ -160,17 +163,20 @@ class Update:
         touched: Relation | None = None,
         edges: Relation | None = None,
         properties: Relation | None = None,
+        absent: pa.Table | None = None,
     ) -> None:
         """Write changes: first ``removed`` triples go, then ``added`` ones that are not there come.
 
         The rows of the edges that ``touched`` triples stand for are replaced by ``edges`` with ``properties``.  Triples
-        may be given more than once.  No relation may read what is changed: a table of its own may.
+        may be given more than once.  No relation may read what is changed: a table of its own may.  ``absent`` are
+        triples that the caller knows not to be there, which small changes do not look for.
         """
         self._touch()
         if removed is not None or added is not None:
             gone, come = incremental.listed(removed), incremental.listed(added)
             if gone is not None and come is not None:
-                self._apply_few(gone, come)
+                unseen = incremental.listed(absent)
+                self._apply_few(gone, come, incremental.NONE if unseen is None else unseen)
                 removed = added = None
         with ExitStack() as windows:
 
@@ -180,8 +186,15 @@ class Update:
                 windows.enter_context(self._views.view(f"_graphdb_given_{name}", relation))
                 return f"_graphdb_given_{name}"
 
+            def given(name: str, relation: Relation | None) -> Given | None:
+                if relation is None or isinstance(relation, str):
+                    return None if relation is None else (relation, {})
+                return windows.enter_context(self._views.view_or_list(f"_graphdb_given_{name}", relation))
+
             self._apply_triples(seen("lost", removed), seen("come", added))
-            self._apply_edges(seen("touched_edge", touched), seen("edge", edges), seen("property", properties))
+            if touched is not None or edges is not None or properties is not None:
+                self.changes.append(_of_edges(touched, edges))
+                self._apply_edges(given("touched_edge", touched), given("edge", edges), given("property", properties))
 
     def _apply_triples(self, removed: str | None, added: str | None) -> None:
         """Take triples away, append others, and bring the statistics up to date with what changed."""
@@ -215,17 +228,20 @@ class Update:
             if relation is not None:
                 self._run(f"DROP TABLE temp._graphdb_{table}")
 
-    def _apply_few(self, removed: Ints, added: Ints) -> None:
+    def _apply_few(self, removed: Ints, added: Ints, absent: Ints) -> None:
         """Do the same for small changes that Python has as arrays, without temporary tables."""
         asked = distinct(np.concatenate([removed, added]))
-        there = incremental.there(self._connection, asked[asked[:, 1] < self._fresh])  # a new vertex has none
+        _, subject, object = asked.T
+        new_object = np.where(object < LITERAL_BASE, object >= self._fresh, object >= self._fresh_literals)
+        asked = asked[(subject < self._fresh) & ~new_object]  # a new term is in no triple
+        there = incremental.there(self._connection, asked[~among(asked, absent)])
         lost = distinct(removed[among(removed, there)])
         new = distinct(added[~among(added, there) | among(added, lost)])
         if len(lost):
             relation, given = incremental.relation(lost)
             beside = incremental.sizes(self._connection, *_BESIDE)
             for table in ("triple", *(table for table, rows in zip(_BESIDE, beside, strict=True) if rows)):
-                self._delete(table, relation, given=given)
+                self._delete(table, relation, given)
         if len(new):
             relation, given = incremental.relation(new)
             self._run(f"INSERT INTO _graphdb.triple SELECT {TRIPLE_KEY} FROM {relation}", given)
@@ -242,30 +258,43 @@ class Update:
         self.changes.append(changes)
         self._fresh, self._fresh_literals = LITERAL_BASE, sys.maxsize
 
-    def _apply_edges(self, touched: str | None, edges: str | None, properties: str | None) -> None:
+    def _apply_edges(self, touched: Given | None, edges: Given | None, properties: Given | None) -> None:
         """Replace the rows of edges; reifiers of those that are no more go, too."""
-        if touched is None and edges is None and properties is None:
-            return
-        self.changes.append(Changes())
         if touched is not None:
             for table in ("edge", "edge_property"):
-                self._delete(table, touched)
-        for table, relation, columns in (("edge", edges, EDGE_KEY), ("edge_property", properties, _PROPERTY)):
-            if relation is not None:
-                self._run(f"INSERT INTO _graphdb.{table} SELECT {columns} FROM {relation}")
+                self._delete(table, *touched)
+        for table, rows, columns in (("edge", edges, EDGE_KEY), ("edge_property", properties, _PROPERTY)):
+            if rows is not None:
+                relation, given = rows
+                self._run(f"INSERT INTO _graphdb.{table} SELECT {columns} FROM {relation}", given)
         if touched is not None:
             same = " AND ".join(f"e.{name} = t.{name}" for name in EDGE_KEY.split(", "))
             for table in ("reifier", "edge_graph"):
-                self._delete(table, touched, f" AND NOT EXISTS (FROM _graphdb.edge e WHERE {same})")
+                relation, given = touched
+                self._delete(table, relation, given, f" AND NOT EXISTS (FROM _graphdb.edge e WHERE {same})")
 
     def _delete(
-        self, table: str, triples: str, condition: str = "", given: Mapping[str, list[int]] | None = None
+        self, table: str, triples: str, given: Mapping[str, list[Any]] | None = None, condition: str = ""
     ) -> None:
         """Delete the rows of some triples."""
         same = " AND ".join(f"t.{name} = s.{name}" for name in TRIPLE_KEY.split(", "))
         self._run(f"DELETE FROM _graphdb.{table} t USING {triples} s WHERE {same}{condition}", given)
 
-    def _run(self, sql: str, given: Mapping[str, list[int]] | None = None) -> int:
+    def _run(self, sql: str, given: Mapping[str, list[Any]] | None = None) -> int:
         """Run a statement; return how many rows it wrote, where it writes rows."""
         found = execute(self._connection, sql, given).fetchall()
         return int(found[0][0]) if found else 0
+
+
+def _of_edges(touched: Relation | None, edges: Relation | None) -> Changes:
+    """Return what is written of single edges; the labels are to be asked for where only DuckDB knows them."""
+    if isinstance(touched, str) or isinstance(edges, str):
+        return Changes()
+    came = {} if edges is None else {name: values(edges.column(name)) for name in ("label", "ordinal")}
+    gone = [] if touched is None else values(touched.column("label")).tolist()
+    rows = EdgeRows(
+        frozenset(came["label"].tolist() if came else ()),
+        frozenset(came["label"][came["ordinal"] > 0].tolist() if came else ()),
+        frozenset(gone),
+    )
+    return Changes(counted=Counted(), edges=rows)

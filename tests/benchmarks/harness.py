@@ -69,6 +69,8 @@ class Answer:
     value: Any = None
     seconds: float = math.nan
     trouble: str = ""
+    first: float = math.nan
+    """Seconds of the first of several calls in one turn."""
 
 
 class Worker:
@@ -85,6 +87,10 @@ class Worker:
         answer = self._call("load", (source, folder), limit)
         self._folder = None if answer.trouble else folder
         return answer
+
+    def reopen(self, folder: Path) -> None:
+        """Use what an earlier ``load`` left in ``folder``."""
+        self._folder = folder
 
     def count(self, query: Any, limit: float) -> Answer:
         """Count a query's solutions within ``limit`` seconds."""
@@ -145,7 +151,7 @@ def _serve(pipe: Connection, make: Callable[[], Engine]) -> None:
                     started = time.perf_counter()
                     value = engine.count(*arguments)
                     seconds.append(time.perf_counter() - started)
-                pipe.send(Answer(value, statistics.median(seconds)))
+                pipe.send(Answer(value, statistics.median(seconds), first=seconds[0]))
             except CannotExpress as reason:
                 pipe.send(Answer(trouble=str(reason) or "cannot say it"))
             except Exception as error:

@@ -263,21 +263,23 @@ def test_functions_of_a_transaction_that_is_rolled_back(db: graphdb.Database) ->
 WHEN = datetime(2020, 1, 1, 12, tzinfo=timezone(timedelta(hours=2)))
 
 
-def test_points_in_time_are_in_utc_after_with() -> None:
-    """Whatever is computed of them; a property itself has the offset that it was written with."""
-    utc = WHEN.astimezone(UTC)
+def test_points_in_time_after_with() -> None:
+    """They have the offset that they were written with; of a property of several types that is so before WITH only."""
     with graphdb.connect() as db:
         db.query(
             "CREATE ({w: datetime('2020-01-01T12:00+02:00')})-[:R {w: datetime('2020-01-01T12:00+02:00')}]->({w: 1})"
         )
-        for start in ("MATCH (x)-[:R]->()", "MATCH ()-[x:R]->()"):
+        for start, later, offset in (
+            ("MATCH (x)-[:R]->()", WHEN.astimezone(UTC), "Z"),
+            ("MATCH ()-[x:R]->()", WHEN, "+02:00"),
+        ):
             for rest, expected in [
                 ("RETURN x.w, x.w.hour, [x.w, [1]]", (WHEN, 12, [WHEN, [1]])),
-                ("WITH x.w AS w RETURN w, w.hour, [w, [1]]", (utc, 10, [utc, [1]])),
-                ("WITH DISTINCT x.w AS w RETURN w, {w: w}", (utc, {"w": utc})),
-                ("RETURN collect(x.w), max(x.w), count(DISTINCT x.w)", ([utc], utc, 1)),
-                ("WITH x.w AS w, count(*) AS c ORDER BY w RETURN w.offset, c", ("Z", 1)),
-                ("CALL (x) { RETURN x.w AS w } RETURN w = x.w, w.hour", (True, 10)),
+                ("WITH x.w AS w RETURN w, w.hour, [w, [1]]", (later, later.hour, [later, [1]])),
+                ("WITH DISTINCT x.w AS w RETURN w, {w: w}", (later, {"w": later})),
+                ("RETURN collect(x.w), max(x.w), count(DISTINCT x.w)", ([later], later, 1)),
+                ("WITH x.w AS w, count(*) AS c ORDER BY w RETURN w.offset, c", (offset, 1)),
+                ("CALL (x) { RETURN x.w AS w } RETURN w = x.w, w.hour", (True, later.hour)),
             ]:
                 found = db.query(f"{start} {rest}").fetchall()
                 assert repr(found).replace("timezone.utc", "UTC") == repr([expected]).replace("timezone.utc", "UTC"), (

@@ -408,7 +408,8 @@ def test_only_aggregates_take_quantifiers(query: str) -> None:
         ("MATCH (n {id: 1}) RETURN n.at UNION ALL MATCH (n {id: 3}) RETURN n.at", [2, 1]),
         ("MATCH p = (n {id: 3})<-[:K*0..1]-(m) RETURN m.at ORDER BY length(p) DESC", [2, 1]),
         ("MATCH (n) RETURN DISTINCT n.at ORDER BY n.at", [0, None]),  # one moment, in UTC
-        ("MATCH (n {id: 1}) WITH n.at AS t RETURN t", [0]),
+        ("MATCH (n {id: 1}) WITH n.at AS t RETURN t", [2]),
+        ("MATCH (n) WITH n.at AS t, n.id AS id ORDER BY [t], id DESC WHERE id < 4 RETURN [t][0]", [1, 0, 2]),
     ],
 )
 def test_zoned_properties_keep_their_offset(query: str, offsets: list[int | None]) -> None:

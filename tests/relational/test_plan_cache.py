@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
@@ -114,13 +115,14 @@ def test_what_cannot_be_hashed_is_refused() -> None:
 
 def test_general_plans_are_for_types_and_numbers_of_paths() -> None:
     cache: PlanCache[int] = PlanCache(100)
-    cache.put_general("text", 0, {"x": "a"}, (), 1)  # nothing is cached that it is of
     assert cache.general("text", 0, {"x": "a"}, ()) is None
-    cache.put("text", 0, {"x": "a"}, 1, 0)
-    cache.put_general("text", 0, {"x": "a"}, (2,), 1)
+    cache.put_general("text", 0, {"x": "a"}, (2,), 1, 0)
     assert cache.general("text", 0, {"x": "b"}, (2,)) == 1
     assert cache.general("text", 0, {"x": "b"}, (3,)) is None
     assert cache.general("text", 0, {"x": 1}, (2,)) is None
+    cache.put_general("other", 0, {"x": ["a list"]}, (), 2, 200)  # more than there is room for
+    assert cache.general("other", 0, {"x": ["another"]}, ()) == 2
+    assert cache.general("text", 0, {"x": "b"}, (2,)) is None
 
 
 def test_a_steps_plan_is_for_the_same_vertices_and_small() -> None:
@@ -192,7 +194,69 @@ def test_statements_of_a_text_have_plans_of_their_own(db: graphdb.Database, monk
     anew = prepared(db, monkeypatch)
     two = "MATCH (a:A {n: $x}) RETURN count(*); MATCH (a:A) WHERE a.n > $x RETURN count(*)"
     assert [db.query(two, x=x).scalar() for x in (0, 1, 2, 0, 1, 2)] == [3, 2, 1, 3, 2, 1]
-    assert len(anew) == 6
+    assert len(anew) == 2
+
+
+GENERAL = [
+    "MATCH (a:A {n: $x})-[:r]->(b) RETURN a.n, b.n, b.s",
+    "MATCH (a:A)-[:r]->(b:A) WHERE a.n < $x AND b.n >= $x RETURN a.n, b.n ORDER BY a.n, b.n",
+    "MATCH (a:A)-[:r]-(b:A) WHERE a.n = $x AND b.n = $y RETURN count(*)",
+    "MATCH (a:A {n: $x}), (b:A {n: $x}) RETURN a.n + b.n",
+    "MATCH (a:A {n: $x})-[:r]->(b) MATCH (b)-[:r]->(c) WHERE c.n <> $y RETURN DISTINCT b.n, c.n",
+    "MATCH (a:A {n: $x})-[e:r]->(b) RETURN b.n, EXISTS { (b)-[:r]->(a) } ORDER BY b.n",
+    "MATCH (a:A {n: $x}) WITH a ORDER BY a.s LIMIT 2 MATCH (a)-[:r]->(b) RETURN a.s, b.n ORDER BY a.s, b.n",
+    "MATCH (a:A {n: $x}) OPTIONAL MATCH (a)-[:r]->(b:A {n: $y}) RETURN a.n, b.s",
+    "MATCH (a:A) WHERE a.n IN $l RETURN a.n, a.s ORDER BY a.n, a.s",
+    "MATCH (a:A)-[e:r {w: $x}]->(b) RETURN a.n, b.n",
+    "MATCH (a:A {s: $s})-[:r*1..2]->(b) RETURN a.n, b.n",
+    "MATCH (a:A {n: $x}) RETURN a.n, $y AS y, a.n + $y AS z LIMIT 3",
+]
+
+
+@pytest.mark.parametrize("text", GENERAL)
+def test_plans_for_other_values_give_what_new_plans_give(text: str) -> None:
+    """Random values (few vertices, none, many; equal and different ones), each beside a plan of its own."""
+    draw = random.Random(text)
+    with graphdb.connect(threads=1) as db:
+        rows = [{"n": draw.randrange(6), "s": draw.choice("abc")} for _ in range(12)]
+        db.query("UNWIND $rows AS row CREATE (:A {n: row.n, s: row.s})", rows=rows)
+        db.query("MATCH (a:A), (b:A) WHERE (a.n * 5 + b.n * 3) % 4 = 0 CREATE (a)-[:r {w: (a.n + b.n) % 6}]->(b)")
+        for _ in range(12):
+            values = {"x": draw.randrange(-1, 7), "y": draw.randrange(6), "s": draw.choice("abcd")}
+            given = {name: value for name, value in values.items() if f"${name}" in text}
+            if "$l" in text:
+                given["l"] = [draw.randrange(8) for _ in range(draw.randrange(4))]
+            found = sorted(db.query(text, **given).fetchall(), key=repr)
+            db._state.plans, cache = PlanCache(1 << 20), db._state.plans
+            assert sorted(db.query(text, **given).fetchall(), key=repr) == found, given
+            db._state.plans = cache
+
+
+@pytest.mark.parametrize("text", GENERAL[:9])
+def test_other_values_are_not_prepared_anew(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    with graphdb.connect(threads=1) as db:
+        db.query("UNWIND range(1, 9) AS i CREATE (:A {n: i, s: 's'})")
+        db.query("MATCH (a:A), (b:A) WHERE b.n = a.n + 1 CREATE (a)-[:r]->(b)")
+        anew = prepared(db, monkeypatch)
+        for x in range(5):
+            given = {"x": x, "y": x + 1, "l": [x, x + 2]}
+            db.query(text, {name: value for name, value in given.items() if f"${name}" in text})
+        assert len(anew) == 1
+
+
+def test_values_that_take_another_way_are_prepared_anew(db: graphdb.Database) -> None:
+    text = "MATCH (a:A) WHERE a.n = $x RETURN count(*)"
+    for x, count in ((1, 1), (2, 1), (1.0, 1), ("1", 0), (None, 0), (True, 0), (3, 1), (1 << 62, 0)):
+        assert db.query(text, x=x).scalar() == count, x
+    for _ in range(2):
+        with pytest.raises(graphdb.ParameterError, match="64 bits"):
+            db.query(text, x=1 << 70)
+        assert db.query(text, x=2).scalar() == 1
+    text = "MATCH (a:A) WHERE 6 / (a.n - $x) = 3 RETURN a.n"
+    assert db.query(text, x=0).fetchall() == [(2,)]
+    with pytest.raises(graphdb.ExecutionError, match="zero"):
+        db.query(text, x=1)
+    assert db.query(text, x=-1).fetchall() == [(1,)]
 
 
 def test_times_that_are_equal_in_other_zones_are_other_arguments(db: graphdb.Database) -> None:

@@ -22,6 +22,7 @@ import graphdb
 from graphdb.data import GEOGRAPHY, PREFIXES
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse_script
+from graphdb.storage.graph.closure import named
 from tests.scripts.trace import traced
 
 FOLDER = Path(__file__).parent
@@ -82,7 +83,7 @@ def _lines(database: graphdb.Database, statement: str) -> list[str]:
     with suppress(graphdb.GraphDBError):  # running it says what is wrong
         if _reads(statement):
             names = {label.id: database.written(label.iri) for label in database.edge_labels()}
-            with traced(lambda id: names.get(id, "<absent>")) as trace:
+            with traced(named(lambda id: names.get(id, "<absent>"))) as trace:
                 plan = database.explain(statement)
             lines = [*trace, *_without_sql(plan)]
     result = database.query(statement)

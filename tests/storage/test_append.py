@@ -78,17 +78,22 @@ def test_rows(connection: duckdb.DuckDBPyConnection) -> None:
 def test_short_literals_are_what_typed_ones_are(connection: duckdb.DuckDBPyConnection) -> None:
     written = [("Ada", None, None), ("12", None, None), ("true", None, "en")]
     written += [(text, XSD + "integer", None) for text in ("0", "-0", "+7", "007", "-12", "9" * 18, "-" + "9" * 18)]
+    written += [(text, XSD + "double", None) for text in ("0.0", "-0.0", "1e5", "12.5", "+3.25E-7", "0.1", "9" * 17)]
+    written += [(text, XSD + "boolean", None) for text in ("true", "false")]
     assert all(is_short(*literal) for literal in written)
+    assert not any(is_short(text, XSD + "double", None) for text in ("INF", "NaN", "1e400", ".", "1e", ".5 "))
+    assert not any(is_short(text, XSD + "boolean", None) for text in ("1", "0", "yes"))
     assert not any(is_short(text, XSD + "integer", None) for text in ("", "-", "1.5", " 1", "٣", "9" * 19))
     assert not is_short("12", XSD + "int", None)
     rows = [(i, *literal) for i, literal in enumerate(written)]
     source = f"(VALUES {', '.join(map(str, rows))}) AS row(id, lexical, datatype, language)".replace("None", "NULL")
-    found = [
-        connection.execute(f"{literals(source)} ORDER BY id").fetchall()
-        for literals in (short_literals, typed_literals)
-    ]
-    assert found[0] == found[1]
-    assert len(found[0]) == len(rows)
+    typed = f"SELECT id, kind, integer, number, boolean FROM ({typed_literals(source)}) ORDER BY id"
+    short = short_literals(*zip(*written, strict=True))
+    found = [(i, *row) for i, row in enumerate(zip(*short.values(), strict=True))]
+    assert list(map(repr, found)) == list(map(repr, connection.execute(typed).fetchall()))  # -0.0 is not 0.0
+    others = ("decimal", "date", "datetime", "zoned", "time")
+    counts = f"SELECT {', '.join(f'count({name})' for name in others)} FROM ({typed_literals(source)})"
+    assert connection.execute(counts).fetchall() == [(0,) * len(others)]
 
 
 def test_literals_of_known_datatypes_are_what_others_are(connection: duckdb.DuckDBPyConnection) -> None:

@@ -6,13 +6,27 @@ import json
 import math
 import re
 from collections.abc import Callable
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 from graphdb.common.values import temporal_build as build
 from graphdb.common.values.decimals import shortest
 from graphdb.common.values.entities import Edge, Path, Vertex
-from graphdb.common.values.temporal import Date, DateTime, Duration, LocalDateTime, LocalTime, Temporal, Time, to_python
+from graphdb.common.values.temporal import (
+    DAY,
+    SECOND,
+    Date,
+    DateTime,
+    Duration,
+    LocalDateTime,
+    LocalTime,
+    Temporal,
+    Time,
+    at_instant,
+    from_python,
+    to_python,
+)
 from graphdb.common.values.terms import LIST_DATATYPE, XSD, ZONED_DATATYPE
 
 Literal = tuple[str, str | None]
@@ -92,6 +106,15 @@ def value_of(lexical: str, datatype: str | None) -> Any:
         return _temporal_of(lexical, (datatype or "").removeprefix(XSD))
     except (build.Malformed, ValueError):
         return lexical
+
+
+def moment_at(moment: datetime | str, offset: int) -> DateTime:
+    """Return a point in time in UTC, which is a text where Python's calendar lacks it, at an offset in seconds."""
+    if isinstance(moment, str):  # ISO 8601 wants a sign before years of more than four digits
+        found: Any = _temporal_of(moment if moment[0] == "-" or moment[4] == "-" else f"+{moment}", "dateTime")
+    else:
+        found = from_python(moment)
+    return at_instant(found.days * DAY + found.nanoseconds - getattr(found, "offset", 0) * SECOND, offset)
 
 
 def python_value_of(lexical: str, datatype: str | None) -> Any:

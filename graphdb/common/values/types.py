@@ -62,7 +62,7 @@ class Base(Enum):
     DATE = "a date"
     DATETIME = "a date and time"
     ZONED = "a date and time with zone"
-    MOMENT = "a date and time as written"
+    MOMENT = "a date and time at an offset"
     TIME = "a time"
     DURATION = "a duration"
     VALUE = "a value of several types"
@@ -105,8 +105,9 @@ STRING = Type(Base.STRING)
 DATE = Type(Base.DATE)
 DATETIME = Type(Base.DATETIME)
 ZONED = Type(Base.ZONED)
+"""A point in time in UTC; as a member of a union, at whatever offset, which SQL does not know there."""
 MOMENT = Type(Base.MOMENT)
-"""A zoned property on its way to the user, with the offset that it was written with."""
+"""A point in time with its offset from UTC beside it, in seconds."""
 TIME = Type(Base.TIME)
 DURATION = Type(Base.DURATION)
 VALUE = Type(Base.VALUE)
@@ -186,7 +187,7 @@ EXACT_ONLY = 1 << Kind.LIST | 1 << Kind.TEMPORAL
 """Kinds, as a bit mask, whose values SQL does not hold: the evaluator reads them from their text."""
 
 AS_WRITTEN = EXACT_ONLY | 1 << Kind.ZONED
-"""Kinds whose values a user sees as their text says: SQL holds a moment without the offset that it was written with."""
+"""Kinds whose values a user sees as their text says: among others, SQL has a point in time without its offset."""
 
 _COLUMN = {
     Base.STRING: "lexical",
@@ -215,7 +216,7 @@ def type_of_kinds(mask: int, scale: int = 18) -> Type:
     if len(types) != 1:
         return VALUE if types else NULL
     (only,) = types
-    return Type(Base.DECIMAL, scale=scale) if only == DECIMAL else only
+    return {DECIMAL: Type(Base.DECIMAL, scale=scale), ZONED: MOMENT}.get(only, only)
 
 
 @cache
@@ -227,7 +228,7 @@ def bases_of_kinds(mask: int) -> frozenset[Base]:
 def single_kind(mask: int) -> Kind | None:
     """Return a kind for all in ``mask`` if their values stand in one column as they are; else None."""
     type = type_of_kinds(mask)
-    if type.base in (Base.VALUE, Base.NULL, Base.DECIMAL):
+    if type.base in (Base.VALUE, Base.NULL, Base.DECIMAL, Base.MOMENT):
         return None
     return next(kind for kind in Kind if mask >> kind & 1)
 
@@ -241,6 +242,9 @@ def literal_sql(alias: str, type: Type) -> str:
     """Return SQL for the value of a row ``alias`` of the literal table as ``type``."""
     if type.base is Base.DECIMAL:
         return f"CAST({alias}.decimal AS DECIMAL(38, {type.scale}))"
+    if type.base is Base.MOMENT:
+        found = f'struct_pack(moment := {alias}.zoned, "offset" := {_offset(alias + ".lexical")})'
+        return f"CASE WHEN {alias}.zoned IS NOT NULL THEN {found} END"
     if type.base is not Base.VALUE:
         return f"{alias}.{_COLUMN[type.base]}"
     cases: dict[Base, list[int]] = {}
@@ -252,6 +256,12 @@ def literal_sql(alias: str, type: Type) -> str:
         for base, kinds in cases.items()
     )
     return f"CASE {whens} END"
+
+
+def _offset(lexical: str) -> str:
+    """Return SQL of the offset, in seconds, at the end of a point in time as XML Schema writes it."""
+    minutes = f"CAST({lexical}[-5:-4] AS INTEGER) * 60 + CAST({lexical}[-2:] AS INTEGER)"
+    return f"CASE {lexical}[-6] WHEN '+' THEN 60 * ({minutes}) WHEN '-' THEN -60 * ({minutes}) ELSE 0 END"
 
 
 def sql_type(type: Type) -> str:
@@ -274,7 +284,7 @@ def sql_type(type: Type) -> str:
     if type.base is Base.DURATION:
         return "STRUCT(months BIGINT, days BIGINT, seconds BIGINT, nanoseconds BIGINT)"
     if type.base is Base.MOMENT:
-        return "STRUCT(moment TIMESTAMP WITH TIME ZONE, lexical VARCHAR, datatype VARCHAR)"
+        return 'STRUCT(moment TIMESTAMP WITH TIME ZONE, "offset" INTEGER)'
     if type.base is Base.ANY:
         return "BLOB"
     if type.base is Base.NULL:

@@ -70,6 +70,10 @@ class Paths:
         materialized.
         """
         sources, targets = self._ends(sources, targets)
+        if sources is not None and targets is not None and len(sources) < len(targets):
+            there = BreadthFirstSearch(self._traversal, self._traversal.away)
+            there.start(sources, np.empty(0, np.bool_), 0)
+            targets = np.intersect1d(np.concatenate([there.starts, there.reached]), targets)
         search = BreadthFirstSearch(self._traversal, self._traversal.back)
         if targets is None:
             search.depths[:] = 0

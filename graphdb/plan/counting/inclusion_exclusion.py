@@ -312,7 +312,7 @@ class Expansion:
     def _is_loop_free(self, labels: tuple[int, ...] | None) -> bool:
         known = self._loop_free.get(labels)
         if known is None:
-            known = self._loop_free[labels] = loop_free(self._graph, labels)
+            known = self._loop_free[labels] = not self._graph.has_loops(labels)
         return known
 
     def _is_simple(self, labels: tuple[int, ...] | None, direction: Direction) -> bool:
@@ -372,18 +372,6 @@ class Expansion:
         parallel = weighs and isinstance(edge, PatternEdge) and edge.parallel
         weighted = parallel or (weighs and not self._is_simple(edge.labels, direction))
         return Member(edge.labels, direction, weighted, parallel)
-
-
-def loop_free(graph: DataGraph, labels: tuple[int, ...] | None) -> bool:
-    """Whether no data edge of these labels joins a vertex with itself."""
-
-    def find() -> NDArray[np.bool_]:
-        if labels is None:
-            _, s, o = graph.source.any_edges()
-            return np.array([not np.any(s == o)])
-        return np.array([not any(np.any(np.equal(*graph.source.edges(label))) for label in labels)])
-
-    return bool(graph.derived(("loop-free", labels), find)[0])
 
 
 def _simplified(members: list[Member]) -> tuple[Member, ...]:

@@ -46,7 +46,7 @@ def path_step(
     """
     assert path.selector is not None
     edges = [edge for piece in pieces for edge in piece.every_edge()]
-    labels = [_labels_of(edge, names, text) for edge in edges]
+    labels = [labels_of(edge, names, text) for edge in edges]
     literal = (names.edge_labels[i].kinds for each in labels for i in each or () if i in names.edge_labels)
     if any(literal) or not all(map(_is_alone, pieces)) or any(map(_repeats_nothing, pieces)):
         return None
@@ -112,7 +112,7 @@ def code_of(bound: BoundPattern, number: int, before: str) -> str:
     return f"xor({code}, CAST(b.v{edge.source} <> b.v{edge.target} AS BIGINT))"  # a self-loop has one direction
 
 
-def _labels_of(edge: ast.EdgePattern, names: Names, text: str) -> tuple[int, ...] | None:
+def labels_of(edge: ast.EdgePattern, names: Names, text: str) -> tuple[int, ...] | None:
     """Return the edge labels that an edge may take; None for any."""
     node = ast.NodePattern(span=edge.span)
     plain = ast.EdgePattern(edge.direction, None, edge.labels, span=edge.span)

@@ -16,7 +16,8 @@ from graphdb.pattern.bind import conjuncts, is_edge_test, variables_in
 from graphdb.pattern.free import SUBQUERIES, free_variables
 from graphdb.pattern.path_search import variables_between
 from graphdb.pattern.pieces import names_of
-from graphdb.relational.path_joins import apart
+from graphdb.relational.closures import with_closures
+from graphdb.relational.path_order import apart
 from graphdb.relational.paths.base import Waiting
 from graphdb.relational.paths.selected import Selected, SelectedRun
 from graphdb.relational.paths.steps import StepRun
@@ -31,6 +32,8 @@ from graphdb.sql.computing import Beforehand
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from graphdb.relational.projection.relation import Relation
+
 Ids = NDArray[np.int64]
 Matches = tuple[ast.MatchClause, ...]
 
@@ -40,6 +43,7 @@ class PathRun(UnrolledRun, SelectedRun, StepRun):
 
     def prepare(self, query: ast.Query | ast.Composite) -> Prepared | Program:
         """Bind, find candidates, plan, and write the SQL after the match."""
+        query = self._with_closures(query)
         found = _match_and_return(query)
         if found is None or _has_subqueries(*found):
             return super().prepare(query)
@@ -48,6 +52,15 @@ class PathRun(UnrolledRun, SelectedRun, StepRun):
             return super().prepare(query)
         with self._snapshot.graph.watched(self.new_control().check):
             return self._prepare_paths(matches, returns) or super().prepare(query)
+
+    def prepare_from(self, query: ast.Composite, start: Relation) -> Program:
+        """Prepare a query that starts from rows which are there already."""
+        found = self._with_closures(query)
+        return super().prepare_from(ast.Composite((found.clauses,)) if isinstance(found, ast.Query) else found, start)
+
+    def _with_closures(self, query: ast.Query | ast.Composite) -> ast.Query | ast.Composite:
+        with self._snapshot.graph.watched(self.new_control().check):
+            return with_closures(query, self._snapshot, self._text)
 
     def _prepare_paths(self, matches: Matches, returns: ast.ReturnClause) -> Prepared | None:
         """Prepare a query of one path by one search, or of several lengths as patterns; None where it takes more."""
@@ -119,7 +132,7 @@ def _asks_path(match: ast.MatchClause) -> bool:
         on_paths |= {name for name, (_, group) in variables_between(path.nodes, path.edges).items() if group}
     nodes = [(node.properties, node.where) for path in match.patterns for node in path.nodes]
     edges = (edge for path in match.patterns for edge in path.edges if isinstance(edge, ast.EdgePattern))
-    said = (*nodes, *((edge.properties, edge.where) for edge in edges if edge.repeat is None))
+    said = (*nodes, *((edge.properties, edge.where) for edge in edges if edge.single))
     return not on_paths.isdisjoint(free_variables(said))
 
 

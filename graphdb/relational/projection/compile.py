@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from graphdb.common.duckdb.connection import quoted
 from graphdb.common.errors import NotSupportedError
-from graphdb.common.values.types import ANY, INTEGER, MOMENT, ZONED, Base, Type, sql_type
+from graphdb.common.values.types import ANY, INTEGER, Base, Type, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern
@@ -30,7 +30,7 @@ from graphdb.sql.equivalence import has_key, key, lacks_key, least
 from graphdb.sql.expressions import ExpressionCompiler
 from graphdb.sql.from_clause import Parameters, Rows
 from graphdb.sql.udf import OverRows, computed_over_rows
-from graphdb.sql.value import SqlValue, column, lacks_offset
+from graphdb.sql.value import SqlValue, column
 
 _LOOKED_UP = (Base.STRING, Base.INTEGER, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.TIME)
 """Types whose values are equal if they are the same."""
@@ -107,7 +107,7 @@ class ProjectionCompiler:
             SQL of all groups there are (column ``g``), where the relation's rows are of groups: then the clause is one
             for each of them, and its rows say of which they are (column ``g``).
         written
-            Whether the rows go to the user: a zoned property then keeps the offset that it was written with.
+            Whether the rows go to the user: properties that nothing else needs are then gathered for them after SQL.
         """
         rows, relation = self._rows(self._beside), self._relation
         ordered = relation.variables.get(ORDER)
@@ -177,12 +177,11 @@ class ProjectionCompiler:
         for i, item in enumerate(items):
             mine = self._compiler(gathered if i in late else others, compiler.scope)
             value = keys[i] if i in keys else self._settled(mine, mine.column(item.expression))
-            given.append((item, self._as_written(mine, item, value) if written else value))
+            given.append((item, value))
         start = f"{self._of_group} FROM {source} b {joins} {others.joins}"
         sql = f"SELECT {_chosen(given)}{start} {gathered.joins}{_where(after)}{tail}"
-        plain = not (where or order or any(value.type == MOMENT for _, value in given))
         direct = None
-        if plain and self._bound is not None:
+        if not (where or order) and self._bound is not None:
             direct = direct_columns(self._bound, items, relation.known, self._snapshot, self._text)
         return Projection(
             sql,
@@ -414,16 +413,6 @@ class ProjectionCompiler:
         if value.type.base is Base.TERM and value.type.element is not None:
             return compiler.value_of(value)
         return value
-
-    def _as_written(self, compiler: Compiler, item: ast.ReturnItem, value: SqlValue) -> SqlValue:
-        """Return a zoned property of a vertex with the offset that it was written with, other values as they are."""
-        node = item.expression
-        if not lacks_offset(value) or not isinstance(node, ast.Property) or node in self._relation.known:
-            return value
-        base = compiler.compile(node.base)
-        if value.type != ZONED or base.type.base is not Base.NODE:
-            return compiler.computed(node, ANY)
-        return compiler.rows.moment(base, self._snapshot.names.property(node.key.words, self._text)) or value
 
     def _order(
         self, returns: ast.ReturnClause, scope: Scope, rows: Rows, items: tuple[ast.ReturnItem, ...] = ()

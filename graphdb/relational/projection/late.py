@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from graphdb.common.values.types import EXACT_ONLY, ZONED, Base, single_kind
+from graphdb.common.values.types import EXACT_ONLY, Base, single_kind
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern
@@ -101,7 +101,7 @@ def late_property(
     if vertex is None or vertex.type.base is not Base.NODE or snapshot.deleted is not None:
         return None
     label = snapshot.names.property(expression.key.words, text)
-    if not label.kinds or not snapshot.properties.in_memory(label) or snapshot.properties.type_of(label) == ZONED:
+    if not label.kinds or not snapshot.properties.in_memory(label):
         return None
     return vertex, label
 
@@ -146,7 +146,7 @@ def direct_columns(
     for item in items:
         expression = item.expression
         value = known.get(expression)
-        if value is not None and value.column is not None and value.type != ZONED:
+        if value is not None and value.column is not None:
             found.append(Direct(value.column))
             continue
         base = expression.base if isinstance(expression, ast.Property) else expression

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from graphdb.common.duckdb.connection import quoted
 from graphdb.common.values.types import LABEL_OF, Base, Column, Type
 from graphdb.sql import durations
 from graphdb.sql.from_clause import NAMES_VIEW
-from graphdb.sql.value import SqlValue, as_list
+from graphdb.sql.value import SqlValue, as_list, instant
 
 
 def presented(relation: str, columns: tuple[Column, ...], *, ordered: bool = True) -> str:
@@ -36,6 +36,17 @@ class _Shown:
     joins: Sequence[str] = ()
     subquery: bool = False
     """Whether a subquery is within it."""
+
+
+def _instants(value: SqlValue) -> SqlValue:
+    """Return a tuple whose points in time are in UTC, as a list of several types has them in SQL."""
+    fields = [value.part(f"f{i}", type) for i, (_, type) in enumerate(value.type.fields)]
+    if all(field.type.base is not Base.MOMENT for field in fields):
+        return value
+    items = tuple(map(instant, fields))
+    packed = ", ".join(f"f{i} := {item.sql}" for i, item in enumerate(items))
+    type = replace(value.type, fields=tuple(("", item.type) for item in items))
+    return SqlValue(f"CASE WHEN {value.sql} IS NOT NULL THEN struct_pack({packed}) END", type)
 
 
 def _presented(sql: str, type: Type, i: int | str) -> _Shown:
@@ -74,7 +85,7 @@ def _presented(sql: str, type: Type, i: int | str) -> _Shown:
         case Base.DURATION:
             return _Shown(durations.text(sql))
         case Base.TUPLE:
-            return _Shown(as_list(SqlValue(sql, type)).sql)
+            return _Shown(as_list(_instants(SqlValue(sql, type))).sql)
         case Base.MAP:
             shown = [_presented(f"({sql}).f{j}", field, f"{i}_{j}") for j, (_, field) in enumerate(type.fields)]
             pairs = zip(type.fields, shown, strict=True)
@@ -90,6 +101,7 @@ def _presented(sql: str, type: Type, i: int | str) -> _Shown:
             Base.LIST,
             Base.MAP,
             Base.DURATION,
+            Base.MOMENT,
         ):
             item = _presented("u.item", type.element, 0)
             return _Shown(

@@ -138,7 +138,7 @@ class PlanCache(Generic[Plan]):
 
     def put(self, text: str, position: int, arguments: Mapping[str, object], plan: Plan, size: int) -> StepPlans:
         """Cache the plan of a statement, of ``size`` bytes, for these values; return what caches its steps' plans."""
-        found = self._texts[text] = self._texts.pop(text) if text in self._texts else _Text()
+        found = self._used(text)
         specialised = found.statements.setdefault(_signature(position, arguments), _Statement()).specialised
         values = _values(arguments)
         replaced = specialised.pop(values, None)
@@ -146,8 +146,7 @@ class PlanCache(Generic[Plan]):
         self._resize(found, cached.size - (0 if replaced is None else replaced.size))
         if len(specialised) > MAX_SPECIALISED:
             self._resize(found, -specialised.pop(next(iter(specialised))).size)
-        while self._bytes > self._limit and len(self._texts) > 1:
-            self._bytes -= self._texts.pop(next(iter(self._texts))).size
+        self._evict()
         return cached.steps
 
     def general(
@@ -162,16 +161,29 @@ class PlanCache(Generic[Plan]):
         return None if statement is None else statement.general.get(counts)
 
     def put_general(
-        self, text: str, position: int, arguments: Mapping[str, object], counts: tuple[int, ...], plan: Plan
+        self, text: str, position: int, arguments: Mapping[str, object], counts: tuple[int, ...], plan: Plan, size: int
     ) -> None:
-        """Have a cached plan be found for other values of the arguments, too."""
-        if (found := self._texts.get(text)) is not None:
-            found.statements[_signature(position, arguments)].general[counts] = plan
+        """Cache a plan of ``size`` bytes to be found for other values of the arguments, too."""
+        found = self._used(text)
+        general = found.statements.setdefault(_signature(position, arguments), _Statement()).general
+        if counts not in general:
+            self._resize(found, max(size, self._least))
+        general[counts] = plan
+        self._evict()
 
     def clear(self) -> None:
         """Drop all plans: the data has changed, or what else they depend on."""
         self._texts.clear()
         self._bytes = 0
+
+    def _used(self, text: str) -> _Text[Plan]:
+        """Return the plans of a text, which is the one used last."""
+        found = self._texts[text] = self._texts.pop(text) if text in self._texts else _Text()
+        return found
+
+    def _evict(self) -> None:
+        while self._bytes > self._limit and len(self._texts) > 1:
+            self._bytes -= self._texts.pop(next(iter(self._texts))).size
 
     def _resize(self, text: _Text[Any], change: int) -> None:
         text.size += change

@@ -1,0 +1,187 @@
+"""Key lookup: the vertices that have one value of a property, by an index on the property.
+
+A condition ``n.key = value`` asks for few vertices, and DuckDB passes over all values of the property for it.  A
+process that asks again sorts them once; then a value is found by binary search.  What small writes add and take away
+since is found beside the sorted values, until it has grown to a share of them.
+
+Only properties whose values are all integers, or all plain strings, are indexed: there, equal values are one value.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common.duckdb.connection import Connection
+from graphdb.common.values.terms import LITERAL_BASE, Kind
+from graphdb.common.values.types import INT64
+from graphdb.storage.arrays.arrow import values as plain
+from graphdb.storage.catalog import EdgeLabel
+from graphdb.storage.file.prepared_sql import execute
+from graphdb.storage.graph.changes import Changes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Ids = NDArray[np.int64]
+
+_COLUMNS = {1 << Kind.INTEGER: "integer", 1 << Kind.STRING: "lexical"}
+"""The column of the literal table with the values of a property, by its kinds."""
+
+LOOKS = 2
+"""How often a property's values are passed over before they are sorted."""
+
+_SHARE = 8
+"""An index is read anew when what came since is this part of it, …"""
+_FOLLOWED = 1000
+"""… and more than so many values."""
+
+_APART = 4
+"""Literals that are looked for one by one: DuckDB unpacks those between them otherwise."""
+
+_ENTRY = 48
+"""Bytes that a value takes, roughly."""
+
+
+class KeyIndexes:
+    """The indexes on the properties of one state of the data.
+
+    Parameters
+    ----------
+    limit_bytes
+        What they may take of memory, roughly.
+    """
+
+    def __init__(self, connection: Connection, limit_bytes: int) -> None:
+        self._connection = connection
+        self._limit = limit_bytes
+        self._asked: Counter[int] = Counter()
+        self._indexes: dict[int, KeyIndex] = {}
+
+    def find(self, label: EdgeLabel, value: object) -> Ids | None:
+        """Return the resources of which a property has a value, sorted (int64 ids); None where no index tells."""
+        column = _COLUMNS.get(label.kinds)
+        if column is None or type(value) is not (int if column == "integer" else str):
+            return None
+        if isinstance(value, int) and value not in INT64:
+            return None
+        index = self._indexes.get(label.id)
+        if index is None:
+            self._asked[label.id] += 1
+            entries = label.triples + sum(len(each) for each in self._indexes.values())
+            if self._asked[label.id] <= LOOKS or _ENTRY * entries > self._limit:
+                return None
+            index = self._indexes[label.id] = KeyIndex.read(self._connection, label.id, column)
+        return index.find(self._connection, value)
+
+    def follow(self, former: KeyIndexes, changes: Iterable[Changes]) -> None:
+        """Take over the indexes of an earlier state; ``former`` is not to be used any more."""
+        self._asked, self._indexes = former._asked, former._indexes
+        for change in changes:
+            for label in change.labels & self._indexes.keys():
+                self._indexes[label].note(change)
+                if self._indexes[label].behind > max(_FOLLOWED, len(self._indexes[label]) // _SHARE):
+                    del self._indexes[label]
+
+
+class KeyIndex:
+    """The values of one property, sorted, with the vertices that have them; and what came and went since."""
+
+    def __init__(self, label: int, column: str, values: NDArray[Any] | pa.Array, vertices: Ids) -> None:
+        self._label = label
+        self._column = column
+        self._values = values
+        self._vertices = vertices
+        self._added: list[tuple[int, int]] = []
+        """(vertex, literal) that came; their values are read when somebody asks."""
+        self._since: dict[object, list[int]] = {}
+        """The vertices that have a value since: those that were read."""
+        self._anew: set[int] = set()
+        """Vertices that lost a value: what is sorted says nothing of them, and they are to be read anew."""
+        self._lost: set[int] = set()
+        """Such vertices, once they are read."""
+
+    @classmethod
+    def read(cls, connection: Connection, label: int, column: str) -> KeyIndex:
+        """Sort the values of a property; ``column`` of the literal table has them."""
+        order = "encode(value)" if column == "lexical" else "value"
+        rows = connection.arrow(
+            f"SELECT t.subject, l.{column} AS value FROM _graphdb.triple t JOIN _graphdb.literal l ON l.id = t.object"
+            f" WHERE t.label = {int(label)} AND t.object >= {LITERAL_BASE} ORDER BY {order} ASC, t.subject ASC"
+        )
+        values = rows.column("value")
+        return cls(label, column, plain(values) if column == "integer" else values.combine_chunks(),
+                   plain(rows.column("subject")))  # fmt: skip
+
+    def __len__(self) -> int:
+        return len(self._vertices)
+
+    def note(self, change: Changes) -> None:
+        """Note what came and went."""
+        removed, added = (rows[rows[:, 0] == self._label, 1:].tolist() for rows in (change.removed, change.added))
+        lost = {vertex for vertex, _ in removed}
+        self._anew |= lost
+        self._added = [row for row in self._added if row[0] not in lost]
+        self._added += [(vertex, literal) for vertex, literal in added if vertex not in self._anew]
+
+    def find(self, connection: Connection, value: Any) -> Ids:
+        """Return the vertices that have a value: sorted, int64."""
+        self._catch_up(connection)
+        if isinstance(self._values, np.ndarray):
+            begin, end = (int(np.searchsorted(self._values, value, side)) for side in ("left", "right"))
+        else:
+            numbers, text = range(len(self._values)), value.encode(errors="surrogatepass")
+            begin, end = (cut(numbers, text, key=self._encoded) for cut in (bisect_left, bisect_right))
+        found = self._vertices[begin:end]
+        if self._lost:
+            found = found[np.array([vertex not in self._lost for vertex in found.tolist()], bool)]
+        if since := self._since.get(value):
+            found = np.unique(np.append(found, since))
+        return found
+
+    def _encoded(self, number: int) -> bytes:
+        text: bytes = self._values[number].as_py().encode()
+        return text
+
+    @property
+    def behind(self) -> int:
+        """How many values were noted since the index was read."""
+        return len(self._added) + len(self._anew) + len(self._lost) + len(self._since)
+
+    def _catch_up(self, connection: Connection) -> None:
+        """Read the values that came since the last question; where that is cut short, it can be done again."""
+        if self._anew:
+            self._read_anew(connection)
+        if not self._added:
+            return
+        literals = sorted({literal for _, literal in self._added})
+        rows = f"SELECT id, {self._column} FROM _graphdb.literal WHERE id"
+        sql = " UNION ALL ".join([f"{rows} = ?"] * len(literals))
+        if len(literals) > _APART:
+            sql = f"{rows} IN ({', '.join('?' * len(literals))})"
+        with connection.guard() as raw:
+            values = dict(execute(raw, sql, literals).fetchall())
+        for vertex, literal in self._added:
+            self._since.setdefault(values[literal], []).append(vertex)
+        self._added = []
+
+    def _read_anew(self, connection: Connection) -> None:
+        """Find out which literals the vertices have that lost one."""
+        lost = sorted(self._anew)
+        places = ", ".join("?" * len(lost))
+        sql = (
+            f"SELECT subject, object FROM _graphdb.triple WHERE label = ? AND object >= {LITERAL_BASE}"
+            f" AND subject IN ({places})"
+        )
+        with connection.guard() as raw:
+            rows = execute(raw, sql, [self._label, *lost]).fetchall()
+        for value, vertices in list(self._since.items()):
+            self._since[value] = [vertex for vertex in vertices if vertex not in self._anew]
+        self._lost |= self._anew
+        self._added = [*rows, *(row for row in self._added if row[0] not in self._anew)]
+        self._anew = set()

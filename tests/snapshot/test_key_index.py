@@ -1,0 +1,117 @@
+"""Key lookup: whatever was written since the index was read, the vertices that it finds have the value."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+import graphdb
+from graphdb.snapshot.key_index import LOOKS, KeyIndex, KeyIndexes
+from tests.fuzz import scaled
+
+VALUES = {"integers": list(range(-3, 6)), "strings": ["", "a", "ab", "b", "é", "😀", "ﬀ", "zz", "A"]}
+
+
+@pytest.fixture
+def db() -> Iterator[graphdb.Database]:
+    with graphdb.connect(threads=1) as database:
+        yield database
+
+
+def looked_up(db: graphdb.Database, value: object) -> list[int]:
+    return sorted(row for (row,) in db.query("MATCH (a:A {key: $value}) RETURN a.row", value=value).fetchall())
+
+
+def indexed(db: graphdb.Database) -> dict[int, KeyIndex]:
+    keys: KeyIndexes = db._state.snapshot().keys
+    return keys._indexes
+
+
+@pytest.mark.parametrize("seed", range(scaled(6)))
+@pytest.mark.parametrize("values", VALUES)
+def test_writes_are_followed(db: graphdb.Database, values: str, seed: int) -> None:
+    """Vertices come and go, values change, appear twice and are taken away; some of it is rolled back."""
+    draw, domain = random.Random(seed), VALUES[values]
+    model = {row: draw.choice(domain) for row in range(30)}
+    rows = [{"row": row, "key": key} for row, key in model.items()]
+    db.query("UNWIND $rows AS row CREATE (:A {row: row.row, key: row.key})", rows=rows)
+    for value in domain[: LOOKS + 1]:
+        looked_up(db, value)
+    saved = None
+    for step in range(30):
+        row, value = draw.choice([*model, 1000 + step]), draw.choice(domain)
+        match draw.randrange(9):
+            case 0 | 1:
+                db.query("CREATE (:A {row: $row, key: $key})", row=1000 + step, key=value)
+                model[1000 + step] = value
+            case 2 | 3 if row in model:
+                db.query("MATCH (a:A {row: $row}) SET a.key = $key", row=row, key=value)
+                model[row] = value
+            case 4 if row in model:
+                db.query("MATCH (a:A {row: $row}) REMOVE a.key", row=row)
+                model[row] = None  # type: ignore[assignment]
+            case 5 if row in model:
+                db.query("MATCH (a:A {row: $row}) DETACH DELETE a", row=row)
+                del model[row]
+            case 6 if saved is None:
+                db.query("BEGIN")
+                saved = dict(model)
+            case 7 if saved is not None:
+                ending = draw.choice(["COMMIT", "ROLLBACK"])
+                db.query(ending)
+                model, saved = (model if ending == "COMMIT" else saved), None
+        for value in draw.sample(domain, 2):
+            assert looked_up(db, value) == sorted(row for row, key in model.items() if key == value), (step, value)
+    for value in domain:
+        assert looked_up(db, value) == sorted(row for row, key in model.items() if key == value)
+
+
+def test_an_index_is_made_once_a_key_is_asked_for_again(db: graphdb.Database) -> None:
+    db.query("UNWIND range(1, 100) AS i CREATE (:A {key: i, row: i})")
+    for i in range(1, LOOKS + 3):
+        assert not indexed(db) or i > LOOKS
+        assert looked_up(db, i) == [i]
+    (index,) = indexed(db).values()
+    assert len(index) == 100
+    db.query("CREATE (:A {key: 7, row: 700})")
+    assert indexed(db) == dict.fromkeys(indexed(db), index)  # followed, not made anew
+    assert looked_up(db, 7) == [7, 700]
+    db.query("UNWIND range(1, 2000) AS i CREATE (:A {key: -i, row: -i})")
+    assert not indexed(db)
+    assert looked_up(db, -5) == [-5]
+    assert [len(index) for index in indexed(db).values()] == [2101]
+
+
+def test_values_of_other_types_are_found_as_before(db: graphdb.Database) -> None:
+    """What an index does not tell is SQL's: numbers of other types, several values, mixed ones."""
+    db.query("UNWIND range(1, 9) AS i CREATE (:A {key: i, row: i})")
+    for _ in range(LOOKS + 2):
+        assert looked_up(db, 3) == [3]
+        assert looked_up(db, 3.0) == [3]
+        assert looked_up(db, "3") == []
+        assert looked_up(db, True) == []
+    db.query("CREATE (:A {key: 3.0, row: 30})")
+    assert looked_up(db, 3) == [3, 30]
+    db.query("CREATE (:A {key: '3', row: 33}), (:A {key: true, row: 34})")
+    assert looked_up(db, 3) == [3, 30]
+    assert looked_up(db, "3") == [33]
+    assert looked_up(db, True) == [34]
+
+
+def test_any_of_several_values(db: graphdb.Database) -> None:
+    """A property that has several values has each of them; other lexical forms are the same integer."""
+    import io
+
+    xsd = "http://www.w3.org/2001/XMLSchema#"
+    lines = [f'<e:{i}> <e:key> "{i % 3}"^^<{xsd}integer> .' for i in range(9)]
+    lines += [f'<e:{i}> <e:key> "0{(i + 1) % 3}"^^<{xsd}int> .' for i in range(4)]
+    db.load(io.BytesIO("\n".join(lines).encode()), format="ntriples")
+    for _ in range(LOOKS + 2):
+        for value in range(4):
+            expected = sorted({f"e:{i}" for i in range(9) if i % 3 == value}
+                              | {f"e:{i}" for i in range(4) if (i + 1) % 3 == value})  # fmt: skip
+            found = db.query("MATCH (a) WHERE a.key = $x RETURN a", x=value).fetchall()
+            assert sorted(vertex.iri for (vertex,) in found) == expected
+    assert indexed(db)
