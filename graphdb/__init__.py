@@ -26,6 +26,7 @@ from graphdb.common.errors import (
 )
 from graphdb.common.values.elements import Node, Path, Relationship
 from graphdb.database import Database, connect
+from graphdb.dispatch.prepared import PreparedStatement
 from graphdb.results.result import Result
 from graphdb.storage.loaders.tables.description import Table
 
@@ -43,6 +44,7 @@ __all__ = [
     "ParameterError",
     "ParseError",
     "Path",
+    "PreparedStatement",
     "QueryInterrupted",
     "QueryTimeout",
     "Relationship",

@@ -33,6 +33,7 @@ from graphdb.relational.session.state import State
 from graphdb.storage.file.scratch import EXPORTED, SPILLED, sweep
 
 if TYPE_CHECKING:
+    from graphdb.dispatch.prepared import PreparedStatement
     from graphdb.dispatch.statements import Statements
     from graphdb.results.result import Result
     from graphdb.storage.catalog import EdgeLabel
@@ -176,6 +177,29 @@ class Database:
             if told is error:
                 raise
             raise told from error
+
+    def prepare(self, text: str) -> PreparedStatement:
+        """Parse one or several statements now, to run them with other parameters each time.
+
+        >>> import graphdb
+        >>> db = graphdb.connect()
+        >>> double = db.prepare("RETURN 2 * $x AS y")
+        >>> double.parameters, double.run(x=3).scalar(), double.run({"x": 4}).scalar()
+        (('x',), 6, 8)
+        >>> db.close()
+
+        Raises
+        ------
+        ParseError
+            The text is no statement.  Names are looked up when it runs: they may come by then.
+        """
+        from graphdb.dispatch.arguments import parameters_named
+        from graphdb.dispatch.prepared import PreparedStatement
+
+        if not isinstance(text, str):
+            raise ParameterError(f"a statement is a text, found {type(text).__name__}")
+        with self._state.diagnosed(text), self._state.hold():
+            return PreparedStatement(self.query, text, parameters_named(text))
 
     def sql(self, text: str, timeout: float | None = None) -> Result:
         """Run SQL and return its result; ``cypher($$ MATCH … $$)`` stands for the rows of a pattern query.

@@ -37,6 +37,18 @@ def check_arguments(text: str, arguments: Mapping[str, object], implied: Callabl
             )
 
 
+def parameters_named(text: str) -> tuple[str, ...]:
+    """Return the names of the parameters of a text, in their order.
+
+    Raises
+    ------
+    ParseError
+        The text is no statement.
+    """
+    parse_script(text)
+    return tuple(_parameters(text))
+
+
 @lru_cache(maxsize=512)
 def _parameters(text: str) -> Mapping[str, ast.Parameter]:
     """Return the parameters that a text names."""

@@ -20,7 +20,7 @@ from graphdb.pattern.unroll import is_plain
 from graphdb.relational.candidates import Snapshot
 from graphdb.relational.edges.parallel_edges import settle
 from graphdb.relational.program import AnyStep, Given, Rows, Step
-from graphdb.relational.projection.compile import ProjectionCompiler
+from graphdb.relational.projection.compile import Asked, ProjectionCompiler
 from graphdb.relational.projection.late import BesideBindings, needed_first
 from graphdb.relational.projection.relation import GROUP, MATCHES, ORDER, ROW, Relation, Source, bindings_of
 from graphdb.sql.expressions import MOST_OPERANDS
@@ -199,10 +199,10 @@ class Joins:
                 yield Given(vertex, " UNION ".join(selects), {}, left.source.reads, as_they_are)
 
     def _given_values(self, left: Relation, bound: BoundPattern) -> Iterator[Given]:
-        """Yield what the rows say of vertices whose property must be equal to something of theirs."""
-        for _, subject, key, other in _equalities(left, bound):
+        """Yield what the rows say of vertices that must be, or whose property must be, something of theirs."""
+        for _, subject, asked in _asked(left, bound):
             vertex = _vertex_of(bound, subject)
-            sql = None if vertex is None else self._projecting(left).having(key, other)
+            sql = None if vertex is None else self._projecting(left).having(asked)
             if vertex is not None and sql is not None:
                 yield Given(vertex, sql, self._parameters.used(sql), left.source.reads)
 
@@ -211,9 +211,10 @@ class Joins:
 
         Only where there are several values: over lists DuckDB would test it on every row with every binding.
         """
-        for condition, subject, key, other in _equalities(left, bound):
-            if _vertex_of(bound, subject) is not None and isinstance(other, ast.Property | ast.Variable):
-                sql = self._projecting(left).sharing(key, other)
+        for condition, subject, asked in _asked(left, bound):
+            several = asked.listed or isinstance(asked.expression, ast.Property | ast.Variable)
+            if _vertex_of(bound, subject) is not None and several:
+                sql = self._projecting(left).sharing(asked)
                 if sql is not None:
                     yield condition, subject, sql
 
@@ -338,11 +339,16 @@ def _base(node: ast.Expression) -> str | None:
     return node.base.name if isinstance(node, ast.Property) and isinstance(node.base, ast.Variable) else None
 
 
-def _equalities(
-    left: Relation, bound: BoundPattern
-) -> Iterator[tuple[ast.Expression, str, ast.KeyName, ast.Expression]]:
-    """Yield conditions that a property, of what only a pattern has, equals something of the rows; and their parts."""
+def _asked(left: Relation, bound: BoundPattern) -> Iterator[tuple[ast.Expression, str, Asked]]:
+    """Yield conditions that what only a pattern has, or a property of it, is something of the rows; with its name."""
     for condition in bound.residual:
+        if isinstance(condition, ast.In):
+            own = condition.item
+            item, key = (own.base, own.key) if isinstance(own, ast.Property) else (own, None)
+            if not isinstance(item, ast.Variable) or item.name in left.variables:
+                continue
+            if free_variables(condition.collection) <= left.variables.keys():
+                yield condition, item.name, Asked(key, condition.collection, listed=True)
         if not isinstance(condition, ast.Comparison) or condition.operators != ("=",):
             continue
         for one, other in (condition.operands, condition.operands[::-1]):
@@ -351,7 +357,7 @@ def _equalities(
                 continue
             if free_variables(other) <= left.variables.keys():
                 assert isinstance(one, ast.Property)
-                yield condition, subject.name, one.key, other
+                yield condition, subject.name, Asked(one.key, other, listed=False)
 
 
 def _vertex_of(bound: BoundPattern, name: str) -> int | None:

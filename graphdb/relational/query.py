@@ -36,6 +36,7 @@ from graphdb.relational.projection.relation import BINDINGS, UNIT, Relation, bin
 from graphdb.relational.projection.return_clause import combines_aggregates, expand_star, wanted, window_of
 from graphdb.relational.projection.sql import Projection, counted
 from graphdb.relational.session.plan_cache import StepPlans
+from graphdb.relational.written_lists import without_quantifiers
 from graphdb.results.decode import Arrays
 from graphdb.results.result import Counted
 from graphdb.sql.computing import Beforehand, Computing
@@ -84,6 +85,7 @@ class QueryRun(MatchRun):
         GraphDBError
             Something is wrong with it, or it is more than a limit allows.
         """
+        query = without_quantifiers(query)
         if isinstance(query, ast.Composite):
             return self._prepare_program(query)
         whole = ast.Composite(((*query.matches, query.returns),), span=query.span)
@@ -135,7 +137,7 @@ class QueryRun(MatchRun):
 
     def prepare_from(self, query: ast.Composite, start: Relation) -> Program:
         """Prepare a query that starts from rows which are there already; raises as :meth:`prepare`."""
-        return self._prepare_program(query, start)
+        return self._prepare_program(without_quantifiers(query), start)
 
     def _prepare_program(self, query: ast.Composite, start: Relation = UNIT) -> Program:
         """Prepare a query of any reading clauses: matches, each of which may start from the rows before it, and SQL.

@@ -193,7 +193,8 @@ def _in(c: Compiler, node: ast.In) -> SqlValue:
         if not plain or isinstance(node.collection, ast.ListLiteral):
             return test(value)
         return SqlValue(
-            f"CASE WHEN len({collection.sql}) = 0 THEN FALSE WHEN {value.sql} IS NULL THEN NULL "
+            f"CASE WHEN {collection.sql} IS NULL THEN NULL "
+            f"WHEN len({collection.sql}) = 0 THEN FALSE WHEN {value.sql} IS NULL THEN NULL "
             f"WHEN list_contains({collection.sql}, {value.sql}) THEN TRUE "
             f"WHEN list_contains(list_transform({collection.sql}, lambda q: q IS NULL), TRUE) THEN NULL "
             "ELSE FALSE END",

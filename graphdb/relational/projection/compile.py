@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from graphdb.common.duckdb.connection import quoted
-from graphdb.common.errors import NotSupportedError
-from graphdb.common.values.types import ANY, INTEGER, Base, Type, sql_type
+from graphdb.common.errors import NotSupportedError, TypeMismatchError
+from graphdb.common.values.types import ANY, INTEGER, NODE, Base, Type, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern
@@ -34,6 +34,17 @@ from graphdb.sql.value import SqlValue, column
 
 _LOOKED_UP = (Base.STRING, Base.INTEGER, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.TIME)
 """Types whose values are equal if they are the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What rows ask of a pattern's vertex: that it, or a property of it, is what an expression over them yields."""
+
+    key: ast.KeyName | None
+    """The property; None for the vertex itself."""
+    expression: ast.Expression
+    listed: bool
+    """Whether it is one of a list's items that it has to be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,47 +356,55 @@ class ProjectionCompiler:
         chosen = "".join(f", {each.sql} AS c{i}" for i, each in enumerate(found.inputs))
         return f"SELECT b.rowid AS row{chosen} FROM {self._relation.source} b {rows.joins}", found
 
-    def having(self, key: ast.KeyName, expression: ast.Expression) -> str | None:
-        """Return SQL of the vertices (``id``) with a property that is what an expression yields for some row.
+    def having(self, asked: Asked) -> str | None:
+        """Return SQL of the vertices (``id``) that are what the rows ask for, for some row.
 
         None where comparing them is more than looking values up: of several types, or inexact.
         """
-        found = self._looked_up(key, expression)
+        found = self._looked_up(asked)
         if found is None:
             return None
+        if asked.key is None:
+            return f"SELECT DISTINCT r.value AS id FROM ({found.rows}) r WHERE r.value IS NOT NULL"
         return f"SELECT p.id FROM ({found.ids}) p WHERE p.value IN (SELECT r.value FROM ({found.rows}) r)"
 
-    def sharing(self, key: ast.KeyName, expression: ast.Expression) -> str | None:
+    def sharing(self, asked: Asked) -> str | None:
         """Return SQL of the rows (``row``, their number) and vertices (``id``) that share a value, each pair once.
 
         As :meth:`having`, and None where both have one value each: to DuckDB that is a join already.
         """
-        found = self._looked_up(key, expression)
+        found = self._looked_up(asked)
         if found is None or not found.several:
             return None
+        if asked.key is None:
+            return f"SELECT r.row, r.value AS id FROM ({found.rows}) r WHERE r.value IS NOT NULL"
         once = "DISTINCT " if found.several > 1 else ""  # they may share two
         return f"SELECT {once}r.row, p.id FROM ({found.rows}) r JOIN ({found.ids}) p ON p.value = r.value"
 
-    def _looked_up(self, key: ast.KeyName, expression: ast.Expression) -> _Values | None:
+    def _looked_up(self, asked: Asked) -> _Values | None:
         """Return SQL of the values of a property and of an expression; None where more is to compare."""
         rows = self._rows()
         try:
-            label = self._snapshot.names.property(key.words, self._text)
-            if not label.kinds:  # it has no values
+            label = None if asked.key is None else self._snapshot.names.property(asked.key.words, self._text)
+            if label is not None and not label.kinds:  # it has no values
                 return None
-            found = self._snapshot.properties.column(label)
-            value = self._compiler(rows, Scope(self._variables, self._relation.known)).native(expression)
-        except NotSupportedError:
+            found = None if label is None else self._snapshot.properties.column(label)
+            value = self._compiler(rows, Scope(self._variables, self._relation.known)).native(asked.expression)
+        except (NotSupportedError, TypeMismatchError):
             return None
-        types = {one.type.element if one.many else one.type for one in (found, value)}
-        if len(types) > 1 or not all(type and type.base in _LOOKED_UP for type in types):
+        if asked.listed:
+            if value.many or value.type.base is not Base.LIST:
+                return None
+            value = replace(value, many=True)
+        type = value.type.element if value.many else value.type
+        each = f"SELECT b.rowid AS row, {_each(value)} AS value FROM {self._relation.source} b {rows.joins}"
+        if found is None:
+            return _Values("", each, 1) if type == NODE else None
+        if type is None or type.base not in _LOOKED_UP or type != (found.type.element if found.many else found.type):
             return None
         mine = _each(column("value", found.type, "p", found.many))
-        return _Values(
-            f"SELECT p.subject AS id, {mine} AS value FROM {found.relation} p",
-            f"SELECT b.rowid AS row, {_each(value)} AS value FROM {self._relation.source} b {rows.joins}",
-            found.many + value.many,
-        )
+        ids = f"SELECT p.subject AS id, {mine} AS value FROM {found.relation} p"
+        return _Values(ids, each, found.many + value.many)
 
     def _reads(self, groups: Source | None) -> frozenset[str]:
         """Return the names of the tables and views that a clause reads."""

@@ -1,0 +1,19 @@
+"""Incremental matches: which matches of a pattern a batch of changed edges adds and takes away.
+
+The story of one batch, as in GAMMA (Qiu et al., "GPU-Accelerated Batch-Dynamic Subgraph Matching", ICDE 2024, §IV):
+
+1. :mod:`.relations` says which data edges a pattern edge can bind, by their label, direction and the candidates of both
+   ends; :mod:`.lists` stores them as sorted neighbour lists that take changes in place.
+2. *Staging* (:mod:`.list_kernels`, :mod:`.batch_kernels`) puts a batch into the lists.  Until the batch is committed or
+   rolled back, every entry has two bits: it is in the old version of the graph, it is in the new one.  What a
+   batch inserts and deletes again so cancels out, and both versions are read in one list.
+3. The counters that pattern vertices need are compared when they change, and only then is a vertex encoded again in the
+   *candidate table*, one bit for each pattern vertex (§IV-B).
+4. For every pattern edge there is a *delta plan* (:mod:`.delta_plan`): it binds the edge to every changed data edge,
+   then one vertex after the other, in an order of its own, by depth-first search (:mod:`.search_kernels`, §IV-C).
+   Pattern edges before it bind edges that are in both versions, those after it edges of the new version where
+   matches are gained, of the old one where they are lost: so every match is found by one delta plan alone, that of
+   the first of its pattern edges that binds a changed edge.
+
+:mod:`.matcher` is what others call.
+"""

@@ -1,0 +1,196 @@
+"""Batches: staged into the lists, committed or rolled back, and counted one after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.incremental.frame import (
+    BACKWARDS,
+    BOTH,
+    CODES,
+    FAR,
+    FORWARDS,
+    FOUND,
+    GAINED,
+    HEADS,
+    INT,
+    LEVEL,
+    LONG,
+    LOST,
+    NEAR,
+    NEW,
+    PARALLEL,
+    PLAIN,
+    PLAIN_COUNT,
+    PLAN,
+    RECORD,
+    RECORD_CELLS,
+    RECORD_COUNT,
+    RECORDS,
+    UNIT,
+    WORDS,
+    YIELD,
+)
+from graphdb.incremental.list_kernels import change, leave, place_of, row_of
+from graphdb.incremental.search_kernels import run
+from graphdb.storage.compile.kernels import entry, kernel, load, lowest, store
+
+Ints = NDArray[np.int64]
+
+SPACE = 3
+"""What :func:`count_batches` returns where the lists or the records need more space."""
+
+
+@kernel
+def change_edge(graph: int, label: int, source: int, target: int, inserted: bool, like: Any) -> bool:
+    """Change an edge in all relations that it belongs to; False where there is no space: then it can be done again."""
+    near, far, words = load(graph, NEAR, LONG), load(graph, FAR, LONG), load(graph, WORDS, LONG)
+    forwards, backwards = load(graph, FORWARDS, LONG), load(graph, BACKWARDS, LONG)
+    for w in range(words):
+        of_source, of_target, of_label = source * words + w, target * words + w, label * words + w
+        ways = load(forwards, of_label, LONG)
+        bits = ways & load(near, of_source, LONG) & load(far, of_target, LONG)
+        while bits != 0:
+            if not change(graph, w * 64 + lowest(bits), source, target, 2 * label, inserted, like):
+                return False
+            bits &= bits - 1
+        bits = load(backwards, of_label, LONG) & load(near, of_target, LONG) & load(far, of_source, LONG)
+        if source == target:
+            bits &= ~ways  # a loop is one edge, also where the direction does not matter
+        while bits != 0:
+            if not change(graph, w * 64 + lowest(bits), target, source, 2 * label + 1, inserted, like):
+                return False
+            bits &= bits - 1
+    return True
+
+
+@entry("i8, T, i8[:, :], i8, i8 -> i8")
+def stage(graph: int, like: Any, updates: Ints, begin: int, end: int) -> int:
+    """Put updates ``begin … end-1`` into the new version, in order.
+
+    ``updates`` is [updates, 4]: the number of the edge label, source, target, and 1 for an insertion, 0 for a deletion.
+    Returns the first update for which there was no space; ``end`` where there was for all.
+    """
+    for i in range(begin, end):
+        if not change_edge(graph, updates[i, 0], updates[i, 1], updates[i, 2], updates[i, 3] != 0, like):
+            return i
+    return end
+
+
+@entry("i8, T -> i8")
+def link(graph: int, like: Any) -> int:
+    """Link the records of entries that are in one version alone, relation by relation: how many there are."""
+    records, heads, codes = load(graph, RECORDS, LONG), load(graph, HEADS, LONG), load(graph, CODES, LONG)
+    changed = 0
+    for i in range(load(graph, RECORD_COUNT, LONG)):
+        record = records + i * RECORD_CELLS * 8
+        relation = load(record, 0, LONG)
+        row = row_of(graph, relation, load(record, 1, LONG))
+        begin = load(row, 0, INT) * UNIT
+        end = begin + load(row, 1, INT)
+        at = place_of(graph, begin, end, load(record, 2, LONG), load(record, 3, LONG), like)
+        versions = load(codes, at, INT) & BOTH
+        store(record, 4, versions, LONG)
+        if versions not in (0, BOTH):
+            store(record, 5, load(heads, relation, LONG), LONG)
+            store(heads, relation, i, LONG)
+            changed += 1
+    return changed
+
+
+@entry("i8, T, i8")
+def finish(graph: int, like: Any, version: int) -> None:
+    """End the batch: ``NEW`` commits it, ``OLD`` rolls it back."""
+    records, heads = load(graph, RECORDS, LONG), load(graph, HEADS, LONG)
+    for i in range(load(graph, RECORD_COUNT, LONG)):
+        record = records + i * RECORD_CELLS * 8
+        leave(graph, record, version, like)
+        store(heads, load(record, 0, LONG), -1, LONG)
+    store(graph, RECORD_COUNT, 0, LONG)
+
+
+@entry("i8, T, i8[:, :], i8[:, :], i8[:], i8[:, :, :], i8[:], i8 -> i8")
+def count_batches(
+    graph: int, like: Any, searches: Ints, updates: Ints, ends: Ints, counts: Ints, state: Ints, budget: int
+) -> int:
+    """Go on with counting batches of updates, each staged, searched by every pattern and committed.
+
+    Parameters
+    ----------
+    graph, like
+        The graph's frame, and an array of the type of its neighbours.
+    searches
+        [patterns, 2]: the addresses of their frames, that of plain searches first (:func:`search_of`).
+    updates, ends
+        As :func:`stage` takes them, and where each batch ends.
+    counts
+        [batches, patterns, 2], zeros: matches gained and lost.
+    state
+        [3], zeros at first: the batch, the next update, and the pattern that goes on (one more; 0 while staging).
+    budget
+        Entries to look at before yielding.
+
+    Returns
+    -------
+    int
+        ``DONE``, ``YIELD``, or ``SPACE`` where more of it is needed to go on.
+    """
+    while state[0] < len(ends):
+        batch = state[0]
+        if state[2] == 0:
+            state[1] = stage(graph, like, updates, state[1], ends[batch])
+            if state[1] < ends[batch]:
+                return SPACE
+            if link(graph, like) == 0:
+                finish(graph, like, NEW)
+                state[0] += 1
+                continue
+            state[2] = 1
+            begin_search(search_of(graph, searches[0, 0], searches[0, 1]))
+        while state[2] <= len(searches):
+            pattern = state[2] - 1
+            search = search_of(graph, searches[pattern, 0], searches[pattern, 1])
+            result = run(search, like, 0, 0, True, budget)
+            if result == YIELD:
+                return YIELD
+            counts[batch, pattern, 0] = load(search, GAINED, LONG)
+            counts[batch, pattern, 1] = load(search, LOST, LONG)
+            state[2] += 1
+            if state[2] <= len(searches):
+                begin_search(search_of(graph, searches[pattern + 1, 0], searches[pattern + 1, 1]))
+        finish(graph, like, NEW)
+        state[0] += 1
+        state[2] = 0
+    return 0
+
+
+@kernel
+def search_of(graph: int, plain: int, full: int) -> int:
+    """The plain search of a pattern where none of the relations that it names has parallel edges, else the full one."""
+    relations, parallel = load(plain, PLAIN, LONG), load(graph, PARALLEL, LONG)
+    for i in range(load(plain, PLAIN_COUNT, LONG)):
+        if load(parallel, load(relations, i, LONG), LONG) != 0:
+            return full
+    return plain
+
+
+@entry("i8, i8, i8 -> i8")
+def start(graph: int, plain: int, full: int) -> int:
+    """Have a pattern's search begin: the address of the frame that it runs on (:func:`search_of`)."""
+    search = search_of(graph, plain, full)
+    begin_search(search)
+    return search
+
+
+@kernel
+def begin_search(search: int) -> None:
+    """Have a search begin with its first delta plan."""
+    store(search, PLAN, -1, LONG)
+    store(search, RECORD, -1, LONG)
+    store(search, LEVEL, -1, LONG)
+    store(search, FOUND, 0, LONG)
+    store(search, GAINED, 0, LONG)
+    store(search, LOST, 0, LONG)

@@ -1,0 +1,222 @@
+"""Sorted neighbour lists that change in place, and the candidate table that follows their lengths (GAMMA §IV-B, §V-C).
+
+The lists of all relations lie in one pool of entries.  A list that outgrows its block moves to one of twice the size,
+and leaves its own to others: so an insertion costs the move of the entries behind it, and amortised constant time else.
+GAMMA's packed memory array reserves space in segments of one array; here each list is a segment.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphdb.incremental.frame import (
+    BOTH,
+    CODES,
+    COUNTER_CELLS,
+    COUNTER_STARTS,
+    COUNTERS,
+    FREE,
+    INT,
+    KEY_SHIFT,
+    LONG,
+    NEED_CELLS,
+    NEEDS,
+    NEIGHBOURS,
+    NEW,
+    PARALLEL,
+    RECORD_CAPACITY,
+    RECORD_CELLS,
+    RECORD_COUNT,
+    RECORDS,
+    ROW_BYTES,
+    ROWS,
+    STRIDE,
+    TABLE,
+    TOUCHED,
+    UNIT,
+    UNITS,
+    USED,
+    VERTEX_CELLS,
+    VERTICES,
+)
+from graphdb.storage.compile.kernels import kernel, load, store
+from graphdb.storage.graph.pcsr_kernels import find
+
+
+@kernel
+def row_of(graph: int, relation: int, vertex: int) -> int:
+    """The address of a list's row."""
+    return load(graph, ROWS, LONG) + (relation * load(graph, STRIDE, LONG) + vertex) * ROW_BYTES
+
+
+@kernel
+def place_of(graph: int, begin: int, end: int, far: int, key: int, like: Any) -> int:
+    """The place in the pool of a list's first entry that is not below (far end, key)."""
+    neighbours, codes = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG)
+    at = find(neighbours, begin, end, far, like)
+    while at < end and load(neighbours, at, like) == far and load(codes, at, INT) >> KEY_SHIFT < key:
+        at += 1
+    return at
+
+
+@kernel
+def encode(graph: int, vertex: int, pattern_vertex: int) -> None:
+    """Set a vertex's bit in the candidate table if all its counters are as a pattern vertex needs them."""
+    row = load(graph, VERTICES, LONG) + pattern_vertex * VERTEX_CELLS * 8
+    needs = load(graph, NEEDS, LONG)
+    for i in range(load(row, 2, LONG), load(row, 3, LONG)):
+        relation = load(needs, i * NEED_CELLS, LONG)
+        if load(row_of(graph, relation, vertex), 1, INT) < load(needs, i * NEED_CELLS + 1, LONG):
+            return
+    at = load(row, 0, LONG) * load(graph, STRIDE, LONG) + vertex
+    table = load(graph, TABLE, LONG)
+    store(table, at, load(table, at, LONG) | 1 << load(row, 1, LONG), LONG)
+
+
+@kernel
+def lengthened(graph: int, relation: int, vertex: int, length: int) -> None:
+    """Encode a vertex for the pattern vertices that need a counter to be as it now is."""
+    starts, counters = load(graph, COUNTER_STARTS, LONG), load(graph, COUNTERS, LONG)
+    for i in range(load(starts, relation, LONG), load(starts, relation + 1, LONG)):
+        if load(counters, i * COUNTER_CELLS + 1, LONG) == length:
+            encode(graph, vertex, load(counters, i * COUNTER_CELLS, LONG))
+
+
+@kernel
+def shortened(graph: int, relation: int, vertex: int, length: int) -> None:
+    """Clear a vertex's bits of the pattern vertices that needed a counter to be one more than it now is."""
+    starts, counters = load(graph, COUNTER_STARTS, LONG), load(graph, COUNTERS, LONG)
+    for i in range(load(starts, relation, LONG), load(starts, relation + 1, LONG)):
+        if load(counters, i * COUNTER_CELLS + 1, LONG) == length + 1:
+            row = load(graph, VERTICES, LONG) + load(counters, i * COUNTER_CELLS, LONG) * VERTEX_CELLS * 8
+            at = load(row, 0, LONG) * load(graph, STRIDE, LONG) + vertex
+            table = load(graph, TABLE, LONG)
+            store(table, at, load(table, at, LONG) & ~(1 << load(row, 1, LONG)), LONG)
+
+
+@kernel
+def size_class(units: int) -> int:
+    """The largest power of two that a block of so many units has room for, by its exponent."""
+    exponent = 0
+    while 2 << exponent <= units:
+        exponent += 1
+    return exponent
+
+
+@kernel
+def grow(graph: int, row: int, like: Any) -> bool:
+    """Move a full list to a block of twice the size; False where the pool has none."""
+    neighbours, codes, free = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG), load(graph, FREE, LONG)
+    start, size, room = load(row, 0, INT), load(row, 1, INT), load(row, 2, INT) // UNIT
+    exponent = size_class(room) + 1 if room > 0 else 0
+    block = load(free, exponent, LONG)
+    if block >= 0:
+        store(free, exponent, load(neighbours, block * UNIT, like), LONG)
+    else:
+        block = load(graph, USED, LONG)
+        if block + (1 << exponent) > load(graph, UNITS, LONG):
+            return False
+        store(graph, USED, block + (1 << exponent), LONG)
+    for i in range(size):
+        store(neighbours, block * UNIT + i, load(neighbours, start * UNIT + i, like), like)
+        store(codes, block * UNIT + i, load(codes, start * UNIT + i, INT), INT)
+    if room > 0:
+        exponent = size_class(room)
+        store(neighbours, start * UNIT, load(free, exponent, LONG), like)
+        store(free, exponent, start, LONG)
+        room = 2 << exponent
+    store(row, 0, block, INT)
+    store(row, 2, max(room, 1) * UNIT, INT)
+    return True
+
+
+@kernel
+def note(graph: int, relation: int, near: int, far: int, key: int) -> None:
+    """Write a record of an entry that the batch touches for the first time."""
+    count = load(graph, RECORD_COUNT, LONG)
+    record = load(graph, RECORDS, LONG) + count * RECORD_CELLS * 8
+    store(record, 0, relation, LONG)
+    store(record, 1, near, LONG)
+    store(record, 2, far, LONG)
+    store(record, 3, key, LONG)
+    store(graph, RECORD_COUNT, count + 1, LONG)
+    row = row_of(graph, relation, near)
+    store(row, 3, load(row, 3, INT) + 1, INT)
+
+
+@kernel
+def joined(neighbours: int, begin: int, end: int, at: int, far: int, like: Any) -> bool:
+    """Whether the entry before or at a place of a list has a far end."""
+    return (at > begin and load(neighbours, at - 1, like) == far) or (at < end and load(neighbours, at, like) == far)
+
+
+@kernel
+def count_parallel(graph: int, relation: int, difference: int) -> None:
+    """Change the number of entries that a relation has more than pairs of vertices."""
+    parallel = load(graph, PARALLEL, LONG)
+    store(parallel, relation, load(parallel, relation, LONG) + difference, LONG)
+
+
+@kernel
+def change(graph: int, relation: int, near: int, far: int, key: int, inserted: bool, like: Any) -> bool:
+    """Have an entry be in the new version, or not; False where there is no space for it: then nothing is changed."""
+    row = row_of(graph, relation, near)
+    neighbours, codes = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG)
+    begin, size = load(row, 0, INT) * UNIT, load(row, 1, INT)
+    at = place_of(graph, begin, begin + size, far, key, like)
+    full = load(graph, RECORD_COUNT, LONG) == load(graph, RECORD_CAPACITY, LONG)
+    if at < begin + size and load(neighbours, at, like) == far:
+        code = load(codes, at, INT)
+        if code >> KEY_SHIFT == key:
+            after = code | NEW if inserted else code & ~NEW
+            if after == code:
+                return True
+            if code & TOUCHED == 0:
+                if full:
+                    return False
+                note(graph, relation, near, far, key)
+            store(codes, at, after | TOUCHED, INT)
+            return True
+    if not inserted:
+        return True
+    if full:
+        return False
+    if size == load(row, 2, INT):
+        if not grow(graph, row, like):
+            return False
+        at += load(row, 0, INT) * UNIT - begin
+        begin = load(row, 0, INT) * UNIT
+    if joined(neighbours, begin, begin + size, at, far, like):
+        count_parallel(graph, relation, 1)
+    i = begin + size
+    while i > at:
+        store(neighbours, i, load(neighbours, i - 1, like), like)
+        store(codes, i, load(codes, i - 1, INT), INT)
+        i -= 1
+    store(neighbours, at, far, like)
+    store(codes, at, key << KEY_SHIFT | TOUCHED | NEW, INT)
+    store(row, 1, size + 1, INT)
+    note(graph, relation, near, far, key)
+    lengthened(graph, relation, near, size + 1)
+    return True
+
+
+@kernel
+def leave(graph: int, record: int, version: int, like: Any) -> None:
+    """Have the entry of a record be in both versions if it is in ``version``, in none if it is not."""
+    relation, near = load(record, 0, LONG), load(record, 1, LONG)
+    row = row_of(graph, relation, near)
+    neighbours, codes = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG)
+    begin, size, key = load(row, 0, INT) * UNIT, load(row, 1, INT), load(record, 3, LONG)
+    at = place_of(graph, begin, begin + size, load(record, 2, LONG), key, like)
+    store(row, 3, load(row, 3, INT) - 1, INT)
+    if load(codes, at, INT) & version:
+        store(codes, at, key << KEY_SHIFT | BOTH, INT)
+        return
+    for i in range(at, begin + size - 1):
+        store(neighbours, i, load(neighbours, i + 1, like), like)
+        store(codes, i, load(codes, i + 1, INT), INT)
+    if joined(neighbours, begin, begin + size - 1, at, load(record, 2, LONG), like):
+        count_parallel(graph, relation, -1)
+    store(row, 1, size - 1, INT)
+    shortened(graph, relation, near, size - 1)

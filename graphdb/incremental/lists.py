@@ -1,0 +1,218 @@
+"""The graph in memory that standing patterns are matched on: neighbour lists of their relations, and candidate tables.
+
+It is derived from a :class:`TripleSource` once, and then takes batches of changes in place.  It has the edges that
+some pattern edge can bind, and no others: what concerns no pattern costs a look at a label and two vertices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.incremental import frame
+from graphdb.incremental.relations import Relation, Relations
+
+Ints = NDArray[np.int64]
+
+NARROW = 1 << 31
+"""Vertices whose ids fit in 32 bits."""
+_FIRST_RECORDS = 1 << 12
+_SLACK = 1 << 10
+"""Units of the pool that are free at first, beside a quarter of those in use."""
+
+
+class Need(NamedTuple):
+    """How many entries a candidate of a pattern vertex has in a relation at least."""
+
+    relation: int
+    entries: int
+
+
+class Size(NamedTuple):
+    """What orders are estimated from."""
+
+    entries: int
+    near: int
+    """Vertices whose list is not empty."""
+
+
+class Lists:
+    """Neighbour lists in a pool, with the tables of :mod:`.frame`.
+
+    Parameters
+    ----------
+    relations
+        All relations of the patterns.
+    needs
+        By pattern, by its vertices: what a candidate needs.
+
+    Neighbours are int32 where all vertices fit, else int64; an entry has four bytes more, and a list 16 bytes for every
+    vertex and relation.
+    """
+
+    def __init__(self, relations: Relations, needs: Sequence[Sequence[Sequence[Need]]]) -> None:
+        self.relations, vertices = relations, relations.vertices
+        self.like: NDArray[Any] = np.empty(0, np.int32 if vertices <= NARROW else np.int64)
+        self.sizes: list[Size] = []
+        self._labels: Ints = np.empty(0, np.int64)
+        self._order: Ints = np.empty(0, np.int64)
+        self._rows = np.zeros((len(relations.numbers), vertices, 4), np.int32)
+        self._free = np.full(frame.SIZES, -1, np.int64)
+        self._records = np.empty((_FIRST_RECORDS, frame.RECORD_CELLS), np.int64)
+        self._heads = np.full(len(relations.numbers), -1, np.int64)
+        self._parallel = np.zeros(len(relations.numbers), np.int64)
+        self.words = len(relations.numbers) // 64 + 1
+        self._near, self._far = (np.zeros((vertices, self.words), np.uint64) for _ in range(2))
+        self._neighbours, self._codes = np.empty_like(self.like), np.empty(0, np.int32)
+        self.cells = np.zeros(frame.GRAPH_CELLS, np.int64)
+        self.number(np.array(relations.source.edge_labels(), np.int64))
+        self._fill()
+        self._table = np.zeros((len(needs), vertices), np.uint64)
+        self._encode(needs)
+        self._point()
+
+    @property
+    def labels(self) -> Ints:
+        """Edge labels by their numbers."""
+        return self._labels
+
+    @property
+    def bytes(self) -> int:
+        """What all arrays take."""
+        own = (self._rows, self._neighbours, self._codes, self._near, self._far, self._table, self._records)
+        return sum(array.nbytes for array in own)
+
+    def number(self, labels: Ints) -> Ints:
+        """Return the numbers of edge labels; those not seen before get new ones."""
+        new = np.setdiff1d(labels, self._labels) if len(labels) else labels
+        if len(new):
+            self._labels = np.concatenate([self._labels, new])
+            self._order = np.argsort(self._labels)
+            self._mark_labels()
+        if not len(labels):
+            return labels
+        return self._order[np.searchsorted(self._labels, labels, sorter=self._order)]
+
+    def reserve(self) -> None:
+        """Make more space: in the pool, or for records."""
+        if self.cells[frame.RECORD_COUNT] == len(self._records):
+            self._records = np.concatenate([self._records, np.empty_like(self._records)])
+        else:
+            self._neighbours, self._codes = (
+                np.concatenate([array, np.empty_like(array)]) for array in (self._neighbours, self._codes)
+            )
+        self._point()
+
+    def _mark_labels(self) -> None:
+        """Write which relations take which edge label, in which direction."""
+        self._forwards, self._backwards = (np.zeros((len(self._labels), self.words), np.uint64) for _ in range(2))
+        for relation, number in self.relations.numbers.items():
+            if relation.labels is None:
+                taken = self._labels != self.relations.source.type_label
+            else:
+                taken = np.isin(self._labels, relation.labels)
+            for direction, table in (("out", self._forwards), ("in", self._backwards)):
+                if relation.direction in (direction, "either"):
+                    table[taken, number // 64] |= _bit(number)
+        self.cells[frame.FORWARDS] = self._forwards.ctypes.data
+        self.cells[frame.BACKWARDS] = self._backwards.ctypes.data
+
+    def _fill(self) -> None:
+        """Fill the lists from the source."""
+        pieces: list[tuple[Ints, Ints, Ints]] = []
+        used = 0
+        edges: dict[tuple[int, ...] | None, tuple[Ints, Ints, Ints]] = {}
+        for relation, number in self.relations.numbers.items():
+            near_ends, far_ends = (self.relations.ends(relation, end) for end in (relation.near, relation.far))
+            self._near[near_ends, number // 64] |= _bit(number)
+            self._far[far_ends, number // 64] |= _bit(number)
+            if relation.labels not in edges:
+                edges[relation.labels] = self.relations.edges(relation.labels)
+            near, far, key = self._entries(relation, *edges[relation.labels], near_ends, far_ends)
+            lengths = np.bincount(near, minlength=self.relations.vertices)
+            units = -(-lengths // frame.UNIT)
+            starts = used + np.cumsum(units) - units
+            self._rows[number, :, 0], self._rows[number, :, 1] = starts, lengths
+            self._rows[number, :, 2] = units * frame.UNIT
+            within = np.arange(len(near)) - (np.cumsum(lengths) - lengths)[near]
+            pieces.append((starts[near] * frame.UNIT + within, far, key << frame.KEY_SHIFT | frame.BOTH))
+            used += int(units.sum())
+            self.sizes.append(Size(len(near), int(np.count_nonzero(lengths))))
+            self._parallel[number] = np.count_nonzero((near[1:] == near[:-1]) & (far[1:] == far[:-1]))
+        space = (used + used // 4 + _SLACK) * frame.UNIT
+        self._neighbours, self._codes = np.empty(space, self.like.dtype), np.empty(space, np.int32)
+        for places, far, codes in pieces:
+            self._neighbours[places], self._codes[places] = far, codes
+        self.cells[frame.USED] = used
+
+    def _entries(
+        self,
+        relation: Relation,
+        labels: Ints,
+        subjects: Ints,
+        objects: Ints,
+        near_ends: NDArray[np.bool_],
+        far_ends: NDArray[np.bool_],
+    ) -> tuple[Ints, Ints, Ints]:
+        """Return a relation's entries, sorted: near end, far end, key."""
+        parts = []
+        for backwards in (False, True):
+            if relation.direction not in ("either", "in" if backwards else "out"):
+                continue
+            near, far = (objects, subjects) if backwards else (subjects, objects)
+            wanted = near_ends[near] & far_ends[far]
+            if backwards and relation.direction == "either":
+                wanted &= near != far
+            parts.append((near[wanted], far[wanted], 2 * self.number(labels[wanted]) + backwards))
+        near, far, key = (np.concatenate(column) for column in zip(*parts, strict=True))
+        order = np.lexsort((key, far, near))
+        return near[order], far[order], key[order]
+
+    def _encode(self, needs: Sequence[Sequence[Sequence[Need]]]) -> None:
+        """Fill the candidate tables, and write which counters matter to which pattern vertices."""
+        rows, flat = list[tuple[int, int, int, int]](), list[Need]()
+        counters: list[list[tuple[int, int]]] = [[] for _ in self.relations.numbers]
+        for pattern, vertices in enumerate(needs):
+            for bit, own in enumerate(vertices):
+                fits = np.ones(self.relations.vertices, bool)
+                for need in own:
+                    counters[need.relation].append((len(rows), need.entries))
+                    fits &= self._rows[need.relation, :, 1] >= need.entries
+                self._table[pattern, fits] |= _bit(bit)
+                rows.append((pattern, bit, len(flat), len(flat) + len(own)))
+                flat += own
+        self._counter_starts = np.cumsum([0] + [len(found) for found in counters], dtype=np.int64)
+        self._counters = np.array([row for found in counters for row in found], np.int64).reshape(-1, 2)
+        self._vertices = np.array(rows, np.int64).reshape(-1, frame.VERTEX_CELLS)
+        self._needs = np.array(flat, np.int64).reshape(-1, frame.NEED_CELLS)
+
+    def _point(self) -> None:
+        """Write the addresses of all arrays into the frame."""
+        cells = self.cells
+        for cell, array in (
+            (frame.ROWS, self._rows),
+            (frame.NEIGHBOURS, self._neighbours),
+            (frame.CODES, self._codes),
+            (frame.FREE, self._free),
+            (frame.NEAR, self._near),
+            (frame.FAR, self._far),
+            (frame.COUNTER_STARTS, self._counter_starts),
+            (frame.COUNTERS, self._counters),
+            (frame.VERTICES, self._vertices),
+            (frame.NEEDS, self._needs),
+            (frame.TABLE, self._table),
+            (frame.RECORDS, self._records),
+            (frame.HEADS, self._heads),
+            (frame.PARALLEL, self._parallel),
+        ):
+            cells[cell] = array.ctypes.data
+        cells[frame.STRIDE], cells[frame.WORDS] = self.relations.vertices, self.words
+        cells[frame.UNITS] = len(self._neighbours) // frame.UNIT
+        cells[frame.RECORD_CAPACITY] = len(self._records)
+
+
+def _bit(number: int) -> np.uint64:
+    return np.uint64(1 << number % 64)

@@ -1,0 +1,273 @@
+"""Incremental matches are the difference of all matches after a batch and before it, by brute force over both graphs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from graphdb.common.errors import NotSupportedError
+from graphdb.grammar.syntax import MatchMode
+from graphdb.incremental import lists
+from graphdb.incremental.matcher import Changes, IncrementalMatcher, Updates
+from graphdb.pattern.graph import Clause, EdgeTest, PatternEdge, PatternGraph, PatternVertex
+from graphdb.storage.graph.data_graph import ArraySource
+from tests.fuzz import scaled
+from tests.oracle import brute
+from tests.oracle.strategies import source_of
+
+MODES = (MatchMode.DIFFERENT_NODES, MatchMode.DIFFERENT_EDGES, MatchMode.REPEATABLE_ELEMENTS)
+LABELS: tuple[tuple[int, ...] | None, ...] = ((1,), (2,), (1, 2), None, (0, 1, 2), (7,))
+Batch = list[tuple[int, int, int, bool]]
+
+
+Draw = np.random.Generator
+
+
+def graph(draw: Draw) -> brute.Data:
+    """Four to seven resources and a literal or none, with self loops, parallel labels and classes."""
+    resources, literals = int(draw.integers(4, 8)), int(draw.integers(2))
+    count = int(draw.integers(3, 4 * resources))
+    triples = {_edge(draw, resources, resources + literals) for _ in range(count)}
+    return brute.Data({(s, p, o) for p, s, o in triples}, resources, literals, 0 if draw.random() < 0.5 else None)
+
+
+def _edge(draw: Draw, resources: int, vertices: int) -> tuple[int, int, int]:
+    label = draw.choice([0, 1, 2, 7, 9], p=[0.1, 0.55, 0.25, 0.05, 0.05])
+    return int(label), int(draw.integers(resources)), int(draw.integers(vertices))
+
+
+def pattern(draw: Draw, data: brute.Data) -> PatternGraph:
+    """A connected pattern of up to five edges: of one or several labels, of any, in either direction, with loops."""
+    count, clauses = int(draw.integers(1, 5)), int(draw.integers(1, 3))
+    ends = [(int(draw.integers(v)), v) for v in range(1, count)]
+    for _ in range(int(draw.integers(0 if ends else 1, 3))):
+        ends.append((int(draw.integers(count)), int(draw.integers(count))))
+    edges = []
+    for e, k in enumerate(draw.permutation(len(ends))):
+        a, b = ends[k] if draw.random() < 0.5 else ends[k][::-1]
+        labels = LABELS[draw.choice(len(LABELS), p=[0.5, 0.1, 0.1, 0.15, 0.1, 0.05])]
+        edges.append(PatternEdge(f"e{e}", a, b, labels, draw.random() < 0.6, int(draw.integers(clauses))))
+    members = []
+    for number in range(clauses):
+        own = {end for edge in edges if edge.clause == number for end in (edge.source, edge.target)}
+        members.append(Clause(MODES[draw.integers(len(MODES))], tuple(sorted(own))))
+    vertices = []
+    for v in range(count):
+        among = np.flatnonzero(draw.random(data.vertices) < 0.7)
+        vertices.append(PatternVertex(f"v{v}", among if draw.random() < 0.3 else None))
+    names = [vertex.name for vertex in vertices] + [edge.name for edge in edges]
+    outputs = [name for name in names if draw.random() < 0.5] if draw.random() < 0.5 else names
+    unequal = ((int(draw.integers(count)), int(draw.integers(count))),) if draw.random() < 0.1 else ()
+    return PatternGraph(tuple(vertices), tuple(edges), tuple(members), (), unequal, tuple(outputs))
+
+
+def batch(draw: Draw, data: brute.Data) -> Batch:
+    """Updates that insert and delete, also what is there or not, and the same edge again and again."""
+    found: Batch = []
+    there = sorted((p, s, o) for s, p, o in data.triples)
+    for _ in range(int(draw.integers(0, 10))):
+        kind = draw.random()
+        if found and kind < 0.2:
+            edge = found[draw.integers(len(found))][:3]
+        elif there and kind < 0.5:
+            edge = there[draw.integers(len(there))]
+        else:
+            edge = _edge(draw, data.resources, data.vertices)
+        found.append((*edge, bool(draw.random() < 0.6)))
+    return found
+
+
+def updates(batch: Batch) -> Updates:
+    columns = zip(*batch, strict=True) if batch else ([], [], [], [])
+    return Updates(*(np.array(list(column), np.int64) for column in columns))
+
+
+def applied(data: brute.Data, batch: Batch) -> brute.Data:
+    triples = set(data.triples)
+    for p, s, o, inserted in batch:
+        (triples.add if inserted else triples.discard)((s, p, o))
+    return brute.Data(triples, data.resources, data.vertices - data.resources, data.type_label)
+
+
+def all_matches(pattern: PatternGraph, data: brute.Data) -> Counter[tuple[tuple[str, int], ...]]:
+    return Counter(tuple(sorted(match.items())) for match in brute.matches(pattern, data))
+
+
+def expected(pattern: PatternGraph, before: brute.Data, after: brute.Data) -> tuple[Counter[Any], Counter[Any]]:
+    """Rows gained and lost: of whole matches, of which the outputs are what is compared."""
+    old, new = all_matches(pattern, before), all_matches(pattern, after)
+    return _rows(pattern, new - old), _rows(pattern, old - new)
+
+
+def _rows(pattern: PatternGraph, matches: Counter[tuple[tuple[str, int], ...]]) -> Counter[Any]:
+    rows: Counter[Any] = Counter()
+    for match, count in matches.items():
+        row = dict(match)
+        rows[tuple(row[name] for name in pattern.outputs)] += count
+    return rows
+
+
+def found(changes: Changes) -> tuple[Counter[Any], Counter[Any]]:
+    added, removed = (Counter(map(tuple, rows.tolist())) for rows in changes)
+    return added, removed
+
+
+@settings(max_examples=scaled(300), deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@given(st.integers(0, 1 << 32))
+def test_changes_are_the_difference_of_all_matches(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    data = graph(draw)
+    standing = [pattern(draw, data) for _ in range(draw.integers(1, 4))]
+    matcher, counting = (IncrementalMatcher(source_of(data), standing) for _ in range(2))
+    counts, numbers, stream = [], [], list[Batch]()
+    for _ in range(draw.integers(1, 4)):
+        stream.append(batch(draw, data))
+        after, changed = applied(data, stream[-1]), updates(stream[-1])
+        wanted = [expected(own, data, after) for own in standing]
+        numbers.append([[added.total(), removed.total()] for added, removed in wanted])
+        assert _rolled_back(matcher, changed) == wanted
+        assert [found(change) for change in matcher.apply(changed)] == wanted, "also after a rollback"
+        counts.append(counting.count(changed, [len(stream[-1])])[0].tolist())
+        data = after
+    assert counts == numbers
+    again = IncrementalMatcher(source_of(data), standing)
+    assert np.array_equal(matcher._lists._table, again._lists._table), "vertices are encoded as at first"
+    absent = {edge[:3] for batch in stream for edge in batch} - {(p, s, o) for s, p, o in data.triples}
+    assert not matcher.count(updates([(*edge, False) for edge in absent]), [len(absent)]).any()
+
+
+def _rolled_back(matcher: IncrementalMatcher, changed: Updates) -> list[tuple[Counter[Any], Counter[Any]]]:
+    """The changes of a batch that its consumer does not accept."""
+    try:
+        with matcher.batch(changed) as changes:
+            raise Interrupted
+    except Interrupted:
+        return [found(change) for change in changes]
+
+
+class Interrupted(Exception):
+    """What a consumer of changes may raise."""
+
+
+def test_several_batches_are_counted_in_one_call() -> None:
+    """Also where nothing concerns a pattern, and where all space must be made on the way."""
+    rng = np.random.default_rng(5)
+    vertices = 300
+    edges = np.unique(rng.integers(0, vertices, (4000, 2)), axis=0)
+    rng.shuffle(edges)
+    triangle = _pattern([(0, 1), (1, 2), (2, 0)])
+    empty = ArraySource([], [], [], vertices)
+    matcher = IncrementalMatcher(empty, [triangle])
+    reserved = 0
+    reserve = matcher._lists.reserve
+
+    def counted() -> None:
+        nonlocal reserved
+        reserved += 1
+        reserve()
+
+    matcher._lists.reserve = counted  # type: ignore[method-assign]
+    insert = Updates(np.ones(len(edges)), edges[:, 0], edges[:, 1], np.ones(len(edges)))
+    ends = np.append(np.arange(100, len(edges), 100), len(edges))
+    counts = matcher.count(insert, ends)
+    assert reserved > 0
+    adjacency = np.zeros((vertices, vertices), np.int64)
+    adjacency[edges[:, 0], edges[:, 1]] = 1
+    np.fill_diagonal(adjacency, 0)
+    triangles = int(np.trace(adjacency @ adjacency @ adjacency))
+    assert counts.sum(axis=0).tolist() == [[triangles, 0]]
+    delete = insert._replace(inserted=np.zeros(len(edges)))
+    assert matcher.count(delete, [17, 17, len(edges)]).sum(axis=0).tolist() == [[0, triangles]]
+
+
+def test_a_hub_moves_as_it_grows_and_its_blocks_are_used_again() -> None:
+    vertices = 2_000
+    star = _pattern([(0, 1), (0, 2)])
+    matcher = IncrementalMatcher(ArraySource([], [], [], vertices), [star])
+    sizes, degree = [], vertices - 1
+    for hub in (0, 5):
+        spokes = np.delete(np.arange(vertices), hub)
+        insert = Updates(np.ones(degree), np.full(degree, hub), spokes, np.ones(degree))
+        assert matcher.count(insert, [degree // 3, degree]).sum(axis=0).tolist() == [[degree * (degree - 1), 0]]
+        delete = insert._replace(inserted=np.zeros(degree))
+        assert matcher.count(delete, [degree]).tolist() == [[[0, degree * (degree - 1)]]]
+        sizes.append(matcher._lists.bytes)
+    assert sizes[0] == sizes[1]
+
+
+def test_a_search_can_be_stopped_and_leaves_nothing() -> None:
+    vertices = 400
+    path = _pattern([(0, 1), (1, 2), (2, 3)], MatchMode.REPEATABLE_ELEMENTS)
+    matcher = IncrementalMatcher(ArraySource([0], [1], [0], vertices), [path])
+    rng = np.random.default_rng(1)
+    edges = np.unique(rng.integers(0, vertices, (9000, 2)), axis=0)
+    insert = Updates(np.ones(len(edges)), edges[:, 0], edges[:, 1], np.ones(len(edges)))
+    calls = 0
+
+    def stop() -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise Interrupted
+
+    for action in (lambda: matcher.apply(insert, stop), lambda: matcher.count(insert, [len(edges)], stop)):
+        calls = 0
+        with pytest.raises(Interrupted):
+            action()
+        nothing = insert._replace(inserted=np.zeros(len(edges)))
+        keep = ~((edges[:, 0] == 0) & (edges[:, 1] == 0))
+        nothing = Updates(*(np.asarray(column)[keep] for column in nothing))
+        assert not matcher.count(nothing, [len(edges) - 1]).any(), "nothing was there to delete"
+    adjacency = np.zeros((vertices, vertices), np.int64)
+    adjacency[edges[:, 0], edges[:, 1]] = 1
+    adjacency[0, 0] = 1
+    counts = matcher.count(insert, [len(edges)])
+    assert counts.tolist() == [[[int(np.linalg.matrix_power(adjacency, 3).sum()) - 1, 0]]]
+
+
+def test_what_is_not_supported_is_refused() -> None:
+    source, pattern = ArraySource([0], [1], [1], 3), _pattern([(0, 1)])
+    many = _pattern([(v, v + 1) for v in range(64)])
+    induced = replace(pattern, clauses=(Clause(MatchMode.INDUCED, (0, 1)),))
+    tested = replace(pattern, edge_tests=(EdgeTest(0, 1, None, True, True),))
+    apart = replace(pattern, vertices=(*pattern.vertices, PatternVertex("v2")))
+    parallel = replace(pattern, edges=(replace(pattern.edges[0], parallel=True),))
+    limited = replace(pattern, limit=3)
+    for refused in (many, induced, tested, apart, parallel, limited, replace(apart, edges=())):
+        with pytest.raises(NotSupportedError):
+            IncrementalMatcher(source, [refused])
+    assert IncrementalMatcher(source, [_pattern([(v, v + 1) for v in range(63)])])
+    assert IncrementalMatcher(source, []).apply(Updates([1], [0], [2], [True])) == []
+
+
+@pytest.mark.parametrize("end", [-1, 3])
+def test_edges_of_no_vertex_are_refused(end: int) -> None:
+    matcher = IncrementalMatcher(ArraySource([0], [1], [1], 3), [_pattern([(0, 1)])])
+    with pytest.raises(ValueError, match="no vertex"):
+        matcher.apply(Updates([1], [end], [0], [True]))
+    (change,) = matcher.apply(Updates([1], [2], [0], [True]))
+    assert change.added.tolist() == [[2, 0]]
+
+
+def test_wide_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vertices that do not fit in 32 bits have lists of their own type: the same kernels."""
+    monkeypatch.setattr(lists, "NARROW", 1)
+    matcher = IncrementalMatcher(ArraySource([0, 1], [1, 1], [1, 2], 4), [_pattern([(0, 1), (1, 2), (2, 3)])])
+    assert matcher._lists.like.dtype == np.int64
+    (change,) = matcher.apply(Updates([1, 1], [2, 0], [3, 1], [True, True]))
+    assert change.added.tolist() == [[0, 1, 2, 3]]
+    assert matcher.count(Updates([1], [0], [1], [False]), [1]).tolist() == [[[0, 1]]]
+
+
+def _pattern(ends: list[tuple[int, int]], mode: MatchMode = MatchMode.DIFFERENT_NODES) -> PatternGraph:
+    """Directed edges of label 1."""
+    vertices = tuple(PatternVertex(f"v{v}") for v in range(1 + max(max(pair) for pair in ends)))
+    edges = tuple(PatternEdge(f"e{e}", a, b, (1,), True, 0) for e, (a, b) in enumerate(ends))
+    clause = Clause(mode, tuple(range(len(vertices))))
+    return PatternGraph(vertices, edges, (clause,), outputs=tuple(vertex.name for vertex in vertices))
