@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -185,12 +185,10 @@ class MatchRun:
             (count,) = as_integers(np.array([self._count(plan, needs, bound, control)], object)).tolist()
             # All bindings are equal: one row does where it may come with its number, or where that is not asked.
             rows = f"range({count})" if needs.duplicates == "keep" else f"range({min(count, 1)})"
-            with connection.guard() as raw:
-                raw.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS SELECT 1 AS one, {count} AS n FROM {rows}")
-                try:
-                    yield
-                finally:
-                    raw.execute(f"DROP VIEW {view}")
+            with connection.temporary_table(view, "VIEW"):
+                with connection.guard() as raw:
+                    raw.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS SELECT 1 AS one, {count} AS n FROM {rows}")
+                yield
             return
         with self._gathered(plan, needs, bound, view, shares, beside) as gathered:
             if numbered and gathered is not None:
@@ -225,12 +223,14 @@ class MatchRun:
         self.control = control = self.new_control()
         batches: list[pa.Table] = []
         spilled, waiting = False, 0
-        try:
+        with ExitStack() as tables:
             for block in self._blocks(plan, needs, bound, control):
                 table = with_properties(self._terms(block, needs, bound), beside, self._snapshot.properties)
                 batches.append(table)
                 waiting += table.nbytes
                 if waiting > (_STREAM if spilled else self._bindings_bytes // (2 * shares)):
+                    if not spilled:
+                        tables.enter_context(self._snapshot.connection.temporary_table(view))
                     self._spill(pa.concat_tables(batches), view, first=not spilled)
                     batches, spilled, waiting = [], True, 0
             if spilled:
@@ -241,9 +241,6 @@ class MatchRun:
             if not batches:
                 batches.append(with_properties(self._empty(needs, bound), beside, self._snapshot.properties))
             yield pa.concat_tables(batches)
-        finally:
-            if spilled:
-                self._snapshot.connection.rows(f"DROP TABLE IF EXISTS temp.{view}")
 
     def _blocks(self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, control: Control) -> Iterator[Block]:
         """Run a match, and settle which edges its triples stand for; no more rows than are wanted."""

@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.errors import ExecutionError, GraphDBError, NotSupportedError
+from graphdb.common.errors import ExecutionError, NotSupportedError
 from graphdb.execute.search.group import grouped
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
@@ -339,16 +339,11 @@ class QueryRun(MatchRun):
 
     @contextmanager
     def _materialized(self, rows: Rows) -> Iterator[None]:
-        with self._snapshot.connection.guard(self._left()) as raw:
-            raw.execute(f"CREATE OR REPLACE TEMP TABLE {rows.table} AS FROM ({rows.sql})", dict(rows.parameters))
-        drop = f"DROP TABLE IF EXISTS temp.{rows.table}"
-        try:
+        connection = self._snapshot.connection
+        with connection.temporary_table(rows.table):
+            with connection.guard(self._left()) as raw:
+                raw.execute(f"CREATE OR REPLACE TEMP TABLE {rows.table} AS FROM ({rows.sql})", dict(rows.parameters))
             yield
-        except BaseException:
-            with suppress(GraphDBError):  # a transaction that was aborted takes it away itself
-                self._snapshot.connection.rows(drop)
-            raise
-        self._snapshot.connection.rows(drop)
 
     def _plan_from(self, step: Step) -> PhysicalPlan:
         """Plan a match whose vertices its rows give."""

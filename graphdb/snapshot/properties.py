@@ -88,8 +88,10 @@ class Properties:
             if self._connection.transactions.inside:  # its ROLLBACK would take the table away
                 return PropertyColumn(f"({subquery})", type, many)
             table = self._connection.temporary()
-            raw.execute(f"CREATE TEMP TABLE {table} AS {subquery} ORDER BY subject ASC")
-        self._columns[label.id] = found = PropertyColumn(f"temp.{table}", type, many)
+            with self._connection.temporary_table(table) as kept:
+                raw.execute(f"CREATE TEMP TABLE {table} AS {subquery} ORDER BY subject ASC")
+                kept()
+                self._columns[label.id] = found = PropertyColumn(f"temp.{table}", type, many)
         return found
 
     def _type(self, label: EdgeLabel) -> Type:
