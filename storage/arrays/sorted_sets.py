@@ -29,7 +29,8 @@ def both(left: Ints, right: Ints) -> Ints:
         begin, end = np.searchsorted(many, (first, last + 1))
         marks = np.zeros(last - first + 1, np.bool_)
         marks[many[begin:end] - first] = True
-        return few[marks[few - first]]
+        marked: Ints = few[marks[few - first]]
+        return marked
     kept: Ints = few[many[np.minimum(np.searchsorted(many, few), len(many) - 1)] == few]
     return kept
 
