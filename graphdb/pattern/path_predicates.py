@@ -54,8 +54,8 @@ def _pushed(path: ast.PathPattern, condition: ast.Expression) -> tuple[bool, ast
         return None
     if not free_variables(asked) <= {condition.variable.name} or any(subqueries_in(asked)):
         return None
-    edges = {ast.Variable(name) for name in _names_of_edges(edge)}
-    vertices = set[ast.Expression]()
+    edges: set[ast.Expression] = {ast.Variable(name) for name in _names_of_edges(edge)}
+    vertices: set[ast.Expression] = set()
     for call in (part for part in walk(condition.source) if isinstance(part, ast.FunctionCall)):
         if path.variable is not None and call.arguments == (path.variable,):
             name = call.name.lower()
@@ -78,30 +78,28 @@ def _names_of_edges(edge: ast.EdgePattern | ast.Subpath) -> Iterator[str]:
 
 def _along(path: ast.PathPattern, of_edges: bool, condition: ast.Expression) -> ast.PathPattern:
     """Return a path of which every edge, or every vertex, fulfils a condition."""
-    (edge,), name = path.edges, f"{OF_PATHS} edge of {path.span.start}"
+    (edge,), at = path.edges, path.span.start
     if isinstance(edge, ast.EdgePattern) and of_edges:
-        return replace(path, edges=(_with(edge, condition, name),))
-    if isinstance(edge, ast.EdgePattern):  # a part of one edge between two vertices
+        return replace(path, edges=(_with(edge, condition, f"edge of {at}"),))
+    if isinstance(edge, ast.EdgePattern):  # a part of one edge between two vertices, of which something can be said
         around = ast.NodePattern(span=edge.span)
-        single = replace(edge, repeat=None)
-        part = ast.PathPattern((around, around), (single,), edge.span)
-        edge = ast.Subpath(part, None, edge.repeat, edge.span)
-    inner = edge.pattern
-    (single,) = inner.edges
-    nodes = path.nodes
+        once = ast.PathPattern((around, around), (replace(edge, repeat=None),), edge.span)
+        edge = ast.Subpath(once, None, edge.repeat, edge.span)
+    inner, nodes = edge.pattern, path.nodes
     if of_edges:
-        assert isinstance(single, ast.EdgePattern)
-        inner = replace(inner, edges=(_with(single, condition, name),))
+        edges = tuple(
+            _with(each, condition, f"edge of {at}") for each in inner.edges if isinstance(each, ast.EdgePattern)
+        )
+        inner = replace(inner, edges=edges)
     else:
-        names = (f"{OF_PATHS} {side} of {path.span.start}" for side in ("left", "right"))
-        inner = replace(inner, nodes=tuple(map(lambda node, name: _with(node, condition, name), inner.nodes, names)))
-        ends = (f"{OF_PATHS} {side} end of {path.span.start}" for side in ("left", "right"))
-        nodes = tuple(map(lambda node, name: _with(node, condition, name), nodes, ends))
+        within = tuple(_with(node, condition, f"{i} within {at}") for i, node in enumerate(inner.nodes))
+        nodes = tuple(_with(node, condition, f"{i} of {at}") for i, node in enumerate(nodes))
+        inner = replace(inner, nodes=within)
     return replace(path, nodes=nodes, edges=(replace(edge, pattern=inner),))
 
 
 def _with(element: _Element, condition: ast.Expression, name: str) -> _Element:
     """Return a vertex or edge with one more condition; it gets a name where it has none."""
-    variable = element.variable or ast.Variable(name, element.span)
+    variable = element.variable or ast.Variable(f"{OF_PATHS} {name}", element.span)
     said = [*conjuncts(element.where), renamed(condition, {_EACH: variable.name})]
     return replace(element, variable=variable, where=all_hold(said, element.span))

@@ -55,7 +55,7 @@ class PathEdges(Subqueries):
         source, target = (bound.vertex_of[name] for name in names_of(left, right))
         needs = Wanted(tuple(sorted({source, target})), (0,), False, None)
         columns = {"#s": f"b.v{source}", "#t": f"b.v{target}", "#code": code_of(bound, 0, names_of(left)[0])}
-        view = self._name("bindings")
+        view = self._bindings_view()
         relation = bindings_of(bound, self._snapshot.edges, view)
         self._add_match("edges of a path", view, bound, needs)
         made = {name: SqlValue(sql, INTEGER) for name, sql in columns.items()}
@@ -143,7 +143,7 @@ class PathEdges(Subqueries):
 
     def _found(self, bound: BoundPattern, needs: Wanted, columns: Mapping[str, str], most: int = 0) -> Table:
         """Add the step of a pattern; return the rows of its bindings with some columns."""
-        view = self._name("bindings")
+        view = self._bindings_view()
         relation = bindings_of(bound, self._snapshot.edges, view)
         self._add_match("edges of a path", view, bound, needs)
         made = {name: SqlValue(sql, INTEGER) for name, sql in columns.items()}

@@ -278,7 +278,7 @@ class Searches(PathEdges):
     def _with_plain(self, left: Relation, matches: Sequence[ast.MatchClause], used: set[str]) -> Relation:
         """Join rows with the matches of plain patterns; ``used`` are the names that are wanted after it."""
         if left is UNIT:
-            bound, view = self._bound(matches, UNIT), self._name("bindings")
+            bound, view = self._bound(matches, UNIT), self._bindings_view()
             relation = bindings_of(bound, self._snapshot.edges, view)
             needs = needs_of(bound, used | free_variables(relation.where))
             self._add_match("match", view, bound, needs)

@@ -17,6 +17,7 @@ from graphdb.plan.physical import PhysicalPlan
 from graphdb.procedures.answers import Answer, arrow_type
 from graphdb.procedures.registry import Call
 from graphdb.relational.path_patterns.edges import Pattern
+from graphdb.relational.projection.arrays import Beside
 from graphdb.relational.projection.sql import Projection
 from graphdb.relational.session.plan_cache import STEP_BYTES
 from graphdb.sql.computing import Applying, Computing
@@ -37,6 +38,8 @@ class Rows:
     parameters: Mapping[str, object]
     reads: frozenset[str]
     """The names of the tables and views that the SQL reads, of those that the program makes."""
+    kept: bool = False
+    """Whether whatever comes later may read them, to the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,8 @@ class Step:
     of tables do."""
     shown: bool = True
     """Whether SQL reads its bindings; otherwise nothing but what is given of another step's vertices does."""
+    beside: tuple[Beside, ...] = ()
+    """Properties of its vertices that SQL reads as columns of the bindings."""
 
     @property
     def reads(self) -> frozenset[str]:
@@ -237,4 +242,5 @@ class Program:
     def last_uses(self) -> dict[str, int]:
         """Return the number of the last step that reads each table or view; past the last if the result does."""
         found = {name: number for number, step in enumerate(self.steps) for name in step.reads}
-        return found | dict.fromkeys(self.projection.reads, len(self.steps))
+        kept = {step.table for step in self.steps if isinstance(step, Rows) and step.kept}
+        return found | dict.fromkeys(self.projection.reads | kept, len(self.steps))
