@@ -31,6 +31,8 @@ Ids = NDArray[np.int64]
 
 _BASES = {"resource": 0, "literal": LITERAL_BASE}
 _LITERAL = ("lexical", "datatype", "language")
+_DATATYPES = 100
+"""Datatypes up to which the SQL that reads values is written for those that there are."""
 _SHORT_VALUES = {"kind": "UTINYINT", "integer": "BIGINT", "number": "DOUBLE", "boolean": "BOOLEAN"}
 """Columns that :func:`.short_literals` makes, with their types."""
 _COLUMNS = {"resource": (("iri",), ()), "literal": (_LITERAL, ("kind",))}
@@ -209,10 +211,10 @@ class Numbering:
         [(terms,)] = self._connection.execute(
             f"CREATE TEMP TABLE _graphdb_distinct AS SELECT DISTINCT lexical, datatype, language FROM {source}"
         ).fetchall()
-        datatypes: set[str | None] | None = None
-        if terms <= hash_index.SMALL_LOOKUP:
-            rows = self._connection.execute("SELECT DISTINCT datatype FROM temp._graphdb_distinct").fetchall()
-            datatypes = {datatype for (datatype,) in rows}
+        rows = self._connection.execute(
+            f"SELECT DISTINCT datatype FROM temp._graphdb_distinct LIMIT {_DATATYPES}"
+        ).fetchall()
+        datatypes = {datatype for (datatype,) in rows} if len(rows) < _DATATYPES else None
         with self._keys["literal"].narrowed("temp._graphdb_distinct", {}, terms, first) as (known, parameters):
             self._connection.execute(
                 f"CREATE TEMP TABLE {into} AS SELECT coalesce(known.id, {first - 1} + row_number()"

@@ -220,6 +220,7 @@ class Update:
                 come or labels.NOTHING,
                 lost or labels.NOTHING,
                 fresh=self._fresh,
+                fresh_literals=self._fresh_literals,
                 literals=changes is None or changes.literals,
             )
             self._known = KnownStatistics()
