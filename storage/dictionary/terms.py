@@ -308,7 +308,9 @@ class Numbering:
                 ids[found["position"]] = found["id"]
                 return found
 
-            if before > _BASES[table]:
+            if before > _BASES[table] and len(terms) <= hash_index.SMALL_LOOKUP:
+                self._look_few(table, terms, source, given, before, ids)
+            elif before > _BASES[table]:
                 with self._keys[table].narrowed(source, given, len(terms), before) as place:
                     found = look(*place, "known.id, known.kind" if table == "literal" else "known.id")
                 if table == "literal":
@@ -327,6 +329,23 @@ class Numbering:
         else:
             self._stage(table, fresh, create=first == before)
         return ids
+
+    def _look_few(
+        self, table: str, terms: pa.Table, source: str, given: Mapping[str, Any], before: int, ids: Ids
+    ) -> None:
+        """Find a handful of terms in ``table``, and note their ``ids``."""
+        names, _ = _COLUMNS[table]
+        columns = [terms.column(name).to_pylist() for name in names]
+        rows = self._keys[table].rows_of(source, given, columns[0], before)
+        known = {row[1 : 1 + len(names)]: row for row in rows}
+        found = [known.get(key) for key in zip(*columns, strict=True)]
+        for position, row in enumerate(found):
+            if row is not None:
+                ids[position] = row[0]
+        if table == "literal":
+            there = [row for row in found if row is not None]
+            kinds = {"id": [row[0] for row in there], "kind": [row[-1] for row in there]}
+            self._kinds.add({name: np.array(column, np.int64) for name, column in kinds.items()})
 
     def _insert(self, table: str, rows: str) -> None:
         """Write rows, which have the next ids."""

@@ -249,7 +249,7 @@ class SelectedRun(PathBase):
         if table is None:
             return found
         if numbered:
-            rows = np.repeat(np.arange(table.num_rows), table.column("n").to_numpy())
+            rows = np.repeat(np.arange(table.num_rows), values(table.column("n")))
             table = table.take(numbers(rows))
         columns = {f"c{i}": table.column(name) for i, name in enumerate(names)}
         return pa.table(columns).slice(*window)
