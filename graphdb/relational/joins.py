@@ -21,6 +21,7 @@ from graphdb.relational.candidates import Snapshot
 from graphdb.relational.edges.parallel_edges import settle
 from graphdb.relational.program import AnyStep, Given, Rows, Step
 from graphdb.relational.projection.compile import Asked, ProjectionCompiler
+from graphdb.relational.projection.late import BesideBindings, needed_first
 from graphdb.relational.projection.relation import GROUP, MATCHES, ORDER, ROW, Relation, Source, bindings_of
 from graphdb.sql.expressions import MOST_OPERANDS
 from graphdb.sql.from_clause import Parameters
@@ -67,6 +68,8 @@ class Joins:
         self._named = 0
         self._numbered: set[str] = set()
         """The views of bindings that are rows as they are."""
+        self._beside: dict[str, BesideBindings] = {}
+        """The properties that SQL reads beside the vertices in views of bindings."""
         self._clauses: object = ()
         """The part of the query under way."""
 
@@ -126,12 +129,13 @@ class Joins:
         live: Collection[str],
         how: str,
         duplicates: Duplicates = "keep",
+        then: Sequence[ast.ClauseNode] = (),
     ) -> Relation:
         """Join rows with the bindings of a pattern that starts from them.
 
-        ``duplicates`` says what is needed of equal bindings.
+        ``duplicates`` says what is needed of equal bindings, and ``then`` which clauses follow.
         """
-        view = self._name("bindings")
+        view = self._bindings_view()
         pattern = bindings_of(bound, self._snapshot.edges, view)
         shared = [name for name in bound.variables if name in left.variables]
         used = {*shared, *live, *free_variables(pattern.where)}
@@ -142,14 +146,20 @@ class Joins:
         pattern = replace(only(pattern, names), where=pattern.where)
         counted = [MATCHES] if needs.duplicates == "count" else []
         numbered = dict.fromkeys(counted, column("n", INTEGER))
-        rows = replace(pattern, where=(), variables={**pattern.variables, **numbered})
+        first = (*needed_first(then), *(part for part in walk(pattern.where) if isinstance(part, ast.Property)))
+        known = self._beside[view].known(first, pattern.variables, self._text)
+        rows = replace(pattern, where=(), variables={**pattern.variables, **numbered}, known={**pattern.known, **known})
         sql, found = self._projecting(rows).select([*names, *counted])
         on = [f"{found.variables[n].of('r')} = {left.variables[n].of('l')}" for n in shared]
         new = [name for name in names if name not in left.variables] + counted
         chosen = "".join(f", {found.variables[name].of('r')} AS m{i}" for i, name in enumerate(new))
         chosen += "".join(f", {value.of('r')} AS f{i}" for i, value in enumerate(found.known.values()))
         facts = {node: value.at(f"f{i}") for i, (node, value) in enumerate(found.known.items())}
-        facts = {node: value for node, value in facts.items() if _base(node) not in left.variables}
+        facts = {
+            node: value
+            for node, value in facts.items()
+            if _base(node) not in left.variables or (how == "join" and on and node in known and node not in left.known)
+        }
         join = "LEFT JOIN" if how == "outer join" else "JOIN"
         start = f"{left.source} l"
         where = pattern.where
@@ -275,7 +285,15 @@ class Joins:
         return Source.of_table(table)
 
     def _projecting(self, relation: Relation, bound: BoundPattern | None = None) -> ProjectionCompiler:
-        return ProjectionCompiler(self._snapshot, self._text, self._arguments, relation, bound, self._parameters)
+        beside = None if relation.source.view is None else self._beside.get(relation.source.view)
+        return ProjectionCompiler(
+            self._snapshot, self._text, self._arguments, relation, bound, self._parameters, beside
+        )
+
+    def _bindings_view(self) -> str:
+        view = self._name("bindings")
+        self._beside[view] = BesideBindings(self._snapshot)
+        return view
 
     def _name(self, what: str) -> str:
         self._named += 1

@@ -71,7 +71,11 @@ class Lowering(Matches):
         last = self._steps[-1] if self._steps and len(query.parts) == 1 else None
         alone = self._head is not None and isinstance(last, Step) and last.view == self._head[0].source.view
         projection = projection if alone else replace(projection, direct=None)
-        return Program(tuple(self._steps), projection, self._lists, alone and self._counts)
+        steps = (
+            replace(step, beside=self._beside[step.view].columns) if isinstance(step, Step) else step
+            for step in self._steps
+        )
+        return Program(tuple(steps), projection, self._lists, alone and self._counts)
 
     def _parts(self, query: ast.Composite, start: Relation) -> Projection:
         once = len(query.parts) > 1 and not query.keeps_all

@@ -109,7 +109,7 @@ class Subqueries(Semijoins):
 
     def _counted(self, left: Relation, bound: BoundPattern, shared: Sequence[str], exists: bool) -> _Added:
         """The number of a pattern's matches around the vertices it shares, of which only the numbers are wanted."""
-        view = self._name("bindings")
+        view = self._bindings_view()
         vertices = [bound.vertex_of[name] for name in shared]
         needs = Wanted(tuple(sorted(vertices)), (), False, None, "drop" if exists else "count")
         self._add_match("group join", view, bound, needs, self._given(left, bound, shared))
