@@ -41,7 +41,7 @@ from graphdb.results.decode import Arrays
 from graphdb.results.path_materialization import Walks
 from graphdb.sql.functions import edges_of
 from graphdb.sql.value import SqlValue, column
-from graphdb.storage.arrays.arrow import numbers
+from graphdb.storage.arrays.arrow import numbers, values
 
 if TYPE_CHECKING:
     import pyarrow as pa
