@@ -49,7 +49,7 @@ class Lists:
     needs
         By pattern, by its vertices: what a candidate needs.
 
-    Neighbours are int32 where all vertices fit, else int64; an entry has four bytes more, and a list 16 bytes for every
+    Neighbours are int32 where all vertices fit, else int64; an entry has four bytes more, and a list 24 bytes for every
     vertex and relation.
     """
 
@@ -59,7 +59,7 @@ class Lists:
         self.sizes: list[Size] = []
         self._labels: Ints = np.empty(0, np.int64)
         self._order: Ints = np.empty(0, np.int64)
-        self._rows = np.zeros((len(relations.numbers), vertices, 4), np.int32)
+        self._rows = np.zeros((len(relations.numbers), vertices, frame.ROW_CELLS), np.int32)
         self._free = np.full(frame.SIZES, -1, np.int64)
         self._records = np.empty((_FIRST_RECORDS, frame.RECORD_CELLS), np.int64)
         self._heads = np.full(len(relations.numbers), -1, np.int64)
@@ -95,6 +95,10 @@ class Lists:
         if not len(labels):
             return labels
         return self._order[np.searchsorted(self._labels, labels, sorter=self._order)]
+
+    def number_of(self, label: int) -> int:
+        """Return the number of one edge label."""
+        return int(self.number(np.array([label], np.int64))[0])
 
     def reserve(self) -> None:
         """Make more space: in the pool, or for records."""
@@ -135,8 +139,7 @@ class Lists:
             lengths = np.bincount(near, minlength=self.relations.vertices)
             units = -(-lengths // frame.UNIT)
             starts = used + np.cumsum(units) - units
-            self._rows[number, :, 0], self._rows[number, :, 1] = starts, lengths
-            self._rows[number, :, 2] = units * frame.UNIT
+            self._rows[number] = np.column_stack([starts, lengths, units * frame.UNIT, lengths, lengths, lengths])
             within = np.arange(len(near)) - (np.cumsum(lengths) - lengths)[near]
             pieces.append((starts[near] * frame.UNIT + within, far, key << frame.KEY_SHIFT | frame.BOTH))
             used += int(units.sum())
