@@ -7,7 +7,7 @@ import numpy as np
 LONG, INT = 0, np.int32(0)
 """Stand for int64 and int32 in ``load`` and ``store`` (:mod:`graphdb.storage.compile.kernels`)."""
 
-# The graph: rows of all lists, their entries, vertices per relation, free blocks by size, blocks used and allocated.
+# The graph: rows of all lists, their entries, vertices, free blocks by size, units used and allocated.
 ROWS, NEIGHBOURS, CODES, STRIDE, FREE, USED, UNITS = 0, 1, 2, 3, 4, 5, 6
 # Bits [vertices, words] of the relations that a vertex may be the near, or the far end of; bits [labels, words] of the
 # relations that take an edge label forwards, or backwards.
@@ -19,12 +19,14 @@ COUNTER_STARTS, COUNTERS, VERTICES, NEEDS, TABLE = 12, 13, 14, 15, 16
 RECORDS, RECORD_COUNT, RECORD_CAPACITY, HEADS = 17, 18, 19, 20
 # By relation, how many entries more than pairs of vertices it has.
 PARALLEL = 21
-GRAPH_CELLS = 22
+# By relation, the row that vertex 0 would have: only those that can be near ends have one.
+FIRST_ROWS = 22
+GRAPH_CELLS = 23
 
-ROW_CELLS = 6
+ROW_CELLS = 8
 ROW_BYTES = ROW_CELLS * 4
 """A list: (where it begins, in units; entries; entries that it has room for; entries in the old version, in the new
-one, in both), int32."""
+one, in both), int32; two cells are free, so that no list's lie in two cache lines."""
 UNIT = 4
 """Entries in a unit, in which lists are allocated."""
 SIZES = 32

@@ -15,6 +15,7 @@ from graphdb.incremental.frame import (
     COUNTER_CELLS,
     COUNTER_STARTS,
     COUNTERS,
+    FIRST_ROWS,
     FREE,
     INT,
     KEY_SHIFT,
@@ -47,7 +48,7 @@ from graphdb.storage.graph.pcsr_kernels import find
 @kernel
 def row_of(graph: int, relation: int, vertex: int) -> int:
     """The address of a list's row."""
-    return load(graph, ROWS, LONG) + (relation * load(graph, STRIDE, LONG) + vertex) * ROW_BYTES
+    return load(graph, ROWS, LONG) + (load(load(graph, FIRST_ROWS, LONG), relation, LONG) + vertex) * ROW_BYTES
 
 
 @kernel

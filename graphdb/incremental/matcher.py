@@ -151,11 +151,15 @@ class IncrementalMatcher:
     def _rows(self, updates: Updates) -> Ints:
         """Return updates as kernels read them; raises ValueError where an end is no vertex."""
         labels, sources, targets, inserted = (np.asarray(column, np.int64) for column in updates)
-        rows = np.column_stack([self._lists.number(labels), sources, targets, inserted])
-        ends = rows[:, 1:3]
-        if len(rows) and (ends.min() < 0 or ends.max() >= self._lists.relations.vertices):
-            raise ValueError("a changed edge joins what is no vertex of the data graph")
-        return np.ascontiguousarray(rows)
+        rows = np.empty((len(labels), 4), np.int64)
+        for ends in (sources, targets):
+            if len(rows) and (ends.min() < 0 or ends.max() >= self._lists.relations.vertices):
+                raise ValueError("a changed edge joins what is no vertex of the data graph")
+        lists = self._lists
+        columns = (lists.number(labels), lists.inner(sources), lists.inner(targets), inserted)
+        for number, column in enumerate(columns):
+            rows[:, number] = column
+        return rows
 
     def _changes(self, pattern: int, check: Callable[[], None]) -> Changes:
         from graphdb.incremental import batch_kernels as kernels
@@ -178,7 +182,9 @@ class IncrementalMatcher:
         rows = np.concatenate(parts)
         first = len(search.program.pattern.vertices)
         for column, slot in enumerate(search.program.tables[frame.OUTPUTS].tolist(), 1):
-            if slot >= first:
+            if slot < first:
+                rows[:, column] = self._lists.outer[rows[:, column]]
+            else:
                 rows[:, column] = 2 * self._lists.labels[rows[:, column] >> 1] + (rows[:, column] & 1)
         return Changes(rows[rows[:, 0] == frame.NEW, 1:], rows[rows[:, 0] == frame.OLD, 1:])
 
