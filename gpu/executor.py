@@ -28,7 +28,7 @@ from graphdb.gpu.search.run import Search
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.executor import Block, Control, OutOfRange
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.plan.ski_rental import ExpectedCost, StrategyTimings
+from graphdb.plan.ski_rental import Bias, ExpectedCost, StrategyTimings
 
 Ints = NDArray[np.int64]
 Hint = Literal["auto", "join", "search", "sums"]
@@ -97,6 +97,8 @@ class GpuExecutor:
         self.hint = hint
         self._beside_host = beside_host
         self.strategies: dict[str, Strategy] = {}
+        self._bias = Bias()
+        """Of the estimates of going through the matches."""
         self._counter = Counter(self.device, self.graph, pinned=hint == "sums")
         self._reading: list[RowQueue] = []
         """Searches whose rows are being read."""
@@ -162,7 +164,7 @@ class GpuExecutor:
         """What each strategy is expected to take: ``"match"`` enumerates the matches, ``"count"`` counts without
         enumeration.
         """
-        seconds = STEP * (len(plan.steps) + 1) + plan.cost / MATCH_RATE
+        seconds = STEP * (len(plan.steps) + 1) + self._bias.factor * plan.cost / MATCH_RATE
         uncertain = plan.counting is not None and plan.counting.uncertain
         if self._beside_host and (uncertain or self._counter.too_wide(plan, counting)):
             seconds = math.inf
@@ -306,8 +308,10 @@ class GpuExecutor:
                     return counted
                 found = self.strategy(plan).count(plan, control, _ceil(limit, plan.automorphisms))
             if limit is None and len(self._strategy_costs(plan, counting=True)) > 1:
-                taken = time.monotonic() - started
-                _timings(plan, True).note("match", taken)
+                taken, timings = time.monotonic() - started, _timings(plan, True)
+                if timings.runs:  # the first has copied and compiled, too
+                    self._bias.note(plan.cost / MATCH_RATE, taken - STEP * (len(plan.steps) + 1))
+                timings.note("match", taken)
                 self._counter.missed(plan, True, taken)
         finally:
             control.seconds = time.monotonic() - started

@@ -27,10 +27,10 @@ from graphdb.plan.counting.plan import CountingPlan
 from graphdb.plan.counting.programs import Part
 from graphdb.plan.executor import OutOfRange
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.plan.ski_rental import DOUBT, ExpectedCost
+from graphdb.plan.ski_rental import Bias, ExpectedCost
 
 ANSWER = 7e-4
-"""Seconds that the smallest run on a device takes."""
+"""Seconds that the smallest run on a device takes, until one was seen to take less."""
 DEAR = 4e10
 """Elements that a search must be expected to scan, where the host has a tree, before sums are planned instead: it
 takes a device about as long as compiling does."""
@@ -38,7 +38,9 @@ COMPILING = 0.4
 """Seconds in which a kernel is compiled."""
 RANKING = 3e-8
 """Seconds in which an entry of a list is put in the order of ranks."""
-LIST_RATE = 1e10
+LAUNCH = 5e-5
+"""Seconds that a run takes at least: a few launches, and a copy to the host that is waited for."""
+LIST_RATE = 8e10
 """Elements that are counted in a second along lists, and in loops whose vectors fit shared memory."""
 SCATTER_RATE = 8e10
 """The same for longer vectors, whose elements are planned to take several times as long: a device waits for many at
@@ -86,6 +88,9 @@ class Counter:
         self._missed: dict[Part, float] = {}
         """Seconds that counts took longer than with a part's kernel; other plans share it."""
         self._under_way: dict[CountingPlan, _Preparation] = {}
+        self._answer = ANSWER
+        """The same, of this device."""
+        self._bias = Bias()
         self.milliseconds = 0.0
         """After a count: the device's time."""
 
@@ -97,7 +102,7 @@ class Counter:
         if plan.limit is not None:
             return None
         if counting and plan.clique is not None and shape_for(plan.clique) is not None:
-            return ExpectedCost(ANSWER, 0.0)
+            return ExpectedCost(self._answer, 0.0)
         summed = self._sums(plan, counting)
         if summed is None:
             return None
@@ -105,8 +110,7 @@ class Counter:
         if isinstance(ready, _Unable):
             return None
         looped = _looped(summed)
-        rate = LIST_RATE if not looped or 4 * summed.vertices < SHARED else SCATTER_RATE
-        seconds = ANSWER + summed.cost / rate
+        seconds = self._answer + self._bias.factor * _seconds(summed)
         if ready is not None:
             return ExpectedCost(seconds)
         setup = COMPILING * len(looped - self._known)
@@ -122,7 +126,7 @@ class Counter:
         summed, expected = self._sums(plan, counting), self.expected(plan, counting)
         if summed is None or expected is None or not expected.setup or summed in self._under_way:
             return
-        saved = seconds - DOUBT * expected.seconds  # else they would not be chosen
+        saved = seconds - expected.seconds
         parts = {part for term in summed.terms for part in term.parts}
         parts = (_looped(summed) - self._known) or parts
         for part in parts:
@@ -162,10 +166,15 @@ class Counter:
             found = cliques.count(plan.clique, shape, watch) * plan.automorphisms
             self.milliseconds = cliques.milliseconds
             return found
-        prepared = self._ready(plan, True, watch)
-        if prepared is None:
+        summed, prepared = self._sums(plan, True), self._ready(plan, True, watch)
+        if summed is None or prepared is None:
             return None
+        started, estimated = time.monotonic(), _seconds(summed)
         counted = prepared.run(watch)
+        taken = time.monotonic() - started
+        self._answer = min(self._answer, max(taken - self._bias.factor * estimated, LAUNCH))
+        if estimated > self._answer / 4:
+            self._bias.note(estimated, taken - self._answer)
         self.milliseconds = prepared.milliseconds
         if counted is None:
             raise OutOfRange
@@ -233,6 +242,11 @@ class Counter:
         pool = ThreadPoolExecutor(1, "graphdb-sums")
         pool.submit(prepare).add_done_callback(lambda _: done.set_result(None))
         pool.shutdown(wait=False)
+
+
+def _seconds(plan: CountingPlan) -> float:
+    """The seconds that a device is expected to count for, its answer aside."""
+    return plan.cost / (LIST_RATE if not _looped(plan) or 4 * plan.vertices < SHARED else SCATTER_RATE)
 
 
 def _looped(plan: CountingPlan) -> set[Part]:

@@ -120,6 +120,15 @@ NO_COUNT = "a number of paths is 1 or more"
 
 
 @dataclass(frozen=True, slots=True)
+class Cost:
+    """``COST BY e.weight AS total``: what an edge of a path costs, and the name of what its edges cost together."""
+
+    expression: Expression
+    variable: Variable | None = None
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class PathPattern:
     """Nodes and what is between them, in the order written: ``len(nodes) == len(edges) + 1``."""
 
@@ -129,6 +138,8 @@ class PathPattern:
     variable: Variable | None = None
     mode: PathMode | None = None
     selector: Selector | None = None
+    cost: Cost | None = None
+    """What the shortest path is the shortest by; None for the number of edges."""
 
     @property
     def plain(self) -> bool:

@@ -9,11 +9,19 @@ problem, whose break-even rule never costs more than twice the optimum (Karlin, 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 DOUBT = 2.0
-"""A strategy that has not been measured must be estimated to be so many times faster than a measured one."""
+"""A strategy that has not been measured must be estimated to be so many times faster than a measured one.
+
+The more often the measured one runs, the less: after ``n`` further runs ``1 + (DOUBT - 1) / (1 + n)`` times.  An
+estimate that is too high would else keep the faster strategy from ever being tried, and to try it costs less and less
+of all that the runs took together.
+"""
+
+WORSE = 2.0
+"""A second run that takes so many times what another strategy takes counts as measured: it is not asked for a third."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +33,30 @@ class ExpectedCost:
     in_background: bool = False
     """Its setup can run in the background: it is chosen once it is ready, or where even waiting for the setup is
     faster."""
+
+
+MEMORY = 0.25
+"""The share of the latest run in what is known of a strategy's estimates."""
+
+
+@dataclass(slots=True)
+class Bias:
+    """How many times longer a strategy's runs take than estimated, over all plans: a geometric mean that forgets.
+
+    An estimate counts elements; how many are read in a second is the machine's affair, and is learned from its runs.
+    """
+
+    _log: float = 0.0
+
+    @property
+    def factor(self) -> float:
+        """What an estimate is multiplied by."""
+        return math.exp(self._log)
+
+    def note(self, estimated: float, taken: float) -> None:
+        """Note how many seconds a run took, and how many were estimated, without any factor."""
+        if estimated > 0.0 and taken > 0.0:
+            self._log += MEMORY * (math.log(taken / estimated) - self._log)
 
 
 ENOUGH = 2
@@ -44,7 +76,7 @@ class StrategyTimings:
     def choose(self, costs: Mapping[str, ExpectedCost], *, runs: bool = False) -> str:
         """The strategy to use now; ``runs`` says that it will be used, and the regret is noted."""
         known = {strategy: measured for strategy in costs if (measured := self.measured(strategy)) is not None}
-        doubt = DOUBT if known else 1.0
+        doubt = self.doubt(known)
         seconds = {strategy: known.get(strategy, doubt * expected.seconds) for strategy, expected in costs.items()}
         now = min(costs, key=lambda strategy: seconds[strategy] + costs[strategy].setup)
         best = min(costs, key=seconds.__getitem__)
@@ -52,6 +84,11 @@ class StrategyTimings:
         if best != now and runs:
             self.regret[best] = regret
         return best if regret >= costs[best].setup and not costs[best].in_background else now
+
+    def doubt(self, known: Iterable[str]) -> float:
+        """How many times faster than the measured strategies one must be estimated to be: see :data:`DOUBT`."""
+        further = [self.runs[strategy] - ENOUGH - 1 for strategy in known]
+        return 1.0 + (DOUBT - 1.0) / (1 + max(further)) if further else 1.0
 
     def measured(self, strategy: str) -> float | None:
         """Seconds that a strategy takes; None while it has not been measured often enough."""
@@ -66,4 +103,7 @@ class StrategyTimings:
         runs = self.runs.get(strategy, 0)
         if runs:
             self.fastest[strategy] = min(seconds, self.fastest.get(strategy, seconds))
+            others = [self.fastest[other] for other in self.fastest if other != strategy and self.measured(other)]
+            if others and seconds > WORSE * min(others):
+                runs = max(runs, ENOUGH)
         self.runs[strategy] = runs + 1

@@ -458,7 +458,9 @@ def take_snapshot(
         if scales is None or decimal & touched:
             scales = _scales(raw) if decimal else {}
         store = TripleStore(raw, connection.lock, sizes, names.edge_labels)
-    graph, properties = DataGraph(store, graph_bytes), Properties(connection, scales)
+    columns_bytes = graph_bytes // 4
+    graph = DataGraph(store, graph_bytes - columns_bytes)
+    properties = Properties(connection, scales, columns_bytes)
     keys = KeyIndexes(connection, graph_bytes // 8)
     known: dict[str, int | None] = {}
     if former is not None:

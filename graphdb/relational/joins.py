@@ -20,7 +20,8 @@ from graphdb.pattern.unroll import is_plain
 from graphdb.relational.candidates import Snapshot
 from graphdb.relational.edges.parallel_edges import settle
 from graphdb.relational.program import AnyStep, Given, Rows, Step
-from graphdb.relational.projection.compile import ProjectionCompiler
+from graphdb.relational.projection.compile import Asked, ProjectionCompiler
+from graphdb.relational.projection.late import BesideBindings, needed_first
 from graphdb.relational.projection.relation import GROUP, MATCHES, ORDER, ROW, Relation, Source, bindings_of
 from graphdb.sql.expressions import MOST_OPERANDS
 from graphdb.sql.from_clause import Parameters
@@ -67,6 +68,8 @@ class Joins:
         self._named = 0
         self._numbered: set[str] = set()
         """The views of bindings that are rows as they are."""
+        self._beside: dict[str, BesideBindings] = {}
+        """The properties that SQL reads beside the vertices in views of bindings."""
         self._clauses: object = ()
         """The part of the query under way."""
 
@@ -126,12 +129,13 @@ class Joins:
         live: Collection[str],
         how: str,
         duplicates: Duplicates = "keep",
+        then: Sequence[ast.ClauseNode] = (),
     ) -> Relation:
         """Join rows with the bindings of a pattern that starts from them.
 
-        ``duplicates`` says what is needed of equal bindings.
+        ``duplicates`` says what is needed of equal bindings, and ``then`` which clauses follow.
         """
-        view = self._name("bindings")
+        view = self._bindings_view()
         pattern = bindings_of(bound, self._snapshot.edges, view)
         shared = [name for name in bound.variables if name in left.variables]
         used = {*shared, *live, *free_variables(pattern.where)}
@@ -142,14 +146,20 @@ class Joins:
         pattern = replace(only(pattern, names), where=pattern.where)
         counted = [MATCHES] if needs.duplicates == "count" else []
         numbered = dict.fromkeys(counted, column("n", INTEGER))
-        rows = replace(pattern, where=(), variables={**pattern.variables, **numbered})
+        first = (*needed_first(then), *(part for part in walk(pattern.where) if isinstance(part, ast.Property)))
+        known = self._beside[view].known(first, pattern.variables, self._text)
+        rows = replace(pattern, where=(), variables={**pattern.variables, **numbered}, known={**pattern.known, **known})
         sql, found = self._projecting(rows).select([*names, *counted])
         on = [f"{found.variables[n].of('r')} = {left.variables[n].of('l')}" for n in shared]
         new = [name for name in names if name not in left.variables] + counted
         chosen = "".join(f", {found.variables[name].of('r')} AS m{i}" for i, name in enumerate(new))
         chosen += "".join(f", {value.of('r')} AS f{i}" for i, value in enumerate(found.known.values()))
         facts = {node: value.at(f"f{i}") for i, (node, value) in enumerate(found.known.items())}
-        facts = {node: value for node, value in facts.items() if _base(node) not in left.variables}
+        facts = {
+            node: value
+            for node, value in facts.items()
+            if _base(node) not in left.variables or (how == "join" and on and node in known and node not in left.known)
+        }
         join = "LEFT JOIN" if how == "outer join" else "JOIN"
         start = f"{left.source} l"
         where = pattern.where
@@ -189,10 +199,10 @@ class Joins:
                 yield Given(vertex, " UNION ".join(selects), {}, left.source.reads, as_they_are)
 
     def _given_values(self, left: Relation, bound: BoundPattern) -> Iterator[Given]:
-        """Yield what the rows say of vertices whose property must be equal to something of theirs."""
-        for _, subject, key, other in _equalities(left, bound):
+        """Yield what the rows say of vertices that must be, or whose property must be, something of theirs."""
+        for _, subject, asked in _asked(left, bound):
             vertex = _vertex_of(bound, subject)
-            sql = None if vertex is None else self._projecting(left).having(key, other)
+            sql = None if vertex is None else self._projecting(left).having(asked)
             if vertex is not None and sql is not None:
                 yield Given(vertex, sql, self._parameters.used(sql), left.source.reads)
 
@@ -201,9 +211,10 @@ class Joins:
 
         Only where there are several values: over lists DuckDB would test it on every row with every binding.
         """
-        for condition, subject, key, other in _equalities(left, bound):
-            if _vertex_of(bound, subject) is not None and isinstance(other, ast.Property | ast.Variable):
-                sql = self._projecting(left).sharing(key, other)
+        for condition, subject, asked in _asked(left, bound):
+            several = asked.listed or isinstance(asked.expression, ast.Property | ast.Variable)
+            if _vertex_of(bound, subject) is not None and several:
+                sql = self._projecting(left).sharing(asked)
                 if sql is not None:
                     yield condition, subject, sql
 
@@ -228,10 +239,21 @@ class Joins:
             return relation
         used = {*keep, *free_variables(waiting), *CARRIED}
         names = [name for name in relation.variables if name in used]
-        if not ready and self._number(relation, names):
+        shared = {name: relation.variables[name] for name in names if relation.variables[name].shared}
+        if not ready and self._number(relation, [name for name in names if name not in shared]):
             return replace(relation, variables={name: relation.variables[name] for name in names})
         sql, found = self._projecting(replace(relation, where=ready)).select(names)
         return replace(found, source=self._materialized(sql, relation.source), where=waiting)
+
+    def _with_columns(self, relation: Relation, names: Collection[str]) -> Relation:
+        """Return the rows with lists that are one for all of them as columns."""
+        shared = {name: relation.variables[name] for name in names if relation.variables[name].shared}
+        if not shared:
+            return relation
+        chosen = "".join(f", {value.sql} AS s{i}" for i, value in enumerate(shared.values()))
+        made = {name: column(f"s{i}", value.type) for i, (name, value) in enumerate(shared.items())}
+        source = Source.made(f"(SELECT b.*{chosen} FROM {relation.source} b)", relation.source)
+        return replace(relation, source=source, variables={**relation.variables, **made})
 
     def _with_elements(self, left: Relation, patterns: object) -> Relation:
         """Return rows that are a table, with a pattern's vertices and edges that only the data says are some.
@@ -267,14 +289,25 @@ class Joins:
                 return True
         return False
 
-    def _materialized(self, sql: str, source: Source) -> Source:
-        """Return the table that is made of some SQL, which reads what a source does, when what is before it has run."""
+    def _materialized(self, sql: str, source: Source, *, kept: bool = False) -> Source:
+        """Return the table that is made of some SQL, which reads what a source does, when what is before it has run.
+
+        It is there until the query ends where it is ``kept``.
+        """
         table = self._name("rows")
-        self._steps.append(Rows(table, sql, self._parameters.used(sql), source.reads))
+        self._steps.append(Rows(table, sql, self._parameters.used(sql), source.reads, kept))
         return Source.of_table(table)
 
     def _projecting(self, relation: Relation, bound: BoundPattern | None = None) -> ProjectionCompiler:
-        return ProjectionCompiler(self._snapshot, self._text, self._arguments, relation, bound, self._parameters)
+        beside = None if relation.source.view is None else self._beside.get(relation.source.view)
+        return ProjectionCompiler(
+            self._snapshot, self._text, self._arguments, relation, bound, self._parameters, beside
+        )
+
+    def _bindings_view(self) -> str:
+        view = self._name("bindings")
+        self._beside[view] = BesideBindings(self._snapshot)
+        return view
 
     def _name(self, what: str) -> str:
         self._named += 1
@@ -320,11 +353,16 @@ def _base(node: ast.Expression) -> str | None:
     return node.base.name if isinstance(node, ast.Property) and isinstance(node.base, ast.Variable) else None
 
 
-def _equalities(
-    left: Relation, bound: BoundPattern
-) -> Iterator[tuple[ast.Expression, str, ast.KeyName, ast.Expression]]:
-    """Yield conditions that a property, of what only a pattern has, equals something of the rows; and their parts."""
+def _asked(left: Relation, bound: BoundPattern) -> Iterator[tuple[ast.Expression, str, Asked]]:
+    """Yield conditions that what only a pattern has, or a property of it, is something of the rows; with its name."""
     for condition in bound.residual:
+        if isinstance(condition, ast.In):
+            own = condition.item
+            item, key = (own.base, own.key) if isinstance(own, ast.Property) else (own, None)
+            if not isinstance(item, ast.Variable) or item.name in left.variables:
+                continue
+            if free_variables(condition.collection) <= left.variables.keys():
+                yield condition, item.name, Asked(key, condition.collection, listed=True)
         if not isinstance(condition, ast.Comparison) or condition.operators != ("=",):
             continue
         for one, other in (condition.operands, condition.operands[::-1]):
@@ -333,7 +371,7 @@ def _equalities(
                 continue
             if free_variables(other) <= left.variables.keys():
                 assert isinstance(one, ast.Property)
-                yield condition, subject.name, one.key, other
+                yield condition, subject.name, Asked(one.key, other, listed=False)
 
 
 def _vertex_of(bound: BoundPattern, name: str) -> int | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -26,6 +26,7 @@ from graphdb.relational.arguments import Arguments
 from graphdb.relational.candidates import Candidates, Snapshot
 from graphdb.relational.edges.assignment import Chooser
 from graphdb.relational.edges.parallel_edges import ends_of, with_scan, with_weights
+from graphdb.relational.projection.arrays import Beside, with_properties
 from graphdb.relational.projection.relation import BINDINGS
 from graphdb.storage.arrays.arrow import numbers, table_of
 from graphdb.storage.arrays.sorted_sets import both
@@ -163,9 +164,11 @@ class MatchRun:
         *,
         numbered: bool = False,
         shown: bool = True,
+        beside: Sequence[Beside] = (),
     ) -> Iterator[None]:
         """Run a match and show its bindings to SQL, one of so many that share the memory for those that wait.
 
+        They have properties of their vertices ``beside`` them.
         ``numbered`` ones have a column ``rowid``, as rows of tables do: what starts from them may read them, too.
         Nothing else reads those that are not ``shown``.
         """
@@ -182,14 +185,12 @@ class MatchRun:
             (count,) = as_integers(np.array([self._count(plan, needs, bound, control)], object)).tolist()
             # All bindings are equal: one row does where it may come with its number, or where that is not asked.
             rows = f"range({count})" if needs.duplicates == "keep" else f"range({min(count, 1)})"
-            with connection.guard() as raw:
-                raw.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS SELECT 1 AS one, {count} AS n FROM {rows}")
-                try:
-                    yield
-                finally:
-                    raw.execute(f"DROP VIEW {view}")
+            with connection.temporary_table(view, "VIEW"):
+                with connection.guard() as raw:
+                    raw.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS SELECT 1 AS one, {count} AS n FROM {rows}")
+                yield
             return
-        with self._gathered(plan, needs, bound, view, shares) as gathered:
+        with self._gathered(plan, needs, bound, view, shares, beside) as gathered:
             if numbered and gathered is not None:
                 gathered = gathered.append_column("rowid", [np.arange(gathered.num_rows)])
                 self._numbered[view] = gathered
@@ -208,7 +209,13 @@ class MatchRun:
 
     @contextmanager
     def _gathered(
-        self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, view: str = BINDINGS, shares: int = 1
+        self,
+        plan: PhysicalPlan,
+        needs: Wanted,
+        bound: BoundPattern,
+        view: str = BINDINGS,
+        shares: int = 1,
+        beside: Sequence[Beside] = (),
     ) -> Iterator[pa.Table | None]:
         """Run the match and yield its bindings, or None where they were too many and wait in a temporary table."""
         import pyarrow as pa
@@ -216,12 +223,14 @@ class MatchRun:
         self.control = control = self.new_control()
         batches: list[pa.Table] = []
         spilled, waiting = False, 0
-        try:
+        with ExitStack() as tables:
             for block in self._blocks(plan, needs, bound, control):
-                table = self._terms(block, needs, bound)
+                table = with_properties(self._terms(block, needs, bound), beside, self._snapshot.properties)
                 batches.append(table)
                 waiting += table.nbytes
                 if waiting > (_STREAM if spilled else self._bindings_bytes // (2 * shares)):
+                    if not spilled:
+                        tables.enter_context(self._snapshot.connection.temporary_table(view))
                     self._spill(pa.concat_tables(batches), view, first=not spilled)
                     batches, spilled, waiting = [], True, 0
             if spilled:
@@ -229,10 +238,9 @@ class MatchRun:
                     self._spill(pa.concat_tables(batches), view, first=False)
                 yield None
                 return
-            yield pa.concat_tables(batches) if batches else self._empty(needs, bound)
-        finally:
-            if spilled:
-                self._snapshot.connection.rows(f"DROP TABLE IF EXISTS temp.{view}")
+            if not batches:
+                batches.append(with_properties(self._empty(needs, bound), beside, self._snapshot.properties))
+            yield pa.concat_tables(batches)
 
     def _blocks(self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, control: Control) -> Iterator[Block]:
         """Run a match, and settle which edges its triples stand for; no more rows than are wanted."""

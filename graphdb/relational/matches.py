@@ -19,6 +19,7 @@ from graphdb.pattern.graph import Duplicates, Wanted
 from graphdb.pattern.lengths import OF_PATHS, length_name
 from graphdb.pattern.unroll import Version, plain_versions
 from graphdb.relational.joins import Setting, available, in_parts, needs_of, only
+from graphdb.relational.projection.late import needed_first
 from graphdb.relational.projection.relation import (
     MATCHES,
     ROW,
@@ -65,7 +66,7 @@ class Matches(Traversals):
             if versions is None:
                 return self._with_paths(UNIT, matches, live, _drops(rest[0]))
             return self._first_unrolled(versions, live, rest[0])
-        bound, view = self._bound(matches, UNIT), self._name("bindings")
+        bound, view = self._bound(matches, UNIT), self._bindings_view()
         relation = bindings_of(bound, self._snapshot.edges, view)
         needs = self._needs_of(bound, relation, rest[0])
         if needs is not None and needs.count_only:
@@ -77,6 +78,9 @@ class Matches(Traversals):
         facts = [bound.edges[edge].name for edge in needs.facts]
         found = only(relation, available(bound, needs), facts)
         found = replace(found, matches="b.n" if needs.duplicates == "count" else None)
+        if not isinstance(rest[0], ast.WithClause | ast.ReturnClause) or any(self._aside(rest[0])):
+            known = self._beside[view].known(needed_first(rest), found.variables, self._text)
+            found = replace(found, known={**found.known, **known})
         if not self._within:
             self._head = found, bound
         return found
@@ -117,7 +121,7 @@ class Matches(Traversals):
         if how == "JOIN" or not bound.residual:
             names = {*left.variables, *bound.variables}
             duplicates = self._duplicates(rest[0], names, bound.residual)
-            return self._joined(left, bound, live, "join" if how == "JOIN" else "outer join", duplicates)
+            return self._joined(left, bound, live, "join" if how == "JOIN" else "outer join", duplicates, rest)
         return self._by_row(left, [_numbered(self._joined(left, bound, live, "join"))], live, how)
 
     def _duplicates(
@@ -180,7 +184,7 @@ class Matches(Traversals):
         if any(name in live for bound in bounds for name in bound.edge_of):
             duplicates = "keep"
         for version, bound in zip(versions, bounds, strict=True):
-            view = self._name("bindings")
+            view = self._bindings_view()
             relation = bindings_of(bound, self._snapshot.edges, view)
             needs = needs_of(bound, {*live, *version.same.values(), *free_variables(relation.where)})
             needs = replace(needs, duplicates=duplicates)

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.values.types import INTEGER, NODE, PATH, Base, list_of
+from graphdb.common.values.types import FLOAT, INTEGER, NODE, PATH, Base, list_of, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import conjuncts, variables_in
 from graphdb.pattern.free import free_variables
@@ -28,7 +28,7 @@ from graphdb.relational.joins import CARRIED, all_of, available, in_parts, needs
 from graphdb.relational.path_edges import PathEdges
 from graphdb.relational.path_order import Component, Conditions, apart, components
 from graphdb.relational.path_patterns.edges import Pattern
-from graphdb.relational.path_patterns.step import along, goes_everywhere, labels_of, path_step
+from graphdb.relational.path_patterns.step import along, cost_step, goes_everywhere, labels_of, path_step
 from graphdb.relational.program import Given, Searched
 from graphdb.relational.projection.relation import UNIT, Relation, Source, bindings_of
 from graphdb.sql.functions import edges_of
@@ -136,7 +136,8 @@ class Searches(PathEdges):
         if split is None or any(not left.variables.keys().isdisjoint(path.names) for path in split.paths):
             return None
         later = {*live, *free_variables(split.after)}
-        found = [self._one_step(path, matches[path.clause], later) for path in split.paths]
+        outside = {*left.names, *variables_in(tuple(part for match in matches for part in _outside(match)))}
+        found = [self._one_step(path, matches[path.clause], later, outside) for path in split.paths]
         steps = [step for step in found if step is not None]
         if len(steps) < len(found):
             return None
@@ -252,10 +253,14 @@ class Searches(PathEdges):
             )
         return steps, beside
 
-    def _one_step(self, path: _Path, match: ast.MatchClause, later: Collection[str]) -> PathStep | None:
+    def _one_step(
+        self, path: _Path, match: ast.MatchClause, later: Collection[str], outside: Collection[str]
+    ) -> PathStep | None:
         if any(piece.nested and not {*later}.isdisjoint(piece.names) for piece in path.pieces):
             return None  # lists of what parts inside parts bind
         materialized = not {*later}.isdisjoint(path.names)
+        if path.pattern.cost is not None:
+            return cost_step(path.pattern, path.pieces, match, self._text, outside, materialized=materialized)
         step = path_step(path.pattern, path.pieces, match, self._snapshot.names, self._text, materialized=materialized)
         endless = step is not None and path.pattern.selector is _EVERY and step.mode == "WALK" and step.high is None
         return None if endless else step
@@ -273,7 +278,7 @@ class Searches(PathEdges):
     def _with_plain(self, left: Relation, matches: Sequence[ast.MatchClause], used: set[str]) -> Relation:
         """Join rows with the matches of plain patterns; ``used`` are the names that are wanted after it."""
         if left is UNIT:
-            bound, view = self._bound(matches, UNIT), self._name("bindings")
+            bound, view = self._bound(matches, UNIT), self._bindings_view()
             relation = bindings_of(bound, self._snapshot.edges, view)
             needs = needs_of(bound, used | free_variables(relation.where))
             self._add_match("match", view, bound, needs)
@@ -302,7 +307,10 @@ class Searches(PathEdges):
         if any(relation.variables[end].type.base is not Base.NODE for end in known):
             return None
         pattern: Pattern | None = None
-        if not goes_everywhere(step, path.pieces, self._snapshot):
+        if step.cost is not None:
+            pattern, integral = self._costed(path.pattern, path.pieces[0])
+            step = replace(step, cost=replace(step.cost, integral=integral))
+        elif not goes_everywhere(step, path.pieces, self._snapshot):
             pattern, several = self._edges_of(path.pattern, path.pieces)
             if several and not pattern.fits(self._snapshot.graph.vertices, self._memory):
                 return None
@@ -318,11 +326,13 @@ class Searches(PathEdges):
                 residual += tuple(bound.residual)
                 among += (replace(given, vertex=number) for given in self._semijoins(bound))
         used = used | free_variables(residual)
-        most = 0 if not beside or step.groups or step.count == EVERY else step.count
+        most = 0 if not beside or step.groups or step.count == EVERY or step.cost is not None else step.count
         if most:  # of those that are as short, the ones that take no edge that the row has
             step = replace(step, groups=step.count == 1, ties=True)
         alike = used.isdisjoint((*path.names, path.length, path.edges))
-        if drops and alike and not beside and step.low <= 1 and step.count in (1, EVERY):
+        if step.cost is not None:
+            pass
+        elif drops and alike and not beside and step.low <= 1 and step.count in (1, EVERY):
             wanted = _only(path, relation, known, used) if step.walks else ""
             step = replace(step, count=1, groups=False, only=wanted)
         step = replace(step, source=path.left, target=path.right, bound=len(known) == len(ends) or len(ends) == 1)
@@ -337,7 +347,7 @@ class Searches(PathEdges):
         reads = relation.source.reads if given is not None else frozenset[str]()
         reads = reads.union(*(one.reads for one in among), pattern.reads if pattern is not None else ())
         name, starts, targets = self._name("paths"), candidates.get(path.left), candidates.get(path.right)
-        found = Searched(name, step, given, reads, starts, targets, tuple(among), pattern)
+        found = Searched(name, step, given, reads, starts, targets, tuple(among), pattern, path.pattern.cost)
         self._steps.append(found)
         joined = [end for end in known if ends[end] in found.columns]
         return _with_paths(relation, path, found, joined, bool(known), residual, beside, most)
@@ -363,6 +373,10 @@ def _with_paths(
     variables = {n: column(f"p{c}", NODE) for n, c in ends.items() if c in columns and n not in joined}
     if "length" in columns and path.pattern.variable is not None:
         variables[path.length] = SqlValue("CAST(b.plength AS BIGINT)", INTEGER)
+    cost = path.pattern.cost
+    if cost is not None and cost.variable is not None and found.path.cost is not None:
+        type = INTEGER if found.path.cost.integral else FLOAT
+        variables[cost.variable.name] = SqlValue(f"CAST(b.pcost AS {sql_type(type)})", type)
     if "path" in columns:
         variables |= dict(path.values())
     chosen = ", ".join(f"r.{name} AS p{name}" for name in columns)
@@ -386,6 +400,14 @@ def _with_paths(
     rows_joined = f"(SELECT l.*, {chosen} FROM {left.source} l JOIN {found.view} r ON {on}{several}{selected})"
     source = Source.made(rows_joined, left.source, Source.of(found.view))
     return Relation(source, {**left.variables, **variables}, (*left.where, *where), left.known)
+
+
+def _outside(match: ast.MatchClause) -> Iterator[ast.Variable | None]:
+    """Yield the variables of a clause but for those of repeated edges."""
+    for path in match.patterns:
+        yield path.variable
+        yield from (node.variable for node in path.nodes)
+        yield from (edge.variable for edge in path.edges if isinstance(edge, ast.EdgePattern) and edge.single)
 
 
 def _ends(path: _Path) -> set[str]:
@@ -437,6 +459,8 @@ def _split(matches: Sequence[ast.MatchClause], given: Collection[str]) -> _Split
     if len({*inside}) < len(inside) or not placed.union(own).isdisjoint(inside):
         return None  # a name that comes twice
     later = {*own}.union(*((*path.names, path.length) for path in paths))
+    costs = (path.pattern.cost for path in paths)
+    later |= {cost.variable.name for cost in costs if cost is not None and cost.variable is not None}
     of_one: dict[str, list[ast.Expression]] = {name: [] for name in own}
     after: list[ast.Expression] = []
     found = []

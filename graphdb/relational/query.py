@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.errors import ExecutionError, GraphDBError, NotSupportedError
+from graphdb.common.errors import ExecutionError, NotSupportedError
 from graphdb.execute.search.group import grouped
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
@@ -29,12 +29,14 @@ from graphdb.relational.list_subqueries import sees_items, with_rows
 from graphdb.relational.lower import Lowering
 from graphdb.relational.match_run import MatchRun, restricted
 from graphdb.relational.program import AnyStep, Applied, Called, Computed, Given, Program, Rows, Searched, Step
-from graphdb.relational.projection.arrays import SMALL, project
+from graphdb.relational.projection.arrays import Beside, project
 from graphdb.relational.projection.compile import ProjectionCompiler
+from graphdb.relational.projection.late import BesideBindings
 from graphdb.relational.projection.relation import BINDINGS, UNIT, Relation, bindings_of
 from graphdb.relational.projection.return_clause import combines_aggregates, expand_star, wanted, window_of
 from graphdb.relational.projection.sql import Projection, counted
 from graphdb.relational.session.plan_cache import StepPlans
+from graphdb.relational.written_lists import without_quantifiers
 from graphdb.results.decode import Arrays
 from graphdb.results.result import Counted
 from graphdb.sql.computing import Beforehand, Computing
@@ -57,6 +59,8 @@ class Prepared:
     wanted: Wanted
     projection: Projection
     bound: BoundPattern
+    beside: tuple[Beside, ...] = field(default=(), kw_only=True)
+    """Properties of the match's vertices that its SQL reads as columns of the bindings."""
     computing: Computing | None = field(default=None, kw_only=True)
     """Who computes what its SQL cannot express."""
 
@@ -81,6 +85,7 @@ class QueryRun(MatchRun):
         GraphDBError
             Something is wrong with it, or it is more than a limit allows.
         """
+        query = without_quantifiers(query)
         if isinstance(query, ast.Composite):
             return self._prepare_program(query)
         whole = ast.Composite(((*query.matches, query.returns),), span=query.span)
@@ -106,20 +111,21 @@ class QueryRun(MatchRun):
         if needs.count_only and query.matches:
             projection = counted(items, window)
         else:
-            relation = bindings_of(bound, self._snapshot.edges)
+            relation, beside = bindings_of(bound, self._snapshot.edges), BesideBindings(self._snapshot)
             compiler = ProjectionCompiler(
                 self._snapshot,
                 self._text,
                 self._arguments,
                 replace(relation, matches="b.n" if needs.duplicates == "count" else None),
                 bound,
+                beside=beside,
             )
             try:
                 projection = compiler.project(query.returns, items, window, written=True)
                 plan = self._plan(bound, needs) if query.matches else None
             except Beforehand:
                 return None
-            return Prepared(plan, needs, projection, bound)
+            return Prepared(plan, needs, projection, bound, beside=beside.columns if plan is not None else ())
         return Prepared(self._plan(bound, needs), needs, projection, bound)
 
     def _is_one_pattern(self, matches: Sequence[ast.MatchClause]) -> bool:
@@ -131,7 +137,7 @@ class QueryRun(MatchRun):
 
     def prepare_from(self, query: ast.Composite, start: Relation) -> Program:
         """Prepare a query that starts from rows which are there already; raises as :meth:`prepare`."""
-        return self._prepare_program(query, start)
+        return self._prepare_program(without_quantifiers(query), start)
 
     def _prepare_program(self, query: ast.Composite, start: Relation = UNIT) -> Program:
         """Prepare a query of any reading clauses: matches, each of which may start from the rows before it, and SQL.
@@ -210,8 +216,8 @@ class QueryRun(MatchRun):
         if isinstance(prepared, Program) and (prepared.counts or prepared.projection.direct is not None):
             return self._of_last(prepared)
         if isinstance(prepared, Program):
-            with self._steps(prepared), self._snapshot.connection.guard(self._left()) as raw:
-                return raw.sql(prepared.projection.sql, params=dict(prepared.projection.parameters)).to_arrow_table()
+            with self._steps(prepared):
+                return self._result(prepared.projection)
         if prepared.plan is not None and prepared.wanted.count_only:
             self.control = control = self.new_control()
             projection = prepared.projection  # what only counts needs no SQL
@@ -221,8 +227,15 @@ class QueryRun(MatchRun):
             return self._projected(prepared.plan, prepared.wanted, prepared.bound, prepared.projection)
         if prepared.plan is not None and prepared.projection.grouped is not None:
             return self._grouped(prepared.plan, prepared, prepared.projection.grouped)
-        with self.bindings(prepared), self._snapshot.connection.guard(self._left()) as raw:
-            return raw.sql(prepared.projection.sql, params=dict(prepared.projection.parameters)).to_arrow_table()
+        with self.bindings(prepared):
+            return self._result(prepared.projection)
+
+    def _result(self, projection: Projection) -> pa.Table:
+        """Run the SQL after the match, and gather what only its result needs."""
+        chosen = projection if projection.late is None else projection.late
+        with self._snapshot.connection.guard(self._left()) as raw:
+            rows = raw.sql(chosen.sql, params=dict(chosen.parameters)).to_arrow_table()
+        return rows if projection.late is None else projection.late.finished(rows, self._snapshot.properties)
 
     def _grouped(self, plan: PhysicalPlan, prepared: Prepared, sql: str) -> pa.Table:
         """Run a match whose rows are two vertices, grouped before SQL sees them where their order allows it."""
@@ -287,7 +300,14 @@ class QueryRun(MatchRun):
                     continue
                 plan = step.plan or self._plan_from(step)
                 found = self._bindings(
-                    plan, step.needs, step.bound, step.view, shares, numbered=step.numbered, shown=step.shown
+                    plan,
+                    step.needs,
+                    step.bound,
+                    step.view,
+                    shares,
+                    numbered=step.numbered,
+                    shown=step.shown,
+                    beside=step.beside,
                 )
                 stack.enter_context(found)
                 self.controls.append((step, plan, self.control))
@@ -319,16 +339,11 @@ class QueryRun(MatchRun):
 
     @contextmanager
     def _materialized(self, rows: Rows) -> Iterator[None]:
-        with self._snapshot.connection.guard(self._left()) as raw:
-            raw.execute(f"CREATE OR REPLACE TEMP TABLE {rows.table} AS FROM ({rows.sql})", dict(rows.parameters))
-        drop = f"DROP TABLE IF EXISTS temp.{rows.table}"
-        try:
+        connection = self._snapshot.connection
+        with connection.temporary_table(rows.table):
+            with connection.guard(self._left()) as raw:
+                raw.execute(f"CREATE OR REPLACE TEMP TABLE {rows.table} AS FROM ({rows.sql})", dict(rows.parameters))
             yield
-        except BaseException:
-            with suppress(GraphDBError):  # a transaction that was aborted takes it away itself
-                self._snapshot.connection.rows(drop)
-            raise
-        self._snapshot.connection.rows(drop)
 
     def _plan_from(self, step: Step) -> PhysicalPlan:
         """Plan a match whose vertices its rows give."""
@@ -354,15 +369,15 @@ class QueryRun(MatchRun):
     def _projected(
         self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, projection: Projection, view: str = BINDINGS
     ) -> pa.Table:
-        """Run a match whose result needs no SQL while its rows are few."""
+        """Run a match whose result needs no SQL while its rows are in memory."""
         assert projection.direct is not None
         with self._gathered(plan, needs, bound, view) as gathered:
             literals = any(direct.kind is not None for direct in projection.direct)
-            if gathered is not None and gathered.num_rows <= SMALL and (not literals or self._snapshot.lookup.ready()):
+            if gathered is not None and (not literals or self._snapshot.lookup.ready()):
                 rows = gathered.slice(*projection.window)
                 return project(rows, projection.direct, self._snapshot.properties, self._snapshot.lookup)
-            with self._visible(gathered, view), self._snapshot.connection.guard(self._left()) as raw:
-                return raw.sql(projection.sql, params=dict(projection.parameters)).to_arrow_table()
+            with self._visible(gathered, view):
+                return self._result(projection)
 
     @contextmanager
     def bindings(self, prepared: Prepared | Program) -> Iterator[None]:
@@ -376,5 +391,5 @@ class QueryRun(MatchRun):
             with self._snapshot.connection.view(BINDINGS, one):
                 yield
             return
-        with self._bindings(prepared.plan, prepared.wanted, prepared.bound):
+        with self._bindings(prepared.plan, prepared.wanted, prepared.bound, beside=prepared.beside):
             yield

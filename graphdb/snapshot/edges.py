@@ -136,9 +136,11 @@ class Edges:
             with self._connection.guard() as raw:
                 if self._connection.transactions.inside:  # its ROLLBACK would take a table away
                     return rows
-                found = self._connection.temporary()
-                raw.execute(f"CREATE TEMP TABLE {found} AS FROM {rows}")
-            self._made[key] = found = f"temp.{found}"
+                table = self._connection.temporary()
+                with self._connection.temporary_table(table) as kept:
+                    raw.execute(f"CREATE TEMP TABLE {table} AS FROM {rows}")
+                    kept()
+                    self._made[key] = found = f"temp.{table}"
         return found
 
     def drop(self) -> None:

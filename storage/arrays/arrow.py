@@ -120,6 +120,12 @@ def values(array: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
     return chunks[0] if len(chunks) == 1 else np.concatenate([np.empty(0, dtype), *chunks])
 
 
+def validity(array: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Return for each value whether it is there, not NULL; unlike ``to_numpy`` without importing pandas."""
+    found = [values(chunk.is_valid().cast("uint8")).astype(bool) for chunk in getattr(array, "chunks", (array,))]
+    return np.concatenate([np.empty(0, bool), *found])
+
+
 def string_bytes(array: pa.Array) -> memoryview:
     """Return the bytes of the strings of an array (string of any sort), one after the other; NULL has none."""
     import pyarrow as pa

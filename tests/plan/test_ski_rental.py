@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphdb.plan.ski_rental import DOUBT, ExpectedCost, StrategyTimings
+from graphdb.plan.ski_rental import DOUBT, WORSE, Bias, ExpectedCost, StrategyTimings
 
 
 def test_what_is_expected_to_be_done_first_is_chosen() -> None:
@@ -29,6 +29,17 @@ def test_asking_alone_misses_nothing() -> None:
     assert [timings.choose(costs) for _ in range(9)] == ["a"] * 9
 
 
+def test_estimates_that_are_always_wrong_are_put_right() -> None:
+    bias = Bias()
+    assert bias.factor == 1.0
+    for _ in range(30):
+        bias.note(2.0, 10.0)
+    assert 4.9 < bias.factor < 5.1
+    bias.note(0.0, 1.0)
+    bias.note(1.0, -1.0)
+    assert 4.9 < bias.factor < 5.1
+
+
 def noted(timings: StrategyTimings, strategy: str, *seconds: float) -> StrategyTimings:
     for taken in seconds:
         timings.note(strategy, taken)
@@ -43,6 +54,22 @@ def test_measured_beats_expected_but_for_the_first_run() -> None:
     timings = noted(StrategyTimings(), "a", 100.0, limit + 0.5, limit + 0.5)
     assert timings.choose(costs) == "b"
     assert noted(timings, "b", 100.0, 9.0, 9.0).choose(costs) == "a"
+
+
+def test_what_was_never_tried_is_tried_in_the_end_where_it_promises_more() -> None:
+    costs = {"a": ExpectedCost(1.0), "b": ExpectedCost(4.0)}
+    timings = noted(StrategyTimings(), "a", 100.0, *[5.0] * 3)
+    assert timings.choose(costs) == "a"
+    assert noted(timings, "a", *[5.0] * 4).choose(costs) == "b"
+    assert noted(timings, "b", 100.0, 3.0, 3.0).choose(costs) == "b"
+
+
+def test_what_turns_out_slower_is_not_tried_for_long() -> None:
+    costs = {"a": ExpectedCost(1.0), "b": ExpectedCost(4.0)}
+    timings = noted(StrategyTimings(), "a", 100.0, *[5.0] * 9)
+    assert timings.choose(costs) == "b"
+    assert noted(timings, "b", 100.0).choose(costs) == "b"  # with all that it had to make ready
+    assert noted(timings, "b", 5.0 * WORSE + 0.1).choose(costs) == "a"
 
 
 def test_a_run_that_was_held_up_says_nothing() -> None:

@@ -13,9 +13,9 @@ import re
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from graphdb.common.duckdb.errors import failure, is_signal, opening_error, refuse_others
 from graphdb.common.duckdb.open_files import opened
@@ -145,6 +145,13 @@ class Connection:
     def view(self, name: str, table: pa.Table) -> View:
         """Make a table visible to SQL under ``name`` for a piece of work."""
         return View(self, name, table)
+
+    def temporary_table(self, name: str, kind: Literal["TABLE", "VIEW"] = "TABLE") -> TemporaryTable:
+        """Return the scope of a temporary table (or view) of ours, which whoever enters it is about to make.
+
+        Entered, it yields what to call for the table to stay.
+        """
+        return TemporaryTable(self, name, kind)
 
     def discard(self, tables: Iterable[str]) -> None:
         """Drop temporary tables of ours, later: now a transaction may be open, or have failed."""
@@ -360,6 +367,44 @@ class View:
 
     def _unregister(self) -> None:
         self._connection.raw.unregister(self._name)
+
+
+class TemporaryTable:
+    """A temporary table that goes when a piece of work is done, however that ends.
+
+    What cannot be dropped at the end, since the statement is being stopped, is dropped before the next one.
+    """
+
+    __slots__ = ("_connection", "_sql")
+
+    def __init__(self, connection: Connection, name: str, kind: str) -> None:
+        self._connection = connection
+        self._sql = f"DROP {kind} IF EXISTS temp.{name}"
+
+    def __enter__(self) -> Callable[[], None]:
+        self._connection.transactions.leftovers.append(self._drop)
+        return self._keep
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        import duckdb
+
+        with self._connection.lock:
+            if self._connection.closed or self._drop not in self._connection.transactions.leftovers:
+                return
+            try:
+                self._drop()
+            except duckdb.TransactionException:  # an error aborted it, and its end takes the table away
+                pass
+            except duckdb.InterruptException:  # the stop that is on its way came once more
+                return
+            self._connection.transactions.leftovers.remove(self._drop)
+
+    def _keep(self) -> None:
+        """Leave the table where it is: it was made, and somebody knows of it."""
+        self._connection.transactions.leftovers.remove(self._drop)
+
+    def _drop(self) -> None:
+        self._connection.raw.execute(self._sql)
 
 
 OURS = f"_graphdb_{os.urandom(6).hex()}_"

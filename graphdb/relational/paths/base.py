@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +52,7 @@ class Waiting:
     def __init__(self, run: PathBase, name: str, empty: pa.Table, most: int) -> None:
         self._run, self._name, self._most = run, name, most
         self._tables, self._bytes, self._spilled = [empty], 0, False
+        self._scope = run._snapshot.connection.temporary_table(name)
         self.rows = 0
 
     def add(self, table: pa.Table) -> None:
@@ -77,6 +78,8 @@ class Waiting:
 
         connection = self._run._snapshot.connection
         table = pa.concat_tables(self._tables, promote_options="permissive")
+        if not self._spilled:
+            self._scope.__enter__()
         with connection.view("_graphdb_block", table), connection.guard(self._run._left()) as raw:
             if self._spilled:
                 raw.execute(f"INSERT INTO temp.{self._name} BY NAME FROM _graphdb_block")
@@ -92,11 +95,10 @@ class Waiting:
             with connection.view(self._name, table):
                 yield
             return
-        try:
+        with ExitStack() as stack:
+            stack.push(self._scope)
             self._spill()
             yield
-        finally:
-            connection.rows(f"DROP TABLE IF EXISTS temp.{self._name}")
 
 
 class PathBase(QueryRun):

@@ -64,6 +64,8 @@ class PathRun(UnrolledRun, SelectedRun, StepRun):
 
     def _prepare_paths(self, matches: Matches, returns: ast.ReturnClause) -> Prepared | None:
         """Prepare a query of one path by one search, or of several lengths as patterns; None where it takes more."""
+        if any(path.cost is not None for match in matches for path in match.patterns):
+            return None
         if not self._is_one_pattern(matches) or any(map(_asks_path, matches)):
             return None
         reachability = _any_shortest(matches, returns) if _drops_duplicates(returns) else None

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from graphdb.common.duckdb.connection import quoted
-from graphdb.common.errors import NotSupportedError
-from graphdb.common.values.types import ANY, EXACT_ONLY, INTEGER, Base, Type, single_kind, sql_type
+from graphdb.common.errors import NotSupportedError, TypeMismatchError
+from graphdb.common.values.types import ANY, INTEGER, NODE, Base, Type, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern
 from graphdb.relational.candidates import Snapshot
-from graphdb.relational.projection.arrays import Direct
+from graphdb.relational.projection.late import BesideBindings, direct_columns, late_items, late_projection, named_in
 from graphdb.relational.projection.relation import ORDER, VALUE, Relation, Source
 from graphdb.relational.projection.return_clause import combines_aggregates
 from graphdb.relational.projection.sql import Compiled, Projection, columns_of, window_sql
@@ -30,10 +30,21 @@ from graphdb.sql.equivalence import has_key, key, lacks_key, least
 from graphdb.sql.expressions import ExpressionCompiler
 from graphdb.sql.from_clause import Parameters, Rows
 from graphdb.sql.udf import OverRows, computed_over_rows
-from graphdb.sql.value import SqlValue, column, lacks_offset
+from graphdb.sql.value import SqlValue, column
 
 _LOOKED_UP = (Base.STRING, Base.INTEGER, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.TIME)
 """Types whose values are equal if they are the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What rows ask of a pattern's vertex: that it, or a property of it, is what an expression over them yields."""
+
+    key: ast.KeyName | None
+    """The property; None for the vertex itself."""
+    expression: ast.Expression
+    listed: bool
+    """Whether it is one of a list's items that it has to be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +57,8 @@ class _Values:
     """SQL of the rows' numbers with their values (``row``, ``value``)."""
     several: int
     """How many of the two have several values for one vertex or row."""
+    shared: bool
+    """Whether those of the rows are the same for all of them."""
 
 
 class ProjectionCompiler:
@@ -59,6 +72,8 @@ class ProjectionCompiler:
         The pattern, where the relation is its bindings: what only names and counts them needs no SQL.
     parameters
         Those of the SQL that the relation is made by.
+    beside
+        Who adds properties to the relation's rows, where these are the bindings of a match.
     """
 
     def __init__(
@@ -69,7 +84,9 @@ class ProjectionCompiler:
         relation: Relation,
         bound: BoundPattern | None = None,
         parameters: Parameters | None = None,
+        beside: BesideBindings | None = None,
     ) -> None:
+        self._beside = beside
         self._snapshot = snapshot
         self._text = text
         self._arguments = arguments
@@ -103,9 +120,9 @@ class ProjectionCompiler:
             SQL of all groups there are (column ``g``), where the relation's rows are of groups: then the clause is one
             for each of them, and its rows say of which they are (column ``g``).
         written
-            Whether the rows go to the user: a zoned property then keeps the offset that it was written with.
+            Whether the rows go to the user: properties that nothing else needs are then gathered for them after SQL.
         """
-        rows, relation = self._rows(), self._relation
+        rows, relation = self._rows(self._beside), self._relation
         ordered = relation.variables.get(ORDER)
         scope = Scope(
             self._variables,
@@ -119,32 +136,76 @@ class ProjectionCompiler:
         aggregated = not relation.grouped and any(contains_aggregate(item.expression) for item in items)
         if aggregated and combines_aggregates(items):
             raise NotSupportedError("what stands beside aggregates is put together in a second step")
+        if not (aggregated or returns.distinct):
+            return self._each_row(returns, window, items, compiler, where, groups, written)
         compiled = [(item, self._settled(compiler, compiler.column(item.expression))) for item in items]
-        if aggregated or returns.distinct:
-            compiled = [
-                (item, compiler.computed(item.expression, ANY))
-                if (lacks_key(value.type) or (aggregated and _repeats_subquery(value)))
-                and (relation.grouped or not contains_aggregate(item.expression))
-                else (item, value)
-                for item, value in compiled
-            ]
-            return self._groups(returns, window, compiled, compiler, where, groups)
-        given = [(item, self._as_written(compiler, item, value) if written else value) for item, value in compiled]
-        known = {item.alias: value for item, value in compiled if item.alias}
-        seen = Scope({**self._variables, **known}, unshadowed(relation.known, _named(items)))
+        compiled = [
+            (item, compiler.computed(item.expression, ANY))
+            if (lacks_key(value.type) or (aggregated and _repeats_subquery(value)))
+            and (relation.grouped or not contains_aggregate(item.expression))
+            else (item, value)
+            for item, value in compiled
+        ]
+        return self._groups(returns, window, compiled, compiler, where, groups)
+
+    def _each_row(
+        self,
+        returns: ast.ReturnClause,
+        window: tuple[int, int | None],
+        items: tuple[ast.ReturnItem, ...],
+        compiler: Compiler,
+        where: list[str],
+        groups: Source | None,
+        written: bool,
+    ) -> Projection:
+        """Project by a clause that makes a row of each row; see :meth:`project`.
+
+        Conditions, order and window take the rows with what they need themselves.  What else the items need is joined
+        with, or gathered for, the rows that are left.
+        """
+        relation, rows, (_, limit) = self._relation, compiler.rows, window
+        ordered = relation.variables.get(ORDER)
+        first = named_in(returns.order_by, items)
+        keys = {i: self._settled(compiler, compiler.column(items[i].expression)) for i in first}
+        aliased = {alias: keys[i] for i in first if (alias := items[i].alias)}
+        seen = Scope({**self._variables, **aliased}, unshadowed(relation.known, _named(items)))
         order = self._order(returns, seen, rows, items)
         if not order and ordered is not None:
             order = f" ORDER BY {ordered.sql} ASC"
-        source, (skip, limit) = relation.source, window
-        if limit is not None and not where and groups is None and self._orders_by_known(returns, items):
-            # What is joined to the rows is for few of them then, and none goes.
-            source = Source.made(f"(SELECT b.* FROM {source} b{order} LIMIT {int(skip) + int(limit)})", source)
-        sql = f"SELECT {_chosen(given)}{self._of_group} FROM {source} b {rows.joins}{_where(where)}"
-        sql += self._ordered(order, window, relation.groups)
-        plain = not (where or order)
-        direct = self._direct(self._bound, items) if plain and self._bound is not None else None
-        used = self._parameters.used(sql)
-        return Projection(sql, used, columns_of(given), window, direct, bool(order), reads=self._reads(groups))
+        late = late_items(items, {*keys}, relation, self._snapshot, self._text) if written else {}
+        columns = (i in late or i in keys or _is_column(item.expression, relation) for i, item in enumerate(items))
+        cut = limit is not None and relation.groups is None and not all(columns)
+        source, joins, after, tail = relation.source, rows.joins, where, self._ordered(order, window, relation.groups)
+        if cut:
+            kept = "".join(f", {value.sql} AS s{i}" for i, value in keys.items())
+            top = f"SELECT b.*{kept} FROM {source} b {joins}{_where(where)}{order}{window_sql(window)}"
+            place = ", row_number() OVER () AS top" if order else ""
+            source = Source.made(f"(SELECT q.*{place} FROM ({top}) q)", source)
+            keys = {i: value.at(f"s{i}") for i, value in keys.items()}
+            joins, after, tail = "", [], " ORDER BY b.top ASC" if order else ""
+        # What is gathered after SQL, the last, is joined where only SQL can be used.
+        others = self._rows() if cut else self._rows(self._beside, rows)
+        gathered = self._rows(after=others)
+        given: list[Compiled] = []
+        for i, item in enumerate(items):
+            mine = self._compiler(gathered if i in late else others, compiler.scope)
+            value = keys[i] if i in keys else self._settled(mine, mine.column(item.expression))
+            given.append((item, value))
+        start = f"{self._of_group} FROM {source} b {joins} {others.joins}"
+        sql = f"SELECT {_chosen(given)}{start} {gathered.joins}{_where(after)}{tail}"
+        direct = None
+        if not (where or order) and self._bound is not None:
+            direct = direct_columns(self._bound, items, relation.known, self._snapshot, self._text)
+        return Projection(
+            sql,
+            self._parameters.used(sql),
+            columns_of(given),
+            window,
+            direct,
+            bool(order),
+            reads=self._reads(groups),
+            late=late_projection(given, late, f"{start}{_where(after)}{tail}", self._parameters) if late else None,
+        )
 
     def _groups(
         self,
@@ -224,13 +285,6 @@ class ProjectionCompiler:
         """The column that says of which group a row is, where rows are of groups."""
         return "" if self._relation.groups is None else f", {self._relation.groups} AS g"
 
-    def _orders_by_known(self, returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...]) -> bool:
-        """Whether all that rows are ordered by are columns of theirs."""
-        aliased = {item.alias: item.expression for item in items if item.alias}
-        keys = (order.expression for order in returns.order_by)
-        named = [aliased.get(key.name, key) if isinstance(key, ast.Variable) else key for key in keys]
-        return bool(named) and all(key in self._relation.known for key in named)
-
     def _counts_pairs(self, items: tuple[ast.ReturnItem, ...]) -> bool:
         """Whether items are two vertices of a pattern, and the numbers of matches of each pair of them."""
         if self._bound is None:
@@ -266,7 +320,7 @@ class ProjectionCompiler:
         NotSupportedError
             SQL does not know what the list's items are.
         """
-        rows, relation = self._rows(), self._relation
+        rows, relation = self._rows(self._beside), self._relation
         compiler = self._compiler(rows, Scope(self._variables, relation.known))
         where = [compiler.row_condition(condition) for condition in relation.where]
         values = {name: relation.variables[name] for name in names}
@@ -280,6 +334,7 @@ class ProjectionCompiler:
         blocks = None if unwound is None else ranges.blocks(compiler, unwound.source)
         if unwound is not None and blocks is None:
             values[unwound.variable.name] = lists.items(compiler, unwound.source)
+        shared = {name: values.pop(name) for name in [name for name, value in values.items() if value.shared]}
         chosen = [f"{value.sql} AS c{i}" for i, value in enumerate(values.values())]
         chosen += [f"{value.sql} AS k{i}" for i, value in enumerate(relation.known.values())]
         if unwound is not None and blocks is not None:
@@ -289,7 +344,7 @@ class ProjectionCompiler:
         if unwound is not None and blocks is not None:
             sql = f"SELECT * EXCLUDE ({', '.join(columns)}), {numbers} AS c{len(values)} FROM ({sql})"
             values[unwound.variable.name] = column(f"c{len(values)}", INTEGER)
-        made = {name: value.at(f"c{i}") for i, (name, value) in enumerate(values.items())}
+        made = shared | {name: value.at(f"c{i}") for i, (name, value) in enumerate(values.items())}
         known = {node: column(f"k{i}", value.type) for i, (node, value) in enumerate(relation.known.items())}
         return sql, Relation(Source.made(f"({sql})", relation.source), made, (), known, grouped=relation.grouped)
 
@@ -298,82 +353,67 @@ class ProjectionCompiler:
 
         Its columns: the row's number, ``row``, and ``c0`` ….
         """
-        rows = self._rows()
+        rows = self._rows(self._beside)
         compiler = self._compiler(rows, Scope(self._variables, self._relation.known))
         found = computed_over_rows(compiler, node)
         chosen = "".join(f", {each.sql} AS c{i}" for i, each in enumerate(found.inputs))
         return f"SELECT b.rowid AS row{chosen} FROM {self._relation.source} b {rows.joins}", found
 
-    def having(self, key: ast.KeyName, expression: ast.Expression) -> str | None:
-        """Return SQL of the vertices (``id``) with a property that is what an expression yields for some row.
+    def having(self, asked: Asked) -> str | None:
+        """Return SQL of the vertices (``id``) that are what the rows ask for, for some row.
 
         None where comparing them is more than looking values up: of several types, or inexact.
         """
-        found = self._looked_up(key, expression)
+        found = self._looked_up(asked)
         if found is None:
             return None
+        if asked.key is None:
+            return f"SELECT DISTINCT r.value AS id FROM ({found.rows}) r WHERE r.value IS NOT NULL"
         return f"SELECT p.id FROM ({found.ids}) p WHERE p.value IN (SELECT r.value FROM ({found.rows}) r)"
 
-    def sharing(self, key: ast.KeyName, expression: ast.Expression) -> str | None:
+    def sharing(self, asked: Asked) -> str | None:
         """Return SQL of the rows (``row``, their number) and vertices (``id``) that share a value, each pair once.
 
         As :meth:`having`, and None where both have one value each: to DuckDB that is a join already.
         """
-        found = self._looked_up(key, expression)
-        if found is None or not found.several:
+        found = self._looked_up(asked)
+        if found is None or not found.several or found.shared:
             return None
+        if asked.key is None:
+            return f"SELECT r.row, r.value AS id FROM ({found.rows}) r WHERE r.value IS NOT NULL"
         once = "DISTINCT " if found.several > 1 else ""  # they may share two
         return f"SELECT {once}r.row, p.id FROM ({found.rows}) r JOIN ({found.ids}) p ON p.value = r.value"
 
-    def _looked_up(self, key: ast.KeyName, expression: ast.Expression) -> _Values | None:
+    def _looked_up(self, asked: Asked) -> _Values | None:
         """Return SQL of the values of a property and of an expression; None where more is to compare."""
         rows = self._rows()
         try:
-            label = self._snapshot.names.property(key.words, self._text)
-            if not label.kinds:  # it has no values
+            label = None if asked.key is None else self._snapshot.names.property(asked.key.words, self._text)
+            if label is not None and not label.kinds:  # it has no values
                 return None
-            found = self._snapshot.properties.column(label)
-            value = self._compiler(rows, Scope(self._variables, self._relation.known)).native(expression)
-        except NotSupportedError:
+            found = None if label is None else self._snapshot.properties.column(label)
+            value = self._compiler(rows, Scope(self._variables, self._relation.known)).native(asked.expression)
+        except (NotSupportedError, TypeMismatchError):
             return None
-        types = {one.type.element if one.many else one.type for one in (found, value)}
-        if len(types) > 1 or not all(type and type.base in _LOOKED_UP for type in types):
+        if asked.listed:
+            if value.many or value.type.base is not Base.LIST:
+                return None
+            value = replace(value, many=True)
+        type = value.type.element if value.many else value.type
+        each = f"SELECT b.rowid AS row, {_each(value)} AS value FROM {self._relation.source} b {rows.joins}"
+        if asked.listed and value.shared:
+            each = f"SELECT NULL AS row, i.item AS value FROM ({value.items_sql}) i"
+        if found is None:
+            return _Values("", each, 1, value.shared is not None) if type == NODE else None
+        if type is None or type.base not in _LOOKED_UP or type != (found.type.element if found.many else found.type):
             return None
         mine = _each(column("value", found.type, "p", found.many))
-        return _Values(
-            f"SELECT p.subject AS id, {mine} AS value FROM {found.relation} p",
-            f"SELECT b.rowid AS row, {_each(value)} AS value FROM {self._relation.source} b {rows.joins}",
-            found.many + value.many,
-        )
+        ids = f"SELECT p.subject AS id, {mine} AS value FROM {found.relation} p"
+        return _Values(ids, each, found.many + value.many, value.shared is not None)
 
     def _reads(self, groups: Source | None) -> frozenset[str]:
         """Return the names of the tables and views that a clause reads."""
         return self._relation.source.reads if groups is None else self._relation.source.reads | groups.reads
-
-    def _direct(self, bound: BoundPattern, items: tuple[ast.ReturnItem, ...]) -> tuple[Direct, ...] | None:
-        """The items as columns of the bindings and properties of single values; None if there are others."""
-        found = []
-        for item in items:
-            expression = item.expression
-            base = expression.base if isinstance(expression, ast.Property) else expression
-            if not isinstance(base, ast.Variable) or base.name not in bound.vertex_of:
-                return None
-            number = bound.vertex_of[base.name]
-            info = bound.vertices[number]
-            if info.kinds:
-                of_sql = not (info.resource or info.kinds & EXACT_ONLY)
-                kind = single_kind(info.kinds) if of_sql else None
-                if kind is None or base is not expression:
-                    return None
-                found.append(Direct(f"v{number}", kind=kind))
-                continue
-            label = None
-            if isinstance(expression, ast.Property):
-                label = self._snapshot.names.property(expression.key.words, self._text)
-                if not self._snapshot.properties.in_memory(label):
-                    return None
-            found.append(Direct(f"v{number}", label))
-        return tuple(found) or None
 
     def _returned(self, columns: list[Compiled]) -> Scope:
         """What ORDER BY sees after DISTINCT and aggregates: the returned columns, by alias, variable or expression."""
@@ -387,22 +427,16 @@ class ProjectionCompiler:
             self._text, self._snapshot.names, self._arguments, rows, scope, self._snapshot.computing
         )
 
-    def _rows(self) -> Rows:
-        snapshot = self._snapshot
-        return Rows(self._parameters, snapshot.store.type_label, snapshot.properties, snapshot.edges, snapshot.deleted)
+    def _rows(self, beside: BesideBindings | None = None, after: Rows | None = None) -> Rows:
+        known = self._snapshot
+        type_label, properties, edges = known.store.type_label, known.properties, known.edges
+        return Rows(self._parameters, type_label, properties, edges, known.deleted, beside, after)
 
     def _settled(self, compiler: Compiler, value: SqlValue) -> SqlValue:
         """Return a literal vertex of known type as its value."""
         if value.type.base is Base.TERM and value.type.element is not None:
             return compiler.value_of(value)
         return value
-
-    def _as_written(self, compiler: Compiler, item: ast.ReturnItem, value: SqlValue) -> SqlValue:
-        """Return a property of several types with the offsets of its points in time, other values as they are."""
-        node = item.expression
-        if not lacks_offset(value) or not isinstance(node, ast.Property) or node in self._relation.known:
-            return value
-        return compiler.computed(node, ANY)
 
     def _order(
         self, returns: ast.ReturnClause, scope: Scope, rows: Rows, items: tuple[ast.ReturnItem, ...] = ()
@@ -453,6 +487,14 @@ def _where(conditions: Sequence[str]) -> str:
 
 def _named(items: Iterable[ast.ReturnItem]) -> Iterator[tuple[str, ast.Expression]]:
     return ((item.alias, item.expression) for item in items if item.alias)
+
+
+def _is_column(expression: ast.Expression, relation: Relation) -> bool:
+    """Whether an expression is a column of the rows."""
+    value = relation.known.get(expression)
+    if value is None and isinstance(expression, ast.Variable):
+        value = relation.variables.get(expression.name)
+    return value is not None and value.column is not None and value.type.base is not Base.TERM
 
 
 def _each(value: SqlValue) -> str:

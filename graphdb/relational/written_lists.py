@@ -1,0 +1,62 @@
+"""Quantifiers over lists that are written out, as conditions of their items.
+
+``all(x IN [a, b] WHERE x.k > 1)`` is ``a.k > 1 AND b.k > 1``, with what is unknown as unknown: conditions of one vertex
+or edge each, which a match tests as it does any other.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from graphdb.functions.table import SIGNATURE_OF, VOLATILE
+from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import replaced, walk
+from graphdb.pattern.free import LOCAL, SUBQUERIES
+from graphdb.pattern.rename import rewritten
+
+Query = TypeVar("Query")
+
+_MOST = 8
+"""Items of a list up to which a condition is written down for each."""
+
+_ITEMS = (ast.Variable, ast.Literal, ast.Parameter, ast.Property)
+"""What an item may be that is named as often as the condition names it."""
+
+
+def without_quantifiers(query: Query) -> Query:
+    """Return a query without ``all``, ``any`` and ``none`` over lists that are written out."""
+    if not any(map(_is_written, walk(query))):
+        return query
+    return rewritten(query, lambda node: _of_items(node) if _is_written(node) else None)
+
+
+def _is_written(node: object) -> bool:
+    """Whether an expression is such a quantifier, whose condition brings in no names that an item might have."""
+    if not isinstance(node, ast.ListPredicate) or node.quantifier not in ("all", "any", "none") or node.where is None:
+        return False
+    if not isinstance(node.source, ast.ListLiteral) or not 0 < len(node.source.items) <= _MOST:
+        return False
+    if not all(isinstance(part, _ITEMS) for item in node.source.items for part in walk(item) if _is_value(part)):
+        return False
+    return not any(isinstance(part, (*LOCAL, *SUBQUERIES)) or _is_call(part) for part in walk(node.where))
+
+
+def _is_value(part: object) -> bool:
+    return isinstance(part, ast.Expression)
+
+
+def _is_call(part: object) -> bool:
+    """Whether a function is called that may yield something else each time, or of many rows."""
+    if not isinstance(part, ast.FunctionCall):
+        return isinstance(part, ast.CountStar)
+    signature = SIGNATURE_OF.get(part.name.lower())
+    return part.name.lower() in VOLATILE or signature is None or signature.aggregate
+
+
+def _of_items(node: object) -> ast.Expression:
+    assert isinstance(node, ast.ListPredicate)
+    assert isinstance(node.source, ast.ListLiteral)
+    tests = tuple(replaced(node.where, {node.variable: item}) for item in node.source.items)
+    if node.quantifier == "none":
+        tests = tuple(ast.Unary("NOT", test, node.span) for test in tests)
+    return tests[0] if len(tests) == 1 else ast.Boolean("OR" if node.quantifier == "any" else "AND", tests, node.span)
