@@ -239,10 +239,21 @@ class Joins:
             return relation
         used = {*keep, *free_variables(waiting), *CARRIED}
         names = [name for name in relation.variables if name in used]
-        if not ready and self._number(relation, names):
+        shared = {name: relation.variables[name] for name in names if relation.variables[name].shared}
+        if not ready and self._number(relation, [name for name in names if name not in shared]):
             return replace(relation, variables={name: relation.variables[name] for name in names})
         sql, found = self._projecting(replace(relation, where=ready)).select(names)
         return replace(found, source=self._materialized(sql, relation.source), where=waiting)
+
+    def _with_columns(self, relation: Relation, names: Collection[str]) -> Relation:
+        """Return the rows with lists that are one for all of them as columns."""
+        shared = {name: relation.variables[name] for name in names if relation.variables[name].shared}
+        if not shared:
+            return relation
+        chosen = "".join(f", {value.sql} AS s{i}" for i, value in enumerate(shared.values()))
+        made = {name: column(f"s{i}", value.type) for i, (name, value) in enumerate(shared.items())}
+        source = Source.made(f"(SELECT b.*{chosen} FROM {relation.source} b)", relation.source)
+        return replace(relation, source=source, variables={**relation.variables, **made})
 
     def _with_elements(self, left: Relation, patterns: object) -> Relation:
         """Return rows that are a table, with a pattern's vertices and edges that only the data says are some.
@@ -278,10 +289,13 @@ class Joins:
                 return True
         return False
 
-    def _materialized(self, sql: str, source: Source) -> Source:
-        """Return the table that is made of some SQL, which reads what a source does, when what is before it has run."""
+    def _materialized(self, sql: str, source: Source, *, kept: bool = False) -> Source:
+        """Return the table that is made of some SQL, which reads what a source does, when what is before it has run.
+
+        It is there until the query ends where it is ``kept``.
+        """
         table = self._name("rows")
-        self._steps.append(Rows(table, sql, self._parameters.used(sql), source.reads))
+        self._steps.append(Rows(table, sql, self._parameters.used(sql), source.reads, kept))
         return Source.of_table(table)
 
     def _projecting(self, relation: Relation, bound: BoundPattern | None = None) -> ProjectionCompiler:

@@ -38,6 +38,8 @@ class Rows:
     parameters: Mapping[str, object]
     reads: frozenset[str]
     """The names of the tables and views that the SQL reads, of those that the program makes."""
+    kept: bool = False
+    """Whether whatever comes later may read them, to the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,4 +242,5 @@ class Program:
     def last_uses(self) -> dict[str, int]:
         """Return the number of the last step that reads each table or view; past the last if the result does."""
         found = {name: number for number, step in enumerate(self.steps) for name in step.reads}
-        return found | dict.fromkeys(self.projection.reads, len(self.steps))
+        kept = {step.table for step in self.steps if isinstance(step, Rows) and step.kept}
+        return found | dict.fromkeys(self.projection.reads | kept, len(self.steps))

@@ -155,6 +155,13 @@ class Rows:
         value = self._column(alias, "value", vertex, found.type, found.many, bases_of_kinds(label.kinds))
         return self._alive(vertex, value)
 
+    def shared(self, values: SqlValue) -> SqlValue:
+        """A list that is one for all rows, as a column of theirs."""
+        assert values.shared is not None
+        table, name = values.shared
+        alias = self._join("shared", None, values, f"LEFT JOIN {table} {{0}} ON TRUE")
+        return SqlValue(f"{alias}.{name}", values.type, shared=values.shared, atomic=True)
+
     def _nothing(self, element: SqlValue) -> SqlValue:
         """Return what no vertex, or no edge, has."""
         if self.deleted is None:

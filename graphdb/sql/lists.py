@@ -168,6 +168,9 @@ def _in(c: Compiler, node: ast.In) -> SqlValue:
     if collection.type.base is not Base.LIST:
         raise c.mismatch(f"IN needs a list, found {collection.type}", node.collection)
     element = collection.type.element or NULL
+    if collection.shared and c.outermost and not item.many and element == item.type and element.base in _EQUAL_IF_SAME:
+        c.rows.note(SUBQUERY)
+        return SqlValue(f"({item.sql} IN ({collection.items_sql}))", BOOLEAN)  # a hash join
     if _is_long(c, node.collection) and item.type.base is not Base.NULL:
         if item.many or not c.outermost or element != item.type or element.base not in _EQUAL_IF_SAME:
             raise NotSupportedError("each value with each of a long list would be compared in SQL")

@@ -57,6 +57,8 @@ class _Values:
     """SQL of the rows' numbers with their values (``row``, ``value``)."""
     several: int
     """How many of the two have several values for one vertex or row."""
+    shared: bool
+    """Whether those of the rows are the same for all of them."""
 
 
 class ProjectionCompiler:
@@ -332,6 +334,7 @@ class ProjectionCompiler:
         blocks = None if unwound is None else ranges.blocks(compiler, unwound.source)
         if unwound is not None and blocks is None:
             values[unwound.variable.name] = lists.items(compiler, unwound.source)
+        shared = {name: values.pop(name) for name in [name for name, value in values.items() if value.shared]}
         chosen = [f"{value.sql} AS c{i}" for i, value in enumerate(values.values())]
         chosen += [f"{value.sql} AS k{i}" for i, value in enumerate(relation.known.values())]
         if unwound is not None and blocks is not None:
@@ -341,7 +344,7 @@ class ProjectionCompiler:
         if unwound is not None and blocks is not None:
             sql = f"SELECT * EXCLUDE ({', '.join(columns)}), {numbers} AS c{len(values)} FROM ({sql})"
             values[unwound.variable.name] = column(f"c{len(values)}", INTEGER)
-        made = {name: value.at(f"c{i}") for i, (name, value) in enumerate(values.items())}
+        made = shared | {name: value.at(f"c{i}") for i, (name, value) in enumerate(values.items())}
         known = {node: column(f"k{i}", value.type) for i, (node, value) in enumerate(relation.known.items())}
         return sql, Relation(Source.made(f"({sql})", relation.source), made, (), known, grouped=relation.grouped)
 
@@ -374,7 +377,7 @@ class ProjectionCompiler:
         As :meth:`having`, and None where both have one value each: to DuckDB that is a join already.
         """
         found = self._looked_up(asked)
-        if found is None or not found.several:
+        if found is None or not found.several or found.shared:
             return None
         if asked.key is None:
             return f"SELECT r.row, r.value AS id FROM ({found.rows}) r WHERE r.value IS NOT NULL"
@@ -398,13 +401,15 @@ class ProjectionCompiler:
             value = replace(value, many=True)
         type = value.type.element if value.many else value.type
         each = f"SELECT b.rowid AS row, {_each(value)} AS value FROM {self._relation.source} b {rows.joins}"
+        if asked.listed and value.shared:
+            each = f"SELECT NULL AS row, i.item AS value FROM ({value.items_sql}) i"
         if found is None:
-            return _Values("", each, 1) if type == NODE else None
+            return _Values("", each, 1, value.shared is not None) if type == NODE else None
         if type is None or type.base not in _LOOKED_UP or type != (found.type.element if found.many else found.type):
             return None
         mine = _each(column("value", found.type, "p", found.many))
         ids = f"SELECT p.subject AS id, {mine} AS value FROM {found.relation} p"
-        return _Values(ids, each, found.many + value.many)
+        return _Values(ids, each, found.many + value.many, value.shared is not None)
 
     def _reads(self, groups: Source | None) -> frozenset[str]:
         """Return the names of the tables and views that a clause reads."""
