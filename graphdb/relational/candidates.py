@@ -312,22 +312,29 @@ class Candidates:
         return grouped, others
 
     def _by_index(self, info: VertexInfo, key: ast.KeyName, condition: ast.Expression, sets: list[Ids]) -> bool:
-        """Add the vertices whose property is a constant to ``sets``; False where no index tells which these are."""
-        if not isinstance(condition, ast.Comparison) or condition.operators != ("=",):
-            return False
+        """Add the vertices whose property is one of some constants to ``sets``; False where no index tells which."""
         own = ast.Property(ast.Variable(info.name), key)
-        value: object
-        match [operand for operand in condition.operands if operand != own]:
-            case [ast.Literal(constant)]:
-                value = constant
-            case [ast.Parameter(name)]:
-                value = from_numpy(self._arguments.get(name))
+        match condition:
+            case ast.Comparison(("=",), (one, ast.Literal() | ast.Parameter() as given)) if one == own:
+                values: object = [self._value(given)]
+            case ast.Comparison(("=",), (ast.Literal() | ast.Parameter() as given, one)) if one == own:
+                values = [self._value(given)]
+            case ast.In(one, ast.Literal() | ast.Parameter() as given) if one == own:
+                values = self._value(given)
+            case ast.In(one, ast.ListLiteral(items)) if one == own and all(isinstance(i, ast.Literal) for i in items):
+                values = [item.value for item in items if isinstance(item, ast.Literal)]
             case _:
                 return False
-        found = self._snapshot.keys.find(self._snapshot.names.property(key.words, self._text), value)
+        if not isinstance(values, (list, tuple)):
+            return False
+        found = self._snapshot.keys.find(self._snapshot.names.property(key.words, self._text), values)
         if found is not None:
             sets.append(self._as_vertices(found))
         return found is not None
+
+    def _value(self, given: ast.Literal | ast.Parameter) -> object:
+        """Return the value of a constant; None of a parameter without one, which others report."""
+        return given.value if isinstance(given, ast.Literal) else from_numpy(self._arguments.get(given.name))
 
     def _in_sql(self, key: ast.KeyName) -> bool:
         """Whether SQL has a type for the values of a property, as they are now."""
