@@ -13,11 +13,21 @@ _MARKED = 64
 """Marks for all vertices are scanned in the time that a list so many times smaller is sorted in."""
 
 
+_DENSE = 16
+"""Marks are made in the time that so many times fewer members are searched for one by one."""
+
+
 def both(left: Ints, right: Ints) -> Ints:
-    """Return what is in both of two sorted sets: the smaller one's members are looked up."""
+    """Return what is in both of two sorted sets: the smaller one's members are looked up, by marks in a dense one."""
     few, many = (left, right) if len(left) <= len(right) else (right, left)
     if not len(few):
         return few
+    low, high = min(int(few[0]), int(many[0])), max(int(few[-1]), int(many[-1]))
+    if high - low < _DENSE * len(few):
+        marks = np.zeros(high - low + 1, np.bool_)
+        marks[many - low] = True
+        dense: Ints = few[marks[few - low]]
+        return dense
     kept: Ints = few[many[np.minimum(np.searchsorted(many, few), len(many) - 1)] == few]
     return kept
 
