@@ -70,7 +70,7 @@ class Patterns(Base):
 
     def legacy_shortest(self, meta: Meta, children: list[Any]) -> s.PathPattern:
         function, left, edge, right = children
-        selector = s.Selector(1, shortest=True, groups=function.upper() == "ALLSHORTESTPATHS")
+        selector = s.Selector(1, shortest=True, groups=function.upper() == "ALLSHORTESTPATHS", legacy=True)
         return s.PathPattern((left, right), (edge,), span_of(meta), None, None, selector)
 
     def any_path(self, meta: Meta, children: list[Any]) -> _Prefix:

@@ -113,6 +113,8 @@ class Selector:
     groups: bool = False
     given: Parameter | None = None
     """A parameter in the place of ``count``: what it says is put there before the query is bound."""
+    legacy: bool = False
+    """Whether it is that of openCypher's ``shortestPath`` or ``allShortestPaths``."""
 
 
 NO_COUNT = "a number of paths is 1 or more"

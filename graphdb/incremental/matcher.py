@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from graphdb.common.errors import NotSupportedError
 from graphdb.grammar.syntax import MatchMode
 from graphdb.incremental import frame
-from graphdb.incremental.delta_plan import Compiler, Program
 from graphdb.incremental.lists import Lists, Need
+from graphdb.incremental.program import Program, make_program
 from graphdb.incremental.relations import Relation, Relations
 from graphdb.pattern.graph import PatternGraph
 from graphdb.storage.graph.data_graph import TripleSource
@@ -77,14 +77,11 @@ class IncrementalMatcher:
         own = [[relations.of(pattern, edge) for edge in pattern.edges] for pattern in patterns]
         needs = [_needs(pattern, found, relations) for pattern, found in zip(patterns, own, strict=True)]
         self._lists = Lists(relations, needs)
-        sets = [len(found) if found is not None else relations.vertices for found in relations.sets]
         self._patterns: list[tuple[_Search, _Search]] = []
         for row, (pattern, found) in enumerate(zip(patterns, own, strict=True)):
-            compiler = Compiler(pattern, found, relations.numbers, self._lists.sizes, sets, source.type_label)
-            plain = _Search(compiler.program(row, self._number, plain=True), self._lists.cells)
-            full = plain
+            full = plain = _Search(make_program(pattern, found, self._lists, row, plain=True), self._lists.cells)
             if plain.program.relations:
-                full = _Search(compiler.program(row, self._number, plain=False), self._lists.cells)
+                full = _Search(make_program(pattern, found, self._lists, row, plain=False), self._lists.cells)
             self._patterns.append((plain, full))
         self._addresses = np.array([[plain.address, full.address] for plain, full in self._patterns], np.int64)
         self._addresses = self._addresses.reshape(-1, 2)
@@ -151,21 +148,22 @@ class IncrementalMatcher:
                 kernels.finish(cells, like, frame.OLD)
         return counts
 
-    def _number(self, label: int) -> int:
-        return int(self._lists.number(np.array([label], np.int64))[0])
-
     def _rows(self, updates: Updates) -> Ints:
         """Return updates as kernels read them; raises ValueError where an end is no vertex."""
         labels, sources, targets, inserted = (np.asarray(column, np.int64) for column in updates)
-        rows = np.column_stack([self._lists.number(labels), sources, targets, inserted])
-        ends = rows[:, 1:3]
-        if len(rows) and (ends.min() < 0 or ends.max() >= self._lists.relations.vertices):
-            raise ValueError("a changed edge joins what is no vertex of the data graph")
-        return np.ascontiguousarray(rows)
+        rows = np.empty((len(labels), 4), np.int64)
+        for ends in (sources, targets):
+            if len(rows) and (ends.min() < 0 or ends.max() >= self._lists.relations.vertices):
+                raise ValueError("a changed edge joins what is no vertex of the data graph")
+        lists = self._lists
+        columns = (lists.number(labels), lists.inner(sources), lists.inner(targets), inserted)
+        for number, column in enumerate(columns):
+            rows[:, number] = column
+        return rows
 
     def _changes(self, pattern: int, check: Callable[[], None]) -> Changes:
         from graphdb.incremental import batch_kernels as kernels
-        from graphdb.incremental.search_kernels import run
+        from graphdb.incremental.search_kernels import search as find
 
         plain, full = self._patterns[pattern]
         address = kernels.start(self._lists.cells.ctypes.data, plain.address, full.address)
@@ -174,7 +172,7 @@ class IncrementalMatcher:
         block = np.empty((capacity, len(search.program.pattern.outputs) + 1), np.int64)
         while result != frame.DONE:
             check()
-            result = run(address, self._lists.like, block.ctypes.data, capacity, False, _BUDGET)
+            result = find(address, self._lists.like, block.ctypes.data, capacity, _BUDGET)
             found = int(search.cells[frame.FOUND])
             if result != frame.YIELD:
                 parts.append(block[:found])
@@ -184,7 +182,9 @@ class IncrementalMatcher:
         rows = np.concatenate(parts)
         first = len(search.program.pattern.vertices)
         for column, slot in enumerate(search.program.tables[frame.OUTPUTS].tolist(), 1):
-            if slot >= first:
+            if slot < first:
+                rows[:, column] = self._lists.outer[rows[:, column]]
+            else:
                 rows[:, column] = 2 * self._lists.labels[rows[:, column] >> 1] + (rows[:, column] & 1)
         return Changes(rows[rows[:, 0] == frame.NEW, 1:], rows[rows[:, 0] == frame.OLD, 1:])
 

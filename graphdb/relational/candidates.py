@@ -25,6 +25,7 @@ from graphdb.pattern.graph import PatternVertex
 from graphdb.pattern.hierarchy import Hierarchy
 from graphdb.pattern.names import Names
 from graphdb.procedures.registry import Procedures
+from graphdb.relational.reach import reachable
 from graphdb.snapshot.edges import Edges
 from graphdb.snapshot.key_index import KeyIndexes
 from graphdb.snapshot.properties import Properties
@@ -35,7 +36,7 @@ from graphdb.sql.constants import from_numpy
 from graphdb.sql.expressions import MOST_OPERANDS, ExpressionCompiler
 from graphdb.sql.from_clause import NAMES_VIEW, Deleted, Parameters, Rows
 from graphdb.sql.value import SqlValue, column
-from graphdb.storage.arrays.arrow import names_table
+from graphdb.storage.arrays.arrow import names_table, numbers
 from graphdb.storage.arrays.sorted_sets import both, each_once
 from graphdb.storage.catalog import PREFIXES, Catalog, EdgeLabel, VertexLabel
 from graphdb.storage.dictionary.terms import names_ahead, term_counts
@@ -57,6 +58,12 @@ _REMEMBERED = 100_000
 
 _SAID = 5
 """Labels below another one that EXPLAIN names."""
+
+_BROAD = 50_000
+"""Values of a property beyond which a condition on it is tested near other candidates, where these are few."""
+
+_NEAR = 8
+"""They are few if there is one for so many values."""
 
 _NOT_STRICT = (
     ast.IsNull,
@@ -144,14 +151,34 @@ class Candidates:
         for number, conditions in bound.edge_conditions.items():
             self._narrow(bound, number, conditions)
         self._look_up([constant for info in bound.vertices for constant in info.iris])
-        return tuple(self._vertex(bound, number) for number in range(len(bound.vertices)))
+        found: dict[int, PatternVertex] = {}
+        broad = [number for number, info in enumerate(bound.vertices) if self._is_broad(info)] if bound.edges else []
+        for number in range(len(bound.vertices)):
+            if number not in broad:
+                found[number] = self._vertex(bound, number)
+        for number in broad:
+            known = [found[i].candidates if i in found else None for i in range(len(bound.vertices))]
+            found[number] = self._vertex(bound, number, known)
+        return tuple(found[number] for number in range(len(bound.vertices)))
 
     def named(self, constant: ast.Expression) -> Ids:
         """Return the one vertex that a constant names, or none."""
         self._look_up([constant])
         return self._constant(constant)
 
-    def _vertex(self, bound: BoundPattern, number: int) -> PatternVertex:
+    def _is_broad(self, info: VertexInfo) -> bool:
+        """Whether testing a vertex's conditions takes going through the values of very many, without an index."""
+        if all(isinstance(each, ast.Comparison) and each.operators == ("=",) for each in info.conditions):
+            return False
+        return any(self._values(key) > _BROAD for key in self._group(info)[0])
+
+    def _values(self, key: ast.KeyName) -> int:
+        """Return how many values a property has; 0 for one that is not gathered."""
+        label = self._snapshot.names.property(key.words, self._text)
+        return label.triples if label.kinds and self._snapshot.properties.in_memory(label) else 0
+
+    def _vertex(self, bound: BoundPattern, number: int, others_found: Sequence[Ids | None] = ()) -> PatternVertex:
+        """Return a pattern vertex; where the candidates of others are found, it may be tested near these alone."""
         info = bound.vertices[number]
         sets = [self._members(labels) for labels in info.labels]
         sets += [self._constant(constant) for constant in info.iris]
@@ -160,7 +187,10 @@ class Candidates:
         for key, conditions in grouped.items():
             conditions = [condition for condition in conditions if not self._by_index(info, key, condition, sets)]
             if self._in_sql(key):
-                sets += [self._by_property(info, key, some) for some in batched(conditions)]
+                near = None
+                if others_found and conditions and (values := self._values(key)) > _BROAD:
+                    near = reachable(self._snapshot.graph, bound.edges, others_found, number, values // _NEAR)
+                sets += [self._by_property(info, key, some, near) for some in batched(conditions)]
             else:
                 others += conditions
         alone = not any(number in (edge.source, edge.target) for edge in bound.edges)
@@ -282,30 +312,41 @@ class Candidates:
         return grouped, others
 
     def _by_index(self, info: VertexInfo, key: ast.KeyName, condition: ast.Expression, sets: list[Ids]) -> bool:
-        """Add the vertices whose property is a constant to ``sets``; False where no index tells which these are."""
-        if not isinstance(condition, ast.Comparison) or condition.operators != ("=",):
-            return False
+        """Add the vertices whose property is one of some constants to ``sets``; False where no index tells which."""
         own = ast.Property(ast.Variable(info.name), key)
-        value: object
-        match [operand for operand in condition.operands if operand != own]:
-            case [ast.Literal(constant)]:
-                value = constant
-            case [ast.Parameter(name)]:
-                value = from_numpy(self._arguments.get(name))
+        match condition:
+            case ast.Comparison(("=",), (one, ast.Literal() | ast.Parameter() as given)) if one == own:
+                values: object = [self._value(given)]
+            case ast.Comparison(("=",), (ast.Literal() | ast.Parameter() as given, one)) if one == own:
+                values = [self._value(given)]
+            case ast.In(one, ast.Literal() | ast.Parameter() as given) if one == own:
+                values = self._value(given)
+            case ast.In(one, ast.ListLiteral(items)) if one == own and all(isinstance(i, ast.Literal) for i in items):
+                values = [item.value for item in items if isinstance(item, ast.Literal)]
             case _:
                 return False
-        found = self._snapshot.keys.find(self._snapshot.names.property(key.words, self._text), value)
+        if not isinstance(values, (list, tuple)):
+            return False
+        found = self._snapshot.keys.find(self._snapshot.names.property(key.words, self._text), values)
         if found is not None:
             sets.append(self._as_vertices(found))
         return found is not None
+
+    def _value(self, given: ast.Literal | ast.Parameter) -> object:
+        """Return the value of a constant; None of a parameter without one, which others report."""
+        return given.value if isinstance(given, ast.Literal) else from_numpy(self._arguments.get(given.name))
 
     def _in_sql(self, key: ast.KeyName) -> bool:
         """Whether SQL has a type for the values of a property, as they are now."""
         kinds = self._snapshot.names.property(key.words, self._text).kinds
         return kinds <= 0 or not kinds & EXACT_ONLY
 
-    def _by_property(self, info: VertexInfo, key: ast.KeyName, conditions: Sequence[ast.Expression]) -> Ids:
-        """Vertices whose value of one property fulfils conditions that fail without it."""
+    def _by_property(
+        self, info: VertexInfo, key: ast.KeyName, conditions: Sequence[ast.Expression], near: Ids | None = None
+    ) -> Ids:
+        """Vertices, of those ``near`` if it is given, whose value of one property fulfils conditions that need it."""
+        import pyarrow as pa
+
         names = self._snapshot.names
         label = names.property(key.words, self._text)
         if not label.kinds:
@@ -318,7 +359,12 @@ class Candidates:
         scope = Scope({info.name: column("subject", NODE, "p")}, known)
         compiler = ExpressionCompiler(self._text, names, self._arguments, rows, scope, self._snapshot.computing)
         where = " AND ".join(_tested(compiler, condition) for condition in conditions)
-        return self._ids(f"SELECT p.subject AS id FROM {found.relation} p {rows.joins} WHERE {where}", parameters)
+        if near is None:
+            return self._ids(f"SELECT p.subject AS id FROM {found.relation} p {rows.joins} WHERE {where}", parameters)
+        ids, view = numbers(self._snapshot.store.to_terms(near)), self._snapshot.connection.temporary()
+        values = pa.table({"subject": ids, "value": self._snapshot.properties.gather(label, ids)})
+        with self._snapshot.connection.view(view, values):
+            return self._ids(f"SELECT p.subject AS id FROM {view} p {rows.joins} WHERE {where}", parameters)
 
     def _by_sql(self, bound: BoundPattern, number: int, conditions: Sequence[ast.Expression], known: Ids | None) -> Ids:
         """Vertices that fulfil any other conditions, tested over all that the vertex could be."""

@@ -192,7 +192,7 @@ class MatchRun:
             return
         with self._gathered(plan, needs, bound, view, shares, beside) as gathered:
             if numbered and gathered is not None:
-                gathered = gathered.append_column("rowid", [np.arange(gathered.num_rows)])
+                gathered = gathered.append_column("rowid", numbers(np.arange(gathered.num_rows)))
                 self._numbered[view] = gathered
             with self._visible(gathered if shown else None, view):
                 yield

@@ -10,6 +10,7 @@ from graphdb.common.errors import TypeMismatchError
 from graphdb.common.values.types import INTEGER, NUMERIC, Base
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern, bind
+from graphdb.pattern.free import free_variables
 from graphdb.pattern.graph import Wanted
 from graphdb.pattern.lengths import all_hold
 from graphdb.pattern.pieces import Piece, conditions_on, names_of
@@ -59,7 +60,7 @@ class PathEdges(Subqueries):
         self._add_match("edges of a path", view, bound, needs)
         made = {name: SqlValue(sql, INTEGER) for name, sql in columns.items()}
         rows = replace(relation, variables={**relation.variables, **made})
-        keep = {*columns, *relation.variables}
+        keep = {*columns, *free_variables((path.cost.expression, relation.where))}
         rows = self._with_subqueries(rows, (path.cost.expression,), keep)
         sql, found = self._projecting(rows).select(columns, path.cost.expression)
         value = found.variables[VALUE]

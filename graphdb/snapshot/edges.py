@@ -20,6 +20,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.pattern.names import ABSENT, Names
 from graphdb.snapshot.properties import PropertyColumn
 from graphdb.storage.arrays.arrow import numbers, table_of
+from graphdb.storage.arrays.arrow import values as plain
 from graphdb.storage.graph.data_graph import DataGraph
 from graphdb.storage.graph.edges import EdgeTable
 from graphdb.storage.triples import TripleStore
@@ -168,7 +169,7 @@ class Edges:
                     'ON p.label = n.label AND p."start" = n."start" AND p."end" = n."end" AND p.ordinal = n.ordinal'
                 )
             at = np.full(len(table), -1, np.int64)
-            at[values.column("number").to_numpy()] = np.arange(values.num_rows)
+            at[plain(values.column("number"))] = np.arange(values.num_rows)
             found = values.column("value").combine_chunks().take(numbers(at, at >= 0))
             self._values[labels, key] = found
         return found

@@ -20,6 +20,7 @@ from graphdb.common.values.literals import python_value_of
 from graphdb.common.values.terms import LITERAL_BASE, Kind
 from graphdb.common.values.types import AS_WRITTEN, column_of, tidied
 from graphdb.storage.arrays.arrow import numbers
+from graphdb.storage.arrays.arrow import values as plain
 from graphdb.storage.arrays.python_values import pylist
 from graphdb.storage.file.verify import verify_kinds
 from graphdb.storage.triples import TripleStore
@@ -160,7 +161,7 @@ class Lookup:
 
     def _kinds(self) -> NDArray[np.uint8]:
         if "kinds" not in self._columns:
-            found = self._column("kind").to_numpy()
+            found = plain(self._column("kind"))
             verify_kinds(found)
             self._columns["kinds"] = found
         kinds: NDArray[np.uint8] = self._columns["kinds"]

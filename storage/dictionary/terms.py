@@ -31,6 +31,8 @@ Ids = NDArray[np.int64]
 
 _BASES = {"resource": 0, "literal": LITERAL_BASE}
 _LITERAL = ("lexical", "datatype", "language")
+_DATATYPES = 100
+"""Datatypes up to which the SQL that reads values is written for those that there are."""
 _SHORT_VALUES = {"kind": "UTINYINT", "integer": "BIGINT", "number": "DOUBLE", "boolean": "BOOLEAN"}
 """Columns that :func:`.short_literals` makes, with their types."""
 _COLUMNS = {"resource": (("iri",), ()), "literal": (_LITERAL, ("kind",))}
@@ -209,10 +211,10 @@ class Numbering:
         [(terms,)] = self._connection.execute(
             f"CREATE TEMP TABLE _graphdb_distinct AS SELECT DISTINCT lexical, datatype, language FROM {source}"
         ).fetchall()
-        datatypes: set[str | None] | None = None
-        if terms <= hash_index.SMALL_LOOKUP:
-            rows = self._connection.execute("SELECT DISTINCT datatype FROM temp._graphdb_distinct").fetchall()
-            datatypes = {datatype for (datatype,) in rows}
+        rows = self._connection.execute(
+            f"SELECT DISTINCT datatype FROM temp._graphdb_distinct LIMIT {_DATATYPES}"
+        ).fetchall()
+        datatypes = {datatype for (datatype,) in rows} if len(rows) < _DATATYPES else None
         with self._keys["literal"].narrowed("temp._graphdb_distinct", {}, terms, first) as (known, parameters):
             self._connection.execute(
                 f"CREATE TEMP TABLE {into} AS SELECT coalesce(known.id, {first - 1} + row_number()"
@@ -306,7 +308,9 @@ class Numbering:
                 ids[found["position"]] = found["id"]
                 return found
 
-            if before > _BASES[table]:
+            if before > _BASES[table] and len(terms) <= hash_index.SMALL_LOOKUP:
+                self._look_few(table, terms, source, given, before, ids)
+            elif before > _BASES[table]:
                 with self._keys[table].narrowed(source, given, len(terms), before) as place:
                     found = look(*place, "known.id, known.kind" if table == "literal" else "known.id")
                 if table == "literal":
@@ -325,6 +329,23 @@ class Numbering:
         else:
             self._stage(table, fresh, create=first == before)
         return ids
+
+    def _look_few(
+        self, table: str, terms: pa.Table, source: str, given: Mapping[str, Any], before: int, ids: Ids
+    ) -> None:
+        """Find a handful of terms in ``table``, and note their ``ids``."""
+        names, _ = _COLUMNS[table]
+        columns = [terms.column(name).to_pylist() for name in names]
+        rows = self._keys[table].rows_of(source, given, columns[0], before)
+        known = {row[1 : 1 + len(names)]: row for row in rows}
+        found = [known.get(key) for key in zip(*columns, strict=True)]
+        for position, row in enumerate(found):
+            if row is not None:
+                ids[position] = row[0]
+        if table == "literal":
+            there = [row for row in found if row is not None]
+            kinds = {"id": [row[0] for row in there], "kind": [row[-1] for row in there]}
+            self._kinds.add({name: np.array(column, np.int64) for name, column in kinds.items()})
 
     def _insert(self, table: str, rows: str) -> None:
         """Write rows, which have the next ids."""

@@ -17,6 +17,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.storage.arrays.sorted_sets import places
+
 Ints = NDArray[np.int64]
 Direction = Literal["out", "in", "both"]
 Layer = Literal["direct", "hashed"]
@@ -108,6 +110,20 @@ class Partition:
         """The sorted neighbours of ``vertex``: a view."""
         begin, end = self.range_of(vertex)
         return self.neighbours[begin:end]
+
+    def neighbours_of_all(self, vertices: Ints, most: int) -> NDArray[Any] | None:
+        """The neighbours of sorted vertices, one vertex after the other; None where they are more than ``most``."""
+        if self.layer == "direct":
+            begins, lengths = self.offsets[vertices], self.offsets[vertices + 1] - self.offsets[vertices]
+        else:
+            at, there = places(self.keys, vertices)
+            at, every = at[there], self.lengths()
+            begins, lengths = (np.cumsum(every) - every)[at], every[at]
+        total = int(lengths.sum())
+        if total > most:
+            return None
+        starts = np.cumsum(lengths) - lengths
+        return self.neighbours[np.repeat(begins - starts, lengths) + np.arange(total)]
 
     def codes_of(self, vertex: int, neighbour: int) -> Ints:
         """The codes (int64) of the data edges between ``vertex`` and ``neighbour``, sorted: a view.

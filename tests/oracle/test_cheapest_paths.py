@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import graphdb
 from tests.fuzz import scaled
 
-SOME = settings(max_examples=scaled(24), deadline=None, suppress_health_check=list(HealthCheck))
+SOME = settings(max_examples=scaled(16), deadline=None, suppress_health_check=list(HealthCheck))
 COUNT = 5
 
 Edge = tuple[int, int, float]

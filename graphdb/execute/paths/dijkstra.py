@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.errors import ExecutionError
+from graphdb.common.lazy import lazy
 from graphdb.execute.paths.path_rows import PathRows
 from graphdb.execute.paths.traversal import BUDGET
 from graphdb.plan.executor import Control
 from graphdb.plan.paths import MAY_GO_BACK, PathStep, Weighted
+from graphdb.storage.graph.pcsr import stable_order
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -40,7 +42,7 @@ class _Rows:
     @classmethod
     def of(cls, tails: Ints, heads: Ints, costs: Floats, vertices: int) -> _Rows:
         """Sort edges by where they begin."""
-        order = np.argsort(tails, kind="stable")
+        order = stable_order(tails, vertices)
         row = np.append(0, np.cumsum(np.bincount(tails, minlength=vertices))).astype(np.int64)
         return cls(row, order, heads[order], tails[order], costs[order])
 
@@ -107,12 +109,23 @@ class CheapestPaths:
 
     def __init__(self, step: PathStep, weighted: Weighted, control: Control) -> None:
         self._step, self._control = step, control
-        self._vertices, ends = np.unique(np.concatenate([weighted.left, weighted.right]), return_inverse=True)
-        left, right = ends.reshape(2, -1)
-        count = len(self._vertices)
-        self._codes = weighted.codes
-        self._away = _Search(_Rows.of(left, right, weighted.costs, count), control)
-        self._back = _Search(_Rows.of(right, left, weighted.costs, count), control)
+        most = max((int(ends.max()) for ends in (weighted.left, weighted.right) if len(ends)), default=-1)
+        places = np.zeros(most + 1, np.int64)
+        places[weighted.left] = places[weighted.right] = 1
+        self._vertices = np.flatnonzero(places)
+        places[self._vertices] = np.arange(len(self._vertices))
+        self._ends = places[weighted.left], places[weighted.right]
+        self._codes, self._costs = weighted.codes, weighted.costs
+
+    @lazy
+    def _away(self) -> _Search:
+        left, right = self._ends
+        return _Search(_Rows.of(left, right, self._costs, len(self._vertices)), self._control)
+
+    @lazy
+    def _back(self) -> _Search:
+        left, right = self._ends
+        return _Search(_Rows.of(right, left, self._costs, len(self._vertices)), self._control)
 
     def between(self, sources: Ints, targets: Ints) -> Iterator[PathRows]:
         """Yield the paths between pairs of ends: int64 [pairs] each, the pairs all different."""

@@ -41,7 +41,7 @@ from graphdb.results.decode import Arrays
 from graphdb.results.path_materialization import Walks
 from graphdb.sql.functions import edges_of
 from graphdb.sql.value import SqlValue, column
-from graphdb.storage.arrays.arrow import numbers
+from graphdb.storage.arrays.arrow import numbers, values
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -249,7 +249,7 @@ class SelectedRun(PathBase):
         if table is None:
             return found
         if numbered:
-            rows = np.repeat(np.arange(table.num_rows), table.column("n").to_numpy())
+            rows = np.repeat(np.arange(table.num_rows), values(table.column("n")))
             table = table.take(numbers(rows))
         columns = {f"c{i}": table.column(name) for i, name in enumerate(names)}
         return pa.table(columns).slice(*window)

@@ -15,6 +15,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from graphdb.common.duckdb import progress_bar
 from graphdb.common.duckdb.connection import quoted
 from graphdb.common.errors import LoadError
 from graphdb.common.values.terms import LIST_DATATYPE, RDF_REIFIES, RDF_TYPE, VERTEX, escaped
@@ -83,7 +84,7 @@ def read_table(
         "temp_directory": folder,
     }
     with duckdb.connect(config=config) as connection:
-        connection.execute("SET enable_progress_bar = false")
+        progress_bar.hide(connection)
         connection.execute("SET TimeZone = 'UTC'")  # a time without a zone is the same wherever it is read
         try:
             with put.interrupting(connection.interrupt):
