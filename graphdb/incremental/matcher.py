@@ -199,7 +199,7 @@ class _Search:
         self.cells[frame.GRAPH] = graph.ctypes.data
         for cell, table in program.tables.items():
             self.cells[cell] = table.ctypes.data
-        self.cells[frame.PLAN_COUNT] = len(program.plans)
+        self.cells[frame.PLAN_COUNT] = len(program.tables[frame.PLANS])
         self.cells[frame.COLUMNS] = len(program.pattern.outputs)
         self.cells[frame.PLAIN], self.cells[frame.PLAIN_COUNT] = self._relations.ctypes.data, len(self._relations)
         self.address = self.cells.ctypes.data

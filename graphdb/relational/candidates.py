@@ -513,13 +513,14 @@ def take_snapshot(
     graph = DataGraph(store, graph_bytes - columns_bytes)
     properties = Properties(connection, scales, columns_bytes)
     keys = KeyIndexes(connection, graph_bytes // 8)
+    edges = Edges(connection, graph, store, described, parallel)
     known: dict[str, int | None] = {}
     if former is not None:
         before, changes = former
         graph.follow(before.graph, changes)
         properties.follow(before.properties, names.edge_labels, changes)
         keys.follow(before.keys, changes)
-        before.edges.drop()
+        edges.follow(before.edges, changes)
         known = {iri: id for iri, id in before.ids.items() if id is not None}
     return Snapshot(
         connection,
@@ -529,7 +530,7 @@ def take_snapshot(
         properties,
         keys,
         Lookup(connection, store, graph_bytes // 8),
-        Edges(connection, graph, store, described, parallel),
+        edges,
         ahead,
         degrees,
         procedures or Procedures(),
