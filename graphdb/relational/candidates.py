@@ -305,7 +305,7 @@ class Candidates:
             calls = {part.name.lower() for part in parts if isinstance(part, ast.FunctionCall)}
             inner = parts[1:] if isinstance(condition, ast.In) else parts  # to be in a list is never true of null
             strict = not calls & _KNOW_NULL and not any(_knows_null(part, self._arguments) for part in inner)
-            if len(properties) == 1 and uses == direct and strict and not info.kinds:
+            if len(properties) == 1 and uses == direct and (strict or _asks_presence(condition)) and not info.kinds:
                 grouped.setdefault(properties.pop(), []).append(condition)
             else:
                 others.append(condition)
@@ -446,6 +446,11 @@ def _tested(compiler: Compiler, condition: ast.Expression) -> str:
     if compiler.rows.noted.mistaken:
         raise Beforehand(condition)
     return sql
+
+
+def _asks_presence(condition: ast.Expression) -> bool:
+    """Whether a condition is that there is a property: what has none fails it."""
+    return isinstance(condition, ast.IsNull) and condition.negated and isinstance(condition.operand, ast.Property)
 
 
 def _knows_null(part: object, arguments: Mapping[str, object]) -> bool:
