@@ -17,6 +17,11 @@ from graphdb.incremental.relations import Relation
 from graphdb.pattern.graph import PatternEdge, PatternGraph
 from graphdb.plan.checks import Check, EdgesDiffer, NotBothEqual, Unequal
 
+MOST_ORDERS = 4
+"""Of a delta plan."""
+LEAST = 0.02
+"""Bindings of a step that are expected at least: neighbours of neighbours are neighbours more often than others."""
+
 
 @dataclass(frozen=True, slots=True)
 class Leg:
@@ -61,6 +66,8 @@ class DeltaPlan:
     steps: tuple[Step, ...]
     parents: tuple[int, ...]
     """By step, its parent's number, -1 for those that depend on ``edge`` alone."""
+    work: float
+    """Bindings expected for each one of the first step."""
 
 
 class Planner:
@@ -104,14 +111,36 @@ class Planner:
         others = [slots_of(check, pattern) for check in checks if not isinstance(check, Unequal)]
         self._plainly = set(self._differ) - frozenset[int]().union(*others)
 
-    def plan(self, first: int) -> DeltaPlan:
-        """Return the plan of a pattern edge."""
+    def plans(self, first: int) -> list[DeltaPlan]:
+        """Return the plan of a pattern edge in several orders, which begin with different vertices.
+
+        Lists differ so much in length that which is best is seen when the changed edge is known (as RapidFlow orders by
+        what is around it: Sun et al., PVLDB 2022, §5).
+        """
+        found = [self._plan(first, None)]
+        if found[0].steps and isinstance(found[0].steps[0], VertexStep):
+            edge = self._pattern.edges[first]
+            begun = found[0].steps[0].vertex
+            for vertex, _ in self._next({edge.source, edge.target}):
+                if vertex != begun and len(self._near[vertex]) > 1:
+                    found.append(self._plan(first, vertex))
+        return found[:MOST_ORDERS]
+
+    def _plan(self, first: int, start: int | None) -> DeltaPlan:
+        """Return the plan of a pattern edge that binds ``start`` first."""
         edges, relation = self._pattern.edges, self._numbers[self._relations[first]]
         bound = {edges[first].source, edges[first].target}
         done = {first}
         steps = self._edge_steps(bound, done)
+        work, product = 1.0, 1.0
         while len(bound) < len(self._pattern.vertices):
-            vertex, legs = min(self._next(bound), key=lambda found: self._rank(*found))
+            vertices = [found for found in self._next(bound) if start in (None, found[0])]
+            vertex, legs = min(vertices, key=lambda found: self._rank(*found))
+            leaf, estimate, _ = self._rank(vertex, legs)
+            if len(bound) > len({edges[first].source, edges[first].target}) and not leaf:
+                product *= max(estimate, LEAST)
+                work += product
+            start = None
             closed = all({edge.source, edge.target} <= bound | {vertex} for edge in self._near[vertex])
             steps.append(VertexStep(vertex, legs, not closed))
             bound.add(vertex)
@@ -119,7 +148,7 @@ class Planner:
             steps += self._edge_steps(bound, done)
         ordered, parents = list[Step](), list[int]()
         self._grow(steps, -1, ordered, parents)
-        return DeltaPlan(first, relation, tuple(ordered), tuple(parents))
+        return DeltaPlan(first, relation, tuple(ordered), tuple(parents), work)
 
     def twins(self, left: Step, right: Step) -> bool:
         """Whether two steps bind leaves at one vertex by one relation, which differ from each other and all the same.
@@ -141,16 +170,16 @@ class Planner:
     def _grow(self, steps: list[Step], parent: int, ordered: list[Step], parents: list[int]) -> None:
         """Add the trees of steps to a preorder: one for each component of those that depend on each other."""
         while steps:
-            component, left = [steps[0]], steps[1:]
-            for step in component:  # which grows
-                near = [other for other in left if self._depend(step, other)]
-                component += near
-                left = [other for other in left if other not in near]
+            component, left = [0], list(range(1, len(steps)))
+            for number in component:  # which grows
+                apart = [other for other in left if not self._depend(steps[number], steps[other])]
+                component += sorted(set(left) - set(apart))
+                left = apart
             own = len(ordered)
             ordered.append(steps[0])
             parents.append(parent)
-            self._grow([step for step in steps[1:] if step in component], own, ordered, parents)
-            steps = left
+            self._grow([steps[number] for number in sorted(component[1:])], own, ordered, parents)
+            steps = [steps[number] for number in left]
 
     def _depend(self, left: Step, right: Step) -> bool:
         """Whether one step reads what the other binds, or a check what both bind, unless they are twins."""

@@ -55,11 +55,14 @@ PLAN, RECORD, LEVEL, SIGN, FOUND, GAINED, LOST = 11, 12, 13, 14, 15, 16, 17
 PLAIN, PLAIN_COUNT = 18, 19
 # While counting, the product of what the steps have counted that depend on the changed edge alone.
 PRODUCT = 20
-SEARCH_CELLS = 21
+# Which of a plan's orders the changed edge under way is searched in.
+ORDER = 21
+SEARCH_CELLS = 22
 
-PLAN_CELLS = 10
+PLAN_CELLS = 12
 """(relation, source, target, the edge's slot, first and after last step, first and after last check, row of the
-candidate table, whether source and target are one)."""
+candidate table, whether source and target are one, orders from this one on, work expected for each entry of the first
+step's list)."""
 STEP_CELLS = 12
 """(kind, slot bound, first and after last leg, first and after last check, bit of the candidate table or -1, how many
 twins are counted before it or -1 where its entries must be looked at, after last check but those of twins)."""

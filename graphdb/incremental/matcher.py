@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphdb.common.errors import NotSupportedError
+from graphdb.common.errors import ExecutionError, NotSupportedError
 from graphdb.grammar.syntax import MatchMode
 from graphdb.incremental import frame
 from graphdb.incremental.lists import Lists, Need
@@ -68,6 +69,8 @@ class IncrementalMatcher:
     NotSupportedError
         Where a pattern is not connected by its edges, has more than :data:`MOST_VERTICES` vertices, or asks for
         induced matches, for edge tests, for parallel edges, or for a limit.
+    ExecutionError
+        Where a batch is applied while another one is under way (:meth:`batch`).
     """
 
     def __init__(self, source: TripleSource, patterns: Sequence[PatternGraph]) -> None:
@@ -77,6 +80,7 @@ class IncrementalMatcher:
         own = [[relations.of(pattern, edge) for edge in pattern.edges] for pattern in patterns]
         needs = [_needs(pattern, found, relations) for pattern, found in zip(patterns, own, strict=True)]
         self._lists = Lists(relations, needs)
+        self._lock = threading.Lock()
         self._patterns: list[tuple[_Search, _Search]] = []
         for row, (pattern, found) in enumerate(zip(patterns, own, strict=True)):
             full = plain = _Search(make_program(pattern, found, self._lists, row, plain=True), self._lists.cells)
@@ -101,17 +105,18 @@ class IncrementalMatcher:
 
         cells, like, rows = self._lists.cells.ctypes.data, self._lists.like, self._rows(updates)
         version = frame.OLD
-        try:
-            at = 0
-            while at < len(rows):
-                at = kernels.stage(cells, like, rows, at, len(rows))
-                if at < len(rows):
-                    self._lists.reserve()
-            kernels.link(cells, like)
-            yield [self._changes(pattern, check) for pattern in range(len(self._patterns))]
-            version = frame.NEW
-        finally:
-            kernels.finish(cells, like, version)
+        with self._alone():
+            try:
+                at = 0
+                while at < len(rows):
+                    at = kernels.stage(cells, like, rows, at, len(rows))
+                    if at < len(rows):
+                        self._lists.reserve()
+                kernels.link(cells, like)
+                yield [self._changes(pattern, check) for pattern in range(len(self._patterns))]
+                version = frame.NEW
+            finally:
+                kernels.finish(cells, like, version)
 
     def count(self, updates: Updates, ends: ArrayLike, check: Callable[[], None] = lambda: None) -> Ints:
         """Apply batches one after the other, and count the matches that each adds and takes away.
@@ -137,16 +142,28 @@ class IncrementalMatcher:
         state = np.zeros(3, np.int64)
         cells, like = self._lists.cells.ctypes.data, self._lists.like
         result = frame.YIELD
-        try:
-            while result != frame.DONE:
-                check()
-                result = kernels.count_batches(cells, like, self._addresses, rows, last, counts, state, _BUDGET)
-                if result == kernels.SPACE:
-                    self._lists.reserve()
-        finally:
-            if result != frame.DONE:
-                kernels.finish(cells, like, frame.OLD)
+        with self._alone():
+            try:
+                while result != frame.DONE:
+                    check()
+                    result = kernels.count_batches(cells, like, self._addresses, rows, last, counts, state, _BUDGET)
+                    if result == kernels.SPACE:
+                        self._lists.reserve()
+            finally:
+                if result != frame.DONE:
+                    kernels.finish(cells, like, frame.OLD)
         return counts
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        if not self._lock.acquire(blocking=False):
+            raise ExecutionError(
+                "a batch is under way on this matcher", hint="end it, or roll it back, before the next one"
+            )
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     def _rows(self, updates: Updates) -> Ints:
         """Return updates as kernels read them; raises ValueError where an end is no vertex."""
@@ -199,7 +216,7 @@ class _Search:
         self.cells[frame.GRAPH] = graph.ctypes.data
         for cell, table in program.tables.items():
             self.cells[cell] = table.ctypes.data
-        self.cells[frame.PLAN_COUNT] = len(program.plans)
+        self.cells[frame.PLAN_COUNT] = len(program.tables[frame.PLANS])
         self.cells[frame.COLUMNS] = len(program.pattern.outputs)
         self.cells[frame.PLAIN], self.cells[frame.PLAIN_COUNT] = self._relations.ctypes.data, len(self._relations)
         self.address = self.cells.ctypes.data

@@ -19,6 +19,10 @@ from graphdb.plan.injectivity import distinctness
 Ints = NDArray[np.int64]
 
 
+_SCALE = 16
+"""Expected work is compared in so many parts of a binding."""
+
+
 @dataclass(frozen=True)
 class Program:
     """The delta plans of a pattern, and the same as tables.
@@ -29,7 +33,8 @@ class Program:
 
     pattern: PatternGraph
     plain: bool
-    plans: tuple[DeltaPlan, ...]
+    plans: tuple[tuple[DeltaPlan, ...], ...]
+    """By pattern edge, its plan in several orders."""
     tables: dict[int, Ints]
     """By cell of a search's frame."""
     relations: tuple[int, ...]
@@ -60,7 +65,7 @@ def make_program(
     }
     planner = Planner(pattern, relations, numbers, lists.sizes, lists.relations.vertices, checks, stepped)
     never = any(isinstance(check, Never) for check in checks)
-    plans = () if never else tuple(planner.plan(e) for e in range(len(edges)))
+    plans = () if never else tuple(tuple(planner.plans(e)) for e in range(len(edges)))
     uncertain = {numbers[relation] for relation, more in zip(relations, several, strict=True) if more and plain}
     tables = _Tables(pattern, relations, checks, planner, table_row, plain, lists.number_of).write(plans)
     return Program(pattern, plain, plans, tables, tuple(sorted(uncertain)))
@@ -92,6 +97,10 @@ class _Tables:
         self._pattern, self._relations, self._table_row, self._plain = pattern, relations, table_row, plain
         self._planner = planner
         self._tests = [self._test(check) for check in checks if not isinstance(check, Never)]
+        self._tests_of: dict[int, list[int]] = {}
+        for number, (slots, _) in enumerate(self._tests):
+            for slot in slots:
+                self._tests_of.setdefault(slot, []).append(number)
         self._plans: list[list[int]] = []
         self._steps: list[list[int]] = []
         self._legs: list[list[int]] = []
@@ -101,10 +110,11 @@ class _Tables:
             if not relations[e].several and edge.labels:
                 self._values[self._edge_slot(e)] = 2 * number_of(edge.labels[0])
 
-    def write(self, plans: Sequence[DeltaPlan]) -> dict[int, Ints]:
+    def write(self, plans: Sequence[Sequence[DeltaPlan]]) -> dict[int, Ints]:
         """Return the tables by their cells."""
-        for plan in plans:
-            self._write_plan(plan)
+        for orders in plans:
+            for number, plan in enumerate(orders):
+                self._write_plan(plan, len(orders) - number)
         names = [vertex.name for vertex in self._pattern.vertices] + [edge.name for edge in self._pattern.edges]
         outputs = np.array([names.index(name) for name in self._pattern.outputs], np.int64)
         return {
@@ -143,13 +153,15 @@ class _Tables:
         Returns where they begin and end, and where the others end.
         """
         begin = len(self._checks)
-        due = [(read, row) for read, row in self._tests if read <= bound | slots and not read <= bound]
+        new = slots - bound
+        tests = {number: None for slot in sorted(new) for number in self._tests_of.get(slot, ())}
+        due = [self._tests[number] for number in tests if self._tests[number][0] <= bound | new]
         due.sort(key=lambda test: bool(test[0] & last))
         self._checks += [row + [0] * (frame.CHECK_CELLS - len(row)) for _, row in due]
         bound |= slots
         return begin, len(self._checks), begin + sum(not read & last for read, _ in due)
 
-    def _write_plan(self, plan: DeltaPlan) -> None:
+    def _write_plan(self, plan: DeltaPlan, orders: int) -> None:
         edge = self._pattern.edges[plan.edge]
         bound: set[int] = set()
         begin, end, _ = self._due(bound, {edge.source, edge.target, self._edge_slot(plan.edge)})
@@ -163,7 +175,8 @@ class _Tables:
                 self._write_vertex_step(plan, step, twins, bound)
             self._steps[-1] += self._family(plan, number, first)
         row = [plan.relation, edge.source, edge.target, self._edge_slot(plan.edge), first, len(self._steps), begin, end]
-        self._plans.append([*row, self._table_row, int(edge.source == edge.target)])
+        work = min(int(plan.work * _SCALE), 1 << 30)
+        self._plans.append([*row, self._table_row, int(edge.source == edge.target), orders, work])
 
     def _family(self, plan: DeltaPlan, number: int, first: int) -> list[int]:
         """Return a step's parent, first child and next sibling, or -1."""

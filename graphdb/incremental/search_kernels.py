@@ -16,10 +16,14 @@ from graphdb.incremental.frame import (
     GAINED,
     GRAPH,
     HEADS,
+    INT,
+    LEG_CELLS,
+    LEGS,
     LEVEL,
     LONG,
     LOST,
     NEW,
+    ORDER,
     OUTPUTS,
     PLAN,
     PLAN_CELLS,
@@ -33,6 +37,7 @@ from graphdb.incremental.frame import (
     VALUES,
     YIELD,
 )
+from graphdb.incremental.list_kernels import row_of
 from graphdb.incremental.step_kernels import (
     count_step,
     is_candidate,
@@ -46,6 +51,26 @@ from graphdb.storage.compile.kernels import entry, kernel, load, store
 
 
 @kernel
+def choose_order(search: int, graph: int, plan: int) -> int:
+    """The order of a delta plan that is expected to be the least work, by the first step's shortest list."""
+    plans, values = load(search, PLANS, LONG), load(search, VALUES, LONG)
+    orders = load(plans, plan * PLAN_CELLS + 10, LONG)
+    best, least = plan, -1
+    if orders > 1:
+        for order in range(plan, plan + orders):
+            step = step_of(search, load(plans, order * PLAN_CELLS + 4, LONG))
+            length = -1
+            for k in range(load(step, 2, LONG), load(step, 3, LONG)):
+                leg = load(search, LEGS, LONG) + k * LEG_CELLS * 8
+                size = load(row_of(graph, load(leg, 0, LONG), load(values, load(leg, 1, LONG), LONG)), 1, INT)
+                length = size if length < 0 else min(length, size)
+            work = length * load(plans, order * PLAN_CELLS + 11, LONG)
+            if least < 0 or work < least:
+                best, least = order, work
+    return best
+
+
+@kernel
 def next_seed(search: int) -> bool:
     """Bind the edge of the next delta plan that some changed edge fits: False where there is none left."""
     graph, values = load(search, GRAPH, LONG), load(search, VALUES, LONG)
@@ -55,7 +80,7 @@ def next_seed(search: int) -> bool:
         if at >= 0:
             at = load(records, at * RECORD_CELLS + 5, LONG)
         while at < 0:
-            plan += 1
+            plan += load(load(search, PLANS, LONG), plan * PLAN_CELLS + 10, LONG) if plan >= 0 else 1
             if plan >= load(search, PLAN_COUNT, LONG):
                 return False
             at = load(heads, load(load(search, PLANS, LONG), plan * PLAN_CELLS, LONG), LONG)
@@ -71,6 +96,7 @@ def next_seed(search: int) -> bool:
         store(values, load(row, 3, LONG), load(record, 3, LONG), LONG)
         if passes(search, load(row, 6, LONG), load(row, 7, LONG)):
             store(search, PLAN, plan, LONG)
+            store(search, ORDER, choose_order(search, graph, plan), LONG)
             store(search, RECORD, at, LONG)
             store(search, SIGN, load(record, 4, LONG), LONG)
             return True
@@ -122,7 +148,7 @@ def search(frame: int, like: Any, block: int, capacity: int, budget: int) -> int
         opened = level < 0
         if opened and not next_seed(frame):
             return DONE
-        plan = load(frame, PLANS, LONG) + load(frame, PLAN, LONG) * PLAN_CELLS * 8
+        plan = load(frame, PLANS, LONG) + load(frame, ORDER, LONG) * PLAN_CELLS * 8
         first, last, table_row = load(plan, 4, LONG), load(plan, 5, LONG) - 1, load(plan, 8, LONG)
         bound, following = 1, first
         if not opened:
@@ -149,7 +175,7 @@ def count(frame: int, like: Any, budget: int) -> int:
     while True:
         if level < 0 and not next_seed(frame):
             return DONE
-        plan = load(frame, PLANS, LONG) + load(frame, PLAN, LONG) * PLAN_CELLS * 8
+        plan = load(frame, PLANS, LONG) + load(frame, ORDER, LONG) * PLAN_CELLS * 8
         table_row = load(plan, 8, LONG)
         # The step to be counted next, or the one that has been counted, with what it has.
         step, counted, total = -1, -1, 0

@@ -305,7 +305,7 @@ class Candidates:
             calls = {part.name.lower() for part in parts if isinstance(part, ast.FunctionCall)}
             inner = parts[1:] if isinstance(condition, ast.In) else parts  # to be in a list is never true of null
             strict = not calls & _KNOW_NULL and not any(_knows_null(part, self._arguments) for part in inner)
-            if len(properties) == 1 and uses == direct and strict and not info.kinds:
+            if len(properties) == 1 and uses == direct and (strict or _asks_presence(condition)) and not info.kinds:
                 grouped.setdefault(properties.pop(), []).append(condition)
             else:
                 others.append(condition)
@@ -448,6 +448,11 @@ def _tested(compiler: Compiler, condition: ast.Expression) -> str:
     return sql
 
 
+def _asks_presence(condition: ast.Expression) -> bool:
+    """Whether a condition is that there is a property: what has none fails it."""
+    return isinstance(condition, ast.IsNull) and condition.negated and isinstance(condition.operand, ast.Property)
+
+
 def _knows_null(part: object, arguments: Mapping[str, object]) -> bool:
     """Whether a part of a condition may be known though a property in it is null: null is not in an empty list."""
     if isinstance(part, ast.In) and not isinstance(part.collection, ast.ListLiteral):
@@ -508,13 +513,14 @@ def take_snapshot(
     graph = DataGraph(store, graph_bytes - columns_bytes)
     properties = Properties(connection, scales, columns_bytes)
     keys = KeyIndexes(connection, graph_bytes // 8)
+    edges = Edges(connection, graph, store, described, parallel)
     known: dict[str, int | None] = {}
     if former is not None:
         before, changes = former
         graph.follow(before.graph, changes)
         properties.follow(before.properties, names.edge_labels, changes)
         keys.follow(before.keys, changes)
-        before.edges.drop()
+        edges.follow(before.edges, changes)
         known = {iri: id for iri, id in before.ids.items() if id is not None}
     return Snapshot(
         connection,
@@ -524,7 +530,7 @@ def take_snapshot(
         properties,
         keys,
         Lookup(connection, store, graph_bytes // 8),
-        Edges(connection, graph, store, described, parallel),
+        edges,
         ahead,
         degrees,
         procedures or Procedures(),

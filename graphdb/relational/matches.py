@@ -7,6 +7,7 @@ these can be written out; :mod:`graphdb.relational.path_joins` and :mod:`graphdb
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -64,7 +65,7 @@ class Matches(Traversals):
             live = self._live(UNIT, rest)
             versions = self._unrolled(matches, live, (), rest[0])
             if versions is None:
-                return self._with_paths(UNIT, matches, live, _drops(rest[0]))
+                return self._with_paths(UNIT, matches, live, _drops(rest[0]), _least(rest[0]))
             return self._first_unrolled(versions, live, rest[0])
         bound, view = self._bound(matches, UNIT), self._bindings_view()
         relation = bindings_of(bound, self._snapshot.edges, view)
@@ -107,11 +108,13 @@ class Matches(Traversals):
         if not all(map(self._is_plain, matches)):
             versions = self._unrolled(matches, live, left.variables, rest[0])
             if versions is None and how == "JOIN":
-                return self._with_paths(left, matches, live, _drops(rest[0]))
+                return self._with_paths(left, matches, live, _drops(rest[0]), _least(rest[0]))
             if versions is None:
                 rows = Source.made(f"(SELECT l.*, l.rowid AS row FROM {left.source} l)", left.source)
                 start = replace(left, source=rows, variables={**left.variables, ROW: AT})
-                return self._by_row(left, [self._with_paths(start, matches, live, _drops(rest[0]))], live, how)
+                return self._by_row(
+                    left, [self._with_paths(start, matches, live, _drops(rest[0]), _least(rest[0]))], live, how
+                )
             joined = [
                 _aliased(self._joined(left, self._bound(v.matches, left), live | {*v.same.values()}, "join"), v)
                 for v in versions
@@ -253,3 +256,12 @@ def _drops(clause: ast.ClauseNode) -> bool:
     """Whether what a clause makes of its rows depends on the distinct ones alone."""
     returns = clause.returns if isinstance(clause, ast.WithClause) else clause
     return isinstance(returns, ast.ReturnClause) and duplicates_of(returns, returns.items) == "drop"
+
+
+def _least(clause: ast.ClauseNode) -> set[str]:
+    """Return the names of which a clause asks for the least value alone: ``min(x)``."""
+    calls = [part for part in walk(clause) if isinstance(part, ast.FunctionCall) and part.name.lower() == "min"]
+    found = Counter(part.name for call in calls for part in call.arguments if isinstance(part, ast.Variable))
+    uses = Counter(part.name for part in walk(clause) if isinstance(part, ast.Variable))
+    starred = any(isinstance(part, ast.ReturnClause) and part.star for part in walk(clause))
+    return set() if starred else {name for name, count in found.items() if uses[name] == count}

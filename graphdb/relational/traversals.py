@@ -96,12 +96,20 @@ class Traversals(Searches):
     """Lowers MATCH clauses with paths of any kind."""
 
     def _with_paths(
-        self, left: Relation, matches: Sequence[ast.MatchClause], live: Collection[str], drops: bool
+        self,
+        left: Relation,
+        matches: Sequence[ast.MatchClause],
+        live: Collection[str],
+        drops: bool,
+        least: Collection[str] = (),
     ) -> Relation:
-        """Join rows with the matches of clauses that have paths in them: set by set, or else path by path."""
+        """Join rows with the matches of clauses that have paths in them: set by set, or else path by path.
+
+        Of names among ``least`` the least value alone is asked for, where equal rows may come once (``drops``).
+        """
         matches = [at_the_ends(match, self._hidden) for match in matches]
         steps = len(self._steps)
-        if (found := self._searched(left, matches, live, drops)) is not None:
+        if (found := self._searched(left, matches, live, drops, least)) is not None:
             return found
         del self._steps[steps:]
         costs = [path.cost for match in matches for path in match.patterns if path.cost is not None]

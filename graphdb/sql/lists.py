@@ -271,8 +271,8 @@ _OF_ELEMENTS = frozenset("properties keys labels iri type startnode endnode".spl
 """Functions that look something up."""
 
 
-def _check_looked_up(variable: ast.Variable, element: Type, *bodies: ast.Expression | None) -> None:
-    """Refuse a lambda over paths, lists or maps that looks into the vertices and edges in them: it takes no joins."""
+def _looks_inside(variable: ast.Variable, element: Type, *bodies: ast.Expression | None) -> bool:
+    """Whether what is made of items that are paths, lists or maps looks into the vertices and edges in them."""
     for part in walk(bodies) if has_ids(element) else ():
         match part:
             case ast.Property(base) | ast.MapProjection(base) | ast.LabelPredicate(base):
@@ -282,7 +282,8 @@ def _check_looked_up(variable: ast.Variable, element: Type, *bodies: ast.Express
             case _:
                 continue
         if not isinstance(asked, ast.Variable) and variable.name in free_variables(asked):
-            raise NotSupportedError("what is looked up within the items of a list is not supported in SQL")
+            return True
+    return False
 
 
 def _body(value: SqlValue) -> str:
@@ -297,9 +298,12 @@ def _test(c: Compiler, node: ast.Expression) -> str:
     return _body(c.truth(node))
 
 
-def _elements(source: SqlValue) -> bool:
-    """Whether there is more to ask of a list's items than what they are: they are vertices or edges."""
-    return (source.type.element or NULL).base in (Base.NODE, Base.EDGE, Base.TERM)
+def _takes_rows(source: SqlValue, variable: ast.Variable, *bodies: ast.Expression | None) -> bool:
+    """Whether the items of a list become rows, because more is asked of them than what they are, and a lambda takes no
+    joins: they are vertices or edges, or something of the vertices and edges in them is looked up.
+    """
+    element = source.type.element or NULL
+    return element.base in (Base.NODE, Base.EDGE, Base.TERM) or _looks_inside(variable, element, *bodies)
 
 
 def _each_row(c: Compiler, variable: ast.Variable, source: SqlValue) -> tuple[str, ItemRows, Compiler]:
@@ -321,7 +325,7 @@ def _source(c: Compiler, node: ast.ListComprehension | ast.ListPredicate) -> Sql
 
 def _comprehension(c: Compiler, node: ast.ListComprehension) -> SqlValue:
     source = _source(c, node)
-    if _elements(source):
+    if _takes_rows(source, node.variable, node.where, node.result):
         item, rows, inner = _each_row(c, node.variable, source)
         where = None if node.where is None else inner.condition(node.where)
         value = inner.anything(node.variable if node.result is None else node.result)
@@ -331,7 +335,6 @@ def _comprehension(c: Compiler, node: ast.ListComprehension) -> SqlValue:
         c.rows.note(SUBQUERY)
         return SqlValue(listed(source.sql, item, rows, value.sql, where, f"CAST([] AS {sql_type(type)})"), type)
     element = source.type.element or NULL
-    _check_looked_up(node.variable, element, node.where, node.result)
     sql = source.sql
     if node.where is not None:
         name, inner = _each(c, node.variable, element)
@@ -345,12 +348,11 @@ def _comprehension(c: Compiler, node: ast.ListComprehension) -> SqlValue:
 
 def _predicate(c: Compiler, node: ast.ListPredicate) -> SqlValue:
     source = _source(c, node)
-    if _elements(source):
+    if _takes_rows(source, node.variable, node.where):
         item, rows, inner = _each_row(c, node.variable, source)
         condition = inner.condition(node.where if node.where is not None else node.variable)
         c.rows.note(SUBQUERY)
         return SqlValue(quantified(source.sql, item, rows, condition, node.quantifier), BOOLEAN)
-    _check_looked_up(node.variable, source.type.element or NULL, node.where)
     name, inner = _each(c, node.variable, source.type.element or NULL)
     test = _test(inner, node.where if node.where is not None else node.variable)
     answers = f"list_transform({source.sql}, lambda {name}: CAST({test} AS BOOLEAN))"
@@ -371,18 +373,48 @@ def _predicate(c: Compiler, node: ast.ListPredicate) -> SqlValue:
 
 def _reduce(c: Compiler, node: ast.Reduce) -> SqlValue:
     source, start = _list(c, node.source), c.compile(node.start)
-    if _elements(source):
+    if _takes_rows(source, node.variable, node.step):
         return _folded(c, node, source, start)
     element = source.type.element or NULL
-    # DuckDB folds into the type of the items.
     if start.type != element or element.base not in (Base.INTEGER, Base.FLOAT, Base.STRING, Base.BOOLEAN):
-        raise NotSupportedError("a value of another type than the items is not folded in SQL", position=node.span.start)
+        return _folded_beside(c, node, source, start)
     item, inner = _each(c, node.variable, element)
     total, within = _each(inner, node.accumulator, element)
     step = within.compile(node.step)
     if step.type != element:
         raise NotSupportedError("a value that changes its type is not folded in SQL", position=node.span.start)
     return SqlValue(f"list_reduce({source.sql}, lambda {total}, {item}: {_body(step)}, {start.sql})", element)
+
+
+def _folded_beside(c: Compiler, node: ast.Reduce, source: SqlValue, start: SqlValue) -> SqlValue:
+    """Fold items into a value of another type.
+
+    DuckDB folds into the type of the items, so each is a struct of the accumulated value and of itself.
+    """
+    element = source.type.element or NULL
+    each = c.fresh()
+
+    def folded(type: Type) -> tuple[str, str, SqlValue]:
+        total, within = _each(c, node.accumulator, type, ".total")
+        item = c.fresh()
+        own = {node.variable.name: named(f"{item}.item", element)}
+        scope = replace(within.scope, variables={**within.scope.variables, **own})
+        return total, item, within.within(scope, of_items=True).one(node.step)
+
+    if start.many or element.base in (Base.NULL, Base.ANY) or has_terms(element):
+        raise NotSupportedError("such items are not folded in SQL", position=node.span.start)
+    total, item, result = folded(start.type)
+    if start.type == list_of(NULL) and result.type.base is Base.LIST:  # an empty list is one of anything
+        start = replace(start, type=result.type)
+        total, item, result = folded(start.type)
+    if start.type != result.type or start.type.base in (Base.NULL, Base.ANY):
+        raise NotSupportedError("a value that changes its type is not folded in SQL", position=node.span.start)
+    sql = sql_type(start.type)
+    whole = f"STRUCT(total {sql}, item {sql_type(element)})"
+    items = f"list_transform({source.sql}, lambda {each}: CAST(struct_pack(total := NULL, item := {each}) AS {whole}))"
+    first = f"CAST(struct_pack(total := CAST({start.sql} AS {sql}), item := NULL) AS {whole})"
+    next_one = f"struct_pack(total := CAST({_body(result)} AS {sql}), item := {item}.item)"
+    return SqlValue(f"(list_reduce({items}, lambda {total}, {item}: {next_one}, {first})).total", start.type)
 
 
 def _folded(c: Compiler, node: ast.Reduce, source: SqlValue, start: SqlValue) -> SqlValue:

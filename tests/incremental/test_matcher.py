@@ -11,7 +11,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from graphdb.common.errors import NotSupportedError
+from graphdb.common.errors import ExecutionError, NotSupportedError
 from graphdb.grammar.syntax import MatchMode
 from graphdb.incremental import lists
 from graphdb.incremental.matcher import Changes, IncrementalMatcher, Updates
@@ -267,6 +267,17 @@ def test_edges_of_no_vertex_are_refused(end: int) -> None:
         matcher.apply(Updates([1], [end], [0], [True]))
     (change,) = matcher.apply(Updates([1], [2], [0], [True]))
     assert change.added.tolist() == [[2, 0]]
+
+
+def test_one_batch_at_a_time() -> None:
+    matcher = IncrementalMatcher(ArraySource([0], [1], [1], 3), [_pattern([(0, 1)])])
+    first, second = Updates([1], [0], [2], [True]), Updates([1], [1], [2], [True])
+    with matcher.batch(first) as changes:
+        for refused in (lambda: matcher.apply(second), lambda: matcher.count(second, [1])):
+            with pytest.raises(ExecutionError, match="under way"):
+                refused()
+        assert changes[0].added.tolist() == [[0, 2]]
+    assert matcher.count(second, [1]).tolist() == [[[1, 0]]]
 
 
 def test_wide_ids(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,3 +74,26 @@ def test_predicates_and_costs() -> None:
         text = """MATCH p = shortestPath((s:N {id: 0})-[e:E*]->(t:N {id: 1})) COST BY e.w AS total
                   WHERE none(n IN nodes(p) WHERE n.id = 2) RETURN [n IN nodes(p) | n.id], total"""
         assert database.query(text).fetchall() == [([0, 3, 1], 4)]
+
+
+@SOME
+@given(edge_lists, st.sampled_from(["->", "-"]), st.sampled_from(["*1..3", "*", "*0..4"]), st.booleans())
+def test_the_least_length_is_that_of_a_shortest_path(edges: list[Edge], way: str, repeat: str, looks: bool) -> None:
+    """Where a clause asks for ``min(length(p))`` alone, one shortest path stands for all; not where it asks for more."""
+    low, high = {"*1..3": (1, 3), "*": (1, 99), "*0..4": (0, 4)}[repeat]
+    lengths: dict[tuple[int, int], list[int]] = {}
+    for (walk, taken), _ in trails(edges, way, low):
+        if len(taken) <= high and walk[0] != 4:
+            lengths.setdefault((walk[0], walk[-1]), []).append(len(taken))
+    with created(edges) as database:
+        arrow = f"-[:E{repeat}]{way}"
+        text = f"MATCH p = (s:N){arrow}(t:N) WHERE s.id <> 4 WITH s, t, min(length(p)) AS n RETURN s.id, t.id, n"
+        assert {(s, t): n for s, t, n in database.query(text)} == {ends: min(each) for ends, each in lengths.items()}
+        longest = "max(length(p))" if looks else "collect(DISTINCT length(p))"
+        text = f"MATCH p = (s:N){arrow}(t:N) WHERE s.id <> 4 RETURN s.id, t.id, min(length(p)), {longest}"
+        rows = {(s, t): (n, more if looks else sorted(more)) for s, t, n, more in database.query(text)}
+        most = {ends: (min(each), max(each) if looks else sorted({*each})) for ends, each in lengths.items()}
+        assert rows == most
+        text = f"MATCH p = (s:N){arrow}(t:N) WHERE s.id <> 4 AND length(p) > 1 WITH s, t, min(length(p)) AS n RETURN s.id, t.id, n"
+        longer = {ends: min(n for n in each if n > 1) for ends, each in lengths.items() if max(each) > 1}
+        assert {(s, t): n for s, t, n in database.query(text)} == longer

@@ -30,7 +30,7 @@ from graphdb.sql.equivalence import has_key, key, lacks_key, least
 from graphdb.sql.expressions import ExpressionCompiler
 from graphdb.sql.from_clause import Parameters, Rows
 from graphdb.sql.udf import OverRows, computed_over_rows
-from graphdb.sql.value import SqlValue, column
+from graphdb.sql.value import SqlValue, column, lacks_offset
 
 _LOOKED_UP = (Base.STRING, Base.INTEGER, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.TIME)
 """Types whose values are equal if they are the same."""
@@ -190,7 +190,7 @@ class ProjectionCompiler:
         for i, item in enumerate(items):
             mine = self._compiler(gathered if i in late else others, compiler.scope)
             value = keys[i] if i in keys else self._settled(mine, mine.column(item.expression))
-            given.append((item, value))
+            given.append((item, self._as_written(mine, item, value) if written else value))
         start = f"{self._of_group} FROM {source} b {joins} {others.joins}"
         sql = f"SELECT {_chosen(given)}{start} {gathered.joins}{_where(after)}{tail}"
         direct = None
@@ -437,6 +437,13 @@ class ProjectionCompiler:
         if value.type.base is Base.TERM and value.type.element is not None:
             return compiler.value_of(value)
         return value
+
+    def _as_written(self, compiler: Compiler, item: ast.ReturnItem, value: SqlValue) -> SqlValue:
+        """Return a property of several types with the offsets of its points in time, other values as they are."""
+        node = item.expression
+        if not lacks_offset(value) or not isinstance(node, ast.Property) or node in self._relation.known:
+            return value
+        return compiler.computed(node, ANY)
 
     def _order(
         self, returns: ast.ReturnClause, scope: Scope, rows: Rows, items: tuple[ast.ReturnItem, ...] = ()
