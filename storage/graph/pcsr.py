@@ -80,14 +80,20 @@ class Partition:
 
     def lengths(self) -> Ints:
         """How many neighbours each of ``keys`` has: int64 [keys]."""
+        return self._ranges()[1]
+
+    def _ranges(self) -> tuple[Ints, Ints]:
+        """Where the neighbours of each of ``keys`` begin, and how many they are: groups have them in their own order."""
         if self.layer == "direct":
-            return self.offsets[self.keys + 1] - self.offsets[self.keys]
+            begins = self.offsets[self.keys]
+            return begins, self.offsets[self.keys + 1] - begins
         if not self.groups:
-            return np.empty(0, np.int64)
+            return np.empty(0, np.int64), np.empty(0, np.int64)
         pairs = self.offsets.reshape(self.groups, -1, 2)
         held, lengths = pairs[:, :-1, 0], np.diff(pairs[:, :, 1], axis=1)
         used = held >= 0
-        return lengths[used][np.argsort(held[used])]
+        order = np.argsort(held[used])
+        return pairs[:, :-1, 1][used][order], lengths[used][order]
 
     def range_of(self, vertex: int) -> tuple[int, int]:
         """Where the neighbours of ``vertex`` stand in ``neighbours``: ``(begin, end)``."""
@@ -117,8 +123,7 @@ class Partition:
             begins, lengths = self.offsets[vertices], self.offsets[vertices + 1] - self.offsets[vertices]
         else:
             at, there = places(self.keys, vertices)
-            at, every = at[there], self.lengths()
-            begins, lengths = (np.cumsum(every) - every)[at], every[at]
+            begins, lengths = (each[at[there]] for each in self._ranges())
         total = int(lengths.sum())
         if total > most:
             return None
