@@ -83,7 +83,7 @@ class Partition:
         return self._ranges()[1]
 
     def _ranges(self) -> tuple[Ints, Ints]:
-        """Where the neighbours of each of ``keys`` begin, and how many they are: groups have them in their own order."""
+        """Where the neighbours of each of ``keys`` begin, and how many they are; groups have their own order."""
         if self.layer == "direct":
             begins = self.offsets[self.keys]
             return begins, self.offsets[self.keys + 1] - begins
