@@ -17,7 +17,7 @@ from graphdb.common.values.temporal import from_python
 from graphdb.common.values.terms import LIST_DATATYPE, XSD
 from graphdb.common.values.types import MEMBERS, Base, Type
 from graphdb.sql import durations, temporal
-from graphdb.sql.value import SqlValue, member
+from graphdb.sql.value import SqlValue, member, offset_of
 from graphdb.writing.items import RowByRow
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _text(sql: str, base: Base) -> str:
 
 def _moment(value: SqlValue) -> str:
     """Return SQL of the lexical form of a point in time; NULL where XML Schema has none: see `literal_of`."""
-    clock, offset = temporal.local(value).sql, temporal.offset_of(value)
+    clock, offset = temporal.local(value).sql, offset_of(value)
     fits = f"abs({offset}) <= 14 * 3600 AND {offset} % 60 = 0"
     return f"CASE WHEN {fits} THEN {_text(clock, Base.DATETIME)} || {temporal.offset_text(value)} END"
 
