@@ -16,7 +16,7 @@ from graphdb.common.stopping import check_stop
 from graphdb.common.values.types import BOOLEAN, NULL, Base, Type
 from graphdb.functions.table import SIGNATURE_OF
 from graphdb.grammar import syntax as ast
-from graphdb.sql import aggregates, comparisons, durations, functions, lists, maps, numbers, temporal, text
+from graphdb.sql import aggregates, comparisons, durations, folds, functions, lists, maps, numbers, temporal, text
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.udf import compute
 from graphdb.sql.value import SqlValue, as_list
@@ -213,5 +213,5 @@ def _with_lists(node: ast.Boolean) -> ast.Boolean:
     return ast.Boolean(node.operator, tuple(operands), node.span)
 
 
-_COMPILED = {**comparisons.COMPILED, **text.COMPILED, **lists.COMPILED, **maps.COMPILED}
+_COMPILED = {**comparisons.COMPILED, **text.COMPILED, **lists.COMPILED, **folds.COMPILED, **maps.COMPILED}
 """How the kinds of expressions compile that other modules compile."""

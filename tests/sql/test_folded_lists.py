@@ -95,3 +95,25 @@ def test_reduce_into_values_of_any_type(db: graphdb.Database) -> None:
 @pytest.mark.parametrize(("listed", "made"), INSIDE)
 def test_vertices_and_edges_inside_items(db: graphdb.Database, listed: str, made: str) -> None:
     _folds(db, listed, made)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "s + s",
+        "CASE WHEN i = 'a' THEN s + 'y' + s ELSE s END",
+        "replace(s, 'x', 'xx')",
+        "reduce(t = '', j IN [1, 2, 3] | t + s)",
+    ],
+)
+def test_what_may_double_ends_with_an_error(step: str) -> None:
+    """In SQL it would fill the memory: texts of as many items as these double for each."""
+    with graphdb.connect(threads=1) as db, pytest.raises(graphdb.MemoryLimitError, match="too long"):
+        db.query(f"RETURN reduce(s = 'x', i IN $items | {step}) AS x", items=["a"] * 50)
+
+
+def test_what_grows_by_its_items_is_folded_in_sql() -> None:
+    with graphdb.connect(threads=1) as db:
+        text = "UNWIND [['a', 'b'], ['c']] AS l RETURN reduce(s = '', i IN l | CASE WHEN s = '' THEN i ELSE s + ',' + i END) AS x"
+        assert db.query(text).fetchall() == [("a,b",), ("c",)]
+        assert "Python" not in str(db.query(f"EXPLAIN {text}"))
