@@ -197,6 +197,8 @@ def _spilling(folder: str | None) -> Iterator[str]:
         try:
             yield str(made)
         except OSError as error:
+            if error.errno is None:  # of a stream of DuckDB's
+                raise
             raise spill_error(folder, error) from error
 
 

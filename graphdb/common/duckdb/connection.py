@@ -18,7 +18,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, Literal
 
 from graphdb.common.duckdb import progress_bar
-from graphdb.common.duckdb.errors import failure, is_signal, opening_error, refuse_others
+from graphdb.common.duckdb.errors import failure, is_signal, of_stream, opening_error, refuse_others
 from graphdb.common.duckdb.open_files import opened
 from graphdb.common.duckdb.transactions import ABORTED, TOUCH, Transactions, failed_transaction
 from graphdb.common.duckdb.udf import Calls
@@ -325,6 +325,7 @@ class Guard:
         if is_signal(error):
             connection.calm()
             raise KeyboardInterrupt from None
+        error = of_stream(error)
         if not isinstance(error, duckdb.Error):
             return
         if connection.closed:

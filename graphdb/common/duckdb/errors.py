@@ -95,6 +95,9 @@ _PLAINER = (
 """What DuckDB says of SQL that the user did not write, and how to say it to the user."""
 
 
+_KIND = re.compile(r"([A-Z][\w ]*Error): ")
+"""What DuckDB's messages begin with."""
+
 _IN_PYTHON = re.compile(r"(?:failed|UDF): KeyboardInterrupt:?\s*$")
 """What DuckDB says where Ctrl-C came while it called Python, for a table's schema or a function."""
 
@@ -104,6 +107,17 @@ def is_signal(error: BaseException) -> bool:
     if type(error) is RuntimeError:
         return "interrupt" in str(error).lower()
     return isinstance(error, Exception) and _IN_PYTHON.search(str(error)) is not None
+
+
+def of_stream(error: BaseException) -> BaseException:
+    """Return DuckDB's own error for the OSError that Arrow makes of it where it reads a stream; others as they are."""
+    import duckdb
+
+    if type(error) is not OSError or error.errno is not None:  # the system's have a number
+        return error
+    kinds = {"INTERRUPT Error": duckdb.InterruptException, "Out of Memory Error": duckdb.OutOfMemoryException}
+    found = _KIND.match(str(error))
+    return error if found is None else kinds.get(found[1], duckdb.Error)(str(error))
 
 
 def failure(error: Exception, ours: bool) -> GraphDBError:
