@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from graphdb.execute.search.check_kernels import same_edge
 from graphdb.execute.search.set_kernels import gallop
 from graphdb.incremental.frame import (
     BOTH,
@@ -62,21 +63,6 @@ def admits(code: int, late: int, sign: int) -> bool:
 
 
 @kernel
-def same_edge(values: int, check: int) -> bool:
-    """Whether two bound pattern edges (slot, source, target) bind the same data edge."""
-    first, second = load(values, load(check, 1, LONG), LONG), load(values, load(check, 4, LONG), LONG)
-    if first >> 1 != second >> 1:
-        return False
-    a, b = load(values, load(check, 2, LONG), LONG), load(values, load(check, 3, LONG), LONG)
-    c, d = load(values, load(check, 5, LONG), LONG), load(values, load(check, 6, LONG), LONG)
-    if first & 1:
-        a, b = b, a
-    if second & 1:
-        c, d = d, c
-    return a == c and b == d
-
-
-@kernel
 def passes(search: int, begin: int, end: int) -> bool:
     """Whether the values bound pass some checks."""
     checks, values = load(search, CHECKS, LONG), load(search, VALUES, LONG)
@@ -84,7 +70,7 @@ def passes(search: int, begin: int, end: int) -> bool:
         check = checks + i * CHECK_CELLS * 8
         op = load(check, 0, LONG)
         if op == EDGES_DIFFER:
-            if same_edge(values, check):
+            if same_edge(check, values):
                 return False
         elif load(values, load(check, 1, LONG), LONG) == load(values, load(check, 2, LONG), LONG) and (
             op == UNEQUAL or load(values, load(check, 3, LONG), LONG) == load(values, load(check, 4, LONG), LONG)
