@@ -21,7 +21,7 @@ from graphdb.grammar.walk import walk
 from graphdb.pattern.labels import edge_labels
 from graphdb.pattern.pieces import names_of
 from graphdb.pattern.rename import rewritten
-from graphdb.relational.candidates import Snapshot
+from graphdb.relational.snapshot import Snapshot
 
 _MODES = (ast.MatchMode.DIFFERENT_EDGES, ast.MatchMode.REPEATABLE_ELEMENTS)
 

@@ -17,12 +17,12 @@ from graphdb.pattern.graph import Duplicates, PatternGraph, Wanted
 from graphdb.pattern.lengths import all_hold
 from graphdb.pattern.rename import rewritten
 from graphdb.pattern.unroll import is_plain
-from graphdb.relational.candidates import Snapshot
 from graphdb.relational.edges.parallel_edges import settle
 from graphdb.relational.program import AnyStep, Given, Rows, Step
 from graphdb.relational.projection.compile import Asked, ProjectionCompiler
 from graphdb.relational.projection.late import BesideBindings, needed_first
 from graphdb.relational.projection.relation import GROUP, MATCHES, ORDER, ROW, Relation, Source, bindings_of
+from graphdb.relational.snapshot import Snapshot
 from graphdb.sql.expressions import MOST_OPERANDS
 from graphdb.sql.from_clause import Parameters
 from graphdb.sql.value import SqlValue, column

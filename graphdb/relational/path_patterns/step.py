@@ -14,8 +14,8 @@ from graphdb.pattern.free import free_variables
 from graphdb.pattern.names import Names
 from graphdb.pattern.pieces import Piece, conditions_on, names_of
 from graphdb.plan.paths import Cost, Mode, PathEdges, PathStep
-from graphdb.relational.candidates import Snapshot
 from graphdb.relational.path_patterns.edges import Pattern
+from graphdb.relational.snapshot import Snapshot
 
 _ONWARD = ast.Direction.OUT
 

@@ -17,11 +17,11 @@ from graphdb.common.values.types import ANY, INTEGER, NODE, Base, Type, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern
-from graphdb.relational.candidates import Snapshot
 from graphdb.relational.projection.late import BesideBindings, direct_columns, late_items, late_projection, named_in
 from graphdb.relational.projection.relation import ORDER, VALUE, Relation, Source
 from graphdb.relational.projection.return_clause import combines_aggregates
 from graphdb.relational.projection.sql import Compiled, Projection, columns_of, window_sql
+from graphdb.relational.snapshot import Snapshot
 from graphdb.semantics.aggregation import contains_aggregate, unshadowed
 from graphdb.sql import lists, ranges
 from graphdb.sql.comparisons import has_order, sort_keys

@@ -15,10 +15,10 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.free import free_variables
-from graphdb.relational.candidates import Snapshot
 from graphdb.relational.projection.arrays import Beside, Direct, Late
 from graphdb.relational.projection.relation import Relation
 from graphdb.relational.projection.sql import Compiled
+from graphdb.relational.snapshot import Snapshot
 from graphdb.semantics.aggregation import contains_aggregate
 from graphdb.sql.from_clause import Parameters
 from graphdb.sql.value import SqlValue, column
