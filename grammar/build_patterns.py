@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from lark import Token
@@ -26,22 +27,50 @@ class Patterns(Base):
     """One method for each rule of patterns."""
 
     def pattern(self, meta: Meta, children: list[Any]) -> s.PathPattern:
-        name, prefix, *elements = children
+        name, prefix, *elements, cost = children
         selector, mode = prefix or (None, None)
         if prefix is not None and selector is mode is None:
             self.prefixed.add(meta.start_pos)
-        return path_of(elements, self, span_of(meta), name, mode, selector)
+        return self._priced(path_of(elements, self, span_of(meta), name, mode, selector), cost)
 
     def legacy(self, meta: Meta, children: list[Any]) -> s.PathPattern:
-        name, path = children
-        return s.PathPattern(path.nodes, path.edges, span_of(meta), name, path.mode, path.selector)
+        name, path, cost = children
+        found = s.PathPattern(path.nodes, path.edges, span_of(meta), name, path.mode, path.selector)
+        return self._priced(found, cost)
+
+    def cost(self, meta: Meta, children: list[Any]) -> s.Cost:
+        return s.Cost(children[0], children[1], span_of(meta))
+
+    def _priced(self, path: s.PathPattern, cost: s.Cost | None) -> s.PathPattern:
+        """Return a path with its cost, which is that of one repeated edge, alone or in brackets."""
+        if cost is None:
+            return path
+        position, selector = cost.span.start, path.selector
+        if selector is None or not selector.shortest or selector.count != 1 or selector.given is not None:
+            hint = "write ANY SHORTEST or ALL SHORTEST before the path"
+            raise self.error("COST BY says what is shortest: the path needs a selector", position, hint)
+        (edge, *more), repeat = path.edges, path.edges[0].repeat
+        inner = edge.pattern if isinstance(edge, s.Subpath) else None
+        alone = inner is None or (
+            len(inner.edges) == 1
+            and isinstance(inner.edges[0], s.EdgePattern)
+            and inner.edges[0].repeat is None
+            and (inner.variable, inner.mode, inner.selector) == (None, None, None)
+        )
+        if more or repeat is None or not alone:
+            hint = "match the rest as its own: MATCH (a)-[:X]->(b), ANY SHORTEST (b)-[e:Y]->+(c) COST BY e.w"
+            raise self.error("COST BY needs a path of one repeated edge", position, hint)
+        if repeat.low > 1 or repeat.high is not None:
+            hint = "write * (from no edge on, in GQL's form ->*) or + (from one edge on)"
+            raise self.error("COST BY needs a path of any number of edges", position, hint)
+        return replace(path, cost=cost)
 
     def path_variable(self, meta: Meta, children: list[Any]) -> s.Variable:
         return s.Variable(self._name(children[0]), span_at(children[0]))
 
     def legacy_shortest(self, meta: Meta, children: list[Any]) -> s.PathPattern:
         function, left, edge, right = children
-        selector = s.Selector(1, shortest=True, groups=function.upper() == "ALLSHORTESTPATHS")
+        selector = s.Selector(1, shortest=True, groups=function.upper() == "ALLSHORTESTPATHS", legacy=True)
         return s.PathPattern((left, right), (edge,), span_of(meta), None, None, selector)
 
     def any_path(self, meta: Meta, children: list[Any]) -> _Prefix:

@@ -91,6 +91,7 @@ class Counter:
         self._answer = ANSWER
         """The same, of this device."""
         self._bias = Bias()
+        """Of the estimates of sums."""
         self.milliseconds = 0.0
         """After a count: the device's time."""
 

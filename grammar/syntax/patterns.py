@@ -113,10 +113,21 @@ class Selector:
     groups: bool = False
     given: Parameter | None = None
     """A parameter in the place of ``count``: what it says is put there before the query is bound."""
+    legacy: bool = False
+    """Whether it is that of openCypher's ``shortestPath`` or ``allShortestPaths``."""
 
 
 NO_COUNT = "a number of paths is 1 or more"
 """What is told of any other number before paths."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """``COST BY e.weight AS total``: what an edge of a path costs, and the name of what its edges cost together."""
+
+    expression: Expression
+    variable: Variable | None = None
+    span: Span = field(default=HERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +140,8 @@ class PathPattern:
     variable: Variable | None = None
     mode: PathMode | None = None
     selector: Selector | None = None
+    cost: Cost | None = None
+    """What the shortest path is the shortest by; None for the number of edges."""
 
     @property
     def plain(self) -> bool:

@@ -76,6 +76,10 @@ class GraphDBError(Exception):
         told = "\n".join(lines).translate(_CONTROLS)
         return told.encode(errors="backslashreplace").decode()  # what is no character cannot be printed
 
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython and Jupyter print of the error: the message, not the frames that led to it."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 _CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"} | {127: 0x2421}
 """Pictures of control characters: those of data do nothing to a terminal."""

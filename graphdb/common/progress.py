@@ -159,7 +159,7 @@ class _Cell:
         words = html.escape(text)
         shown = {"text/html": f'<progress{value} max="1"></progress> <code>{words}</code>', "text/plain": text}
         if self._handle is None:
-            self._handle = display(shown, raw=True, display_id=True)
+            self._handle = display(shown, raw=True, display_id=True)  # type: ignore[no-untyped-call]
         else:
             self._handle.update(shown, raw=True)
 

@@ -20,7 +20,7 @@ from graphdb.evaluate.values import Several, Vertex, group_key
 from graphdb.evaluate.view import View
 from graphdb.grammar import syntax as ast
 from graphdb.plan.executor import Control
-from graphdb.relational.candidates import Snapshot
+from graphdb.relational.snapshot import Snapshot
 from graphdb.sql.constants import from_numpy
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from graphdb.common.values.terms import RDF_TYPE, VERTEX, default_iri
 from graphdb.evaluate.values import Vertex
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.names import ABSENT, Names
-from graphdb.relational.candidates import Snapshot
+from graphdb.relational.snapshot import Snapshot
 from graphdb.storage.statistics.known import KnownStatistics
 
 LabelTest = Callable[[frozenset[int]], bool]

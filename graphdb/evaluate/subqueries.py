@@ -23,9 +23,9 @@ from graphdb.sql.value import column
 
 if TYPE_CHECKING:
     from graphdb.evaluate.statement_names import StatementNames
-    from graphdb.relational.candidates import Snapshot
     from graphdb.relational.paths.run import PathRun
     from graphdb.relational.program import Program
+    from graphdb.relational.snapshot import Snapshot
 
 Prepare: TypeAlias = "Callable[[ast.Composite, Relation], tuple[PathRun, Program]]"
 """Prepares a query that starts from rows, while another one runs; returns what runs it, too."""

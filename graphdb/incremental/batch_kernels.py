@@ -35,7 +35,7 @@ from graphdb.incremental.frame import (
     YIELD,
 )
 from graphdb.incremental.list_kernels import change, leave, place_of, row_of
-from graphdb.incremental.search_kernels import run
+from graphdb.incremental.search_kernels import count
 from graphdb.storage.compile.kernels import entry, kernel, load, lowest, store
 
 Ints = NDArray[np.int64]
@@ -153,8 +153,7 @@ def count_batches(
         while state[2] <= len(searches):
             pattern = state[2] - 1
             search = search_of(graph, searches[pattern, 0], searches[pattern, 1])
-            result = run(search, like, 0, 0, True, budget)
-            if result == YIELD:
+            if count(search, like, budget) == YIELD:
                 return YIELD
             counts[batch, pattern, 0] = load(search, GAINED, LONG)
             counts[batch, pattern, 1] = load(search, LOST, LONG)

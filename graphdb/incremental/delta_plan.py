@@ -7,20 +7,20 @@ found once (GAMMA §IV-C; Graphflow, Kankanamge et al., SIGMOD 2017, derives the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import permutations
+from typing import TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
-from graphdb.incremental import frame
 from graphdb.incremental.lists import Size
 from graphdb.incremental.relations import Relation
 from graphdb.pattern.graph import PatternEdge, PatternGraph
-from graphdb.plan.checks import Check, EdgesDiffer, Never, NotBothEqual, Unequal
-from graphdb.plan.injectivity import distinctness
+from graphdb.plan.checks import Check, EdgesDiffer, NotBothEqual, Unequal
 
-Ints = NDArray[np.int64]
+MOST_ORDERS = 4
+"""Of a delta plan."""
+LEAST = 0.02
+"""Bindings of a step that are expected at least: neighbours of neighbours are neighbours more often than others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,43 +49,40 @@ class EdgeStep:
     leg: Leg
 
 
+Step: TypeAlias = VertexStep | EdgeStep
+
+
 @dataclass(frozen=True, slots=True)
 class DeltaPlan:
-    """The steps after ``edge`` is bound to a changed edge of ``relation``."""
+    """The steps after ``edge`` is bound to a changed edge of ``relation``.
+
+    They are a tree in preorder: a step's bindings depend on those of its ancestors and of no others, so that what is
+    counted is, for each binding, the product of what its children count (AND/OR search over a pseudo tree: Dechter and
+    Mateescu, "AND/OR search spaces for graphical models", 2007).  Who enumerates takes one step after the other.
+    """
 
     edge: int
     relation: int
-    steps: tuple[VertexStep | EdgeStep, ...]
+    steps: tuple[Step, ...]
+    parents: tuple[int, ...]
+    """By step, its parent's number, -1 for those that depend on ``edge`` alone."""
+    work: float
+    """Bindings expected for each one of the first step."""
 
 
-@dataclass(frozen=True)
-class Program:
-    """The delta plans of a pattern, and the same as tables of :mod:`.frame`.
-
-    ``plain`` programs are for graphs where no two vertices are joined by several edges of one relation: then a pattern
-    edge needs no step of its own to be bound.
-    """
-
-    pattern: PatternGraph
-    plain: bool
-    plans: tuple[DeltaPlan, ...]
-    tables: dict[int, Ints]
-    """By cell of a search's frame."""
-    relations: tuple[int, ...]
-    """Relations that must have no parallel edges for it to be used."""
-
-
-class Compiler:
-    """Makes the delta plans of a pattern.
+class Planner:
+    """Makes the delta plans of a pattern, in greedy orders: fewest expected bindings first, leaves last.
 
     Parameters
     ----------
     pattern, relations
         The pattern, and the relation of each of its edges, seen from its source.
-    numbers, sizes, set_sizes
-        The number of each relation, by it the sizes to estimate from, and the vertices in each candidate set.
-    type_label
-        The edge label ``rdf:type``.
+    numbers, sizes, vertices
+        The number of each relation, by it the sizes to estimate from, and how many vertices the data graph has.
+    checks
+        What must differ.
+    stepped
+        Pattern edges that need a step of their own, beside those whose ends others bind.
     """
 
     def __init__(
@@ -94,38 +91,121 @@ class Compiler:
         relations: Sequence[Relation],
         numbers: dict[Relation, int],
         sizes: Sequence[Size],
-        set_sizes: Sequence[int],
-        type_label: int | None,
+        vertices: int,
+        checks: Sequence[Check],
+        stepped: set[int],
     ) -> None:
         self._pattern, self._relations, self._numbers = pattern, relations, numbers
-        self._sizes, self._set_sizes, self._type_label = sizes, set_sizes, type_label
+        self._sizes, self._vertices, self._stepped = sizes, vertices, stepped
+        self._near: dict[int, list[PatternEdge]] = {v: [] for v in range(len(pattern.vertices))}
+        for edge in pattern.edges:
+            for end in {edge.source, edge.target}:
+                self._near[end].append(edge)
+        tests = [slots_of(check, pattern) for check in checks]
+        self._compared = {pair for slots in tests for pair in permutations(slots, 2)}
+        self._differ: dict[int, set[int]] = {v: set() for v in range(len(pattern.vertices))}
+        for check in checks:
+            if isinstance(check, Unequal):
+                self._differ[check.left].add(check.right)
+                self._differ[check.right].add(check.left)
+        others = [slots_of(check, pattern) for check in checks if not isinstance(check, Unequal)]
+        self._plainly = set(self._differ) - frozenset[int]().union(*others)
 
-    def program(self, table_row: int, number_of: Callable[[int], int], plain: bool) -> Program:
-        """Return the program; ``table_row`` is the pattern's candidate table, ``number_of`` numbers edge labels."""
-        edges = self._pattern.edges
-        several = [relation.several for relation in self._relations]
-        checks = distinctness(self._pattern, self._type_label, lambda edge: plain or not several[edges.index(edge)])
-        checks = [check for check in checks if not self._never_equal(check)]
-        stepped = {
-            e for check in checks if isinstance(check, EdgesDiffer) for e in (check.first, check.second) if several[e]
-        }
-        stepped |= {
-            e for e, edge in enumerate(edges) if several[e] and (not plain or edge.name in self._pattern.outputs)
-        }
-        never = any(isinstance(check, Never) for check in checks)
-        plans = () if never else tuple(self._plan(e, stepped) for e in range(len(edges)))
-        relations = {self._numbers[r] for r, more in zip(self._relations, several, strict=True) if more and plain}
-        tables = _Tables(self._pattern, self._relations, checks, table_row, plain, number_of).write(plans)
-        return Program(self._pattern, plain, plans, tables, tuple(sorted(relations)))
+    def plans(self, first: int) -> list[DeltaPlan]:
+        """Return the plan of a pattern edge in several orders, which begin with different vertices.
 
-    def _never_equal(self, check: Check) -> bool:
-        """Whether an inequality always holds: no vertex is a candidate of both."""
-        if not isinstance(check, Unequal):
+        Lists differ so much in length that which is best is seen when the changed edge is known (as RapidFlow orders by
+        what is around it: Sun et al., PVLDB 2022, §5).
+        """
+        found = [self._plan(first, None)]
+        if found[0].steps and isinstance(found[0].steps[0], VertexStep):
+            edge = self._pattern.edges[first]
+            begun = found[0].steps[0].vertex
+            for vertex, _ in self._next({edge.source, edge.target}):
+                if vertex != begun and len(self._near[vertex]) > 1:
+                    found.append(self._plan(first, vertex))
+        return found[:MOST_ORDERS]
+
+    def _plan(self, first: int, start: int | None) -> DeltaPlan:
+        """Return the plan of a pattern edge that binds ``start`` first."""
+        edges, relation = self._pattern.edges, self._numbers[self._relations[first]]
+        bound = {edges[first].source, edges[first].target}
+        done = {first}
+        steps = self._edge_steps(bound, done)
+        work, product = 1.0, 1.0
+        while len(bound) < len(self._pattern.vertices):
+            vertices = [found for found in self._next(bound) if start in (None, found[0])]
+            vertex, legs = min(vertices, key=lambda found: self._rank(*found))
+            leaf, estimate, _ = self._rank(vertex, legs)
+            if len(bound) > len({edges[first].source, edges[first].target}) and not leaf:
+                product *= max(estimate, LEAST)
+                work += product
+            start = None
+            closed = all({edge.source, edge.target} <= bound | {vertex} for edge in self._near[vertex])
+            steps.append(VertexStep(vertex, legs, not closed))
+            bound.add(vertex)
+            done |= {leg.edge for leg in legs} - self._stepped
+            steps += self._edge_steps(bound, done)
+        ordered, parents = list[Step](), list[int]()
+        self._grow(steps, -1, ordered, parents)
+        return DeltaPlan(first, relation, tuple(ordered), tuple(parents), work)
+
+    def twins(self, left: Step, right: Step) -> bool:
+        """Whether two steps bind leaves at one vertex by one relation, which differ from each other and all the same.
+
+        Either may then be counted without the other, and their counts be multiplied: one less for each twin before.
+        """
+        if left is right or isinstance(left, EdgeStep) or isinstance(right, EdgeStep):
             return False
-        first, second = (self._pattern.vertices[v].candidates for v in (check.left, check.right))
-        if first is None or second is None:
-            return False
-        return not len(np.intersect1d(first, second, assume_unique=True))
+        a, b = left.vertex, right.vertex
+        return (
+            len(self._near[a]) == len(self._near[b]) == 1
+            and not {left.legs[0].edge, right.legs[0].edge} & self._stepped
+            and (left.legs[0].relation, left.legs[0].of) == (right.legs[0].relation, right.legs[0].of)
+            and {a, b} <= self._plainly
+            and self._differ[a] - {b} == self._differ[b] - {a}
+            and b in self._differ[a]
+        )
+
+    def _grow(self, steps: list[Step], parent: int, ordered: list[Step], parents: list[int]) -> None:
+        """Add the trees of steps to a preorder: one for each component of those that depend on each other."""
+        while steps:
+            component, left = [0], list(range(1, len(steps)))
+            for number in component:  # which grows
+                apart = [other for other in left if not self._depend(steps[number], steps[other])]
+                component += sorted(set(left) - set(apart))
+                left = apart
+            own = len(ordered)
+            ordered.append(steps[0])
+            parents.append(parent)
+            self._grow([steps[number] for number in sorted(component[1:])], own, ordered, parents)
+            steps = [steps[number] for number in left]
+
+    def _depend(self, left: Step, right: Step) -> bool:
+        """Whether one step reads what the other binds, or a check what both bind, unless they are twins."""
+        a, b = self.slot(left), self.slot(right)
+        if a in self._reads(right) or b in self._reads(left):
+            return True
+        return (a, b) in self._compared and not self.twins(left, right)
+
+    def slot(self, step: Step) -> int:
+        """Return what a step binds."""
+        return len(self._pattern.vertices) + step.leg.edge if isinstance(step, EdgeStep) else step.vertex
+
+    def _reads(self, step: Step) -> set[int]:
+        if isinstance(step, VertexStep):
+            return {leg.of for leg in step.legs}
+        edge = self._pattern.edges[step.leg.edge]
+        return {edge.source, edge.target}
+
+    def _edge_steps(self, bound: set[int], done: set[int]) -> list[Step]:
+        """Return steps for the edges whose ends are bound, and that are not done."""
+        steps = list[Step]()
+        for e, edge in enumerate(self._pattern.edges):
+            if e not in done and {edge.source, edge.target} <= bound:
+                done.add(e)
+                steps.append(EdgeStep(Leg(self._numbers[self._relations[e]], edge.source, e)))
+        return steps
 
     def _leg(self, edge: int, to: int) -> Leg:
         """Return the leg of an edge by which its end ``to`` is bound."""
@@ -133,31 +213,6 @@ class Compiler:
         if end.target == to:
             return Leg(self._numbers[relation], end.source, edge)
         return Leg(self._numbers[relation.reversed], end.target, edge)
-
-    def _plan(self, first: int, stepped: set[int]) -> DeltaPlan:
-        """Return the plan of a pattern edge, in a greedy order: fewest expected bindings first, leaves last."""
-        edges = self._pattern.edges
-        bound = {edges[first].source, edges[first].target}
-        done, steps = {first}, list[VertexStep | EdgeStep]()
-
-        def bind_edges() -> None:
-            for e, edge in enumerate(edges):
-                if e not in done and {edge.source, edge.target} <= bound:
-                    done.add(e)
-                    steps.append(EdgeStep(Leg(self._numbers[self._relations[e]], edge.source, e)))
-
-        bind_edges()
-        while len(bound) < len(self._pattern.vertices):
-            vertex, legs = min(self._next(bound), key=lambda found: self._rank(*found))
-            closed = all({edge.source, edge.target} <= bound | {vertex} for edge in self._edges_of(vertex))
-            steps.append(VertexStep(vertex, legs, not closed))
-            bound.add(vertex)
-            done |= {leg.edge for leg in legs} - stepped
-            bind_edges()
-        return DeltaPlan(first, self._numbers[self._relations[first]], tuple(steps))
-
-    def _edges_of(self, vertex: int) -> list[PatternEdge]:
-        return [edge for edge in self._pattern.edges if vertex in (edge.source, edge.target)]
 
     def _next(self, bound: set[int]) -> list[tuple[int, tuple[Leg, ...]]]:
         """Return the vertices beside those bound, with their legs."""
@@ -170,116 +225,24 @@ class Compiler:
 
     def _rank(self, vertex: int, legs: tuple[Leg, ...]) -> tuple[bool, float, int]:
         """Return what a vertex is chosen by: no leaf, fewest bindings expected, most edges."""
-        degree = len(self._edges_of(vertex))
+        degree = len(self._near[vertex])
         fans = sorted(self._sizes[leg.relation].entries / max(1, self._sizes[leg.relation].near) for leg in legs)
         candidates = self._pattern.vertices[vertex].candidates
-        among = max(1, self._set_sizes[0] if candidates is None else len(candidates))
+        among = max(1, self._vertices if candidates is None else len(candidates))
         estimate = fans[0]
         for fan in fans[1:]:
             estimate *= min(1.0, fan / among)
         return degree == 1, estimate, -degree
 
 
-class _Tables:
-    """Writes delta plans down as tables."""
-
-    def __init__(
-        self,
-        pattern: PatternGraph,
-        relations: Sequence[Relation],
-        checks: Sequence[Check],
-        table_row: int,
-        plain: bool,
-        number_of: Callable[[int], int],
-    ) -> None:
-        self._pattern, self._relations, self._table_row, self._plain = pattern, relations, table_row, plain
-        self._tests = [self._test(check) for check in checks if not isinstance(check, Never)]
-        self._plans: list[list[int]] = []
-        self._steps: list[list[int]] = []
-        self._legs: list[list[int]] = []
-        self._checks: list[list[int]] = []
-        self._values = np.zeros(len(pattern.vertices) + len(pattern.edges), np.int64)
-        for e, edge in enumerate(pattern.edges):
-            if not relations[e].several and edge.labels:
-                self._values[self._edge_slot(e)] = 2 * number_of(edge.labels[0])
-
-    def write(self, plans: Sequence[DeltaPlan]) -> dict[int, Ints]:
-        """Return the tables by their cells."""
-        for plan in plans:
-            self._write_plan(plan)
-        names = [vertex.name for vertex in self._pattern.vertices] + [edge.name for edge in self._pattern.edges]
-        outputs = np.array([names.index(name) for name in self._pattern.outputs], np.int64)
-        return {
-            frame.PLANS: _table(self._plans, frame.PLAN_CELLS),
-            frame.STEPS: _table(self._steps, frame.STEP_CELLS),
-            frame.LEGS: _table(self._legs, frame.LEG_CELLS),
-            frame.CHECKS: _table(self._checks, frame.CHECK_CELLS),
-            frame.OUTPUTS: outputs,
-            frame.VALUES: self._values,
-            frame.STACK: np.zeros((len(self._steps), frame.STACK_CELLS), np.int64),
-            frame.SPANS: np.zeros((len(self._legs), frame.SPAN_CELLS), np.int64),
-        }
-
-    def _edge_slot(self, edge: int) -> int:
-        return len(self._pattern.vertices) + edge
-
-    def _test(self, check: Check) -> tuple[set[int], list[int]]:
-        """Return the slots that a check reads, and its row."""
-        match check:
-            case Unequal(a, b):
-                return {a, b}, [frame.UNEQUAL, a, b]
-            case NotBothEqual(a, b, c, d):
-                return {a, b, c, d}, [frame.NOT_BOTH_EQUAL, a, b, c, d]
-            case EdgesDiffer(i, j):
-                row, slots = [frame.EDGES_DIFFER], set[int]()
-                for e in (i, j):
-                    edge = self._pattern.edges[e]
-                    row += [self._edge_slot(e), edge.source, edge.target]
-                    slots |= {edge.source, edge.target}
-                    slots |= {self._edge_slot(e)} if self._relations[e].several else set()
-                return slots, row
-        raise TypeError(f"{check} is no check of delta plans")
-
-    def _due(self, bound: set[int], slots: set[int]) -> tuple[int, int]:
-        """Write the checks whose last slot is now bound; return where they begin and end."""
-        begin = len(self._checks)
-        for read, row in self._tests:
-            if read <= bound | slots and not read <= bound:
-                self._checks.append(row + [0] * (frame.CHECK_CELLS - len(row)))
-        bound |= slots
-        return begin, len(self._checks)
-
-    def _write_plan(self, plan: DeltaPlan) -> None:
-        edge = self._pattern.edges[plan.edge]
-        bound: set[int] = set()
-        seed_checks = self._due(bound, {edge.source, edge.target, self._edge_slot(plan.edge)})
-        first = len(self._steps)
-        for step in plan.steps:
-            if isinstance(step, EdgeStep):
-                self._write_edge_step(plan, step, bound)
-            else:
-                self._write_vertex_step(plan, step, bound)
-        row = [plan.relation, edge.source, edge.target, self._edge_slot(plan.edge), first, len(self._steps)]
-        self._plans.append([*row, *seed_checks, self._table_row, int(edge.source == edge.target)])
-
-    def _write_vertex_step(self, plan: DeltaPlan, step: VertexStep, bound: set[int]) -> None:
-        legs = len(self._legs)
-        for leg in step.legs:
-            several = self._relations[leg.edge].several and not self._plain
-            self._legs.append([leg.relation, leg.of, int(leg.edge > plan.edge), int(several), 0])
-        checks = self._due(bound, {step.vertex})
-        bit = step.vertex if step.candidate else -1
-        countable = bit < 0 and len(step.legs) == 1 and not self._legs[-1][3]
-        countable = countable and all(row[0] == frame.UNEQUAL for row in self._checks[checks[0] :])
-        self._steps.append([frame.VERTEX, step.vertex, legs, len(self._legs), *checks, bit, int(countable)])
-
-    def _write_edge_step(self, plan: DeltaPlan, step: EdgeStep, bound: set[int]) -> None:
-        leg, legs = step.leg, len(self._legs)
-        late = int(leg.edge > plan.edge)
-        self._legs.append([leg.relation, leg.of, late, 0, self._pattern.edges[leg.edge].target])
-        slot = self._edge_slot(leg.edge)
-        self._steps.append([frame.EDGE, slot, legs, legs + 1, *self._due(bound, {slot}), -1, 0])
-
-
-def _table(rows: list[list[int]], columns: int) -> Ints:
-    return np.array(rows, np.int64).reshape(-1, columns)
+def slots_of(check: Check, pattern: PatternGraph) -> frozenset[int]:
+    """Return the slots that a check compares: of vertices, and behind them of edges."""
+    match check:
+        case Unequal(a, b):
+            return frozenset((a, b))
+        case NotBothEqual(a, b, c, d):
+            return frozenset((a, b, c, d))
+        case EdgesDiffer(i, j):
+            slots = {end for e in (i, j) for end in (pattern.edges[e].source, pattern.edges[e].target)}
+            return frozenset(slots | {len(pattern.vertices) + i, len(pattern.vertices) + j})
+    return frozenset()

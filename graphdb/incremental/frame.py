@@ -7,7 +7,7 @@ import numpy as np
 LONG, INT = 0, np.int32(0)
 """Stand for int64 and int32 in ``load`` and ``store`` (:mod:`graphdb.storage.compile.kernels`)."""
 
-# The graph: rows of all lists, their entries, vertices per relation, free blocks by size, blocks used and allocated.
+# The graph: rows of all lists, their entries, vertices, free blocks by size, units used and allocated.
 ROWS, NEIGHBOURS, CODES, STRIDE, FREE, USED, UNITS = 0, 1, 2, 3, 4, 5, 6
 # Bits [vertices, words] of the relations that a vertex may be the near, or the far end of; bits [labels, words] of the
 # relations that take an edge label forwards, or backwards.
@@ -19,10 +19,14 @@ COUNTER_STARTS, COUNTERS, VERTICES, NEEDS, TABLE = 12, 13, 14, 15, 16
 RECORDS, RECORD_COUNT, RECORD_CAPACITY, HEADS = 17, 18, 19, 20
 # By relation, how many entries more than pairs of vertices it has.
 PARALLEL = 21
-GRAPH_CELLS = 22
+# By relation, the row that vertex 0 would have: only those that can be near ends have one.
+FIRST_ROWS = 22
+GRAPH_CELLS = 23
 
-ROW_BYTES = 16
-"""A list: (where it begins, in units; entries; entries that it has room for; entries touched by the batch), int32."""
+ROW_CELLS = 8
+ROW_BYTES = ROW_CELLS * 4
+"""A list: (where it begins, in units; entries; entries that it has room for; entries in the old version, in the new
+one, in both), int32; two cells are free, so that no list's lie in two cache lines."""
 UNIT = 4
 """Entries in a unit, in which lists are allocated."""
 SIZES = 32
@@ -49,23 +53,29 @@ VALUES, STACK, SPANS = 8, 9, 10
 PLAN, RECORD, LEVEL, SIGN, FOUND, GAINED, LOST = 11, 12, 13, 14, 15, 16, 17
 # … and the relations that must join two vertices by one edge at most, for this search to be used.
 PLAIN, PLAIN_COUNT = 18, 19
-SEARCH_CELLS = 20
+# While counting, the product of what the steps have counted that depend on the changed edge alone.
+PRODUCT = 20
+# Which of a plan's orders the changed edge under way is searched in.
+ORDER = 21
+SEARCH_CELLS = 22
 
-PLAN_CELLS = 10
+PLAN_CELLS = 12
 """(relation, source, target, the edge's slot, first and after last step, first and after last check, row of the
-candidate table, whether source and target are one)."""
-STEP_CELLS = 8
-"""(kind, slot bound, first and after last leg, first and after last check, bit of the candidate table or -1, whether it
-may be counted without a look at its entries)."""
+candidate table, whether source and target are one, orders from this one on, work expected for each entry of the first
+step's list)."""
+STEP_CELLS = 12
+"""(kind, slot bound, first and after last leg, first and after last check, bit of the candidate table or -1, how many
+twins are counted before it or -1 where its entries must be looked at, after last check but those of twins)."""
 LEG_CELLS = 5
 """(relation, slot of the bound near end, whether its pattern edge comes after the plan's own, whether its relation can
 join two vertices by several edges, for a step that binds an edge the slot of the far end)."""
 CHECK_CELLS = 7
 """(operation, its slots): see :mod:`.delta_plan`."""
-STACK_CELLS = 3
-"""(position, end, the leg that is gone through)."""
+STACK_CELLS = 5
+"""(position, end, the leg that is gone through; while counting the sum over the bindings before, and the product of
+what the children have counted of this one)."""
 SPAN_CELLS = 3
-"""(position, end, entries touched)."""
+"""(position, end, entries that may not be bound)."""
 
 VERTEX, EDGE = 0, 1
 """Kinds of steps."""

@@ -15,6 +15,7 @@ from graphdb.incremental.frame import (
     COUNTER_CELLS,
     COUNTER_STARTS,
     COUNTERS,
+    FIRST_ROWS,
     FREE,
     INT,
     KEY_SHIFT,
@@ -23,6 +24,7 @@ from graphdb.incremental.frame import (
     NEEDS,
     NEIGHBOURS,
     NEW,
+    OLD,
     PARALLEL,
     RECORD_CAPACITY,
     RECORD_CELLS,
@@ -46,7 +48,7 @@ from graphdb.storage.graph.pcsr_kernels import find
 @kernel
 def row_of(graph: int, relation: int, vertex: int) -> int:
     """The address of a list's row."""
-    return load(graph, ROWS, LONG) + (relation * load(graph, STRIDE, LONG) + vertex) * ROW_BYTES
+    return load(graph, ROWS, LONG) + (load(load(graph, FIRST_ROWS, LONG), relation, LONG) + vertex) * ROW_BYTES
 
 
 @kernel
@@ -140,8 +142,14 @@ def note(graph: int, relation: int, near: int, far: int, key: int) -> None:
     store(record, 2, far, LONG)
     store(record, 3, key, LONG)
     store(graph, RECORD_COUNT, count + 1, LONG)
-    row = row_of(graph, relation, near)
-    store(row, 3, load(row, 3, INT) + 1, INT)
+
+
+@kernel
+def count_versions(row: int, before: int, after: int) -> None:
+    """Count an entry of a list by the versions that it is in after a change."""
+    store(row, 3, load(row, 3, INT) + (after & OLD != 0) - (before & OLD != 0), INT)
+    store(row, 4, load(row, 4, INT) + (after & NEW != 0) - (before & NEW != 0), INT)
+    store(row, 5, load(row, 5, INT) + (after & BOTH == BOTH) - (before & BOTH == BOTH), INT)
 
 
 @kernel
@@ -176,6 +184,7 @@ def change(graph: int, relation: int, near: int, far: int, key: int, inserted: b
                     return False
                 note(graph, relation, near, far, key)
             store(codes, at, after | TOUCHED, INT)
+            count_versions(row, code, after)
             return True
     if not inserted:
         return True
@@ -196,6 +205,7 @@ def change(graph: int, relation: int, near: int, far: int, key: int, inserted: b
     store(neighbours, at, far, like)
     store(codes, at, key << KEY_SHIFT | TOUCHED | NEW, INT)
     store(row, 1, size + 1, INT)
+    count_versions(row, 0, NEW)
     note(graph, relation, near, far, key)
     lengthened(graph, relation, near, size + 1)
     return True
@@ -209,10 +219,12 @@ def leave(graph: int, record: int, version: int, like: Any) -> None:
     neighbours, codes = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG)
     begin, size, key = load(row, 0, INT) * UNIT, load(row, 1, INT), load(record, 3, LONG)
     at = place_of(graph, begin, begin + size, load(record, 2, LONG), key, like)
-    store(row, 3, load(row, 3, INT) - 1, INT)
-    if load(codes, at, INT) & version:
+    versions = load(codes, at, INT) & BOTH
+    if versions & version:
+        count_versions(row, versions, BOTH)
         store(codes, at, key << KEY_SHIFT | BOTH, INT)
         return
+    count_versions(row, versions, 0)
     for i in range(at, begin + size - 1):
         store(neighbours, i, load(neighbours, i + 1, like), like)
         store(codes, i, load(codes, i + 1, INT), INT)

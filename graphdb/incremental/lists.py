@@ -49,8 +49,10 @@ class Lists:
     needs
         By pattern, by its vertices: what a candidate needs.
 
-    Neighbours are int32 where all vertices fit, else int64; an entry has four bytes more, and a list 16 bytes for every
-    vertex and relation.
+    Vertices have numbers of their own here: those that the same relations concern have consecutive ones, so that the
+    lists of a relation lie together, and those that none concerns have one number together, behind all others
+    (:meth:`inner`).  Neighbours are int32 where all vertices fit, else int64; an entry has four bytes more, and a list
+    32.
     """
 
     def __init__(self, relations: Relations, needs: Sequence[Sequence[Sequence[Need]]]) -> None:
@@ -59,18 +61,17 @@ class Lists:
         self.sizes: list[Size] = []
         self._labels: Ints = np.empty(0, np.int64)
         self._order: Ints = np.empty(0, np.int64)
-        self._rows = np.zeros((len(relations.numbers), vertices, 4), np.int32)
         self._free = np.full(frame.SIZES, -1, np.int64)
         self._records = np.empty((_FIRST_RECORDS, frame.RECORD_CELLS), np.int64)
         self._heads = np.full(len(relations.numbers), -1, np.int64)
         self._parallel = np.zeros(len(relations.numbers), np.int64)
         self.words = len(relations.numbers) // 64 + 1
-        self._near, self._far = (np.zeros((vertices, self.words), np.uint64) for _ in range(2))
+        self._number_vertices()
         self._neighbours, self._codes = np.empty_like(self.like), np.empty(0, np.int32)
         self.cells = np.zeros(frame.GRAPH_CELLS, np.int64)
         self.number(np.array(relations.source.edge_labels(), np.int64))
         self._fill()
-        self._table = np.zeros((len(needs), vertices), np.uint64)
+        self._table = np.zeros((len(needs), len(self.outer) + 1), np.uint64)
         self._encode(needs)
         self._point()
 
@@ -87,14 +88,20 @@ class Lists:
 
     def number(self, labels: Ints) -> Ints:
         """Return the numbers of edge labels; those not seen before get new ones."""
-        new = np.setdiff1d(labels, self._labels) if len(labels) else labels
-        if len(new):
-            self._labels = np.concatenate([self._labels, new])
-            self._order = np.argsort(self._labels)
-            self._mark_labels()
         if not len(labels):
             return labels
-        return self._order[np.searchsorted(self._labels, labels, sorter=self._order)]
+        if len(self._labels):
+            found = self._order[np.searchsorted(self._labels[self._order[:-1]], labels)]
+            if np.array_equal(self._labels[found], labels):
+                return found
+        self._labels = np.concatenate([self._labels, np.setdiff1d(labels, self._labels)])
+        self._order = np.argsort(self._labels)
+        self._mark_labels()
+        return self.number(labels)
+
+    def number_of(self, label: int) -> int:
+        """Return the number of one edge label."""
+        return int(self.number(np.array([label], np.int64))[0])
 
     def reserve(self) -> None:
         """Make more space: in the pool, or for records."""
@@ -105,6 +112,44 @@ class Lists:
                 np.concatenate([array, np.empty_like(array)]) for array in (self._neighbours, self._codes)
             )
         self._point()
+
+    def _number_vertices(self) -> None:
+        """Number the vertices that some relation concerns, and give each relation rows for its near candidates.
+
+        It has some for all of them, also where its edges join resources alone: searches ask for them.
+        """
+        near, far = (np.zeros((self.relations.vertices, self.words), np.uint64) for _ in range(2))
+        for relation, number in self.relations.numbers.items():
+            near[self.relations.ends(relation, relation.near), number // 64] |= _bit(number)
+            far[self.relations.ends(relation, relation.far), number // 64] |= _bit(number)
+        words = np.hstack([near, far])
+        concerned = np.flatnonzero(words.any(axis=1))
+        self.outer: Ints = concerned[np.lexsort(words[concerned].T)]
+        """Vertices of the data graph by their numbers here."""
+        self._inner = np.full(self.relations.vertices, len(self.outer))
+        self._inner[self.outer] = np.arange(len(self.outer))
+        none = np.zeros((1, self.words), np.uint64)
+        self._near, self._far = (np.concatenate([table[self.outer], none]) for table in (near, far))
+        self._first_rows = np.zeros(len(self.relations.numbers), np.int64)
+        self._ranges: list[tuple[int, int]] = []
+        rows = 0
+        for number, relation in enumerate(self.relations.numbers):
+            own = np.flatnonzero(self.relations.members[relation.near][self.outer])
+            low, high = (int(own[0]), int(own[-1]) + 1) if len(own) else (0, 0)
+            self._ranges.append((low, high))
+            self._first_rows[number] = rows - low
+            rows += high - low
+        self._rows = np.zeros((rows, frame.ROW_CELLS), np.int32)
+
+    def inner(self, vertices: Ints) -> Ints:
+        """Return the numbers of vertices here; raises IndexError where they are none of the data graph."""
+        return self._inner[vertices]
+
+    def _rows_of(self, relation: int) -> NDArray[np.int32]:
+        """Return the rows of a relation's lists, by the range of vertices that it has some of."""
+        low, high = self._ranges[relation]
+        first = int(self._first_rows[relation])
+        return self._rows[first + low : first + high]
 
     def _mark_labels(self) -> None:
         """Write which relations take which edge label, in which direction."""
@@ -126,17 +171,16 @@ class Lists:
         used = 0
         edges: dict[tuple[int, ...] | None, tuple[Ints, Ints, Ints]] = {}
         for relation, number in self.relations.numbers.items():
-            near_ends, far_ends = (self.relations.ends(relation, end) for end in (relation.near, relation.far))
-            self._near[near_ends, number // 64] |= _bit(number)
-            self._far[far_ends, number // 64] |= _bit(number)
             if relation.labels not in edges:
                 edges[relation.labels] = self.relations.edges(relation.labels)
-            near, far, key = self._entries(relation, *edges[relation.labels], near_ends, far_ends)
-            lengths = np.bincount(near, minlength=self.relations.vertices)
+            near, far, key = self._entries(relation, *edges[relation.labels])
+            low, high = self._ranges[number]
+            near -= low
+            lengths = np.bincount(near, minlength=high - low)
             units = -(-lengths // frame.UNIT)
             starts = used + np.cumsum(units) - units
-            self._rows[number, :, 0], self._rows[number, :, 1] = starts, lengths
-            self._rows[number, :, 2] = units * frame.UNIT
+            columns = [starts, lengths, units * frame.UNIT, lengths, lengths, lengths]
+            self._rows_of(number)[:, : len(columns)] = np.column_stack(columns)
             within = np.arange(len(near)) - (np.cumsum(lengths) - lengths)[near]
             pieces.append((starts[near] * frame.UNIT + within, far, key << frame.KEY_SHIFT | frame.BOTH))
             used += int(units.sum())
@@ -148,16 +192,9 @@ class Lists:
             self._neighbours[places], self._codes[places] = far, codes
         self.cells[frame.USED] = used
 
-    def _entries(
-        self,
-        relation: Relation,
-        labels: Ints,
-        subjects: Ints,
-        objects: Ints,
-        near_ends: NDArray[np.bool_],
-        far_ends: NDArray[np.bool_],
-    ) -> tuple[Ints, Ints, Ints]:
+    def _entries(self, relation: Relation, labels: Ints, subjects: Ints, objects: Ints) -> tuple[Ints, Ints, Ints]:
         """Return a relation's entries, sorted: near end, far end, key."""
+        near_ends, far_ends = (self.relations.ends(relation, end) for end in (relation.near, relation.far))
         parts = []
         for backwards in (False, True):
             if relation.direction not in ("either", "in" if backwards else "out"):
@@ -166,7 +203,9 @@ class Lists:
             wanted = near_ends[near] & far_ends[far]
             if backwards and relation.direction == "either":
                 wanted &= near != far
-            parts.append((near[wanted], far[wanted], 2 * self.number(labels[wanted]) + backwards))
+            parts.append(
+                (self.inner(near[wanted]), self.inner(far[wanted]), 2 * self.number(labels[wanted]) + backwards)
+            )
         near, far, key = (np.concatenate(column) for column in zip(*parts, strict=True))
         order = np.lexsort((key, far, near))
         return near[order], far[order], key[order]
@@ -177,10 +216,12 @@ class Lists:
         counters: list[list[tuple[int, int]]] = [[] for _ in self.relations.numbers]
         for pattern, vertices in enumerate(needs):
             for bit, own in enumerate(vertices):
-                fits = np.ones(self.relations.vertices, bool)
+                fits = np.ones(len(self.outer) + 1, bool)
                 for need in own:
                     counters[need.relation].append((len(rows), need.entries))
-                    fits &= self._rows[need.relation, :, 1] >= need.entries
+                    low, high = self._ranges[need.relation]
+                    fits[:low] = fits[high:] = False
+                    fits[low:high] &= self._rows_of(need.relation)[:, 1] >= need.entries
                 self._table[pattern, fits] |= _bit(bit)
                 rows.append((pattern, bit, len(flat), len(flat) + len(own)))
                 flat += own
@@ -207,9 +248,10 @@ class Lists:
             (frame.RECORDS, self._records),
             (frame.HEADS, self._heads),
             (frame.PARALLEL, self._parallel),
+            (frame.FIRST_ROWS, self._first_rows),
         ):
             cells[cell] = array.ctypes.data
-        cells[frame.STRIDE], cells[frame.WORDS] = self.relations.vertices, self.words
+        cells[frame.STRIDE], cells[frame.WORDS] = len(self.outer) + 1, self.words
         cells[frame.UNITS] = len(self._neighbours) // frame.UNIT
         cells[frame.RECORD_CAPACITY] = len(self._records)
 

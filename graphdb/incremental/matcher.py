@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -9,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphdb.common.errors import NotSupportedError
+from graphdb.common.errors import ExecutionError, NotSupportedError
 from graphdb.grammar.syntax import MatchMode
 from graphdb.incremental import frame
-from graphdb.incremental.delta_plan import Compiler, Program
 from graphdb.incremental.lists import Lists, Need
+from graphdb.incremental.program import Program, make_program
 from graphdb.incremental.relations import Relation, Relations
 from graphdb.pattern.graph import PatternGraph
 from graphdb.storage.graph.data_graph import TripleSource
@@ -68,6 +69,8 @@ class IncrementalMatcher:
     NotSupportedError
         Where a pattern is not connected by its edges, has more than :data:`MOST_VERTICES` vertices, or asks for
         induced matches, for edge tests, for parallel edges, or for a limit.
+    ExecutionError
+        Where a batch is applied while another one is under way (:meth:`batch`).
     """
 
     def __init__(self, source: TripleSource, patterns: Sequence[PatternGraph]) -> None:
@@ -77,14 +80,12 @@ class IncrementalMatcher:
         own = [[relations.of(pattern, edge) for edge in pattern.edges] for pattern in patterns]
         needs = [_needs(pattern, found, relations) for pattern, found in zip(patterns, own, strict=True)]
         self._lists = Lists(relations, needs)
-        sets = [len(found) if found is not None else relations.vertices for found in relations.sets]
+        self._lock = threading.Lock()
         self._patterns: list[tuple[_Search, _Search]] = []
         for row, (pattern, found) in enumerate(zip(patterns, own, strict=True)):
-            compiler = Compiler(pattern, found, relations.numbers, self._lists.sizes, sets, source.type_label)
-            plain = _Search(compiler.program(row, self._number, plain=True), self._lists.cells)
-            full = plain
+            full = plain = _Search(make_program(pattern, found, self._lists, row, plain=True), self._lists.cells)
             if plain.program.relations:
-                full = _Search(compiler.program(row, self._number, plain=False), self._lists.cells)
+                full = _Search(make_program(pattern, found, self._lists, row, plain=False), self._lists.cells)
             self._patterns.append((plain, full))
         self._addresses = np.array([[plain.address, full.address] for plain, full in self._patterns], np.int64)
         self._addresses = self._addresses.reshape(-1, 2)
@@ -104,17 +105,18 @@ class IncrementalMatcher:
 
         cells, like, rows = self._lists.cells.ctypes.data, self._lists.like, self._rows(updates)
         version = frame.OLD
-        try:
-            at = 0
-            while at < len(rows):
-                at = kernels.stage(cells, like, rows, at, len(rows))
-                if at < len(rows):
-                    self._lists.reserve()
-            kernels.link(cells, like)
-            yield [self._changes(pattern, check) for pattern in range(len(self._patterns))]
-            version = frame.NEW
-        finally:
-            kernels.finish(cells, like, version)
+        with self._alone():
+            try:
+                at = 0
+                while at < len(rows):
+                    at = kernels.stage(cells, like, rows, at, len(rows))
+                    if at < len(rows):
+                        self._lists.reserve()
+                kernels.link(cells, like)
+                yield [self._changes(pattern, check) for pattern in range(len(self._patterns))]
+                version = frame.NEW
+            finally:
+                kernels.finish(cells, like, version)
 
     def count(self, updates: Updates, ends: ArrayLike, check: Callable[[], None] = lambda: None) -> Ints:
         """Apply batches one after the other, and count the matches that each adds and takes away.
@@ -140,32 +142,45 @@ class IncrementalMatcher:
         state = np.zeros(3, np.int64)
         cells, like = self._lists.cells.ctypes.data, self._lists.like
         result = frame.YIELD
-        try:
-            while result != frame.DONE:
-                check()
-                result = kernels.count_batches(cells, like, self._addresses, rows, last, counts, state, _BUDGET)
-                if result == kernels.SPACE:
-                    self._lists.reserve()
-        finally:
-            if result != frame.DONE:
-                kernels.finish(cells, like, frame.OLD)
+        with self._alone():
+            try:
+                while result != frame.DONE:
+                    check()
+                    result = kernels.count_batches(cells, like, self._addresses, rows, last, counts, state, _BUDGET)
+                    if result == kernels.SPACE:
+                        self._lists.reserve()
+            finally:
+                if result != frame.DONE:
+                    kernels.finish(cells, like, frame.OLD)
         return counts
 
-    def _number(self, label: int) -> int:
-        return int(self._lists.number(np.array([label], np.int64))[0])
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        if not self._lock.acquire(blocking=False):
+            raise ExecutionError(
+                "a batch is under way on this matcher", hint="end it, or roll it back, before the next one"
+            )
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     def _rows(self, updates: Updates) -> Ints:
         """Return updates as kernels read them; raises ValueError where an end is no vertex."""
         labels, sources, targets, inserted = (np.asarray(column, np.int64) for column in updates)
-        rows = np.column_stack([self._lists.number(labels), sources, targets, inserted])
-        ends = rows[:, 1:3]
-        if len(rows) and (ends.min() < 0 or ends.max() >= self._lists.relations.vertices):
-            raise ValueError("a changed edge joins what is no vertex of the data graph")
-        return np.ascontiguousarray(rows)
+        rows = np.empty((len(labels), 4), np.int64)
+        for ends in (sources, targets):
+            if len(rows) and (ends.min() < 0 or ends.max() >= self._lists.relations.vertices):
+                raise ValueError("a changed edge joins what is no vertex of the data graph")
+        lists = self._lists
+        columns = (lists.number(labels), lists.inner(sources), lists.inner(targets), inserted)
+        for number, column in enumerate(columns):
+            rows[:, number] = column
+        return rows
 
     def _changes(self, pattern: int, check: Callable[[], None]) -> Changes:
         from graphdb.incremental import batch_kernels as kernels
-        from graphdb.incremental.search_kernels import run
+        from graphdb.incremental.search_kernels import search as find
 
         plain, full = self._patterns[pattern]
         address = kernels.start(self._lists.cells.ctypes.data, plain.address, full.address)
@@ -174,7 +189,7 @@ class IncrementalMatcher:
         block = np.empty((capacity, len(search.program.pattern.outputs) + 1), np.int64)
         while result != frame.DONE:
             check()
-            result = run(address, self._lists.like, block.ctypes.data, capacity, False, _BUDGET)
+            result = find(address, self._lists.like, block.ctypes.data, capacity, _BUDGET)
             found = int(search.cells[frame.FOUND])
             if result != frame.YIELD:
                 parts.append(block[:found])
@@ -184,7 +199,9 @@ class IncrementalMatcher:
         rows = np.concatenate(parts)
         first = len(search.program.pattern.vertices)
         for column, slot in enumerate(search.program.tables[frame.OUTPUTS].tolist(), 1):
-            if slot >= first:
+            if slot < first:
+                rows[:, column] = self._lists.outer[rows[:, column]]
+            else:
                 rows[:, column] = 2 * self._lists.labels[rows[:, column] >> 1] + (rows[:, column] & 1)
         return Changes(rows[rows[:, 0] == frame.NEW, 1:], rows[rows[:, 0] == frame.OLD, 1:])
 
@@ -199,7 +216,7 @@ class _Search:
         self.cells[frame.GRAPH] = graph.ctypes.data
         for cell, table in program.tables.items():
             self.cells[cell] = table.ctypes.data
-        self.cells[frame.PLAN_COUNT] = len(program.plans)
+        self.cells[frame.PLAN_COUNT] = len(program.tables[frame.PLANS])
         self.cells[frame.COLUMNS] = len(program.pattern.outputs)
         self.cells[frame.PLAIN], self.cells[frame.PLAIN_COUNT] = self._relations.ctypes.data, len(self._relations)
         self.address = self.cells.ctypes.data

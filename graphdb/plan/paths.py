@@ -6,7 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from graphdb.storage.graph.pcsr import Direction, Partition
+
+Ints = NDArray[np.int64]
 
 Mode = Literal["WALK", "TRAIL", "SIMPLE", "ACYCLIC", "SIMPLE WALK"]
 """GQL's path modes; a simple walk is simple by its vertices alone: it may go back over the edge that it came by."""
@@ -42,6 +47,27 @@ class Along:
     back: Partition
     pieces: tuple[int, ...] = ()
     cuts: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Weighted:
+    """The edges of a path with what each costs: ``left`` and ``right`` its ends as the path goes along it.
+
+    Int64 [edges], and ``costs`` float64 [edges], none of them negative; ``codes`` as a path has them.
+    """
+
+    left: Ints
+    right: Ints
+    codes: Ints
+    costs: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What an edge of a path costs: in words, for EXPLAIN; ``integral``: an integer, so that the whole is one."""
+
+    words: str
+    integral: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +109,8 @@ class PathStep:
         The one end that is wanted, in no matter how many ways it is reached; "" where both are.
     apart
         Whether the end that is wanted must be another vertex than the other one, of which there is one.
+    cost, weighted
+        By what the shortest is shortest (None: the number of edges), and its edges, once the steps before it have run.
     edges, along
         What it goes along instead of that partition: as the pattern says, and, once the steps before it have run, as
         they found it.  Of several parts the lengths are in the pattern.
@@ -104,6 +132,8 @@ class PathStep:
     along: Along | None = None
     ties: bool = False
     apart: bool = False
+    cost: Cost | None = None
+    weighted: Weighted | None = None
 
     @property
     def walks(self) -> bool:
@@ -128,6 +158,14 @@ class PathStep:
         edge = f"({self.source}){left}[{labels}]{right}{{{self.low},{high}}}({self.target})"
         if self.edges is not None:
             edge = f"({self.source}) {self.edges.words} ({self.target})"
+        if self.cost is not None:
+            every = "all cheapest" if self.groups else "cheapest"
+            start = (
+                "each end, for the ends that go with it"
+                if self.bound
+                else "each start, or from each end if those are fewer"
+            )
+            return f"{every} {self.mode} {edge} by {self.cost.words}: Dijkstra's algorithm from {start}"
         if self.count == EVERY:
             wanted = "materialized" if self.materialized else "not materialized"
             return f"every {self.mode} {edge}, {wanted}: longer and longer ones that can still reach an end"

@@ -15,7 +15,7 @@ class Arguments(Mapping[str, object]):
 
     def __init__(self, values: Mapping[str, object]) -> None:
         self.unnoted = values
-        """The same for what is found anew for other values: candidates of vertices."""
+        """The values for what is found anew for other values anyway (candidates): no look at these is noted."""
         self.looked_at = False
         """Whether somebody has asked for a value."""
 

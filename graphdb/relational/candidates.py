@@ -5,15 +5,16 @@ Every condition on a single vertex becomes a sorted array of data vertices here;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence, Sized
+from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.duckdb.connection import Connection
+from graphdb.common import arrow
+from graphdb.common.arrow import numbers
 from graphdb.common.stopping import check_stop, checked
 from graphdb.common.values.elements import Node
 from graphdb.common.values.terms import RDF_TYPE, Kind
@@ -22,32 +23,18 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern, VertexInfo
 from graphdb.pattern.graph import PatternVertex
-from graphdb.pattern.hierarchy import Hierarchy
-from graphdb.pattern.names import Names
-from graphdb.procedures.registry import Procedures
-from graphdb.snapshot.edges import Edges
-from graphdb.snapshot.key_index import KeyIndexes
-from graphdb.snapshot.properties import Properties
-from graphdb.snapshot.terms import Lookup
+from graphdb.relational.reach import reachable
+from graphdb.relational.snapshot import Snapshot
 from graphdb.sql.compiler import Compiler, Scope
-from graphdb.sql.computing import Beforehand, Computing
+from graphdb.sql.computing import Beforehand
 from graphdb.sql.constants import from_numpy
 from graphdb.sql.expressions import MOST_OPERANDS, ExpressionCompiler
-from graphdb.sql.from_clause import NAMES_VIEW, Deleted, Parameters, Rows
+from graphdb.sql.from_clause import Parameters, Rows
 from graphdb.sql.value import SqlValue, column
-from graphdb.storage.arrays.arrow import names_table
 from graphdb.storage.arrays.sorted_sets import both, each_once
-from graphdb.storage.catalog import PREFIXES, Catalog, EdgeLabel, VertexLabel
-from graphdb.storage.dictionary.terms import names_ahead, term_counts
-from graphdb.storage.graph.changes import Changes, Sizes
-from graphdb.storage.graph.data_graph import DataGraph
-from graphdb.storage.statistics.known import KnownStatistics
-from graphdb.storage.triples import TripleStore
 
 if TYPE_CHECKING:
-    import duckdb
-
-    from graphdb.storage.statistics.degrees import Degrees
+    pass
 
 Ids = NDArray[np.int64]
 Item = TypeVar("Item")
@@ -57,6 +44,12 @@ _REMEMBERED = 100_000
 
 _SAID = 5
 """Labels below another one that EXPLAIN names."""
+
+_BROAD = 50_000
+"""Values of a property beyond which a condition on it is tested near other candidates, where these are few."""
+
+_NEAR = 8
+"""They are few if there is one for so many values."""
 
 _NOT_STRICT = (
     ast.IsNull,
@@ -69,46 +62,6 @@ _NOT_STRICT = (
 )
 _KNOW_NULL = frozenset({"coalesce", "datatype", "exists", "lang"})
 """Functions that make something of null."""
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """What a statement sees of the database: one state of names and data."""
-
-    connection: Connection
-    names: Names
-    store: TripleStore
-    graph: DataGraph
-    properties: Properties
-    keys: KeyIndexes
-    lookup: Lookup
-    edges: Edges
-    ahead: int
-    """How far the numbers in names of blank nodes are ahead of their ids."""
-    degrees: Degrees | None = None
-    """What is held of them for writing."""
-    procedures: Procedures = field(default_factory=Procedures)
-    """What CALL knows."""
-    computing: Callable[[], Computing] | None = None
-    """Who computes what SQL cannot express, for the statement under way."""
-    deleted: Deleted | None = None
-    """What the statement under way has deleted."""
-    ids: dict[str, int | None] = field(default_factory=dict)
-    """IRIs that were looked up, with their ids; None for those that the database lacks."""
-
-    @property
-    def held(self) -> KnownStatistics:
-        """What writing need not ask the file."""
-        names, sizes = self.names, self.graph.sizes
-        labels = names.edge_labels.values()
-        return KnownStatistics(
-            (sizes.resources, sizes.literals),
-            self.ahead,
-            self.store.type_label,
-            {label.id: label.counts for label in labels},
-            {label.id: label.vertices for label in (*names.vertex_labels.values(), *names.hidden.values())},
-            self.degrees,
-        )
 
 
 def variable(vertex: VertexInfo, name: str, rows: str = "b") -> SqlValue:
@@ -144,14 +97,34 @@ class Candidates:
         for number, conditions in bound.edge_conditions.items():
             self._narrow(bound, number, conditions)
         self._look_up([constant for info in bound.vertices for constant in info.iris])
-        return tuple(self._vertex(bound, number) for number in range(len(bound.vertices)))
+        found: dict[int, PatternVertex] = {}
+        broad = [number for number, info in enumerate(bound.vertices) if self._is_broad(info)] if bound.edges else []
+        for number in range(len(bound.vertices)):
+            if number not in broad:
+                found[number] = self._vertex(bound, number)
+        for number in broad:
+            known = [found[i].candidates if i in found else None for i in range(len(bound.vertices))]
+            found[number] = self._vertex(bound, number, known)
+        return tuple(found[number] for number in range(len(bound.vertices)))
 
     def named(self, constant: ast.Expression) -> Ids:
         """Return the one vertex that a constant names, or none."""
         self._look_up([constant])
         return self._constant(constant)
 
-    def _vertex(self, bound: BoundPattern, number: int) -> PatternVertex:
+    def _is_broad(self, info: VertexInfo) -> bool:
+        """Whether testing a vertex's conditions takes going through the values of very many, without an index."""
+        if all(isinstance(each, ast.Comparison) and each.operators == ("=",) for each in info.conditions):
+            return False
+        return any(self._values(key) > _BROAD for key in self._group(info)[0])
+
+    def _values(self, key: ast.KeyName) -> int:
+        """Return how many values a property has; 0 for one that is not gathered."""
+        label = self._snapshot.names.property(key.words, self._text)
+        return label.triples if label.kinds and self._snapshot.properties.in_memory(label) else 0
+
+    def _vertex(self, bound: BoundPattern, number: int, others_found: Sequence[Ids | None] = ()) -> PatternVertex:
+        """Return a pattern vertex; where the candidates of others are found, it may be tested near these alone."""
         info = bound.vertices[number]
         sets = [self._members(labels) for labels in info.labels]
         sets += [self._constant(constant) for constant in info.iris]
@@ -160,7 +133,10 @@ class Candidates:
         for key, conditions in grouped.items():
             conditions = [condition for condition in conditions if not self._by_index(info, key, condition, sets)]
             if self._in_sql(key):
-                sets += [self._by_property(info, key, some) for some in batched(conditions)]
+                near = None
+                if others_found and conditions and (values := self._values(key)) > _BROAD:
+                    near = reachable(self._snapshot.graph, bound.edges, others_found, number, values // _NEAR)
+                sets += [self._by_property(info, key, some, near) for some in batched(conditions)]
             else:
                 others += conditions
         alone = not any(number in (edge.source, edge.target) for edge in bound.edges)
@@ -275,37 +251,46 @@ class Candidates:
             calls = {part.name.lower() for part in parts if isinstance(part, ast.FunctionCall)}
             inner = parts[1:] if isinstance(condition, ast.In) else parts  # to be in a list is never true of null
             strict = not calls & _KNOW_NULL and not any(_knows_null(part, self._arguments) for part in inner)
-            if len(properties) == 1 and uses == direct and strict and not info.kinds:
+            if len(properties) == 1 and uses == direct and (strict or _asks_presence(condition)) and not info.kinds:
                 grouped.setdefault(properties.pop(), []).append(condition)
             else:
                 others.append(condition)
         return grouped, others
 
     def _by_index(self, info: VertexInfo, key: ast.KeyName, condition: ast.Expression, sets: list[Ids]) -> bool:
-        """Add the vertices whose property is a constant to ``sets``; False where no index tells which these are."""
-        if not isinstance(condition, ast.Comparison) or condition.operators != ("=",):
-            return False
+        """Add the vertices whose property is one of some constants to ``sets``; False where no index tells which."""
         own = ast.Property(ast.Variable(info.name), key)
-        value: object
-        match [operand for operand in condition.operands if operand != own]:
-            case [ast.Literal(constant)]:
-                value = constant
-            case [ast.Parameter(name)]:
-                value = from_numpy(self._arguments.get(name))
+        match condition:
+            case ast.Comparison(("=",), (one, ast.Literal() | ast.Parameter() as given)) if one == own:
+                values: object = [self._value(given)]
+            case ast.Comparison(("=",), (ast.Literal() | ast.Parameter() as given, one)) if one == own:
+                values = [self._value(given)]
+            case ast.In(one, ast.Literal() | ast.Parameter() as given) if one == own:
+                values = self._value(given)
+            case ast.In(one, ast.ListLiteral(items)) if one == own and all(isinstance(i, ast.Literal) for i in items):
+                values = [item.value for item in items if isinstance(item, ast.Literal)]
             case _:
                 return False
-        found = self._snapshot.keys.find(self._snapshot.names.property(key.words, self._text), value)
+        if not isinstance(values, (list, tuple)):
+            return False
+        found = self._snapshot.keys.find(self._snapshot.names.property(key.words, self._text), values)
         if found is not None:
             sets.append(self._as_vertices(found))
         return found is not None
+
+    def _value(self, given: ast.Literal | ast.Parameter) -> object:
+        """Return the value of a constant; None of a parameter without one, which others report."""
+        return given.value if isinstance(given, ast.Literal) else from_numpy(self._arguments.get(given.name))
 
     def _in_sql(self, key: ast.KeyName) -> bool:
         """Whether SQL has a type for the values of a property, as they are now."""
         kinds = self._snapshot.names.property(key.words, self._text).kinds
         return kinds <= 0 or not kinds & EXACT_ONLY
 
-    def _by_property(self, info: VertexInfo, key: ast.KeyName, conditions: Sequence[ast.Expression]) -> Ids:
-        """Vertices whose value of one property fulfils conditions that fail without it."""
+    def _by_property(
+        self, info: VertexInfo, key: ast.KeyName, conditions: Sequence[ast.Expression], near: Ids | None = None
+    ) -> Ids:
+        """Vertices, of those ``near`` if it is given, whose value of one property fulfils conditions that need it."""
         names = self._snapshot.names
         label = names.property(key.words, self._text)
         if not label.kinds:
@@ -318,7 +303,12 @@ class Candidates:
         scope = Scope({info.name: column("subject", NODE, "p")}, known)
         compiler = ExpressionCompiler(self._text, names, self._arguments, rows, scope, self._snapshot.computing)
         where = " AND ".join(_tested(compiler, condition) for condition in conditions)
-        return self._ids(f"SELECT p.subject AS id FROM {found.relation} p {rows.joins} WHERE {where}", parameters)
+        if near is None:
+            return self._ids(f"SELECT p.subject AS id FROM {found.relation} p {rows.joins} WHERE {where}", parameters)
+        ids, view = numbers(self._snapshot.store.to_terms(near)), self._snapshot.connection.temporary()
+        values = arrow.table({"subject": ids, "value": self._snapshot.properties.gather(label, ids)})
+        with self._snapshot.connection.view(view, values):
+            return self._ids(f"SELECT p.subject AS id FROM {view} p {rows.joins} WHERE {where}", parameters)
 
     def _by_sql(self, bound: BoundPattern, number: int, conditions: Sequence[ast.Expression], known: Ids | None) -> Ids:
         """Vertices that fulfil any other conditions, tested over all that the vertex could be."""
@@ -402,6 +392,11 @@ def _tested(compiler: Compiler, condition: ast.Expression) -> str:
     return sql
 
 
+def _asks_presence(condition: ast.Expression) -> bool:
+    """Whether a condition is that there is a property: what has none fails it."""
+    return isinstance(condition, ast.IsNull) and condition.negated and isinstance(condition.operand, ast.Property)
+
+
 def _knows_null(part: object, arguments: Mapping[str, object]) -> bool:
     """Whether a part of a condition may be known though a property in it is null: null is not in an empty list."""
     if isinstance(part, ast.In) and not isinstance(part.collection, ast.ListLiteral):
@@ -413,132 +408,3 @@ def _knows_null(part: object, arguments: Mapping[str, object]) -> bool:
     if isinstance(part, ast.Boolean):
         return not all(any(isinstance(inner, ast.Property) for inner in walk(side)) for side in part.operands)
     return isinstance(part, _NOT_STRICT)
-
-
-def take_snapshot(
-    connection: Connection,
-    catalog: Catalog,
-    graph_bytes: int,
-    former: tuple[Snapshot, list[Changes]] | None = None,
-    *,
-    subclasses: bool = False,
-    empty: bool = False,
-    degrees: Degrees | None = None,
-    procedures: Procedures | None = None,
-) -> Snapshot:
-    """Read names and sizes, with ``subclasses`` the hierarchy of classes, and make the written names visible to SQL.
-
-    ``former`` is the snapshot before, and what changed since: what was derived for it is followed.  The tables are as
-    they were created where ``empty``: nothing is read then.  Writing gets ``degrees``, and statements call
-    ``procedures``.
-    """
-    with connection.guard() as raw:
-        names = None if former is None or subclasses else _followed(raw, *former)
-        if names is not None and former is not None:
-            before = former[0]
-            reported = [change.counted.sizes for change in former[1] if change.counted is not None]
-            sizes = next((size for size in reversed(reported) if size is not None), before.graph.sizes)
-            described, parallel = _edges_followed(raw, *former)
-            scales, ahead = before.properties.scales, before.ahead
-        elif empty and not subclasses:
-            names = Names(PREFIXES, (), ())
-            described = parallel = frozenset()
-            scales, sizes, ahead = {}, Sizes(0, 0), 0
-        else:
-            hierarchy = Hierarchy(*catalog.subclasses()) if subclasses else None
-            names = Names(catalog.prefixes(), catalog.edge_labels(), catalog.vertex_labels(), hierarchy)
-            described, parallel = _edges_counted(raw)
-            scales, sizes, ahead = None, Sizes(*term_counts(raw)), names_ahead(raw)
-        if former is not None and not former[0].names.spellings.keys() <= names.spellings.keys():
-            names.spellings = former[0].names.spellings | names.spellings  # rows may have what the graph has no more
-        if former is None or names.spellings is not former[0].names.spellings:
-            _show(raw, names)
-        decimal = frozenset(label.id for label in names.edge_labels.values() if label.kinds >> Kind.DECIMAL & 1)
-        touched = frozenset[int]().union(*(change.labels for change in former[1])) if former is not None else decimal
-        if scales is None or decimal & touched:
-            scales = _scales(raw) if decimal else {}
-        store = TripleStore(raw, connection.lock, sizes, names.edge_labels)
-    graph, properties = DataGraph(store, graph_bytes), Properties(connection, scales)
-    keys = KeyIndexes(connection, graph_bytes // 8)
-    known: dict[str, int | None] = {}
-    if former is not None:
-        before, changes = former
-        graph.follow(before.graph, changes)
-        properties.follow(before.properties, names.edge_labels, changes)
-        keys.follow(before.keys, changes)
-        before.edges.drop()
-        known = {iri: id for iri, id in before.ids.items() if id is not None}
-    return Snapshot(
-        connection,
-        names,
-        store,
-        graph,
-        properties,
-        keys,
-        Lookup(connection, store, graph_bytes // 8),
-        Edges(connection, graph, store, described, parallel),
-        ahead,
-        degrees,
-        procedures or Procedures(),
-        ids=known,
-    )
-
-
-def _followed(raw: duckdb.DuckDBPyConnection, before: Snapshot, changes: list[Changes]) -> Names | None:
-    """Return the names after changes that tell what is counted of them now; None where they are to be read."""
-    edges: dict[int, tuple[int, ...] | None] = {}
-    vertices: dict[int, int] = {}
-    for change in changes:
-        if change.counted is None:
-            return None
-        edges.update(change.counted.edge_labels)
-        vertices.update(change.counted.vertex_labels)
-    known = {id: iri for iri, id in before.ids.items() if id is not None}
-    known |= {id: label.iri for id, label in (before.names.edge_labels | before.names.vertex_labels).items()}
-    missing = [id for id in {**edges, **vertices} if id not in known]
-    if missing:
-        places = ", ".join("?" * len(missing))
-        known.update(raw.execute(f"SELECT id, iri FROM _graphdb.resource WHERE id IN ({places})", missing).fetchall())
-    return before.names.following(
-        {id: None if row is None else EdgeLabel(id, known[id], *row) for id, row in edges.items()},
-        {id: VertexLabel(id, known[id], count) if count else None for id, count in vertices.items()},
-    )
-
-
-def _edges_counted(
-    raw: duckdb.DuckDBPyConnection, among: frozenset[int] | None = None
-) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the edge labels that have rows of single edges, and those of which some are parallel; of some, or all."""
-    where = "" if among is None else f" WHERE label IN ({', '.join('?' * len(among))})"
-    rows = raw.execute(f"SELECT label, max(ordinal) FROM _graphdb.edge{where} GROUP BY label", [*(among or ())])
-    found = rows.fetchall()
-    return frozenset(label for label, _ in found), frozenset(label for label, ordinal in found if ordinal)
-
-
-def _edges_followed(
-    raw: duckdb.DuckDBPyConnection, before: Snapshot, changes: list[Changes]
-) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the same after changes: only labels of which rows may have gone are asked for."""
-    rows = [change.edges for change in changes]
-    described = before.edges.described.union(*(each.come for each in rows))
-    parallel = before.edges.parallel.union(*(each.parallel for each in rows))
-    if gone := frozenset[int]().union(*(each.gone for each in rows)):
-        left, doubled = _edges_counted(raw, gone)
-        described, parallel = (described - gone) | left, (parallel - gone) | doubled
-    return described, parallel
-
-
-def _show(raw: duckdb.DuckDBPyConnection, names: Names) -> None:
-    """Make the written names visible to SQL."""
-    raw.register(NAMES_VIEW, names_table(names.spellings))
-
-
-def _scales(raw: duckdb.DuckDBPyConnection) -> dict[int, int]:
-    """Return the digits after the point of each decimal property, by label id."""
-    return dict(
-        raw.execute(
-            "SELECT t.label, least(max(length(split_part(l.lexical, '.', 2))), 18) FROM _graphdb.triple t "
-            "JOIN _graphdb.literal l ON l.id = t.object WHERE l.kind = $kind GROUP BY t.label",
-            {"kind": int(Kind.DECIMAL)},
-        ).fetchall()
-    )

@@ -21,7 +21,7 @@ from graphdb.grammar.walk import walk
 from graphdb.pattern.labels import edge_labels
 from graphdb.pattern.pieces import names_of
 from graphdb.pattern.rename import rewritten
-from graphdb.relational.candidates import Snapshot
+from graphdb.relational.snapshot import Snapshot
 
 _MODES = (ast.MatchMode.DIFFERENT_EDGES, ast.MatchMode.REPEATABLE_ELEMENTS)
 
@@ -80,12 +80,8 @@ class _Closures:
                 self._edge(edge, ends, patterns, mode) if plain and isinstance(edge, ast.EdgePattern) else edge
                 for edge, ends in zip(path.edges, pairwise(path.nodes), strict=True)
             )
-            found.append(rewritten(replace(path, edges=edges), self._inside))
+            found.append(rewritten(replace(path, edges=edges), self.change))
         return tuple(found)
-
-    def _inside(self, part: object) -> object:
-        """Change what stands in conditions within a pattern."""
-        return self.change(part) if isinstance(part, ast.Expression) else None
 
     def _edge(
         self,

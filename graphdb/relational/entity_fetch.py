@@ -30,7 +30,7 @@ from graphdb.common.values.types import (
     literal_sql,
     tidied,
 )
-from graphdb.relational.candidates import Snapshot
+from graphdb.relational.snapshot import Snapshot
 from graphdb.results.path_materialization import distinct
 from graphdb.snapshot.terms import Lookup
 from graphdb.sql.from_clause import NAMES_VIEW

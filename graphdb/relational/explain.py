@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from graphdb.plan.executor import Control
     from graphdb.plan.physical import PhysicalPlan
     from graphdb.relational.program import Step
+    from graphdb.relational.projection.arrays import Beside
+    from graphdb.relational.projection.sql import Projection
     from graphdb.relational.query import Prepared
 
 
@@ -41,7 +43,7 @@ class Explanation:
     @classmethod
     def planned(cls, prepared: Prepared, names: Names, executor: str) -> Explanation:
         """Explain a query that has not run."""
-        return cls((*_match(prepared, names, executor), *_after(prepared)))
+        return cls((*_match(prepared, names, executor), *_after(prepared, names)))
 
     @classmethod
     def profiled(
@@ -60,7 +62,7 @@ class Explanation:
             f"{total * 1000:,.1f} ms in all: {planning * 1000:,.1f} planning and candidates, "
             f"{match * 1000:,.1f} match, {(total - planning - match) * 1000:,.1f} result; {rows:,} rows"
         )
-        return cls((*_match(prepared, names, executor, control), *_after(prepared), "", times))
+        return cls((*_match(prepared, names, executor, control), *_after(prepared, names), "", times))
 
     @classmethod
     def of_program(
@@ -101,7 +103,7 @@ class Explanation:
             plan, control = controls.get(step.view, (step.plan, None))
             lines += _step(step, plan, names, describe, control)
             matching += control.seconds if control is not None else 0.0
-        lines += ["then SQL over the bindings", "  " + program.projection.sql, *_computed(program)]
+        lines += [*_projected(program.projection, names), *_computed(program)]
         if seconds is not None:
             planning, total = seconds
             lines += [
@@ -137,6 +139,7 @@ def _step(
     words = "match" if step.words == "match" else f"{step.words} with"
     if plan is not None:
         yield from _plan(f"{words} {step.view}", plan, step.bound, names, describe(plan), control)
+        yield from _beside(step.beside, names)
         return
     given = dict.fromkeys(step.bound.vertices[given.vertex].name for given in step.given)
     yield f"{words} {step.view}, planned when the rows give {', '.join(given)}"
@@ -171,12 +174,30 @@ def _labels(names: Names) -> Callable[[int], str]:
     return named(label)
 
 
-def _after(prepared: Prepared) -> Iterator[str]:
+def _after(prepared: Prepared, names: Names) -> Iterator[str]:
     if prepared.projection.grouped is not None:
         yield "then equal pairs are put together, where those of either vertex come one after the other"
-    yield "then SQL over the bindings"
-    yield "  " + prepared.projection.sql
+    yield from _beside(prepared.beside, names)
+    yield from _projected(prepared.projection, names)
     yield from _computed(prepared)
+
+
+def _beside(columns: Sequence[Beside], names: Names) -> Iterator[str]:
+    """Name the properties that are gathered for the bindings of a match."""
+    if columns:
+        written = _labels(names)
+        gathered = (f"{one.name} = {written(one.label.id)} of {one.column}" for one in columns)
+        yield f"  gathered for the bindings: {', '.join(gathered)}"
+
+
+def _projected(projection: Projection, names: Names) -> Iterator[str]:
+    """Show the SQL after the matches, and name the properties that are gathered for its rows."""
+    yield "then SQL over the bindings"
+    yield f"  {projection.sql if projection.late is None else projection.late.sql}"
+    if projection.late is not None:
+        written = _labels(names)
+        gathered = (f"c{i} = {written(label.id)} of c{i}" for i, label in projection.late.properties.items())
+        yield f"  gathered for the rows: {', '.join(gathered)}"
 
 
 def _computed(prepared: Prepared | Program) -> Iterator[str]:

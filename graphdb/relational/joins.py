@@ -17,11 +17,12 @@ from graphdb.pattern.graph import Duplicates, PatternGraph, Wanted
 from graphdb.pattern.lengths import all_hold
 from graphdb.pattern.rename import rewritten
 from graphdb.pattern.unroll import is_plain
-from graphdb.relational.candidates import Snapshot
 from graphdb.relational.edges.parallel_edges import settle
 from graphdb.relational.program import AnyStep, Given, Rows, Step
 from graphdb.relational.projection.compile import Asked, ProjectionCompiler
+from graphdb.relational.projection.late import BesideBindings, needed_first
 from graphdb.relational.projection.relation import GROUP, MATCHES, ORDER, ROW, Relation, Source, bindings_of
+from graphdb.relational.snapshot import Snapshot
 from graphdb.sql.expressions import MOST_OPERANDS
 from graphdb.sql.from_clause import Parameters
 from graphdb.sql.value import SqlValue, column
@@ -64,6 +65,8 @@ class Joins:
         self._named = 0
         self._numbered: set[str] = set()
         """The views of bindings that are rows as they are."""
+        self._beside: dict[str, BesideBindings] = {}
+        """The properties that SQL reads beside the vertices in views of bindings."""
         self._clauses: object = ()
         """The part of the query under way."""
 
@@ -123,12 +126,13 @@ class Joins:
         live: Collection[str],
         how: str,
         duplicates: Duplicates = "keep",
+        then: Sequence[ast.ClauseNode] = (),
     ) -> Relation:
         """Join rows with the bindings of a pattern that starts from them.
 
-        ``duplicates`` says what is needed of equal bindings.
+        ``duplicates`` says what is needed of equal bindings, and ``then`` which clauses follow.
         """
-        view = self._name("bindings")
+        view = self._bindings_view()
         pattern = bindings_of(bound, self._snapshot.edges, view)
         shared = [name for name in bound.variables if name in left.variables]
         used = {*shared, *live, *free_variables(pattern.where)}
@@ -139,14 +143,20 @@ class Joins:
         pattern = replace(only(pattern, names), where=pattern.where)
         counted = [MATCHES] if needs.duplicates == "count" else []
         numbered = dict.fromkeys(counted, column("n", INTEGER))
-        rows = replace(pattern, where=(), variables={**pattern.variables, **numbered})
+        first = (*needed_first(then), *(part for part in walk(pattern.where) if isinstance(part, ast.Property)))
+        known = self._beside[view].known(first, pattern.variables, self._text)
+        rows = replace(pattern, where=(), variables={**pattern.variables, **numbered}, known={**pattern.known, **known})
         sql, found = self._projecting(rows).select([*names, *counted])
         on = [f"{found.variables[n].of('r')} = {left.variables[n].of('l')}" for n in shared]
         new = [name for name in names if name not in left.variables] + counted
         chosen = "".join(f", {found.variables[name].of('r')} AS m{i}" for i, name in enumerate(new))
         chosen += "".join(f", {value.of('r')} AS f{i}" for i, value in enumerate(found.known.values()))
         facts = {node: value.at(f"f{i}") for i, (node, value) in enumerate(found.known.items())}
-        facts = {node: value for node, value in facts.items() if _base(node) not in left.variables}
+        facts = {
+            node: value
+            for node, value in facts.items()
+            if _base(node) not in left.variables or (how == "join" and on and node in known and node not in left.known)
+        }
         join = "LEFT JOIN" if how == "outer join" else "JOIN"
         start = f"{left.source} l"
         where = pattern.where
@@ -226,10 +236,21 @@ class Joins:
             return relation
         used = {*keep, *free_variables(waiting), *CARRIED}
         names = [name for name in relation.variables if name in used]
-        if not ready and self._number(relation, names):
+        shared = {name: relation.variables[name] for name in names if relation.variables[name].shared}
+        if not ready and self._number(relation, [name for name in names if name not in shared]):
             return replace(relation, variables={name: relation.variables[name] for name in names})
         sql, found = self._projecting(replace(relation, where=ready)).select(names)
         return replace(found, source=self._materialized(sql, relation.source), where=waiting)
+
+    def _with_columns(self, relation: Relation, names: Collection[str]) -> Relation:
+        """Return the rows with lists that are one for all of them as columns."""
+        shared = {name: relation.variables[name] for name in names if relation.variables[name].shared}
+        if not shared:
+            return relation
+        chosen = "".join(f", {value.sql} AS s{i}" for i, value in enumerate(shared.values()))
+        made = {name: column(f"s{i}", value.type) for i, (name, value) in enumerate(shared.items())}
+        source = Source.made(f"(SELECT b.*{chosen} FROM {relation.source} b)", relation.source)
+        return replace(relation, source=source, variables={**relation.variables, **made})
 
     def _with_elements(self, left: Relation, patterns: object) -> Relation:
         """Return rows that are a table, with a pattern's vertices and edges that only the data says are some.
@@ -265,14 +286,25 @@ class Joins:
                 return True
         return False
 
-    def _materialized(self, sql: str, source: Source) -> Source:
-        """Return the table that is made of some SQL, which reads what a source does, when what is before it has run."""
+    def _materialized(self, sql: str, source: Source, *, kept: bool = False) -> Source:
+        """Return the table that is made of some SQL, which reads what a source does, when what is before it has run.
+
+        It is there until the query ends where it is ``kept``.
+        """
         table = self._name("rows")
-        self._steps.append(Rows(table, sql, self._parameters.used(sql), source.reads))
+        self._steps.append(Rows(table, sql, self._parameters.used(sql), source.reads, kept))
         return Source.of_table(table)
 
     def _projecting(self, relation: Relation, bound: BoundPattern | None = None) -> ProjectionCompiler:
-        return ProjectionCompiler(self._snapshot, self._text, self._arguments, relation, bound, self._parameters)
+        beside = None if relation.source.view is None else self._beside.get(relation.source.view)
+        return ProjectionCompiler(
+            self._snapshot, self._text, self._arguments, relation, bound, self._parameters, beside
+        )
+
+    def _bindings_view(self) -> str:
+        view = self._name("bindings")
+        self._beside[view] = BesideBindings(self._snapshot)
+        return view
 
     def _name(self, what: str) -> str:
         self._named += 1

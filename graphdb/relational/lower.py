@@ -37,6 +37,7 @@ from graphdb.relational.projection.relation import (
 )
 from graphdb.relational.projection.return_clause import combines_aggregates, window_of
 from graphdb.relational.projection.sql import Projection
+from graphdb.relational.shared_lists import is_shared, makes_one_row, passed_on, relation_of
 from graphdb.relational.subqueries import leading
 from graphdb.semantics.aggregation import aggregates_in, contains_aggregate, is_aggregate
 from graphdb.sql.constants import long_column, maps_column
@@ -68,7 +69,11 @@ class Lowering(Matches):
         last = self._steps[-1] if self._steps and len(query.parts) == 1 else None
         alone = self._head is not None and isinstance(last, Step) and last.view == self._head[0].source.view
         projection = projection if alone else replace(projection, direct=None)
-        return Program(tuple(self._steps), projection, self._lists, alone and self._counts)
+        steps = (
+            replace(step, beside=self._beside[step.view].columns) if isinstance(step, Step) else step
+            for step in self._steps
+        )
+        return Program(tuple(steps), projection, self._lists, alone and self._counts)
 
     def _parts(self, query: ast.Composite, start: Relation) -> Projection:
         once = len(query.parts) > 1 and not query.keeps_all
@@ -164,7 +169,18 @@ class Lowering(Matches):
             named = None if self._groups is not None else _named(relation, clause.returns, items)
             if named is not None:
                 return replace(relation, variables=named, where=tuple(conjuncts(clause.where)))
-            return self._after(self._project(relation, clause.returns), clause)
+            shared, returns = passed_on(relation, clause.returns, items)
+            if shared:
+                items = self._items(returns, relation)
+            projection = self._project(relation, returns)
+            if self._groups is None and makes_one_row(relation, returns, items):
+                stay = [is_shared(item, made) for item, made in zip(items, projection.columns, strict=True)]
+                if any(stay):
+                    table = self._materialized(projection.sql, projection.source, kept=True)
+                    found = relation_of(table, projection.columns, stay)
+                    return replace(found, variables={**found.variables, **shared}, where=tuple(conjuncts(clause.where)))
+            found = self._after(projection, clause)
+            return replace(found, variables={**found.variables, **shared}) if shared else found
         # A condition sees what was there before, too: that goes with the rows until it is tested.
         before = free_variables(clause.where).intersection(relation.variables).difference(map(column_name, items))
         hidden = {name: f"{OF_PATHS} before {name}" for name in sorted(before)}
@@ -335,7 +351,7 @@ def _named(
     named: dict[str, SqlValue] = {}
     for item in items:
         found = relation.variables.get(item.expression.name) if isinstance(item.expression, ast.Variable) else None
-        if found is None or found.column is None:
+        if found is None or (found.column is None and not found.shared):
             return None
         named[column_name(item)] = found
     return named

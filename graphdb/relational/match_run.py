@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -25,10 +25,12 @@ from graphdb.plan.executor import Block, Control, Executor
 from graphdb.plan.passes.pipeline import make_plan, without_matches
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.relational.arguments import Arguments
-from graphdb.relational.candidates import Candidates, Snapshot
+from graphdb.relational.candidates import Candidates
 from graphdb.relational.edges.assignment import Chooser
 from graphdb.relational.edges.parallel_edges import ends_of, with_scan, with_weights
+from graphdb.relational.projection.arrays import Beside, with_properties
 from graphdb.relational.projection.relation import BINDINGS
+from graphdb.relational.snapshot import Snapshot
 from graphdb.storage.arrays.arrow import table_of
 from graphdb.storage.arrays.sorted_sets import both
 
@@ -162,9 +164,11 @@ class MatchRun:
         *,
         numbered: bool = False,
         shown: bool = True,
+        beside: Sequence[Beside] = (),
     ) -> Iterator[None]:
         """Run a match and show its bindings to SQL, one of so many that share the memory for those that wait.
 
+        They have properties of their vertices ``beside`` them.
         ``numbered`` ones have a column ``rowid``, as rows of tables do: what starts from them may read them, too.
         Nothing else reads those that are not ``shown``.
         """
@@ -186,9 +190,9 @@ class MatchRun:
                     raw.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS SELECT 1 AS one, {count} AS n FROM {rows}")
                 yield
             return
-        with self._gathered(plan, needs, bound, view, shares) as gathered:
+        with self._gathered(plan, needs, bound, view, shares, beside) as gathered:
             if numbered and gathered is not None:
-                gathered = gathered.append_column("rowid", np.arange(gathered.num_rows))
+                gathered = gathered.append_column("rowid", numbers(np.arange(gathered.num_rows)))
                 self._numbered[view] = gathered
             with self._visible(gathered if shown else None, view):
                 yield
@@ -205,7 +209,13 @@ class MatchRun:
 
     @contextmanager
     def _gathered(
-        self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, view: str = BINDINGS, shares: int = 1
+        self,
+        plan: PhysicalPlan,
+        needs: Wanted,
+        bound: BoundPattern,
+        view: str = BINDINGS,
+        shares: int = 1,
+        beside: Sequence[Beside] = (),
     ) -> Iterator[arrow.Table | None]:
         """Run the match and yield its bindings, or None where they were too many and wait in a temporary table."""
         self.control = control = self.new_control()
@@ -213,7 +223,7 @@ class MatchRun:
         spilled, waiting = False, 0
         with ExitStack() as tables:
             for block in self._blocks(plan, needs, bound, control):
-                table = self._terms(block, needs, bound)
+                table = with_properties(self._terms(block, needs, bound), beside, self._snapshot.properties)
                 batches.append(table)
                 waiting += table.nbytes
                 if waiting > (_STREAM if spilled else self._bindings_bytes // (2 * shares)):
@@ -226,7 +236,9 @@ class MatchRun:
                     self._spill(arrow.concat_tables(batches), view, first=False)
                 yield None
                 return
-            yield arrow.concat_tables(batches) if batches else self._empty(needs, bound)
+            if not batches:
+                batches.append(with_properties(self._empty(needs, bound), beside, self._snapshot.properties))
+            yield arrow.concat_tables(batches)
 
     def _blocks(self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, control: Control) -> Iterator[Block]:
         """Run a match, and settle which edges its triples stand for; no more rows than are wanted."""

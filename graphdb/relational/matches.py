@@ -7,6 +7,7 @@ these can be written out; :mod:`graphdb.relational.path_joins` and :mod:`graphdb
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -19,6 +20,7 @@ from graphdb.pattern.graph import Duplicates, Wanted
 from graphdb.pattern.lengths import OF_PATHS, length_name
 from graphdb.pattern.unroll import Version, plain_versions
 from graphdb.relational.joins import Setting, available, in_parts, needs_of, only
+from graphdb.relational.projection.late import needed_first
 from graphdb.relational.projection.relation import (
     MATCHES,
     ROW,
@@ -63,9 +65,9 @@ class Matches(Traversals):
             live = self._live(UNIT, rest)
             versions = self._unrolled(matches, live, (), rest[0])
             if versions is None:
-                return self._with_paths(UNIT, matches, live, _drops(rest[0]))
+                return self._with_paths(UNIT, matches, live, _drops(rest[0]), _least(rest[0]))
             return self._first_unrolled(versions, live, rest[0])
-        bound, view = self._bound(matches, UNIT), self._name("bindings")
+        bound, view = self._bound(matches, UNIT), self._bindings_view()
         relation = bindings_of(bound, self._snapshot.edges, view)
         needs = self._needs_of(bound, relation, rest[0])
         if needs is not None and needs.count_only:
@@ -77,6 +79,9 @@ class Matches(Traversals):
         facts = [bound.edges[edge].name for edge in needs.facts]
         found = only(relation, available(bound, needs), facts)
         found = replace(found, matches="b.n" if needs.duplicates == "count" else None)
+        if not isinstance(rest[0], ast.WithClause | ast.ReturnClause) or any(self._aside(rest[0])):
+            known = self._beside[view].known(needed_first(rest), found.variables, self._text)
+            found = replace(found, known={**found.known, **known})
         if not self._within:
             self._head = found, bound
         return found
@@ -103,11 +108,13 @@ class Matches(Traversals):
         if not all(map(self._is_plain, matches)):
             versions = self._unrolled(matches, live, left.variables, rest[0])
             if versions is None and how == "JOIN":
-                return self._with_paths(left, matches, live, _drops(rest[0]))
+                return self._with_paths(left, matches, live, _drops(rest[0]), _least(rest[0]))
             if versions is None:
                 rows = Source.made(f"(SELECT l.*, l.rowid AS row FROM {left.source} l)", left.source)
                 start = replace(left, source=rows, variables={**left.variables, ROW: AT})
-                return self._by_row(left, [self._with_paths(start, matches, live, _drops(rest[0]))], live, how)
+                return self._by_row(
+                    left, [self._with_paths(start, matches, live, _drops(rest[0]), _least(rest[0]))], live, how
+                )
             joined = [
                 _aliased(self._joined(left, self._bound(v.matches, left), live | {*v.same.values()}, "join"), v)
                 for v in versions
@@ -117,7 +124,7 @@ class Matches(Traversals):
         if how == "JOIN" or not bound.residual:
             names = {*left.variables, *bound.variables}
             duplicates = self._duplicates(rest[0], names, bound.residual)
-            return self._joined(left, bound, live, "join" if how == "JOIN" else "outer join", duplicates)
+            return self._joined(left, bound, live, "join" if how == "JOIN" else "outer join", duplicates, rest)
         return self._by_row(left, [_numbered(self._joined(left, bound, live, "join"))], live, how)
 
     def _duplicates(
@@ -180,7 +187,7 @@ class Matches(Traversals):
         if any(name in live for bound in bounds for name in bound.edge_of):
             duplicates = "keep"
         for version, bound in zip(versions, bounds, strict=True):
-            view = self._name("bindings")
+            view = self._bindings_view()
             relation = bindings_of(bound, self._snapshot.edges, view)
             needs = needs_of(bound, {*live, *version.same.values(), *free_variables(relation.where)})
             needs = replace(needs, duplicates=duplicates)
@@ -249,3 +256,12 @@ def _drops(clause: ast.ClauseNode) -> bool:
     """Whether what a clause makes of its rows depends on the distinct ones alone."""
     returns = clause.returns if isinstance(clause, ast.WithClause) else clause
     return isinstance(returns, ast.ReturnClause) and duplicates_of(returns, returns.items) == "drop"
+
+
+def _least(clause: ast.ClauseNode) -> set[str]:
+    """Return the names of which a clause asks for the least value alone: ``min(x)``."""
+    calls = [part for part in walk(clause) if isinstance(part, ast.FunctionCall) and part.name.lower() == "min"]
+    found = Counter(part.name for call in calls for part in call.arguments if isinstance(part, ast.Variable))
+    uses = Counter(part.name for part in walk(clause) if isinstance(part, ast.Variable))
+    starred = any(isinstance(part, ast.ReturnClause) and part.star for part in walk(clause))
+    return set() if starred else {name for name, count in found.items() if uses[name] == count}

@@ -9,119 +9,42 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.values.types import INTEGER, NODE, PATH, Base, list_of
+from graphdb.common.values.types import FLOAT, INTEGER, NODE, Base, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import conjuncts, variables_in
 from graphdb.pattern.free import free_variables
 from graphdb.pattern.graph import Wanted
-from graphdb.pattern.lengths import OF_PATHS, all_hold, length_name
-from graphdb.pattern.pieces import Piece, names_of, pieces_of
+from graphdb.pattern.lengths import OF_PATHS, all_hold
 from graphdb.plan.cost import estimate
 from graphdb.plan.paths import EVERY, PathStep
 from graphdb.relational.joins import CARRIED, all_of, available, in_parts, needs_of, only
 from graphdb.relational.path_edges import PathEdges
-from graphdb.relational.path_order import Component, Conditions, apart, components
+from graphdb.relational.path_order import Component, Conditions, components
 from graphdb.relational.path_patterns.edges import Pattern
-from graphdb.relational.path_patterns.step import along, goes_everywhere, labels_of, path_step
+from graphdb.relational.path_patterns.step import along, cost_step, goes_everywhere, labels_of, path_step
+from graphdb.relational.path_split import ALL_PATHS, Path, Split, split_clauses
 from graphdb.relational.program import Given, Searched
 from graphdb.relational.projection.relation import UNIT, Relation, Source, bindings_of
 from graphdb.sql.functions import edges_of
 from graphdb.sql.value import SqlValue, column
-
-_EVERY = ast.Selector(EVERY)
-"""What stands for no selector."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Path:
-    """A path to search for, of a clause by its number: its parts, and the names of its ends."""
-
-    clause: int
-    pattern: ast.PathPattern
-    pieces: tuple[Piece, ...]
-    left: str
-    right: str
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the path and of what is in it."""
-        own = names_of(self.pattern, *self.pattern.nodes[1:-1])
-        return own + [name for piece in self.pieces for name in piece.names]
-
-    def values(self) -> Iterator[tuple[str, SqlValue]]:
-        """Yield what the names stand for in rows with the columns of the path."""
-        edges = edges_of("b.ppath")
-        if self.pattern.variable is not None:
-            yield self.pattern.variable.name, column("ppath", PATH)
-        yield self.edges, edges
-        cuts = ["0", *(f"b.pc{cut}" for cut in range(1, len(self.pieces))), "b.plength"]
-        for node, begin in zip(self.pattern.nodes[1:-1], cuts[1:], strict=False):
-            if node.variable is not None:
-                yield node.variable.name, SqlValue(f"(b.ppath).vertices[{begin} + 1]", NODE)
-        for piece, begin, end in zip(self.pieces, cuts, cuts[1:], strict=False):
-            if piece.nested:
-                continue
-            count = len(piece.edges)
-            places = [(edge.variable, edges, at, at) for at, edge in enumerate(piece.every_edge())]
-            vertices = SqlValue("(b.ppath).vertices", list_of(NODE))
-            places += [(node.variable, vertices, at, at // count) for at, node in enumerate(piece.nodes)]
-            for variable, values, at, beyond in places:
-                if variable is None:
-                    continue
-                first = f"({values.sql})[{begin} + {at + 1}"
-                if not piece.group:
-                    assert values.type.element is not None
-                    yield variable.name, SqlValue(f"{first}]", values.type.element)
-                    continue
-                last = f"{end} + 1" if values is vertices and beyond else end
-                step = f":{count}" if count > 1 else ""
-                yield variable.name, SqlValue(f"{first}:{last}{step}]", values.type)
-
-    @property
-    def length(self) -> str:
-        """The variable of its length."""
-        return length_name("" if self.pattern.variable is None else self.pattern.variable.name)
-
-    @property
-    def edges(self) -> str:
-        """The variable of its edges, for paths beside it."""
-        return f"{OF_PATHS} edges at {self.pattern.span.start}"
-
-
-@dataclass(frozen=True, slots=True)
-class _Split:
-    """MATCH clauses without their paths.
-
-    Attributes
-    ----------
-    free
-        The ends of paths that nothing else holds, and what is said of each alone.
-    after
-        Conditions on the paths, or on such ends and others.
-    """
-
-    plain: list[ast.MatchClause]
-    paths: list[_Path]
-    free: dict[str, ast.MatchClause]
-    after: tuple[ast.Expression, ...]
-
-    def asked(self, path: _Path) -> set[str]:
-        """Return the names of a path's ends, and those that conditions on them alone name besides."""
-        ends = {path.left, path.right}
-        return ends.union(*(free_variables(self.free[end]) for end in ends & self.free.keys()))
 
 
 class Searches(PathEdges):
     """Lowers MATCH clauses with paths that are searched for."""
 
     def _searched(
-        self, left: Relation, matches: Sequence[ast.MatchClause], live: Collection[str], drops: bool
+        self,
+        left: Relation,
+        matches: Sequence[ast.MatchClause],
+        live: Collection[str],
+        drops: bool,
+        least: Collection[str] = (),
     ) -> Relation | None:
         """Join rows with the paths of MATCH clauses, set by set; None where some path is found only one by one.
 
@@ -131,24 +54,30 @@ class Searches(PathEdges):
             The names that later clauses may use.
         drops
             Whether equal rows may come once.
+        least
+            The names of which the least value alone is asked for then.
         """
-        split = None if any(in_parts(match, self._snapshot) for match in matches) else _split(matches, left.names)
+        split = (
+            None if any(in_parts(match, self._snapshot) for match in matches) else split_clauses(matches, left.names)
+        )
         if split is None or any(not left.variables.keys().isdisjoint(path.names) for path in split.paths):
             return None
         later = {*live, *free_variables(split.after)}
-        found = [self._one_step(path, matches[path.clause], later) for path in split.paths]
+        least = {*least} - free_variables((split.after, tuple(split.plain)))
+        outside = {*left.names, *variables_in(tuple(part for match in matches for part in _outside(match)))}
+        found = [self._one_step(path, matches[path.clause], later, outside) for path in split.paths]
         steps = [step for step in found if step is not None]
         if len(steps) < len(found):
             return None
         steps, beside = self._ordered(split, steps, matches, left)
         later = later.union(*beside)
         if not any(beside) and len(parts := self._parts_of(split.plain)) > 1:
-            return self._one_by_one(left, split, steps, parts, later, drops)
+            return self._one_by_one(left, split, steps, parts, later, drops, least)
         relation: Relation | None = self._around(left, split, later.union(*map(split.asked, split.paths)))
         for number, (path, step) in enumerate(zip(split.paths, steps, strict=True)):
             used = later.union(*map(split.asked, split.paths[number + 1 :]))
             if relation is not None:
-                relation = self._joined_path(relation, path, step, split.free, used, drops, beside[number])
+                relation = self._joined_path(relation, path, step, split.free, used, drops, beside[number], least)
         return None if relation is None else replace(relation, where=(*relation.where, *split.after))
 
     def _parts_of(self, plain: Sequence[ast.MatchClause]) -> list[Component]:
@@ -172,11 +101,12 @@ class Searches(PathEdges):
     def _one_by_one(
         self,
         relation: Relation,
-        split: _Split,
+        split: Split,
         steps: Sequence[PathStep],
         parts: list[Component],
         later: set[str],
         drops: bool,
+        least: Collection[str],
     ) -> Relation | None:
         """Join rows with components and paths, each from what is known by then: no product of a path's ends is made."""
         conditions, paths = Conditions.of(split.plain), [*zip(split.paths, steps, strict=True)]
@@ -204,7 +134,7 @@ class Searches(PathEdges):
                 continue
             assert begun is not None
             ends = _ends(begun[0]) - relation.variables.keys()
-            found = self._joined_path(relation, *begun, free, used, drops, ())
+            found = self._joined_path(relation, *begun, free, used, drops, (), least)
             if found is None:
                 return None
             relation = found
@@ -219,7 +149,7 @@ class Searches(PathEdges):
         return min(estimate(self._pattern_of(bound, Wanted((), (), True, None)), self._snapshot.graph).sizes)
 
     def _ordered(
-        self, split: _Split, steps: list[PathStep], matches: Sequence[ast.MatchClause], left: Relation
+        self, split: Split, steps: list[PathStep], matches: Sequence[ast.MatchClause], left: Relation
     ) -> tuple[list[PathStep], list[set[str]]]:
         """Put the paths in order; return their steps, and the edges of its clause that each must not take."""
         patterns = [(number, match) for number, match in enumerate(split.plain) if match.patterns]
@@ -252,15 +182,19 @@ class Searches(PathEdges):
             )
         return steps, beside
 
-    def _one_step(self, path: _Path, match: ast.MatchClause, later: Collection[str]) -> PathStep | None:
+    def _one_step(
+        self, path: Path, match: ast.MatchClause, later: Collection[str], outside: Collection[str]
+    ) -> PathStep | None:
         if any(piece.nested and not {*later}.isdisjoint(piece.names) for piece in path.pieces):
             return None  # lists of what parts inside parts bind
         materialized = not {*later}.isdisjoint(path.names)
+        if path.pattern.cost is not None:
+            return cost_step(path.pattern, path.pieces, match, self._text, outside, materialized=materialized)
         step = path_step(path.pattern, path.pieces, match, self._snapshot.names, self._text, materialized=materialized)
-        endless = step is not None and path.pattern.selector is _EVERY and step.mode == "WALK" and step.high is None
+        endless = step is not None and path.pattern.selector is ALL_PATHS and step.mode == "WALK" and step.high is None
         return None if endless else step
 
-    def _around(self, left: Relation, split: _Split, later: set[str]) -> Relation:
+    def _around(self, left: Relation, split: Split, later: set[str]) -> Relation:
         """Join rows with what is plain in the clauses."""
         matches = [match for match in split.plain if match.patterns]
         where = tuple(c for match in split.plain if not match.patterns for c in conjuncts(match.where))
@@ -273,7 +207,7 @@ class Searches(PathEdges):
     def _with_plain(self, left: Relation, matches: Sequence[ast.MatchClause], used: set[str]) -> Relation:
         """Join rows with the matches of plain patterns; ``used`` are the names that are wanted after it."""
         if left is UNIT:
-            bound, view = self._bound(matches, UNIT), self._name("bindings")
+            bound, view = self._bound(matches, UNIT), self._bindings_view()
             relation = bindings_of(bound, self._snapshot.edges, view)
             needs = needs_of(bound, used | free_variables(relation.where))
             self._add_match("match", view, bound, needs)
@@ -285,16 +219,18 @@ class Searches(PathEdges):
     def _joined_path(
         self,
         relation: Relation,
-        path: _Path,
+        path: Path,
         step: PathStep,
         free: Mapping[str, ast.MatchClause],
         used: set[str],
         drops: bool,
         beside: Collection[str],
+        least: Collection[str],
     ) -> Relation | None:
         """Join rows with the paths between their ends, from one of them, or between any.
 
-        ``beside`` are edges, and lists of them, that they must not take.  None where an end may be no vertex, and where
+        ``beside`` are edges, and lists of them, that they must not take; of names among ``least`` the least value will
+        do where equal rows may come once (``drops``).  None where an end may be no vertex, and where
         the edges of the path's parts may not fit in memory.
         """
         ends = {path.left: "s", path.right: "t"}
@@ -302,7 +238,10 @@ class Searches(PathEdges):
         if any(relation.variables[end].type.base is not Base.NODE for end in known):
             return None
         pattern: Pattern | None = None
-        if not goes_everywhere(step, path.pieces, self._snapshot):
+        if step.cost is not None:
+            pattern, integral = self._costed(path.pattern, path.pieces[0])
+            step = replace(step, cost=replace(step.cost, integral=integral))
+        elif not goes_everywhere(step, path.pieces, self._snapshot):
             pattern, several = self._edges_of(path.pattern, path.pieces)
             if several and not pattern.fits(self._snapshot.graph.vertices, self._memory):
                 return None
@@ -318,12 +257,15 @@ class Searches(PathEdges):
                 residual += tuple(bound.residual)
                 among += (replace(given, vertex=number) for given in self._semijoins(bound))
         used = used | free_variables(residual)
-        most = 0 if not beside or step.groups or step.count == EVERY else step.count
+        most = 0 if not beside or step.groups or step.count == EVERY or step.cost is not None else step.count
         if most:  # of those that are as short, the ones that take no edge that the row has
             step = replace(step, groups=step.count == 1, ties=True)
-        alike = used.isdisjoint((*path.names, path.length, path.edges))
-        if drops and alike and not beside and step.low <= 1 and step.count in (1, EVERY):
-            wanted = _only(path, relation, known, used) if step.walks else ""
+        asked = used - {*least}
+        alike = asked.isdisjoint((*path.names, path.length, path.edges))
+        if step.cost is not None:
+            pass
+        elif drops and alike and not beside and step.low <= 1 and step.count in (1, EVERY):
+            wanted = _only(path, relation, known, used) if step.walks and path.length not in used else ""
             step = replace(step, count=1, groups=False, only=wanted)
         step = replace(step, source=path.left, target=path.right, bound=len(known) == len(ends) or len(ends) == 1)
         given = None
@@ -337,7 +279,7 @@ class Searches(PathEdges):
         reads = relation.source.reads if given is not None else frozenset[str]()
         reads = reads.union(*(one.reads for one in among), pattern.reads if pattern is not None else ())
         name, starts, targets = self._name("paths"), candidates.get(path.left), candidates.get(path.right)
-        found = Searched(name, step, given, reads, starts, targets, tuple(among), pattern)
+        found = Searched(name, step, given, reads, starts, targets, tuple(among), pattern, path.pattern.cost)
         self._steps.append(found)
         joined = [end for end in known if ends[end] in found.columns]
         return _with_paths(relation, path, found, joined, bool(known), residual, beside, most)
@@ -345,7 +287,7 @@ class Searches(PathEdges):
 
 def _with_paths(
     left: Relation,
-    path: _Path,
+    path: Path,
     found: Searched,
     joined: Sequence[str],
     started: bool,
@@ -363,6 +305,10 @@ def _with_paths(
     variables = {n: column(f"p{c}", NODE) for n, c in ends.items() if c in columns and n not in joined}
     if "length" in columns and path.pattern.variable is not None:
         variables[path.length] = SqlValue("CAST(b.plength AS BIGINT)", INTEGER)
+    cost = path.pattern.cost
+    if cost is not None and cost.variable is not None and found.path.cost is not None:
+        type = INTEGER if found.path.cost.integral else FLOAT
+        variables[cost.variable.name] = SqlValue(f"CAST(b.pcost AS {sql_type(type)})", type)
     if "path" in columns:
         variables |= dict(path.values())
     chosen = ", ".join(f"r.{name} AS p{name}" for name in columns)
@@ -388,12 +334,20 @@ def _with_paths(
     return Relation(source, {**left.variables, **variables}, (*left.where, *where), left.known)
 
 
-def _ends(path: _Path) -> set[str]:
+def _outside(match: ast.MatchClause) -> Iterator[ast.Variable | None]:
+    """Yield the variables of a clause but for those of repeated edges."""
+    for path in match.patterns:
+        yield path.variable
+        yield from (node.variable for node in path.nodes)
+        yield from (edge.variable for edge in path.edges if isinstance(edge, ast.EdgePattern) and edge.single)
+
+
+def _ends(path: Path) -> set[str]:
     return {path.left, path.right}
 
 
 def _only(
-    path: _Path, relation: Relation, known: Sequence[str], used: Collection[str]
+    path: Path, relation: Relation, known: Sequence[str], used: Collection[str]
 ) -> Literal["", "source", "target"]:
     """Return the one end that is wanted of a path of which its ends alone count; "" where both are."""
     wanted = {end for end in (path.left, path.right) if end in used or end in known}
@@ -404,61 +358,7 @@ def _only(
     return "target" if path.right in wanted else "source"
 
 
-def _split(matches: Sequence[ast.MatchClause], given: Collection[str]) -> _Split | None:
-    """Part the paths of MATCH clauses from what is plain in them; None where no search finds one of them."""
-    plain: list[list[ast.PathPattern]] = [[] for _ in matches]
-    paths: list[_Path] = []
-    nodes: list[tuple[int, ast.NodePattern, str]] = []
-    for number, match in enumerate(matches):
-        whole = match.mode is ast.MatchMode.DIFFERENT_NODES  # no vertex of a path is one of the rest
-        for piece in (piece for path in match.patterns for piece in ((path,) if whole else apart(path))):
-            if piece.plain:
-                plain[number].append(piece)
-                continue
-            parts = None if match.mode is ast.MatchMode.INDUCED or not piece.edges else pieces_of(piece)
-            if parts is None:
-                return None
-            ends = []
-            for at, node in zip((0, len(piece.edges)), (piece.nodes[0], piece.nodes[-1]), strict=True):
-                name = f"{OF_PATHS} end {piece.span.start} {at}" if node.variable is None else node.variable.name
-                nodes.append((number, replace(node, variable=ast.Variable(name, node.span)), name))
-                ends.append(name)
-            selected = replace(piece, selector=piece.selector or _EVERY)
-            paths.append(_Path(number, selected, tuple(parts), *ends))
-    placed = {*given, *variables_in(tuple(node.variable for pieces in plain for p in pieces for node in p.nodes))}
-    own: dict[str, list[ast.PathPattern]] = {}
-    for number, node, name in nodes:
-        alone = ast.PathPattern((node,), (), node.span)
-        if name not in placed:
-            own.setdefault(name, []).append(alone)
-        elif replace(node, variable=None) != ast.NodePattern():
-            plain[number].append(alone)
-    inside = [name for path in paths for name in path.names]
-    if len({*inside}) < len(inside) or not placed.union(own).isdisjoint(inside):
-        return None  # a name that comes twice
-    later = {*own}.union(*((*path.names, path.length) for path in paths))
-    of_one: dict[str, list[ast.Expression]] = {name: [] for name in own}
-    after: list[ast.Expression] = []
-    found = []
-    for match, pieces in zip(matches, plain, strict=True):
-        ready = []
-        for condition in conjuncts(match.where):
-            names = free_variables(condition)
-            if names.isdisjoint(later):
-                ready.append(condition)
-            elif len(names) == 1 and names <= own.keys():
-                of_one[names.pop()].append(condition)
-            else:
-                after.append(condition)
-        found.append(replace(match, patterns=tuple(pieces), where=all_hold(ready, match.span)))
-    free = {
-        name: ast.MatchClause(tuple(pieces), where=all_hold(of_one[name], pieces[0].span), span=pieces[0].span)
-        for name, pieces in own.items()
-    }
-    return _Split(found, paths, free, tuple(after))
-
-
-def _selected_last(paths: Sequence[_Path], steps: Sequence[PathStep], differ: Sequence[bool]) -> list[int]:
+def _selected_last(paths: Sequence[Path], steps: Sequence[PathStep], differ: Sequence[bool]) -> list[int]:
     """Return an order of paths in which one is selected after those without a selector whose edges it must not take."""
 
     def waits(i: int) -> bool:
@@ -466,11 +366,11 @@ def _selected_last(paths: Sequence[_Path], steps: Sequence[PathStep], differ: Se
             differ[j]
             and paths[i].clause == paths[j].clause
             and _overlap(steps[i].labels, steps[j].labels)
-            and paths[j].pattern.selector is _EVERY
+            and paths[j].pattern.selector is ALL_PATHS
             for j in range(len(paths))
         )
 
-    return sorted(range(len(paths)), key=lambda i: paths[i].pattern.selector is not _EVERY and waits(i))
+    return sorted(range(len(paths)), key=lambda i: paths[i].pattern.selector is not ALL_PATHS and waits(i))
 
 
 def _overlap(some: tuple[int, ...] | None, others: tuple[int, ...] | None) -> bool:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.arrow import numbers
+from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.graph import PatternGraph, Wanted
 from graphdb.plan.paths import PathStep
@@ -18,6 +19,7 @@ from graphdb.plan.physical import PhysicalPlan
 from graphdb.procedures.answers import Answer, arrow_type
 from graphdb.procedures.registry import Call
 from graphdb.relational.path_patterns.edges import Pattern
+from graphdb.relational.projection.arrays import Beside
 from graphdb.relational.projection.sql import Projection
 from graphdb.relational.session.plan_cache import STEP_BYTES
 from graphdb.sql.computing import Applying, Computing
@@ -35,6 +37,8 @@ class Rows:
     parameters: Mapping[str, object]
     reads: frozenset[str]
     """The names of the tables and views that the SQL reads, of those that the program makes."""
+    kept: bool = False
+    """Whether whatever comes later may read them, to the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,8 @@ class Step:
     of tables do."""
     shown: bool = True
     """Whether SQL reads its bindings; otherwise nothing but what is given of another step's vertices does."""
+    beside: tuple[Beside, ...] = ()
+    """Properties of its vertices that SQL reads as columns of the bindings."""
 
     @property
     def reads(self) -> frozenset[str]:
@@ -80,7 +86,8 @@ class Step:
 class Searched:
     """Paths that are searched for, for SQL that names them ``view``.
 
-    Its columns: the ends ``s`` and ``t``, or the one of them that is wanted; ``length``; ``n`` where a row stands for
+    Its columns: the ends ``s`` and ``t``, or the one of them that is wanted; ``length``; ``cost`` where edges cost
+    something; ``n`` where a row stands for
     so many paths; ``path`` where they are materialized, and for each place between two parts ``c1`` …, the edges
     before it.
     """
@@ -98,14 +105,17 @@ class Searched:
     """What other steps say of these ends: of the source as vertex 0, of the target as vertex 1."""
     edges: Pattern | None = None
     """The edges that it goes along, as other steps find them; None for all of its labels."""
+    cost: ast.Cost | None = None
+    """What these cost, where they cost something."""
 
     @property
     def columns(self) -> list[str]:
         """The names of its columns."""
         if self.path.only:
             return ["s" if self.path.only == "source" else "t"]
-        numbered = ["n"] if self.path.numbered else []
-        return ["s", "t", "length", *numbered, *(["path", *self._cuts] if self.path.materialized else [])]
+        numbered = ["n"] if self.path.numbered and self.path.cost is None else []
+        costs = [] if self.path.cost is None else ["cost"]
+        return ["s", "t", "length", *numbered, *costs, *(["path", *self._cuts] if self.path.materialized else [])]
 
     @property
     def _cuts(self) -> list[str]:
@@ -118,11 +128,13 @@ class Searched:
         none = np.empty(0, np.int64)
         if found is None:
             columns: dict[str, Any] = dict.fromkeys(("s", "t", "length", "n", *self._cuts), none)
+            columns["cost"] = np.empty(0)
             paths = np.zeros(1, np.int64), none, none
         else:
             counts = np.ones(len(found), np.int64) if found.counts is None else found.counts
             columns = {"s": found.sources, "t": found.targets, "length": found.lengths, "n": counts}
             columns |= dict(zip(self._cuts, found.cuts, strict=False))
+            columns |= {} if found.costs is None else {"cost": found.costs}
             paths = found.starts, found.walks, found.codes
         columns = {name: numbers(columns[name]) for name in self.columns if name != "path"}
         return arrow.table(columns | ({"path": Walks(*paths).array()} if self.path.materialized else {}))
@@ -225,4 +237,5 @@ class Program:
     def last_uses(self) -> dict[str, int]:
         """Return the number of the last step that reads each table or view; past the last if the result does."""
         found = {name: number for number, step in enumerate(self.steps) for name in step.reads}
-        return found | dict.fromkeys(self.projection.reads, len(self.steps))
+        kept = {step.table for step in self.steps if isinstance(step, Rows) and step.kept}
+        return found | dict.fromkeys(self.projection.reads | kept, len(self.steps))

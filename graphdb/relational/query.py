@@ -31,8 +31,9 @@ from graphdb.relational.list_subqueries import sees_items, with_rows
 from graphdb.relational.lower import Lowering
 from graphdb.relational.match_run import MatchRun, restricted
 from graphdb.relational.program import AnyStep, Applied, Called, Computed, Given, Program, Rows, Searched, Step
-from graphdb.relational.projection.arrays import SMALL, project
+from graphdb.relational.projection.arrays import Beside, project
 from graphdb.relational.projection.compile import ProjectionCompiler
+from graphdb.relational.projection.late import BesideBindings
 from graphdb.relational.projection.relation import BINDINGS, UNIT, Relation, bindings_of
 from graphdb.relational.projection.return_clause import combines_aggregates, expand_star, wanted, window_of
 from graphdb.relational.projection.sql import Projection, counted
@@ -57,6 +58,8 @@ class Prepared:
     wanted: Wanted
     projection: Projection
     bound: BoundPattern
+    beside: tuple[Beside, ...] = field(default=(), kw_only=True)
+    """Properties of the match's vertices that its SQL reads as columns of the bindings."""
     computing: Computing | None = field(default=None, kw_only=True)
     """Who computes what its SQL cannot express."""
 
@@ -107,20 +110,21 @@ class QueryRun(MatchRun):
         if needs.count_only and query.matches:
             projection = counted(items, window)
         else:
-            relation = bindings_of(bound, self._snapshot.edges)
+            relation, beside = bindings_of(bound, self._snapshot.edges), BesideBindings(self._snapshot)
             compiler = ProjectionCompiler(
                 self._snapshot,
                 self._text,
                 self._arguments,
                 replace(relation, matches="b.n" if needs.duplicates == "count" else None),
                 bound,
+                beside=beside,
             )
             try:
                 projection = compiler.project(query.returns, items, window, written=True)
                 plan = self._plan(bound, needs) if query.matches else None
             except Beforehand:
                 return None
-            return Prepared(plan, needs, projection, bound)
+            return Prepared(plan, needs, projection, bound, beside=beside.columns if plan is not None else ())
         return Prepared(self._plan(bound, needs), needs, projection, bound)
 
     def _is_one_pattern(self, matches: Sequence[ast.MatchClause]) -> bool:
@@ -211,8 +215,8 @@ class QueryRun(MatchRun):
         if isinstance(prepared, Program) and (prepared.counts or prepared.projection.direct is not None):
             return self._of_last(prepared)
         if isinstance(prepared, Program):
-            with self._steps(prepared), self._snapshot.connection.guard(self._left()) as raw:
-                return fetched(raw.sql(prepared.projection.sql, params=dict(prepared.projection.parameters)))
+            with self._steps(prepared):
+                return self._result(prepared.projection)
         if prepared.plan is not None and prepared.wanted.count_only:
             self.control = control = self.new_control()
             projection = prepared.projection  # what only counts needs no SQL
@@ -222,8 +226,15 @@ class QueryRun(MatchRun):
             return self._projected(prepared.plan, prepared.wanted, prepared.bound, prepared.projection)
         if prepared.plan is not None and prepared.projection.grouped is not None:
             return self._grouped(prepared.plan, prepared, prepared.projection.grouped)
-        with self.bindings(prepared), self._snapshot.connection.guard(self._left()) as raw:
-            return fetched(raw.sql(prepared.projection.sql, params=dict(prepared.projection.parameters)))
+        with self.bindings(prepared):
+            return self._result(prepared.projection)
+
+    def _result(self, projection: Projection) -> arrow.Table:
+        """Run the SQL after the match, and gather what only its result needs."""
+        chosen = projection if projection.late is None else projection.late
+        with self._snapshot.connection.guard(self._left()) as raw:
+            rows = fetched(raw.sql(chosen.sql, params=dict(chosen.parameters)))
+        return rows if projection.late is None else projection.late.finished(rows, self._snapshot.properties)
 
     def _grouped(self, plan: PhysicalPlan, prepared: Prepared, sql: str) -> arrow.Table:
         """Run a match whose rows are two vertices, grouped before SQL sees them where their order allows it."""
@@ -288,7 +299,14 @@ class QueryRun(MatchRun):
                     continue
                 plan = step.plan or self._plan_from(step)
                 found = self._bindings(
-                    plan, step.needs, step.bound, step.view, shares, numbered=step.numbered, shown=step.shown
+                    plan,
+                    step.needs,
+                    step.bound,
+                    step.view,
+                    shares,
+                    numbered=step.numbered,
+                    shown=step.shown,
+                    beside=step.beside,
                 )
                 stack.enter_context(found)
                 self.controls.append((step, plan, self.control))
@@ -350,15 +368,15 @@ class QueryRun(MatchRun):
     def _projected(
         self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, projection: Projection, view: str = BINDINGS
     ) -> arrow.Table:
-        """Run a match whose result needs no SQL while its rows are few."""
+        """Run a match whose result needs no SQL while its rows are in memory."""
         assert projection.direct is not None
         with self._gathered(plan, needs, bound, view) as gathered:
             literals = any(direct.kind is not None for direct in projection.direct)
-            if gathered is not None and gathered.num_rows <= SMALL and (not literals or self._snapshot.lookup.ready()):
+            if gathered is not None and (not literals or self._snapshot.lookup.ready()):
                 rows = gathered.slice(*projection.window)
                 return project(rows, projection.direct, self._snapshot.properties, self._snapshot.lookup)
-            with self._visible(gathered, view), self._snapshot.connection.guard(self._left()) as raw:
-                return fetched(raw.sql(projection.sql, params=dict(projection.parameters)))
+            with self._visible(gathered, view):
+                return self._result(projection)
 
     @contextmanager
     def bindings(self, prepared: Prepared | Program) -> Iterator[None]:
@@ -372,5 +390,5 @@ class QueryRun(MatchRun):
             with self._snapshot.connection.view(BINDINGS, one):
                 yield
             return
-        with self._bindings(prepared.plan, prepared.wanted, prepared.bound):
+        with self._bindings(prepared.plan, prepared.wanted, prepared.bound, beside=prepared.beside):
             yield

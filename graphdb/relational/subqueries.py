@@ -109,7 +109,7 @@ class Subqueries(Semijoins):
 
     def _counted(self, left: Relation, bound: BoundPattern, shared: Sequence[str], exists: bool) -> _Added:
         """The number of a pattern's matches around the vertices it shares, of which only the numbers are wanted."""
-        view = self._name("bindings")
+        view = self._bindings_view()
         vertices = [bound.vertex_of[name] for name in shared]
         needs = Wanted(tuple(sorted(vertices)), (), False, None, "drop" if exists else "count")
         self._add_match("group join", view, bound, needs, self._given(left, bound, shared))
@@ -185,6 +185,8 @@ class Subqueries(Semijoins):
     def _yielded(self, call: Call, left: Relation, names: Sequence[str]) -> Relation:
         """Join rows with what a procedure yields for the arguments that are some of their columns."""
         types = [field.type.sql for _, field in call.yields]
+        if any(left.variables[name].shared for name in names):
+            left = self._table(self._with_columns(left, names), left.variables)
         given = [left.variables[name] for name in names]
         if None in types or not all(_is_argument(value) for value in given):
             items = call.clause.yields or ()
@@ -222,7 +224,8 @@ class Subqueries(Semijoins):
         """
         assert self._snapshot.computing is not None
         keep = {*used, *names}
-        left = self._table(self._filtered(relation, keep), keep)
+        filtered = self._filtered(relation, keep)
+        left = self._table(self._with_columns(filtered, keep & filtered.variables.keys()), keep)
         given = {
             name: Input(value.sql, value.type, "several" if value.many else "value")
             for name, value in left.variables.items()
@@ -250,6 +253,11 @@ class Subqueries(Semijoins):
         if not (taken or each):
             table = self._materialized(f"SELECT 0::BIGINT AS g FROM {left.source} b LIMIT 1", left.source)
             return Relation(table, {GROUP: column("g", INTEGER)}), "({0}) r ON TRUE", UNIT.source
+        shared = {name: left.variables[name] for name in taken if left.variables[name].shared}
+        if shared:
+            rest = [name for name in taken if name not in shared]
+            start, join, reads = self._groups_of(left, rest, how, each=each)
+            return replace(start, variables={**start.variables, **shared}), join, reads
         values = {name: left.variables[name] for name in taken}
         columns = [f"{value.sql} AS c{i}" for i, value in enumerate(values.values())]
         if not each and all(map(_is_alike, values.values())):

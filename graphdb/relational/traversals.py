@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.types import EDGE, INTEGER, NODE, PATH, TERM, Base, Type, list_of
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
@@ -95,14 +96,26 @@ class Traversals(Searches):
     """Lowers MATCH clauses with paths of any kind."""
 
     def _with_paths(
-        self, left: Relation, matches: Sequence[ast.MatchClause], live: Collection[str], drops: bool
+        self,
+        left: Relation,
+        matches: Sequence[ast.MatchClause],
+        live: Collection[str],
+        drops: bool,
+        least: Collection[str] = (),
     ) -> Relation:
-        """Join rows with the matches of clauses that have paths in them: set by set, or else path by path."""
+        """Join rows with the matches of clauses that have paths in them: set by set, or else path by path.
+
+        Of names among ``least`` the least value alone is asked for, where equal rows may come once (``drops``).
+        """
         matches = [at_the_ends(match, self._hidden) for match in matches]
         steps = len(self._steps)
-        if (found := self._searched(left, matches, live, drops)) is not None:
+        if (found := self._searched(left, matches, live, drops, least)) is not None:
             return found
         del self._steps[steps:]
+        costs = [path.cost for match in matches for path in match.patterns if path.cost is not None]
+        if costs:
+            message, hint = "this pattern is not supported beside COST BY", "match the rest in a MATCH of its own"
+            raise NotSupportedError(message, text=self._text, position=costs[0].span.start, hint=hint)
         for number, match in enumerate(matches):
             left = self._traversed(left, match, {*live, *free_variables(tuple(matches[number + 1 :]))})
         return left

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from graphdb.common.errors import BindError
+from graphdb.common.errors import BindError, TypeMismatchError
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.labels import admits_literals
 from graphdb.semantics.expressions import Expressions
-from graphdb.semantics.types import ANY, EDGE, PATH, VERTEX, Scope, Static, list_of
+from graphdb.semantics.types import ANY, EDGE, NUMBER, NUMBERS, OPEN, PATH, VERTEX, Scope, Static, list_of
 
 
 def names_of(pattern: ast.PathPattern) -> Iterator[str]:
@@ -47,6 +47,9 @@ class Patterns(Expressions):
                 scope[pattern.variable.name] = PATH
         for pattern in clause.patterns:
             self._conditions(pattern, scope)
+        for pattern in clause.patterns:
+            if pattern.cost is not None:
+                self._cost(pattern, pattern.cost, scope)
         if clause.where is not None:
             self.condition(clause.where, scope)
 
@@ -114,6 +117,25 @@ class Patterns(Expressions):
                     self.type_of(value, inner)
             if element.where is not None:
                 self.condition(element.where, inner)
+
+    def _cost(self, pattern: ast.PathPattern, cost: ast.Cost, scope: Scope) -> None:
+        """Check what an edge of a path costs, and bring in the name of the whole."""
+        (edge,) = pattern.edges
+        inner = dict(scope)
+        if isinstance(edge, ast.Subpath):
+            nodes, edges = edge.pattern.nodes, edge.pattern.edges
+            inner |= {node.variable.name: VERTEX for node in nodes if node.variable is not None}
+            (edge,) = edges
+        assert isinstance(edge, ast.EdgePattern)
+        if edge.variable is not None:
+            inner[edge.variable.name] = EDGE
+        self.no_aggregate(cost.expression)
+        found = self.type_of(cost.expression, inner)
+        if found.base not in (*NUMBERS, *OPEN):
+            raise self.error(TypeMismatchError, f"a cost is a number, not {found}", cost.expression)
+        if cost.variable is not None:
+            self.new(cost.variable, scope)
+            scope[cost.variable.name] = NUMBER
 
     def pattern(self, node: ast.PatternPredicate | ast.ShortestPath, scope: Scope) -> None:
         """Check a pattern as a condition, which brings in no variables."""

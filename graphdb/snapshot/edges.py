@@ -1,12 +1,12 @@
 """Edges that have properties or parallel ones: their numbers, and their properties as columns in that order.
 
 Everything here is derived from the tables ``edge`` and ``edge_property`` when a query first asks, and belongs to one
-state of the data.
+state of the data; the next state takes over what did not change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,8 @@ from graphdb.grammar import syntax as ast
 from graphdb.pattern.names import ABSENT, Names
 from graphdb.snapshot.properties import PropertyColumn
 from graphdb.storage.arrays.arrow import table_of
+from graphdb.storage.arrays.arrow import values as plain
+from graphdb.storage.graph.changes import Changes
 from graphdb.storage.graph.data_graph import DataGraph
 from graphdb.storage.graph.edges import EdgeTable
 from graphdb.storage.triples import TripleStore
@@ -141,6 +143,21 @@ class Edges:
                     self._made[key] = found = f"temp.{table}"
         return found
 
+    def follow(self, former: Edges, changes: Sequence[Changes]) -> None:
+        """Take over what an earlier state has of edges of labels that did not change; ``former`` is used no more."""
+        graph, before = self._graph, former._graph
+        rows = frozenset[int]().union(*(change.edges.come | change.edges.gone for change in changes))
+        touched = rows.union(*(change.labels for change in changes))
+        if graph.dtype == before.dtype and all(change.counted is not None for change in changes):
+            for labels, table in former._tables.items():
+                if touched.isdisjoint(labels):
+                    self._tables[labels] = table.moved(before.sizes, graph.sizes)
+            if not rows:  # otherwise properties may have values of other types, and keys are new
+                self._columns, self._keys = former._columns, former._keys
+                self._made, former._made = former._made, {}
+                self._values = {at: values for at, values in former._values.items() if at[0] in self._tables}
+        former.drop()
+
     def drop(self) -> None:
         """Drop all tables, because the data changed."""
         self._connection.discard(self._made.values())
@@ -166,7 +183,7 @@ class Edges:
                     'ON p.label = n.label AND p."start" = n."start" AND p."end" = n."end" AND p.ordinal = n.ordinal'
                 )
             at = np.full(len(table), -1, np.int64)
-            at[values.column("number").to_numpy()] = np.arange(values.num_rows)
+            at[plain(values.column("number"))] = np.arange(values.num_rows)
             found = values.column("value").combine_chunks().take(numbers(at, at >= 0))
             self._values[labels, key] = found
         return found

@@ -9,9 +9,10 @@ Only properties whose values are all integers, or all plain strings, are indexed
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,11 @@ Ids = NDArray[np.int64]
 
 _COLUMNS = {1 << Kind.INTEGER: "integer", 1 << Kind.STRING: "lexical"}
 """The column of the literal table with the values of a property, by its kinds."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+MOST = 1000
+"""Values of a list that are looked for one by one."""
 
 LOOKS = 2
 """How often a property's values are passed over before they are sorted."""
@@ -61,12 +67,14 @@ class KeyIndexes:
         self._asked: Counter[int] = Counter()
         self._indexes: dict[int, KeyIndex] = {}
 
-    def find(self, label: EdgeLabel, value: object) -> Ids | None:
-        """Return the resources of which a property has a value, sorted (int64 ids); None where no index tells."""
+    def find(self, label: EdgeLabel, values: Sequence[object]) -> Ids | None:
+        """Return the resources of which a property has one of some values (int64 ids); None where no index tells."""
         column = _COLUMNS.get(label.kinds)
-        if column is None or type(value) is not (int if column == "integer" else str):
+        if column is None or len(values) > MOST:
             return None
-        if isinstance(value, int) and value not in INT64:
+        kind = int if column == "integer" else str
+        values = [value for value in values if value is not None]  # which equals nothing
+        if not all(type(value) is kind and _can_be_stored(value) for value in values):
             return None
         index = self._indexes.get(label.id)
         if index is None:
@@ -75,7 +83,8 @@ class KeyIndexes:
             if self._asked[label.id] <= LOOKS or _ENTRY * entries > self._limit:
                 return None
             index = self._indexes[label.id] = KeyIndex.read(self._connection, label.id, column)
-        return index.find(self._connection, value)
+        found = [index.find(self._connection, value) for value in values]
+        return found[0] if len(found) == 1 else np.concatenate([np.empty(0, np.int64), *found])
 
     def follow(self, former: KeyIndexes, changes: Iterable[Changes]) -> None:
         """Take over the indexes of an earlier state; ``former`` is not to be used any more."""
@@ -85,6 +94,11 @@ class KeyIndexes:
                 self._indexes[label].note(change)
                 if self._indexes[label].behind > max(_FOLLOWED, len(self._indexes[label]) // _SHARE):
                     del self._indexes[label]
+
+
+def _can_be_stored(value: object) -> bool:
+    """Whether an integer fits 64 bits, and a string is one of characters: others are mistakes, which SQL reports."""
+    return value in INT64 if isinstance(value, int) else not _SURROGATE.search(str(value))
 
 
 class KeyIndex:
@@ -133,7 +147,7 @@ class KeyIndex:
         if isinstance(self._values, np.ndarray):
             begin, end = (int(np.searchsorted(self._values, value, side)) for side in ("left", "right"))
         else:
-            numbers, text = range(len(self._values)), value.encode(errors="surrogatepass")
+            numbers, text = range(len(self._values)), value.encode()
             begin, end = (cut(numbers, text, key=self._encoded) for cut in (bisect_left, bisect_right))
         found = self._vertices[begin:end]
         if self._lost:

@@ -1,33 +1,35 @@
 """Property columns: the values of one property key, typed, as a temporary DuckDB table (subject, value).
 
 They are derived from the triples and the literal table when a query first asks, and dropped when the data changes, so
-that a query joins one narrow table instead of two wide ones.  DuckDB keeps them within its memory limit.
+that a query joins one narrow table instead of two wide ones.  DuckDB keeps them within its memory limit.  What a query
+reads of vertices that it has found it gathers from arrays of the same values (:mod:`graphdb.snapshot.columns`), those
+used last, as many as the budget takes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from graphdb.common import arrow
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.common.values.types import EXACT_ONLY, MOMENT, VALUE, Base, Type, list_of, literal_sql, type_of_kinds
+from graphdb.common.values.types import EXACT_ONLY, STRING, VALUE, Base, Type, list_of, literal_sql, type_of_kinds
+from graphdb.snapshot.columns import ValueColumn
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.catalog import EdgeLabel
 from graphdb.storage.graph.changes import Changes
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 SMALL = 2_000_000
 """Values up to which a property may be cached in memory as arrays."""
 
 FOLLOWED = 1000
 """Vertices whose values in a column are read anew; for more, all are."""
+
+_LEAST_BYTES = 8
+"""Bytes of memory that a value takes at least."""
 
 _NONE = np.empty((0, 3), np.int64)
 
@@ -51,15 +53,21 @@ class Properties:
     ----------
     scales
         Digits after the point of each decimal property, by label id.
+    memory
+        Bytes that arrays of values may take together.
     """
 
-    def __init__(self, connection: Connection, scales: Mapping[int, int]) -> None:
+    def __init__(self, connection: Connection, scales: Mapping[int, int], memory: int) -> None:
         self._connection = connection
         self.scales = scales
+        self._memory = memory
         self._columns: dict[int, PropertyColumn] = {}
         self._behind: dict[int, frozenset[int]] = {}
         """Vertices whose values are not what their column, made for an earlier state, says."""
-        self._arrays: dict[int, tuple[NDArray[np.int64], arrow.Array]] = {}
+        self._arrays: dict[int, ValueColumn] = {}
+        """By label id, those used last at the end."""
+        self._large: set[int] = set()
+        """Labels of properties whose values take more than the budget."""
 
     def type_of(self, label: EdgeLabel) -> Type:
         """Return the type that holds all single values of a property."""
@@ -102,21 +110,50 @@ class Properties:
         del self._behind[label.id]
 
     def in_memory(self, label: EdgeLabel) -> bool:
-        """Whether a property is read as arrays: one plain value per vertex, and not too many of them."""
-        if label.kinds & EXACT_ONLY:
+        """Whether a property is read as an array: one plain value per vertex, and not too many of them."""
+        if label.kinds & EXACT_ONLY or label.id in self._large:
             return False
-        return 0 < label.triples <= SMALL and label.max_values == 1 and self.type_of(label) not in (VALUE, MOMENT)
+        if not 0 < label.triples <= SMALL or label.max_values != 1 or self.type_of(label) == VALUE:
+            return False
+        return label.triples * _LEAST_BYTES <= self._memory
 
-    def arrays(self, label: EdgeLabel) -> tuple[NDArray[np.int64], arrow.Array]:
-        """Return the vertices that have a property, sorted (int64), and its values in the same order."""
-        found = self._arrays.get(label.id)
+    def gather(self, label: EdgeLabel, ids: arrow.Array | arrow.ChunkedArray) -> arrow.Array | arrow.ChunkedArray:
+        """Return the values of a property :meth:`in_memory` of vertices (term ids, or null), row for row."""
+        column = self._array(label)
+        return self._joined(label, ids) if column is None else column.gather(ids)
+
+    def _array(self, label: EdgeLabel) -> ValueColumn | None:
+        """Return the values of a property as an array; None where they take more than the budget."""
+        found = self._arrays.pop(label.id, None)
         if found is None:
-            table = self._connection.arrow(
-                f"SELECT subject, value FROM {self.column(label).relation} ORDER BY subject ASC"
-            )
-            found = values(table.column("subject")), table.column("value").combine_chunks()
-            self._arrays[label.id] = found
+            relation = self.column(label).relation
+            if label.id in self._large or self._too_large(label, relation):
+                self._large.add(label.id)
+                return None
+            table = self._connection.arrow(f"SELECT subject, value FROM {relation} ORDER BY subject ASC")
+            found = ValueColumn.of(values(table.column("subject")), table.column("value"))
+            taken = found.nbytes + sum(column.nbytes for column in self._arrays.values())
+            while self._arrays and taken > self._memory:
+                taken -= self._arrays.pop(next(iter(self._arrays))).nbytes
+        self._arrays[label.id] = found
         return found
+
+    def _too_large(self, label: EdgeLabel, relation: str) -> bool:
+        """Whether the values of a property take more than the budget, which only texts do without being many."""
+        if self.type_of(label) != STRING:
+            return False
+        ((bytes_of_texts,),) = self._connection.rows(f"SELECT coalesce(sum(strlen(value)), 0) FROM {relation}")
+        return int(bytes_of_texts) > self._memory
+
+    def _joined(self, label: EdgeLabel, ids: arrow.Array | arrow.ChunkedArray) -> arrow.ChunkedArray:
+        """Return what :meth:`gather` does, by a join: DuckDB has the values, on disk where they are too many."""
+        view = self._connection.temporary()
+        rows = arrow.table({"id": ids, "number": np.arange(len(ids))})
+        with self._connection.view(view, rows):
+            return self._connection.arrow(
+                f"SELECT p.value FROM {view} w LEFT JOIN {self.column(label).relation} p ON p.subject = w.id "
+                "ORDER BY w.number ASC"
+            ).column(0)
 
     def follow(self, former: Properties, labels: Mapping[int, EdgeLabel], changes: Iterable[Changes]) -> None:
         """Take over the columns of properties; those of another type by now, or that changed much, are dropped."""
@@ -141,6 +178,7 @@ class Properties:
         self._columns.clear()
         self._behind.clear()
         self._arrays.clear()
+        self._large.clear()
 
 
 def property_relation(label: EdgeLabel, value_sql: str, where: str = "") -> str:

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common import arrow
-from graphdb.common.arrow import numbers
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.values.literals import python_value_of
 from graphdb.common.values.terms import LITERAL_BASE, Kind
 from graphdb.common.values.types import AS_WRITTEN, column_of, tidied
+from graphdb.storage.arrays.arrow import values as plain
 from graphdb.storage.arrays.python_values import pylist
 from graphdb.storage.arrays.texts import taken
 from graphdb.storage.file.verify import verify_kinds
@@ -98,7 +98,7 @@ class Lookup:
 
     def typed(self, kind: Kind, ids: Ids) -> Any:
         """The values, in Arrow, of literals (int64 term ids) of one kind, or of kinds with the same type."""
-        return self._column(column_of(kind)).take(numbers(ids - LITERAL_BASE))
+        return taken(self._column(column_of(kind)), ids - LITERAL_BASE)
 
     def values(self, ids: Ids) -> list[Any]:
         """The values of literals (int64 term ids, of any kinds) in Python."""
@@ -159,7 +159,7 @@ class Lookup:
 
     def _kinds(self) -> NDArray[np.uint8]:
         if "kinds" not in self._columns:
-            found = self._column("kind").to_numpy()
+            found = plain(self._column("kind"))
             verify_kinds(found)
             self._columns["kinds"] = found
         kinds: NDArray[np.uint8] = self._columns["kinds"]
@@ -185,4 +185,4 @@ def _texts(column: arrow.Array, places: arrow.Array | arrow.ChunkedArray) -> arr
 
 def _taken(column: arrow.Array, places: Ids) -> list[Any]:
     """Return some values of a column in Python."""
-    return pylist(taken(column, places) if arrow.is_string(column.type) else column.take(places))
+    return pylist(taken(column, places))

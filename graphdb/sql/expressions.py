@@ -16,7 +16,7 @@ from graphdb.common.stopping import check_stop
 from graphdb.common.values.types import BOOLEAN, NULL, Base, Type
 from graphdb.functions.table import SIGNATURE_OF
 from graphdb.grammar import syntax as ast
-from graphdb.sql import aggregates, comparisons, durations, functions, lists, maps, numbers, temporal, text
+from graphdb.sql import aggregates, comparisons, durations, folds, functions, lists, maps, numbers, temporal, text
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.udf import compute
 from graphdb.sql.value import SqlValue, as_list
@@ -53,7 +53,8 @@ class ExpressionCompiler(Compiler):
     def column(self, node: ast.Expression) -> SqlValue:
         """Return the SQL of any expression as a column of rows, which may hold a list of several types as a tuple."""
         if isinstance(node, ast.Variable) and node.name in self.scope.variables and node not in self.scope.known:
-            return self.scope.variables[node.name]
+            found = self.scope.variables[node.name]
+            return self.rows.shared(found) if found.shared else found
         if not isinstance(node, ast.ListLiteral) or node in self.scope.known:
             return self.anything(node)
         try:
@@ -77,7 +78,7 @@ class ExpressionCompiler(Compiler):
         if found is None:
             message = f"'{node.name}' is not in the scope of this SQL"
             raise NotSupportedError(message, text=self.text, position=node.span.start)
-        return as_list(found)
+        return self.rows.shared(found) if found.shared else as_list(found)
 
     def _property(self, node: ast.Property) -> SqlValue:
         base, effects = self.collected(lambda: self.compile(node.base))
@@ -212,5 +213,5 @@ def _with_lists(node: ast.Boolean) -> ast.Boolean:
     return ast.Boolean(node.operator, tuple(operands), node.span)
 
 
-_COMPILED = {**comparisons.COMPILED, **text.COMPILED, **lists.COMPILED, **maps.COMPILED}
+_COMPILED = {**comparisons.COMPILED, **text.COMPILED, **lists.COMPILED, **folds.COMPILED, **maps.COMPILED}
 """How the kinds of expressions compile that other modules compile."""

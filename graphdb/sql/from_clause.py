@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from graphdb.common.duckdb.connection import OURS
 from graphdb.common.errors import NotSupportedError, with_place
@@ -32,6 +32,7 @@ from graphdb.pattern.names import Names
 from graphdb.snapshot.edges import Edges
 from graphdb.snapshot.properties import SMALL, Properties, property_relation
 from graphdb.sql.value import CAN_FAIL, NO_EFFECTS, SUBQUERY, Effects, SqlValue
+from graphdb.sql.value import column as column_of_rows
 from graphdb.storage.catalog import EdgeLabel
 
 _PARAMETER = re.compile(r"\$(p\d+)\b")
@@ -93,8 +94,23 @@ class Noted:
         """Whether the types that the data have now are wrong somewhere: it fails, if it is computed for some row."""
 
 
+class Beside(Protocol):
+    """Who shows properties of vertices as columns of the rows, beside those that the vertices are in."""
+
+    def add(self, column: str, label: EdgeLabel) -> str | None:
+        """Return the name of the column with a property of the vertices in a column; None where there is none."""
+
+
 class Rows:
-    """Joins around a row source; every method returns a column that it has joined, or SQL over such columns."""
+    """Joins around a row source; every method returns a column that it has joined, or SQL over such columns.
+
+    Parameters
+    ----------
+    beside
+        Who shows properties without a join.
+    after
+        Joins that stand before these in the same FROM clause: what they have is not joined again.
+    """
 
     def __init__(
         self,
@@ -103,6 +119,8 @@ class Rows:
         properties: Properties,
         edges: Edges,
         deleted: Deleted | None = None,
+        beside: Beside | None = None,
+        after: Rows | None = None,
     ) -> None:
         self.parameters = parameters
         self.deleted = deleted
@@ -110,6 +128,9 @@ class Rows:
         self.edges = edges
         self._type_label = -1 if type_label is None else type_label
         self._properties = properties
+        self._beside = beside if deleted is None else None
+        self._after = after
+        self._prefix: str = "j" if after is None else f"{after._prefix}j"
         self._joins: dict[tuple[object, ...], tuple[str, str]] = {}
 
     def note(self, effects: Effects) -> None:
@@ -126,9 +147,20 @@ class Rows:
         if not label.kinds:  # a full IRI that the database does not have
             return self._nothing(vertex)
         found = self._properties.column(label)
+        if self._beside is not None and vertex.column is not None:
+            name = self._beside.add(vertex.column, label)
+            if name is not None:
+                return column_of_rows(name, found.type, bases=bases_of_kinds(label.kinds))
         alias = self._property(vertex, label, found.relation)
         value = self._column(alias, "value", vertex, found.type, found.many, bases_of_kinds(label.kinds))
         return self._alive(vertex, value)
+
+    def shared(self, values: SqlValue) -> SqlValue:
+        """A list that is one for all rows, as a column of theirs."""
+        assert values.shared is not None
+        table, name = values.shared
+        alias = self._join("shared", None, values, f"LEFT JOIN {table} {{0}} ON TRUE")
+        return SqlValue(f"{alias}.{name}", values.type, shared=values.shared, atomic=True)
 
     def _nothing(self, element: SqlValue) -> SqlValue:
         """Return what no vertex, or no edge, has."""
@@ -305,13 +337,18 @@ class Rows:
     def _join(self, what: str, which: int | None, element: SqlValue, template: str) -> str:
         """Return the alias of what is joined by a vertex or an edge; ``template`` is the join, with {0} for it."""
         key = (what, element.sql, which)
+        before = self._after
+        while before is not None:
+            if key in before._joins:
+                return before._joins[key][0]
+            before = before._after
         if key not in self._joins:
             alias = self._alias(len(self._joins))
             self._joins[key] = (alias, template.format(alias))
         return self._joins[key][0]
 
     def _alias(self, number: int) -> str:
-        return f"j{number}"
+        return f"{self._prefix}{number}"
 
 
 def _same_edge(alias: str, edge: SqlValue) -> str:

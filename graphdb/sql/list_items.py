@@ -28,7 +28,8 @@ class ItemRows(Rows):
     """
 
     def __init__(self, outer: Rows, item: str) -> None:
-        super().__init__(outer.parameters, outer._type_label, outer._properties, outer.edges, outer.deleted)
+        properties, edges = outer._properties, outer.edges
+        super().__init__(outer.parameters, outer._type_label, properties, edges, outer.deleted, outer._beside)
         self.noted = outer.noted
         self._outer, self._item = outer, item
 

@@ -30,7 +30,6 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import variables_in
 from graphdb.pattern.free import free_variables
-from graphdb.pattern.rename import rewritten
 from graphdb.sql import maps, ranges
 from graphdb.sql.comparisons import compare
 from graphdb.sql.compiler import Compiler
@@ -112,7 +111,7 @@ def appended(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Expression)
     return SqlValue(f"({first} || {second})", list_of(element))  # list_concat takes null for an empty list
 
 
-def _list(c: Compiler, node: ast.Expression) -> SqlValue:
+def list_value(c: Compiler, node: ast.Expression) -> SqlValue:
     """Compile what must be a list; null is one."""
     value = c.compile(node)
     if value.type.base is Base.NULL:
@@ -168,6 +167,9 @@ def _in(c: Compiler, node: ast.In) -> SqlValue:
     if collection.type.base is not Base.LIST:
         raise c.mismatch(f"IN needs a list, found {collection.type}", node.collection)
     element = collection.type.element or NULL
+    if collection.shared and c.outermost and not item.many and element == item.type and element.base in _EQUAL_IF_SAME:
+        c.rows.note(SUBQUERY)
+        return SqlValue(f"({item.sql} IN ({collection.items_sql}))", BOOLEAN)  # a hash join
     if _is_long(c, node.collection) and item.type.base is not Base.NULL:
         if item.many or not c.outermost or element != item.type or element.base not in _EQUAL_IF_SAME:
             raise NotSupportedError("each value with each of a long list would be compared in SQL")
@@ -227,13 +229,13 @@ def _subscript(c: Compiler, node: ast.Subscript) -> SqlValue:
     base = c.compile(node.base)
     if base.type.base in (Base.MAP, Base.NODE, Base.EDGE, Base.VALUE):
         return maps.subscript(c, base, node)
-    base, at = _list(c, node.base), ranges.whole(c, node.index)
+    base, at = list_value(c, node.base), ranges.whole(c, node.index)
     place = f"CASE WHEN {at} >= 0 THEN {at} + 1 ELSE {at} END"  # DuckDB counts from 1, and from the end as we do
     return SqlValue(f"({base.sql})[{place}]", base.type.element or NULL)
 
 
 def _slice(c: Compiler, node: ast.Slice) -> SqlValue:
-    base = _list(c, node.base)
+    base = list_value(c, node.base)
     length = f"len({base.sql})"
     bounds, absent = [], []
     for bound, otherwise in ((node.start, "0"), (node.end, length)):
@@ -250,7 +252,7 @@ def _slice(c: Compiler, node: ast.Slice) -> SqlValue:
     return SqlValue(f"CASE WHEN {never} THEN NULL WHEN ({last}) <= ({first}) THEN {empty} ELSE {cut} END", base.type)
 
 
-def _each(
+def each_item(
     c: Compiler, variable: ast.Variable, element: Type, column: str = "", *, row: bool = False
 ) -> tuple[str, Compiler]:
     """Return the name of a list's item in SQL, and the compiler of what is made of it (or of a ``column`` of it).
@@ -268,8 +270,8 @@ _OF_ELEMENTS = frozenset("properties keys labels iri type startnode endnode".spl
 """Functions that look something up."""
 
 
-def _check_looked_up(variable: ast.Variable, element: Type, *bodies: ast.Expression | None) -> None:
-    """Refuse a lambda over paths, lists or maps that looks into the vertices and edges in them: it takes no joins."""
+def _looks_inside(variable: ast.Variable, element: Type, *bodies: ast.Expression | None) -> bool:
+    """Whether what is made of items that are paths, lists or maps looks into the vertices and edges in them."""
     for part in walk(bodies) if has_ids(element) else ():
         match part:
             case ast.Property(base) | ast.MapProjection(base) | ast.LabelPredicate(base):
@@ -279,10 +281,11 @@ def _check_looked_up(variable: ast.Variable, element: Type, *bodies: ast.Express
             case _:
                 continue
         if not isinstance(asked, ast.Variable) and variable.name in free_variables(asked):
-            raise NotSupportedError("what is looked up within the items of a list is not supported in SQL")
+            return True
+    return False
 
 
-def _body(value: SqlValue) -> str:
+def body_of(value: SqlValue) -> str:
     """Return the SQL of a lambda's body, in which DuckDB takes no subquery."""
     if value.subquery:
         raise NotSupportedError("what is looked up for the items of a list is not supported in SQL")
@@ -291,17 +294,20 @@ def _body(value: SqlValue) -> str:
 
 def _test(c: Compiler, node: ast.Expression) -> str:
     """Return the SQL of a condition that is a lambda's body."""
-    return _body(c.truth(node))
+    return body_of(c.truth(node))
 
 
-def _elements(source: SqlValue) -> bool:
-    """Whether there is more to ask of a list's items than what they are: they are vertices or edges."""
-    return (source.type.element or NULL).base in (Base.NODE, Base.EDGE, Base.TERM)
+def takes_rows(source: SqlValue, variable: ast.Variable, *bodies: ast.Expression | None) -> bool:
+    """Whether the items of a list become rows, because more is asked of them than what they are, and a lambda takes no
+    joins: they are vertices or edges, or something of the vertices and edges in them is looked up.
+    """
+    element = source.type.element or NULL
+    return element.base in (Base.NODE, Base.EDGE, Base.TERM) or _looks_inside(variable, element, *bodies)
 
 
-def _each_row(c: Compiler, variable: ast.Variable, source: SqlValue) -> tuple[str, ItemRows, Compiler]:
+def each_row(c: Compiler, variable: ast.Variable, source: SqlValue) -> tuple[str, ItemRows, Compiler]:
     """The same where the item is a row, beside which others are joined."""
-    name, inner = _each(c, variable, source.type.element or NULL, ".v", row=True)
+    name, inner = each_item(c, variable, source.type.element or NULL, ".v", row=True)
     inner.rows = rows = ItemRows(c.rows, name)
     return name, rows, inner
 
@@ -313,13 +319,13 @@ def _source(c: Compiler, node: ast.ListComprehension | ast.ListPredicate) -> Sql
         asked = [node.where, getattr(node, "result", None)]
         names = {name for part in asked if part is not None for name in free_variables(part)}
         return ranges.series(c, source, every_row=bool(names - {node.variable.name}))
-    return _list(c, source)
+    return list_value(c, source)
 
 
 def _comprehension(c: Compiler, node: ast.ListComprehension) -> SqlValue:
     source = _source(c, node)
-    if _elements(source):
-        item, rows, inner = _each_row(c, node.variable, source)
+    if takes_rows(source, node.variable, node.where, node.result):
+        item, rows, inner = each_row(c, node.variable, source)
         where = None if node.where is None else inner.condition(node.where)
         value = inner.anything(node.variable if node.result is None else node.result)
         if value.many:
@@ -328,27 +334,25 @@ def _comprehension(c: Compiler, node: ast.ListComprehension) -> SqlValue:
         c.rows.note(SUBQUERY)
         return SqlValue(listed(source.sql, item, rows, value.sql, where, f"CAST([] AS {sql_type(type)})"), type)
     element = source.type.element or NULL
-    _check_looked_up(node.variable, element, node.where, node.result)
     sql = source.sql
     if node.where is not None:
-        name, inner = _each(c, node.variable, element)
+        name, inner = each_item(c, node.variable, element)
         sql = f"list_filter({sql}, lambda {name}: {_test(inner, node.where)})"
     if node.result is None:
         return SqlValue(sql, source.type)
-    name, inner = _each(c, node.variable, element)
+    name, inner = each_item(c, node.variable, element)
     value = inner.one_of_any(node.result)
-    return SqlValue(f"list_transform({sql}, lambda {name}: {_body(value)})", list_of(value.type))
+    return SqlValue(f"list_transform({sql}, lambda {name}: {body_of(value)})", list_of(value.type))
 
 
 def _predicate(c: Compiler, node: ast.ListPredicate) -> SqlValue:
     source = _source(c, node)
-    if _elements(source):
-        item, rows, inner = _each_row(c, node.variable, source)
+    if takes_rows(source, node.variable, node.where):
+        item, rows, inner = each_row(c, node.variable, source)
         condition = inner.condition(node.where if node.where is not None else node.variable)
         c.rows.note(SUBQUERY)
         return SqlValue(quantified(source.sql, item, rows, condition, node.quantifier), BOOLEAN)
-    _check_looked_up(node.variable, source.type.element or NULL, node.where)
-    name, inner = _each(c, node.variable, source.type.element or NULL)
+    name, inner = each_item(c, node.variable, source.type.element or NULL)
     test = _test(inner, node.where if node.where is not None else node.variable)
     answers = f"list_transform({source.sql}, lambda {name}: CAST({test} AS BOOLEAN))"
     unknown = f"WHEN list_aggregate({answers}, 'count') < len({answers}) THEN NULL"
@@ -366,73 +370,7 @@ def _predicate(c: Compiler, node: ast.ListPredicate) -> SqlValue:
     return SqlValue(f"CASE WHEN {source.sql} IS NULL THEN NULL {cases} END", BOOLEAN)
 
 
-def _reduce(c: Compiler, node: ast.Reduce) -> SqlValue:
-    source, start = _list(c, node.source), c.compile(node.start)
-    if _elements(source):
-        return _folded(c, node, source, start)
-    element = source.type.element or NULL
-    # DuckDB folds into the type of the items.
-    if start.type != element or element.base not in (Base.INTEGER, Base.FLOAT, Base.STRING, Base.BOOLEAN):
-        raise NotSupportedError("a value of another type than the items is not folded in SQL", position=node.span.start)
-    item, inner = _each(c, node.variable, element)
-    total, within = _each(inner, node.accumulator, element)
-    step = within.compile(node.step)
-    if step.type != element:
-        raise NotSupportedError("a value that changes its type is not folded in SQL", position=node.span.start)
-    return SqlValue(f"list_reduce({source.sql}, lambda {total}, {item}: {_body(step)}, {start.sql})", element)
-
-
-def _folded(c: Compiler, node: ast.Reduce, source: SqlValue, start: SqlValue) -> SqlValue:
-    """Fold vertices or edges: what is asked of each alone is looked up first, and a lambda goes over what was found.
-
-    DuckDB folds into the type of the items, so each item is a struct of the accumulated value and of what was found.
-    """
-    asked: dict[ast.Expression, str] = {}
-
-    def change(part: object) -> object:
-        if isinstance(part, _OPERATORS) or not isinstance(part, ast.Expression):
-            return None
-        names = free_variables(part)
-        if node.variable.name not in names or node.accumulator.name in names:
-            return None
-        return ast.Variable(asked.setdefault(part, f"#of item {len(asked)}"), node.span)
-
-    step = rewritten(node.step, change)
-    item, rows, inner = _each_row(c, node.variable, source)
-    found = [inner.value_of(inner.one(part)) for part in asked]
-
-    def folded(type: Type) -> tuple[str, str, SqlValue]:
-        total, within = _each(c, node.accumulator, type, ".total")
-        each = c.fresh()
-        own = {name: named(f"{each}.f{i}", found[i].type) for i, name in enumerate(asked.values())}
-        return total, each, within.within(replace(within.scope, variables={**within.scope.variables, **own})).one(step)
-
-    total, each, result = folded(start.type)
-    if start.type == list_of(NULL) and result.type.base is Base.LIST:  # an empty list is one of anything
-        start = replace(start, type=result.type)
-        total, each, result = folded(start.type)
-    if start.type != result.type or start.many or start.type.base in (Base.NULL, Base.ANY):
-        raise NotSupportedError("a value that changes its type is not folded in SQL", position=node.span.start)
-    c.rows.note(SUBQUERY)
-    sql = sql_type(start.type)
-    others = "".join(f", f{i} := {each}.f{i}" for i in range(len(found)))
-    values = "".join(f", f{i} := {value.sql}" for i, value in enumerate(found))
-    types = "".join(f", f{i} {sql_type(value.type)}" for i, value in enumerate(found))
-    whole = f"STRUCT(total {sql}{types})"
-    items = listed(
-        source.sql, item, rows, f"CAST(struct_pack(total := NULL{values}) AS {whole})", None, f"CAST([] AS {whole}[])"
-    )
-    nothing = "".join(f", f{i} := NULL" for i in range(len(found)))
-    first = f"CAST(struct_pack(total := CAST({start.sql} AS {sql}){nothing}) AS {whole})"
-    next_one = f"struct_pack(total := CAST({_body(result)} AS {sql}){others})"
-    return SqlValue(f"(list_reduce({items}, lambda {total}, {each}: {next_one}, {first})).total", start.type)
-
-
-_OPERATORS = (ast.Binary, ast.Boolean, ast.Case, ast.Comparison, ast.IsNull, ast.ListLiteral, ast.Unary)
-"""What is as good in a lambda as beside a row: of its parts, those that ask something of an item are looked up."""
-
 COMPILED: Mapping[type, Callable[[Compiler, Any], SqlValue]] = {
-    ast.Reduce: _reduce,
     ast.ListLiteral: _literal,
     ast.In: _in,
     ast.Case: _case,
@@ -448,14 +386,14 @@ COMPILED: Mapping[type, Callable[[Compiler, Any], SqlValue]] = {
 
 def _item(template: str) -> Callable[[Compiler, ast.FunctionCall], SqlValue]:
     def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
-        value = _list(c, node.arguments[0])
+        value = list_value(c, node.arguments[0])
         return SqlValue(template.format(value.sql), value.type.element or NULL)
 
     return compile
 
 
 def _tail(c: Compiler, node: ast.FunctionCall) -> SqlValue:
-    value = _list(c, node.arguments[0])
+    value = list_value(c, node.arguments[0])
     return SqlValue(f"({value.sql})[2:]", value.type)
 
 
@@ -465,7 +403,7 @@ def _is_empty(c: Compiler, node: ast.FunctionCall) -> SqlValue:
         return SqlValue(f"({value.sql} = '')", BOOLEAN)
     if value.type.base in (Base.MAP, Base.VALUE):
         raise NotSupportedError("whether a map or value is empty is not supported in SQL")
-    return SqlValue(f"(len({_list(c, node.arguments[0]).sql}) = 0)", BOOLEAN)
+    return SqlValue(f"(len({list_value(c, node.arguments[0]).sql}) = 0)", BOOLEAN)
 
 
 FORMS: Forms = {

@@ -90,6 +90,8 @@ class SqlValue:
     """Of a union, or of the unions in a list: the members that occur; None where any may."""
     column: str | None = None
     """Of a column of the rows that an expression is over: its name; None for any other value."""
+    shared: tuple[str, str] | None = None
+    """Of a list that is one for all rows: the table whose one row has it, and the column there."""
     atomic: bool = False
     """Whether it is a name, a parameter, or a part or a cast of one: repeating it costs nothing."""
     effects: Effects = field(default=NO_EFFECTS)
@@ -117,6 +119,13 @@ class SqlValue:
     def at(self, name: str, rows: str = "b") -> SqlValue:
         """Return this value where it is a column of rows already."""
         return column(name, self.type, rows, self.many, self.bases)
+
+    @property
+    def items_sql(self) -> str:
+        """SQL of the items of a list that is one for all rows: the column ``item`` of so many rows."""
+        assert self.shared is not None
+        table, name = self.shared
+        return f"SELECT unnest({name}) AS item FROM {table}"
 
     def of(self, rows: str) -> str:
         """Return SQL of the column that this value is, in rows that go by another alias."""

@@ -17,8 +17,8 @@ from graphdb.common.values.literals import literal_of
 from graphdb.common.values.temporal import from_python
 from graphdb.common.values.terms import LIST_DATATYPE, XSD
 from graphdb.common.values.types import MEMBERS, Base, Type
-from graphdb.sql import durations
-from graphdb.sql.value import SqlValue, member
+from graphdb.sql import durations, temporal
+from graphdb.sql.value import SqlValue, member, offset_of
 from graphdb.writing.items import RowByRow
 
 _DATATYPES = {
@@ -55,6 +55,8 @@ def written(value: SqlValue) -> Written:
     base = value.type.base
     if base is Base.ANY:  # literals by now
         return Written(f"({value.sql}).lexical", f"({value.sql}).datatype")
+    if base in (Base.ZONED, Base.MOMENT) and not value.many:
+        return Written(_moment(value), f"'{XSD}dateTime'", total=False)
     if value.many or base not in {*_DATATYPES, Base.STRING, Base.NULL, Base.VALUE, Base.LIST}:
         what = "several values" if value.many else str(value.type)
         raise RowByRow(f"SQL does not write {what}")
@@ -96,6 +98,13 @@ def _text(sql: str, base: Base) -> str:
         case Base.TIME:
             return f"CAST({sql} AS VARCHAR)"
     return sql
+
+
+def _moment(value: SqlValue) -> str:
+    """Return SQL of the lexical form of a point in time; NULL where XML Schema has none: see `literal_of`."""
+    clock, offset = temporal.local(value).sql, offset_of(value)
+    fits = f"abs({offset}) <= 14 * 3600 AND {offset} % 60 = 0"
+    return f"CASE WHEN {fits} THEN {_text(clock, Base.DATETIME)} || {temporal.offset_text(value)} END"
 
 
 def _list(value: SqlValue) -> str:

@@ -11,7 +11,7 @@ from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE, VERTEX
 from graphdb.evaluate.context import Context
 from graphdb.evaluate.values import Vertex
 from graphdb.storage.arrays.arrow import table_of
-from graphdb.storage.updates.apply import Update, facts, incident, there
+from graphdb.storage.updates.apply import Update, facts, incident
 from graphdb.writing.naming import Naming
 
 Triple = tuple[int, int, int]
@@ -81,7 +81,7 @@ class Pending:
         """Find out at once which of some triples are in the file."""
         unknown = triples - self._present.keys()
         if unknown:
-            found = self._read(there, _TRIPLE, unknown)
+            found = self._update.there(unknown)
             self._present.update((triple, triple in found) for triple in unknown)
 
     def _is_new(self, triple: Triple) -> bool:

@@ -31,7 +31,7 @@ class ArrowViews:
         self._views: dict[str, _View] = {}
 
     @contextmanager
-    def view(self, name: str, table: arrow.Table | arrow.Reader) -> Iterator[None]:
+    def view(self, name: str, table: arrow.Table) -> Iterator[None]:
         """Let SQL see ``table`` under ``name`` for a piece of work."""
         view = self._views.get(name)
         if view is None:
@@ -62,8 +62,8 @@ class ArrowViews:
 class _View:
     """An Arrow stream of whichever table it shows."""
 
-    def __init__(self, table: arrow.Table | arrow.Reader) -> None:
-        self.table: arrow.Table | arrow.Reader | None = table
+    def __init__(self, table: arrow.Table) -> None:
+        self.table: arrow.Table | None = table
 
     def __arrow_c_schema__(self) -> object:
         return self.table.__arrow_c_schema__()  # type: ignore[union-attr]

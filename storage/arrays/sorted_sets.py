@@ -12,12 +12,25 @@ Ints = NDArray[np.int64]
 _MARKED = 64
 """Marks for all vertices are scanned in the time that a list so many times smaller is sorted in."""
 
+_LARGE = 10_000
+"""Members from which on looking each of them up takes longer than marking those of the other set."""
+
+_SPREAD = 16
+"""Places for each member, at most, where they are marked."""
+
 
 def both(left: Ints, right: Ints) -> Ints:
-    """Return what is in both of two sorted sets: the smaller one's members are looked up."""
+    """Return what is in both of two sorted sets: the smaller one looks its members up, or marks many."""
     few, many = (left, right) if len(left) <= len(right) else (right, left)
     if not len(few):
         return few
+    if len(few) > _LARGE and few[-1] - few[0] < _SPREAD * len(few):
+        first, last = few[0], few[-1]
+        begin, end = np.searchsorted(many, (first, last + 1))
+        marks = np.zeros(last - first + 1, np.bool_)
+        marks[many[begin:end] - first] = True
+        marked: Ints = few[marks[few - first]]
+        return marked
     kept: Ints = few[many[np.minimum(np.searchsorted(many, few), len(many) - 1)] == few]
     return kept
 

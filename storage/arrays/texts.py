@@ -15,7 +15,10 @@ Ints = NDArray[np.int64]
 
 
 def taken(array: arrow.Array, at: NDArray[np.integer[Any]]) -> arrow.Array:
-    """Return the texts at some places; null below 0."""
+    """Return the values at some places; null below 0."""
+    if not arrow.is_string(array.type):
+        absent = at < 0
+        return array.take(arrow.numbers(at, ~absent if absent.any() else None))
     from graphdb.storage.arrays import text_kernels as kernels
 
     data, offsets = string_places(array)

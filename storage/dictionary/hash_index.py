@@ -141,15 +141,11 @@ class HashIndex:
         next_id
             The table has the ids below.
         """
-        size, rows = next_id - self._base, f"_graphdb.{self._table}"
-        worth = size >= (SMALL if count <= SMALL_LOOKUP else 4 * SMALL) and count * SHARE <= size
-        runs = self._runs(next_id, at_once=count <= SMALL_LOOKUP) if worth else None
-        if runs is None:
+        rows, found = f"_graphdb.{self._table}", self._indexed(terms, given, count, next_id)
+        if found is None:
             yield rows, {}
             return
-        hashes = execute(self._connection, f"SELECT {self._hash} AS hash FROM {terms}", given).fetchnumpy()["hash"]
-        ids = self._candidates(runs, np.asarray(hashes, np.uint64))
-        behind = runs[-1].first + runs[-1].size
+        ids, behind = found
         names = ", ".join(self._columns)
         relation, parameters = f"SELECT {names} FROM {rows} WHERE id >= $behind", {"behind": behind}
         if not len(ids):
@@ -159,6 +155,39 @@ class HashIndex:
         with self._views.view_or_list("_graphdb_known", self._rows(ids)) as (some, listed):
             renamed = ", ".join(f"known_{name} AS {name}" for name in self._columns)
             yield f"({relation} UNION ALL SELECT {renamed} FROM {some})", parameters | listed
+
+    def rows_of(
+        self, terms: str, given: Mapping[str, Any], texts: Sequence[str], next_id: int
+    ) -> list[tuple[Any, ...]]:
+        """Return the rows (id, the columns that identify a term, further ones) that can be among a handful of terms.
+
+        ``texts`` is what their first column has.  DuckDB compares that with constants sooner than it joins the terms.
+        """
+        found = self._indexed(terms, given, len(texts), next_id)
+        rows = f"SELECT {', '.join(self._columns)} FROM _graphdb.{self._table} WHERE"
+        same = f"{self._columns[1]} IN ({', '.join('?' * len(texts))})"
+        if found is None:
+            return execute(self._connection, f"{rows} {same}", [*texts]).fetchall()
+        ids, behind = found
+        one_by_one = ids.tolist() if len(ids) <= _APART else []
+        sql = " UNION ALL ".join([f"{rows} id >= ? AND {same}", *[f"{rows} id = ?"] * len(one_by_one)])
+        listed = execute(self._connection, sql, [behind, *texts, *one_by_one]).fetchall()
+        if len(ids) > _APART:
+            listed += zip(*self._rows(ids).to_pydict().values(), strict=True)
+        return listed
+
+    def _indexed(self, terms: str, given: Mapping[str, Any], count: int, next_id: int) -> tuple[Ints, int] | None:
+        """Return the ids of the terms that have the hash of one of some, and the id from which on none is in the pages.
+
+        None where it is quicker to pass over all terms.
+        """
+        size = next_id - self._base
+        worth = size >= (SMALL if count <= SMALL_LOOKUP else 4 * SMALL) and count * SHARE <= size
+        runs = self._runs(next_id, at_once=count <= SMALL_LOOKUP) if worth else None
+        if runs is None:
+            return None
+        hashes = execute(self._connection, f"SELECT {self._hash} AS hash FROM {terms}", given).fetchnumpy()["hash"]
+        return self._candidates(runs, np.asarray(hashes, np.uint64)), runs[-1].first + runs[-1].size
 
     def _rows(self, ids: Ints) -> arrow.Table:
         """Return the rows of some ids (sorted), the names of the columns after ``known_``."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +31,8 @@ Ids = NDArray[np.int64]
 
 _BASES = {"resource": 0, "literal": LITERAL_BASE}
 _LITERAL = ("lexical", "datatype", "language")
+_DATATYPES = 100
+"""Datatypes up to which the SQL that reads values is written for those that there are."""
 _SHORT_VALUES = {"kind": "UTINYINT", "integer": "BIGINT", "number": "DOUBLE", "boolean": "BOOLEAN"}
 """Columns that :func:`.short_literals` makes, with their types."""
 _COLUMNS = {"resource": (("iri",), ()), "literal": (_LITERAL, ("kind",))}
@@ -185,15 +186,15 @@ class Numbering:
         """
         first, notes = self._upcoming("resource"), arrow.dictionary(arrow.INT32, arrow.STRING)
         schema = arrow.schema({"id": arrow.INT64, "iri": arrow.STRING})
-        with self._views.view("_graphdb_terms", _stream(schema, first, ((piece,) for piece in iris))):
-            self._insert("resource", "SELECT id, iri FROM _graphdb_terms")
+        for terms in _stream(schema, first, ((piece,) for piece in iris)).tables():
+            with self._views.view("_graphdb_terms", terms):
+                self._insert("resource", "SELECT id, iri FROM _graphdb_terms")
         first = self._upcoming("literal")
         schema = arrow.schema({"id": arrow.INT64, "lexical": arrow.STRING, "datatype": notes, "language": notes})
-        pieces = iter(literals)
-        some = list(islice(pieces, 1))
-        if some:
-            with self._views.view("_graphdb_values", _stream(schema, first, chain(some, pieces))):
-                self._insert("literal", typed_literals("_graphdb_values", datatypes))
+        for values in _stream(schema, first, literals).tables():
+            if len(values):
+                with self._views.view("_graphdb_values", values):
+                    self._insert("literal", typed_literals("_graphdb_values", datatypes))
 
     def literals_of(self, source: str, into: str) -> None:
         """Number the literals of a relation (lexical, datatype, language), repeats among them, and write the new ones.
@@ -204,10 +205,10 @@ class Numbering:
         [(terms,)] = self._connection.execute(
             f"CREATE TEMP TABLE _graphdb_distinct AS SELECT DISTINCT lexical, datatype, language FROM {source}"
         ).fetchall()
-        datatypes: set[str | None] | None = None
-        if terms <= hash_index.SMALL_LOOKUP:
-            rows = self._connection.execute("SELECT DISTINCT datatype FROM temp._graphdb_distinct").fetchall()
-            datatypes = {datatype for (datatype,) in rows}
+        rows = self._connection.execute(
+            f"SELECT DISTINCT datatype FROM temp._graphdb_distinct LIMIT {_DATATYPES}"
+        ).fetchall()
+        datatypes = {datatype for (datatype,) in rows} if len(rows) < _DATATYPES else None
         with self._keys["literal"].narrowed("temp._graphdb_distinct", {}, terms, first) as (known, parameters):
             self._connection.execute(
                 f"CREATE TEMP TABLE {into} AS SELECT coalesce(known.id, {first - 1} + row_number()"
@@ -301,7 +302,9 @@ class Numbering:
                 ids[found["position"]] = found["id"]
                 return found
 
-            if before > _BASES[table]:
+            if before > _BASES[table] and len(terms) <= hash_index.SMALL_LOOKUP:
+                self._look_few(table, terms, source, given, before, ids)
+            elif before > _BASES[table]:
                 with self._keys[table].narrowed(source, given, len(terms), before) as place:
                     found = look(*place, "known.id, known.kind" if table == "literal" else "known.id")
                 if table == "literal":
@@ -320,6 +323,23 @@ class Numbering:
         else:
             self._stage(table, fresh, create=first == before)
         return ids
+
+    def _look_few(
+        self, table: str, terms: arrow.Table, source: str, given: Mapping[str, Any], before: int, ids: Ids
+    ) -> None:
+        """Find a handful of terms in ``table``, and note their ``ids``."""
+        names, _ = _COLUMNS[table]
+        columns = [arrow.pylist(terms.column(name)) for name in names]
+        rows = self._keys[table].rows_of(source, given, columns[0], before)
+        known = {row[1 : 1 + len(names)]: row for row in rows}
+        found = [known.get(key) for key in zip(*columns, strict=True)]
+        for position, row in enumerate(found):
+            if row is not None:
+                ids[position] = row[0]
+        if table == "literal":
+            there = [row for row in found if row is not None]
+            kinds = {"id": [row[0] for row in there], "kind": [row[-1] for row in there]}
+            self._kinds.add({name: np.array(column, np.int64) for name, column in kinds.items()})
 
     def _insert(self, table: str, rows: str) -> None:
         """Write rows, which have the next ids."""

@@ -294,11 +294,14 @@ class DataGraph:
         known = self.source.statistics(label)
         if number is None or not known.triples or min(known.max_out_degree, known.max_in_degree) > 1:
             return None
-        forest = self._forest(label)
-        if not len(forest.parents):
-            return None
-        pairs, share = forest.pairs(low, high), self.memory_budget_bytes // 4
-        return number if fits(pairs, low, self.resources, known.triples, share) else None
+
+        def build() -> NDArray[np.bool_]:
+            forest, share = self._forest(label), self.memory_budget_bytes // 4
+            if not len(forest.parents):
+                return np.array([False])
+            return np.array([fits(forest.pairs(low, high), low, self.resources, known.triples, share)])
+
+        return number if self.derived(("closure fits", number), build)[0] else None
 
     def _forest(self, label: int) -> Forest:
         def build() -> Forest:

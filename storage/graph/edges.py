@@ -7,12 +7,14 @@ A triple of a label without such rows is one edge without properties.  Of the ot
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from graphdb.storage.graph.changes import Sizes, moved_ids
 
 Ints = NDArray[np.int64]
 Columns = Callable[[str], dict[str, Ints]]
@@ -86,6 +88,19 @@ class EdgeTable:
             offsets = [begin + np.searchsorted(starts_of[begin:end], every) for begin, end in pairwise(runs)]
         ordinals = np.ascontiguousarray(rows["ordinal"]) if rows["ordinal"].any() else None
         return cls(known, kind, starts, ends, ordinals, first, runs, np.concatenate(offsets), starts_of, ends[triples])
+
+    def moved(self, before: Sizes, now: Sizes) -> EdgeTable:
+        """Return the table of the same edges among the vertices of now: more resources move the literals."""
+        if before == now:
+            return self
+        offsets = self._offsets
+        if len(offsets):
+            rows, at = offsets.reshape(len(self.labels), before.vertices + 1), before.resources
+            resources = np.repeat(rows[:, at : at + 1], now.resources - before.resources, axis=1)
+            literals = np.repeat(rows[:, -1:], now.literals - before.literals, axis=1)
+            offsets = np.concatenate([rows[:, : at + 1], resources, rows[:, at + 1 :], literals], axis=1).reshape(-1)
+        ends, ends_of = (moved_ids(column, before, now) for column in (self.ends, self._ends_of))
+        return replace(self, ends=ends, _ends_of=ends_of, _offsets=offsets)
 
     def __len__(self) -> int:
         return len(self.starts)

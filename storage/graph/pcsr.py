@@ -17,6 +17,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.storage.arrays.sorted_sets import places
+
 Ints = NDArray[np.int64]
 Direction = Literal["out", "in", "both"]
 Layer = Literal["direct", "hashed"]
@@ -78,14 +80,20 @@ class Partition:
 
     def lengths(self) -> Ints:
         """How many neighbours each of ``keys`` has: int64 [keys]."""
+        return self._ranges()[1]
+
+    def _ranges(self) -> tuple[Ints, Ints]:
+        """Where the neighbours of each of ``keys`` begin, and how many they are; groups have their own order."""
         if self.layer == "direct":
-            return self.offsets[self.keys + 1] - self.offsets[self.keys]
+            begins = self.offsets[self.keys]
+            return begins, self.offsets[self.keys + 1] - begins
         if not self.groups:
-            return np.empty(0, np.int64)
+            return np.empty(0, np.int64), np.empty(0, np.int64)
         pairs = self.offsets.reshape(self.groups, -1, 2)
         held, lengths = pairs[:, :-1, 0], np.diff(pairs[:, :, 1], axis=1)
         used = held >= 0
-        return lengths[used][np.argsort(held[used])]
+        order = np.argsort(held[used])
+        return pairs[:, :-1, 1][used][order], lengths[used][order]
 
     def range_of(self, vertex: int) -> tuple[int, int]:
         """Where the neighbours of ``vertex`` stand in ``neighbours``: ``(begin, end)``."""
@@ -108,6 +116,19 @@ class Partition:
         """The sorted neighbours of ``vertex``: a view."""
         begin, end = self.range_of(vertex)
         return self.neighbours[begin:end]
+
+    def neighbours_of_all(self, vertices: Ints, most: int) -> NDArray[Any] | None:
+        """The neighbours of sorted vertices, one vertex after the other; None where they are more than ``most``."""
+        if self.layer == "direct":
+            begins, lengths = self.offsets[vertices], self.offsets[vertices + 1] - self.offsets[vertices]
+        else:
+            at, there = places(self.keys, vertices)
+            begins, lengths = (each[at[there]] for each in self._ranges())
+        total = int(lengths.sum())
+        if total > most:
+            return None
+        starts = np.cumsum(lengths) - lengths
+        return self.neighbours[np.repeat(begins - starts, lengths) + np.arange(total)]
 
     def codes_of(self, vertex: int, neighbour: int) -> Ints:
         """The codes (int64) of the data edges between ``vertex`` and ``neighbour``, sorted: a view.

@@ -58,11 +58,16 @@ def there(connection: duckdb.DuckDBPyConnection, triples: Ints) -> Ints:
     """Return those of some triples that are there: int64 [triples, 3]."""
     if not len(triples):
         return triples
+    if len(triples) > small_joins.SMALL:
+        wanted, given = relation(triples)
+        same = ", ".join(_TRIPLE)
+        sql = f"SELECT {same} FROM _graphdb.triple SEMI JOIN {wanted} AS given USING ({same})"
+        return rows_of(execute(connection, sql, given))
     # Columns by themselves, which DuckDB looks for sooner than for rows: what else they find is left out.
     listed = [in_list(np.unique(column)) for column in triples.T]
     where = " AND ".join(f"{name} IN ({places})" for name, (places, _) in zip(_TRIPLE, listed, strict=True))
-    given = [value for _, values in listed for value in values]
-    found = rows_of(execute(connection, f"SELECT {', '.join(_TRIPLE)} FROM _graphdb.triple WHERE {where}", given))
+    values = [value for _, column in listed for value in column]
+    found = rows_of(execute(connection, f"SELECT {', '.join(_TRIPLE)} FROM _graphdb.triple WHERE {where}", values))
     return found[among(found, triples)]
 
 

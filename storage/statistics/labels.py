@@ -22,6 +22,7 @@ many, now that the largest has fewer) is counted anew, for the labels where that
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -51,25 +52,32 @@ _FRESH = " UNION ALL ".join(
 
 _NOW = " UNION ALL ".join(
     f"SELECT label, {direction} AS direction, {end} AS vertex, count(*) AS after, {_VALUES[direction]} AS literals"
-    f" FROM _graphdb.triple JOIN (SELECT label, vertex AS {end} FROM delta WHERE direction = {direction})"
+    f" FROM _graphdb.triple JOIN (SELECT label, vertex AS {end} FROM delta WHERE direction = {direction} AND NOT fresh)"
     f" USING (label, {end}) GROUP BY label, {end}"
     for direction, end in _ENDS
 )
 _CHANGED = " UNION ALL ".join(
-    f"SELECT label, {direction} AS direction, {end} AS vertex, change FROM changed" for direction, end in _ENDS
+    f"SELECT label, {direction} AS direction, {end} AS vertex, sum(change)::BIGINT AS change,"
+    f" sum({'change * (object >= ' + str(LITERAL_BASE) + ')::BIGINT' if direction == OUT else '0'})::BIGINT AS literals"
+    f" FROM changed GROUP BY label, {end}"
+    for direction, end in _ENDS
 )
 _GROWN = f"""
 WITH changed AS (
     SELECT label, subject, object, 1 AS change FROM {{added}}
     UNION ALL SELECT label, subject, object, -1 FROM {{removed}}
 ),
-delta AS MATERIALIZED (SELECT label, direction, vertex, sum(change)::BIGINT AS change FROM ({_CHANGED}) GROUP BY ALL),
+delta AS MATERIALIZED (
+    SELECT *, vertex >= CASE WHEN vertex < {LITERAL_BASE} THEN $fresh ELSE $fresh_literals END AS fresh
+    FROM ({_CHANGED})
+),
 now AS ({_NOW})
-SELECT label, direction, vertex, coalesce(after, 0) - change AS before, coalesce(after, 0) AS after,
-    coalesce(literals, 0) AS literals
-FROM delta LEFT JOIN now USING (label, direction, vertex)
+SELECT label, direction, vertex, 0 AS before, change AS after, literals FROM delta WHERE fresh
+UNION ALL
+SELECT label, direction, vertex, coalesce(after, 0) - change, coalesce(after, 0), coalesce(now.literals, 0)
+FROM (FROM delta WHERE NOT fresh) AS delta LEFT JOIN now USING (label, direction, vertex)
 """
-"""What the vertices of new and removed triples had before and have now."""
+"""What the vertices of new and removed triples had before and have now; those that were in none are not looked for."""
 
 _EDGE_LABELS = f"""
 SELECT id, triples, resource_triples, subjects, objects, max_out_degree, max_in_degree,
@@ -214,6 +222,7 @@ def change(
     added: str,
     removed: str = NOTHING,
     fresh: int = LITERAL_BASE,
+    fresh_literals: int = sys.maxsize,
     literals: bool = True,
 ) -> None:
     """Add what new triples change, and take away what others did that are gone.
@@ -226,14 +235,17 @@ def change(
         A table (label, subject, object) of triples that the graph has by now, and did not have before.
     removed
         A table of those that it had; one may be among the added as well.
-    fresh
-        Resources from this id on were in no triple before.
+    fresh, fresh_literals
+        Resources, and literals, from these ids on were in no triple before.
     literals
         Whether there may be literals among the objects.
     """
     triples = {"added": added, "removed": removed}
     tables.settle(connection)
-    connection.execute(f"CREATE OR REPLACE TEMP TABLE _graphdb_touched AS {_GROWN.format(**triples)}")
+    connection.execute(
+        f"CREATE OR REPLACE TEMP TABLE _graphdb_touched AS {_GROWN.format(**triples)}",
+        {"fresh": fresh, "fresh_literals": fresh_literals},
+    )
     _add_labels(connection, literals=literals)
     typed = type_label(connection)
     if typed is not None:

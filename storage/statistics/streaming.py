@@ -91,8 +91,9 @@ class StreamingStatistics:
         views = ArrowViews(self._connection)
         for table, rows in self._tables().items():
             self._connection.execute(f"DELETE FROM _graphdb.{table}")
-            with views.view(f"_graphdb_{table}s", rows):
-                self._connection.execute(f"INSERT INTO _graphdb.{table} BY NAME SELECT * FROM _graphdb_{table}s")
+            for some in rows.tables():
+                with views.view(f"_graphdb_{table}s", some):
+                    self._connection.execute(f"INSERT INTO _graphdb.{table} BY NAME SELECT * FROM _graphdb_{table}s")
         views.close()
         self._spill.close()
         if not self._all_pairs:

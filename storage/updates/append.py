@@ -235,7 +235,10 @@ class Appender:
                 incremental.change(self._connection, self.changes, fresh, literals, self._known, self.terms.kinds_of)
         elif self._new is not None:
             literals = self.changes is None or self.changes.literals
-            statistics.change(self._connection, "temp._graphdb_new", fresh=self.terms.first_new, literals=literals)
+            fresh, new_literals = self.terms.first_new, self.terms.first_new_literal
+            statistics.change(
+                self._connection, "temp._graphdb_new", fresh=fresh, fresh_literals=new_literals, literals=literals
+            )
         else:
             statistics.refresh(self._connection, self._labels)
         if self._new is not None:

@@ -11,7 +11,7 @@ temporary table, a SELECT in parentheses), or an Arrow table.  Columns are BIGIN
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -152,6 +152,13 @@ class Update:
         self._fresh = min(self._fresh, made.start)
         return made
 
+    def there(self, triples: Iterable[tuple[int, int, int]]) -> set[tuple[int, int, int]]:
+        """Return those of a handful of triples (label, subject, object) that are in the file."""
+        asked = np.array(sorted(triples), np.int64).reshape(-1, 3)
+        return {
+            (label, subject, object) for label, subject, object in incremental.there(self._connection, asked).tolist()
+        }
+
     def rows(self, what: Callable[[str], str], table: arrow.Table) -> list[Any]:
         """Return the rows of a relation that is made of a table's; for small results."""
         with self._views.view_or_list("_graphdb_asked", table) as (asked, given):
@@ -221,6 +228,7 @@ class Update:
                 come or labels.NOTHING,
                 lost or labels.NOTHING,
                 fresh=self._fresh,
+                fresh_literals=self._fresh_literals,
                 literals=changes is None or changes.literals,
             )
             self._known = KnownStatistics()

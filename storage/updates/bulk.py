@@ -120,7 +120,6 @@ class BulkWriter:
 
     def write_triples(self) -> int:
         """Write the triples, sorted; return how many are new."""
-        # While DuckDB reads, it can be asked nothing.
         self._statistics = StreamingStatistics(self._connection, self._folder, self._memory)
         schema = arrow.schema(dict.fromkeys(("label", "subject", "object"), arrow.INT64))
         with SpillFile(self._folder / "runs", 0) as spill, SpillFile(self._folder / "known", 0) as held:
@@ -134,12 +133,14 @@ class BulkWriter:
             if labels is None:
                 labels = by_label(in_chunks(pieces, memory), spill, memory)
             self._batch.forget_triples()
-            rows = arrow.Reader(schema, self._rows(labels, known))
-            with self._views.view("_graphdb_sorted", rows):
-                [(count,)] = self._connection.execute(
-                    "INSERT INTO _graphdb.triple SELECT label, subject, object FROM _graphdb_sorted"
-                ).fetchall()
-        return int(count)
+            total = 0
+            for rows in arrow.Reader(schema, self._rows(labels, known)).tables():
+                with self._views.view("_graphdb_sorted", rows):
+                    [(count,)] = self._connection.execute(
+                        "INSERT INTO _graphdb.triple SELECT label, subject, object FROM _graphdb_sorted"
+                    ).fetchall()
+                total += int(count)
+        return total
 
     def write_statistics(self) -> None:
         """Write the statistics counted while the triples were written."""

@@ -11,16 +11,13 @@ are spoken of in such, the latter two have ``:REIFIER_GRAPH``.  Loaded together 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphdb.common import arrow
 from graphdb.common.duckdb.connection import quoted
-from graphdb.common.duckdb.fetch import batches
 from graphdb.common.stopping import check_stop
 from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE
-from graphdb.storage.file import parquet
+from graphdb.storage.file.parquet import path_sql
 from graphdb.storage.loaders.tables.headers import bare_name
 from graphdb.storage.updates.append import DEFAULT_GRAPH
 from graphdb.storage.writers.graphs import EDGES, PLACES, QUADS, TRIPLES
@@ -72,7 +69,10 @@ _BYTES = 400
 """What a triple takes in DuckDB while it becomes part of a row."""
 
 _ROWS = 100_000
-"""Rows that are fetched at a time."""
+"""Rows of a group of rows in a file."""
+
+_WAITING = "_graphdb_waiting"
+"""The table of the rows of a file, where they are many on disk."""
 
 
 def write(connection: duckdb.DuckDBPyConnection, folder: Path, progress: ExportProgress, memory: int) -> int:
@@ -88,6 +88,7 @@ def write(connection: duckdb.DuckDBPyConnection, folder: Path, progress: ExportP
     finally:
         for view in ("values", "edge_values", "edges", "placed"):
             connection.execute(f"DROP VIEW IF EXISTS temp._graphdb_{view}")
+        connection.execute(f"DROP TABLE IF EXISTS temp.{_WAITING}")
 
 
 def _write(connection: duckdb.DuckDBPyConnection, folder: Path, progress: ExportProgress, memory: int) -> int:
@@ -172,25 +173,27 @@ def _write(connection: duckdb.DuckDBPyConnection, folder: Path, progress: Export
 
     rows = triples = 0
 
-    def counted(reader: arrow.Reader) -> Iterator[Sequence[arrow.Array]]:
-        nonlocal rows
-        for batch in reader:
-            check_stop()
-            rows += batch.num_rows
-            yield batch.columns
-
     for name, table in ((NODES, nodes), (EDGE_ROWS, edge_rows), (LITERALS, literals)):
-
-        def readers(table: Callable[[str], str] = table) -> Iterator[arrow.Reader]:
-            nonlocal triples
-            for first, end, share in list(ranges(connection, most)):
-                sql = table(f"subject >= {first} AND subject < {end}")
-                reader = batches(connection.sql(sql), _ROWS)
-                yield arrow.Reader(reader.schema, counted(reader), reader.close)
-                triples += share
-                progress.report(triples // 3)
-
-        parquet.write(folder / name, readers, memory)
+        names: list[str] = []
+        for first, end, share in ranges(connection, most):
+            check_stop()
+            sql = table(f"subject >= {first} AND subject < {end}")
+            if names:
+                connection.execute(f"INSERT INTO {_WAITING} {sql}")
+            else:  # DuckDB renames columns of a table that differ in case only
+                names = connection.sql(sql).columns
+                columns = ", ".join(f"#{i + 1} AS c{i}" for i in range(len(names)))
+                connection.execute(f"CREATE TEMP TABLE {_WAITING} AS SELECT {columns} FROM ({sql})")
+            triples += share
+            progress.report(triples // 3)
+        check_stop()
+        columns = ", ".join(f"c{i} AS {quoted(column)}" for i, column in enumerate(names))
+        [(written,)] = connection.execute(
+            f"COPY (SELECT {columns} FROM {_WAITING}) TO {path_sql(folder / name)} "
+            f"(FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {_ROWS})"
+        ).fetchall()
+        rows += int(written)
+        connection.execute(f"DROP TABLE {_WAITING}")
     progress.end(rows)
     return rows
 

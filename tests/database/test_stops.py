@@ -132,3 +132,13 @@ def test_random_statements_stop_at_random_moments(db: graphdb.Database, unwatche
 def test_a_pattern_too_large_to_plan_is_refused(db: graphdb.Database) -> None:
     with pytest.raises(NotSupportedError, match="a pattern of more than 128 vertices or edges"):
         db.query("MATCH (a)" + "-->()" * 2000 + " RETURN count(*)")
+
+
+@pytest.mark.parametrize(
+    "rows", ["range(2000000000)", "(SELECT r.range FROM range(2000000000) r WHERE hash(r.range) % 1000 = 0)"]
+)
+def test_a_stream_that_is_read_when_time_is_over(rows: str) -> None:
+    """Arrow makes an OSError of what DuckDB says then: it was taken for one of the file system's."""
+    with graphdb.connect(threads=1) as db, pytest.raises(QueryTimeout), db._state.connection.guard(0.3) as raw:
+        for _ in raw.sql(f"SELECT * FROM {rows}").to_arrow_reader(1 << 11):
+            pass

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from graphdb.common.errors import NotSupportedError
+from graphdb.common.errors import ExecutionError, NotSupportedError
 from graphdb.grammar.syntax import MatchMode
 from graphdb.incremental import lists
 from graphdb.incremental.matcher import Changes, IncrementalMatcher, Updates
@@ -44,6 +44,8 @@ def _edge(draw: Draw, resources: int, vertices: int) -> tuple[int, int, int]:
 
 def pattern(draw: Draw, data: brute.Data) -> PatternGraph:
     """A connected pattern of up to five edges: of one or several labels, of any, in either direction, with loops."""
+    if draw.random() < 0.3:
+        return star(draw)
     count, clauses = int(draw.integers(1, 5)), int(draw.integers(1, 3))
     ends = [(int(draw.integers(v)), v) for v in range(1, count)]
     for _ in range(int(draw.integers(0 if ends else 1, 3))):
@@ -65,6 +67,18 @@ def pattern(draw: Draw, data: brute.Data) -> PatternGraph:
     outputs = [name for name in names if draw.random() < 0.5] if draw.random() < 0.5 else names
     unequal = ((int(draw.integers(count)), int(draw.integers(count))),) if draw.random() < 0.1 else ()
     return PatternGraph(tuple(vertices), tuple(edges), tuple(members), (), unequal, tuple(outputs))
+
+
+def star(draw: Draw) -> PatternGraph:
+    """An edge with two or three leaves at one end, alike but for their mode."""
+    leaves, directed = int(draw.integers(2, 4)), draw.random() < 0.5
+    labels = LABELS[draw.choice(len(LABELS), p=[0.5, 0.1, 0.2, 0.2, 0.0, 0.0])]
+    ends = [(1, 0), *((1, 2 + leaf) for leaf in range(leaves))]
+    edges = tuple(PatternEdge(f"e{e}", a, b, labels, directed, 0) for e, (a, b) in enumerate(ends))
+    vertices = tuple(PatternVertex(f"v{v}") for v in range(len(ends) + 1))
+    clause = Clause(MODES[draw.integers(len(MODES))], tuple(range(len(vertices))))
+    outputs = [vertex.name for vertex in vertices] + [edge.name for edge in edges if draw.random() < 0.2]
+    return PatternGraph(vertices, edges, (clause,), outputs=tuple(outputs))
 
 
 def batch(draw: Draw, data: brute.Data) -> Batch:
@@ -203,7 +217,7 @@ def test_a_hub_moves_as_it_grows_and_its_blocks_are_used_again() -> None:
 
 def test_a_search_can_be_stopped_and_leaves_nothing() -> None:
     vertices = 400
-    path = _pattern([(0, 1), (1, 2), (2, 3)], MatchMode.REPEATABLE_ELEMENTS)
+    path = _pattern([(0, 1), (1, 2), (2, 3), (3, 4)], MatchMode.REPEATABLE_ELEMENTS)
     matcher = IncrementalMatcher(ArraySource([0], [1], [0], vertices), [path])
     rng = np.random.default_rng(1)
     edges = np.unique(rng.integers(0, vertices, (9000, 2)), axis=0)
@@ -228,7 +242,7 @@ def test_a_search_can_be_stopped_and_leaves_nothing() -> None:
     adjacency[edges[:, 0], edges[:, 1]] = 1
     adjacency[0, 0] = 1
     counts = matcher.count(insert, [len(edges)])
-    assert counts.tolist() == [[[int(np.linalg.matrix_power(adjacency, 3).sum()) - 1, 0]]]
+    assert counts.tolist() == [[[int(np.linalg.matrix_power(adjacency, 4).sum()) - 1, 0]]]
 
 
 def test_what_is_not_supported_is_refused() -> None:
@@ -253,6 +267,17 @@ def test_edges_of_no_vertex_are_refused(end: int) -> None:
         matcher.apply(Updates([1], [end], [0], [True]))
     (change,) = matcher.apply(Updates([1], [2], [0], [True]))
     assert change.added.tolist() == [[2, 0]]
+
+
+def test_one_batch_at_a_time() -> None:
+    matcher = IncrementalMatcher(ArraySource([0], [1], [1], 3), [_pattern([(0, 1)])])
+    first, second = Updates([1], [0], [2], [True]), Updates([1], [1], [2], [True])
+    with matcher.batch(first) as changes:
+        for refused in (lambda: matcher.apply(second), lambda: matcher.count(second, [1])):
+            with pytest.raises(ExecutionError, match="under way"):
+                refused()
+        assert changes[0].added.tolist() == [[0, 2]]
+    assert matcher.count(second, [1]).tolist() == [[[1, 0]]]
 
 
 def test_wide_ids(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import graphdb
 from tests.fuzz import scaled
 
-SOME = settings(max_examples=scaled(40), deadline=None, suppress_health_check=list(HealthCheck))
+SOME = settings(max_examples=scaled(24), deadline=None, suppress_health_check=list(HealthCheck))
 COUNT = 8
 
 Edges = tuple[tuple[int, int], ...]
@@ -194,6 +194,15 @@ def test_a_path_that_is_searched_for_starts_at_its_bound_end(thread: graphdb.Dat
         assert "every TRAIL (m)-[:REPLY_OF]->{0,}(" in plan
         assert " AS t FROM" not in plan
         assert "is reachability" not in plan
+
+
+def test_conditions_within_a_path_see_closures(thread: graphdb.Database) -> None:
+    thread.query("MATCH (m:Message {id: 57}), (n:Message {id: 58}) CREATE (m)-[:NEXT]->(n)")
+    text = """MATCH (:Message {id: 57})((x)-[:NEXT]->(y) WHERE EXISTS {
+                  MATCH (x)-[:REPLY_OF*0..]->(:Post)<-[:CONTAINER_OF]-(f:Forum) WHERE f.id = 1
+              })+(z) RETURN z.id"""
+    assert thread.query(text).fetchall() == [(58,)]
+    assert "REPLY_OF*0.. is reachability" in thread.explain(text)
 
 
 def test_edges_that_must_differ_are_searched_for(thread: graphdb.Database) -> None:

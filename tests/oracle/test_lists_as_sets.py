@@ -6,7 +6,7 @@ Drawn queries over a drawn graph against Python's own lists, and against the eva
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -137,4 +137,85 @@ def test_members_of_lists_are_where_a_match_starts(db: graphdb.Database) -> None
     text = "MATCH (a:P)-[:K]->(b:P) WITH a, [a, b] AS xs MATCH (c:P)-[:K]->(d:P) WHERE c IN xs RETURN count(*)"
     plan = _explained(db, text)
     assert "planned when the rows give c" in plan
+    assert "list_contains" not in plan
+
+
+ONE_LIST = (
+    ("MATCH (a:P) WHERE a.k < 6 WITH collect(a) AS xs", "c"),
+    ("MATCH (a:P) WHERE a.k > 99 WITH collect(a) AS xs", "c"),
+    ("OPTIONAL MATCH (a:P {k: 1})-[:K]->(b) WITH collect(b) AS xs, count(*) AS all_of_them", "c"),
+    ("MATCH (a:P) WITH collect(DISTINCT a.t) AS xs", "c.t"),
+    ("MATCH (a:P) WITH collect(a.w) AS xs, max(a.k) AS k", "c.w"),
+    ("MATCH (a:P) WHERE a.k < 3 WITH collect(a.k) AS xs WHERE size(xs) > 2", "c.k"),
+    ("WITH [1, 2, 3, null] AS xs", "c.k"),
+    ("WITH [] AS xs", "c.k"),
+    ("WITH ['a', 'c'] AS xs, 1 AS one", "c.t"),
+)
+LATER = (
+    "MATCH (c:P) WHERE {0} RETURN c.k",
+    "MATCH (c:P) WHERE NOT {0} RETURN c.k, size(xs)",
+    "MATCH (c:P)-[:K]->(d) WHERE {0} RETURN c.k, count(d), xs",
+    "MATCH (c:P) WITH c, xs WHERE {0} RETURN c.k, xs",
+    "MATCH (c:P) WITH c, xs AS zs, xs MATCH (c)-[:K]->(d) WHERE {0} AND c IN [c] RETURN c.k, d.k, size(zs)",
+    "MATCH (c:P) WITH * WHERE {0} OR c.k = 7 RETURN *",
+    "MATCH (c:P) RETURN c.k, {0} AS inside, count(*)",
+    "MATCH (c:P) RETURN sum(CASE WHEN {0} THEN 1 ELSE 0 END) AS n",
+    "MATCH (c:P) WITH xs, c.t AS t, count(CASE WHEN {0} THEN 1 END) AS n RETURN t, n, size(xs)",
+    "MATCH (c:P) WITH xs, count(CASE WHEN {0} THEN 1 END) AS n RETURN n, size(xs)",
+    "MATCH (c:P) WHERE c.k > 999 WITH xs, count(*) AS n RETURN n, xs",
+    "MATCH (c:P) WITH DISTINCT xs RETURN size(xs)",
+    "MATCH (c:P) WITH DISTINCT xs, c.t AS t ORDER BY t LIMIT 2 RETURN t, size(xs)",
+    "MATCH (c:P) WITH c ORDER BY c.k LIMIT 3 RETURN c.k",
+    "UNWIND xs AS y RETURN y, size(xs)",
+    "UNWIND xs AS y WITH y, xs MATCH (c:P) WHERE {0} RETURN y, c.k",
+    "MATCH (c:P) CALL (c, xs) {{ MATCH (c)-[:K]->(d) WHERE {0} RETURN count(d) AS n }} RETURN c.k, n",
+    "CALL (xs) {{ MATCH (c:P) WHERE {0} RETURN count(*) AS n UNION ALL RETURN size(xs) AS n }} RETURN n",
+    "CALL {{ MATCH (xs:P) RETURN count(xs) AS n }} RETURN n, size(xs)",
+    "MATCH (c:P) RETURN c.k, COUNT {{ MATCH (c)-[:K]->(d) WHERE d.k > size(xs) }}, [q IN [c.k] WHERE size(xs) > 1 | q]",
+    "MATCH (c:P) WHERE EXISTS {{ MATCH (c)-[:K]->(d) WHERE {0} OR d.k = 1 }} RETURN c.k",
+    "RETURN [q IN xs | q] AS ys, any(q IN xs WHERE q IN xs) AS yes",
+    "MATCH (c:P) RETURN c.k, any(q IN [1, 2] WHERE {0}) AS yes, [q IN xs WHERE q = q] = xs AS same",
+    "MATCH p = (c:P)-[:K*1..2]->(d:P) WHERE {0} RETURN c.k, length(p), d.k",
+    "MATCH p = (c:P {{k: 1}})-[:K*]->(d:P) WHERE {0} RETURN count(*)",
+    "MATCH p = shortestPath((c:P {{k: 1}})-[:K*]->(d:P)) WHERE {0} AND c <> d RETURN length(p), d.k",
+    "MATCH p = (c:P {{k: 1}})-[:K*1..3]->(d:P) WHERE all(n IN nodes(p) WHERE n.k IN [m IN xs | 1] OR {0}) RETURN count(*)",
+    "WITH xs AS ys WITH ys AS xs MATCH (c:P) WHERE {0} RETURN c.k",
+    "WITH size(xs) AS n MATCH (xs:P) WHERE xs.k < n RETURN xs.k",
+    "WITH xs, size(xs) AS n WHERE n > 1 MATCH (c:P) WHERE {0} RETURN n, c.k",
+    "OPTIONAL MATCH (c:P) WHERE {0} WITH collect(c) AS cs, xs RETURN size(cs), size(xs)",
+    "MATCH (c:P) WHERE {0} WITH collect(c) AS cs MATCH (d:P) WHERE NOT d IN cs RETURN d.k",
+    "RETURN xs UNION RETURN [1] AS xs",
+)
+
+
+def _row_by_row_each(db: graphdb.Database, text: str) -> list[tuple[Any, ...]]:
+    """The same where every row has all lists, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("graphdb.relational.lower.makes_one_row", lambda *_: False)
+        return _row_by_row(db, text)
+
+
+@pytest.mark.parametrize("start", ONE_LIST, ids=[start for start, _ in ONE_LIST])
+def test_lists_that_are_one_for_all_rows(db: graphdb.Database, start: tuple[str, str]) -> None:
+    """The clauses that such a list may go through; all of them in a long run."""
+    made, item = start
+    dice = random.Random(made)
+    for later in dice.sample(LATER, min(scaled(16), len(LATER))):
+        text = f"{made} {later.format(f'{item} IN xs')}"
+        expected = _outcome(lambda text=text: _row_by_row_each(db, text))
+        assert _outcome(lambda text=text: db.query(text).fetchall()) == expected, text
+
+
+def _outcome(run: Callable[[], list[tuple[Any, ...]]]) -> object:
+    """The rows of a query, or the kind of its error."""
+    try:
+        return bag(run())
+    except graphdb.GraphDBError as error:
+        return type(error)
+
+
+def test_no_row_carries_such_a_list(db: graphdb.Database) -> None:
+    text = "MATCH (a:P) WITH collect(a) AS xs MATCH (c:P)-[:K]->(d:P) WHERE NOT d IN xs RETURN count(*)"
+    plan = _explained(db, text)
+    assert "IN (SELECT unnest(" in plan
     assert "list_contains" not in plan

@@ -66,6 +66,11 @@ def test_writes_are_followed(db: graphdb.Database, values: str, seed: int) -> No
             assert looked_up(db, value) == sorted(row for row, key in model.items() if key == value), (step, value)
     for value in domain:
         assert looked_up(db, value) == sorted(row for row, key in model.items() if key == value)
+    for size in range(4):
+        some = [*draw.sample(domain, size), *draw.choices([None, domain[0]], k=size % 2)]
+        found = db.query("MATCH (a:A) WHERE a.key IN $some RETURN a.row", some=some).fetchall()
+        expected = [row for row, key in model.items() if key is not None and key in some]
+        assert sorted(row for (row,) in found) == sorted(expected), some
 
 
 def test_an_index_is_made_once_a_key_is_asked_for_again(db: graphdb.Database) -> None:
@@ -92,6 +97,16 @@ def test_values_of_other_types_are_found_as_before(db: graphdb.Database) -> None
         assert looked_up(db, 3.0) == [3]
         assert looked_up(db, "3") == []
         assert looked_up(db, True) == []
+        for some, rows in (
+            ([3, 3.0, 4], [3, 4]),
+            ([3, "4"], [3]),
+            ([True, 1], [1]),
+            ([], []),
+            ([None], []),
+            ([2, 2], [2]),
+        ):
+            found = db.query("MATCH (a:A) WHERE a.key IN $some RETURN a.row", some=some).fetchall()
+            assert sorted(row for (row,) in found) == rows, some
     db.query("CREATE (:A {key: 3.0, row: 30})")
     assert looked_up(db, 3) == [3, 30]
     db.query("CREATE (:A {key: '3', row: 33}), (:A {key: true, row: 34})")

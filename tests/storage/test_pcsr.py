@@ -44,6 +44,10 @@ def test_neighbours_and_codes(data: Any, labels: Any, direction: Any, layer: Any
     assert partition.neighbours.dtype == dtype
     assert partition.keys.tolist() == sorted(want)
     assert partition.max_degree == max(map(len, want.values()), default=0)
+    together = [u for vertex in range(RESOURCES + LITERALS) for u in sorted(want.get(vertex, {}))]
+    everyone = partition.neighbours_of_all(np.arange(RESOURCES + LITERALS), len(together))
+    assert everyone is not None
+    assert everyone.tolist() == together
     for vertex in range(RESOURCES + LITERALS):
         near = want.get(vertex, {})
         assert partition.neighbours_of(vertex).tolist() == sorted(near)

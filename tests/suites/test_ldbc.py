@@ -11,10 +11,7 @@ import pytest
 import graphdb
 from tests import ldbc
 
-UNFINISHED = {"BI15", "BI19", "BI20"}
-"""Reads that take many seconds, or never end, as they are written."""
-
-READS = [query for query in ldbc.queries() if query["id"] not in UNFINISHED]
+READS = ldbc.queries()
 
 
 @pytest.fixture(scope="module")

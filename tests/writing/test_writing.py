@@ -132,6 +132,8 @@ KNOWN = [
     "MATCH (n:Never) CREATE (n)-[r:R]->(m:M) RETURN n, r, m",
     "MATCH (n:B) DELETE n",
     "MATCH (n:A) SET n.x = 1 / (n.x - n.x)",
+    "UNWIND [datetime('2020-01-02T03:04Z'), datetime('1999-12-31T23:59:59.5-03:30'), null] AS d CREATE (:T {d: d})",
+    "MATCH (n:T) SET n.e = n.d + duration('PT1H'), n.u = datetime({epochMillis: 1500})",
     "MATCH ()-[r:S]->() SET r = {d: duration({days: 1, hours: -2}), v: [1, 'a', null, 1.5, true]}",
     "MATCH (n:B) SET n.d = datetime('2020-01-02T03:04:05+02:00'), n.l = [date('2020-01-02')] RETURN n.d, n.l",
     "UNWIND [$dec, 2.5] AS v CREATE (:Dec {v: v, w: $dec, u: time('10:00+01:00'), t: duration('P1DT2H')})",

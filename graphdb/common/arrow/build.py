@@ -52,7 +52,7 @@ def array(values: Any, type: DataType | None = None) -> Array:
         found = values if isinstance(values, Array) else values.combine_chunks()
         return found if type is None else found.cast(type)
     if hasattr(values, "__arrow_c_array__"):
-        from graphdb.common.arrow.interface import imported_array
+        from graphdb.common.arrow.imported import imported_array
 
         return array(imported_array(values.__arrow_c_array__()), type)
     if isinstance(values, np.ndarray) and values.dtype != object:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from graphdb.common.arrow import types
 from graphdb.common.arrow.arrays import Array, ChunkedArray, nulls
 from graphdb.common.arrow.build import array
-from graphdb.common.arrow.interface import Stream, exported_schema, exported_stream
+from graphdb.common.arrow.exported import exported_schema, exported_stream
+from graphdb.common.arrow.imported import Stream
 from graphdb.common.arrow.python_values import pylist
 from graphdb.common.arrow.types import ArrowError, DataType, Field, Schema
 
@@ -74,11 +75,18 @@ class Reader:
         """Return all that is still to come."""
         return Table.of_batches(list(self), self.schema)
 
-    def __arrow_c_schema__(self) -> object:
-        return exported_schema(DataType("+s", self.schema.fields))
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return exported_stream(self.schema, (list(columns) for columns in self._batches))
+    def tables(self, size: int = 32 << 20) -> Iterator[Table]:
+        """Yield the rows that are still to come as tables of so many bytes, or one batch; always one table at least."""
+        batches: list[RecordBatch] = []
+        waiting, first = 0, True
+        for batch in self:
+            batches.append(batch)
+            waiting += batch.nbytes
+            if waiting >= size:
+                yield Table.of_batches(batches, self.schema)
+                batches, waiting, first = [], 0, False
+        if batches or first:
+            yield Table.of_batches(batches, self.schema)
 
 
 class Table:
@@ -174,7 +182,7 @@ class Table:
         return exported_schema(DataType("+s", self.schema.fields))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return exported_stream(self.schema, self.batches())
+        return exported_stream(self.schema, list(self.batches()))
 
 
 def _chunked(values: Any) -> ChunkedArray:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from typing import TYPE_CHECKING, Any, Literal
 
+from graphdb.common.duckdb import progress_bar
 from graphdb.common.duckdb.errors import failure, is_signal, opening_error, refuse_others
 from graphdb.common.duckdb.fetch import fetched, register
 from graphdb.common.duckdb.open_files import opened
@@ -105,7 +106,7 @@ class Connection:
         refuse_others(path)
         try:
             self.raw = duckdb.connect(path, read_only=read_only, config=config)
-            self.raw.execute("SET enable_progress_bar = false")  # DuckDB shows one in notebooks; ours says what is done
+            progress_bar.hide(self.raw)
             if untrusted:  # but what loads and results set: how rows are stored, and shown
                 self.raw.execute("SET allowed_configs = ['disabled_compression_methods', 'TimeZone']")
                 self.raw.execute("SET lock_configuration = true")

@@ -19,7 +19,7 @@ LEVEL, FOUND, LONGER = 0, 1, 2
 
 
 @kernel
-def _allows(mode: int, vertices: Ints, codes: Ints, level: int, other: int, code: int) -> bool:
+def allows(mode: int, vertices: Ints, codes: Ints, level: int, other: int, code: int) -> bool:
     """Whether a mode lets the path ``vertices[: level + 1]`` go on to ``other`` over the edge ``code`` (-1: none)."""
     if mode == WALK or code < 0:
         return True
@@ -110,7 +110,7 @@ def enumerate_paths(
             continue
         code = only if partition[4] == 0 else load(partition[5], low + places[level, 2], LONG)
         places[level, 2] += 1
-        if not _allows(mode, vertices, codes, level, other % fold, code):
+        if not allows(mode, vertices, codes, level, other % fold, code):
             continue
         if level == length:
             state[LONGER] = 1

@@ -32,6 +32,8 @@ class PathRows:
     walks: Ints = field(default_factory=lambda: _NONE)
     codes: Ints = field(default_factory=lambda: _NONE)
     cuts: tuple[Ints, ...] = ()
+    costs: NDArray[np.float64] | None = None
+    """What each path costs, where its edges cost something: float64."""
 
     def __len__(self) -> int:
         return len(self.sources)

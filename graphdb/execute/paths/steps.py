@@ -30,17 +30,19 @@ class Paths:
     """Runs one step over a data graph."""
 
     def __init__(self, graph: DataGraph, step: PathStep, control: Control) -> None:
-        self._step = step
+        self._step, self._graph, self._control = step, graph, control
         self._traversal = Traversal.of(graph, step, control)
 
     # --- the two ways in
 
     def between(self, sources: Ints, targets: Ints) -> Iterator[PathRows]:
         """Yield the paths between pairs of ends: int64 [pairs] each, the pairs all different."""
+        self._begin(sources, targets)
         return self._folded(gathered(self._between(sources, targets + self._traversal.last)))
 
     def across(self, sources: Ints | None, targets: Ints | None) -> Iterator[PathRows]:
         """Yield the paths from each of some vertices to each of others: int64, unique; not both None, for all."""
+        self._begin(sources, targets)
         return self._folded(gathered(self._across(*self._ends(sources, targets))))
 
     def reached(self, sources: Ints | None, targets: Ints | None) -> PathRows:
@@ -49,6 +51,7 @@ class Paths:
         The lengths and the other ends that come with them mean nothing.
         """
         backwards = self._step.only == "source"
+        self._begin(sources, targets)
         sources, targets = self._ends(sources, targets)
         starts, ends = (targets, sources) if backwards else (sources, targets)
         assert starts is not None
@@ -69,6 +72,7 @@ class Paths:
         """Yield all paths from some vertices (None: any that has one) to others (None: wherever they lead),
         materialized.
         """
+        self._begin(sources, targets)
         sources, targets = self._ends(sources, targets)
         if sources is not None and targets is not None and len(sources) < len(targets):
             there = BreadthFirstSearch(self._traversal, self._traversal.away)
@@ -84,6 +88,10 @@ class Paths:
         return self._folded(gathered(rows for start in starts.tolist() for rows in search.deepened(start)))
 
     # --- from vertices to nodes and back
+
+    def _begin(self, *ends: Ints | None) -> None:
+        """Search between some vertices from now on."""
+        self._traversal = Traversal.of(self._graph, self._step, self._control, *ends)
 
     def _ends(self, sources: Ints | None, targets: Ints | None) -> tuple[Ints | None, Ints | None]:
         """Return the nodes where paths start and end; None for any, where each vertex is one."""

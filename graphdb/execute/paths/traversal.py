@@ -47,9 +47,14 @@ class Traversal:
     longest: int
 
     @classmethod
-    def of(cls, graph: DataGraph, step: PathStep, control: Control) -> Self:
-        """Return the traversal of a step."""
+    def of(cls, graph: DataGraph, step: PathStep, control: Control, *ends: Ints | None) -> Self:
+        """Return the traversal of a step between some vertices: among resources alone, where nothing is a literal."""
         longest, vertices = FAR if step.high is None else step.high, graph.vertices
+        known = [graph.source.statistics(label) for label in step.labels or ()]
+        literal = any(each.triples > each.resource_triples for each in known)
+        if step.along is None and not literal:
+            inside = all(each is None or not len(each) or each.max() < graph.resources for each in ends)
+            vertices = graph.resources if inside else vertices
         if step.along is not None:
             nodes = vertices * (1 + len(step.along.pieces))
             return cls(step, control, step.along.away, step.along.back, vertices, nodes, longest)

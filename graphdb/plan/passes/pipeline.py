@@ -63,7 +63,7 @@ def make_plan(
         refine=refine,
     )
     plan = _plan(draft)
-    if draft.unsure and plan.counting is None:
+    if draft.unsure and plan.counting is None and plan.clique is None:  # cliques are counted in no order of ours
         again = Draft(pattern, graph, counting, refine=refine, counted=draft.counted)
         again.plain, again.modelled = draft.plain, draft.modelled
         plan = _plan(again)

@@ -20,7 +20,7 @@ from graphdb.pattern.bind import BoundPattern, Choice
 from graphdb.pattern.graph import Wanted
 from graphdb.plan.executor import Block
 from graphdb.plan.physical import EdgeScan
-from graphdb.relational.candidates import Snapshot
+from graphdb.relational.snapshot import Snapshot
 
 Ids = NDArray[np.int64]
 Triples = tuple[Ids, Ids, Ids]

@@ -37,7 +37,7 @@ from graphdb.pattern.free import SUBQUERIES, free_variables
 from graphdb.pattern.graph import Duplicates, PatternGraph, PatternVertex, Wanted
 from graphdb.plan.passes.counting import WORTH, explosive, weighing_plan
 from graphdb.plan.physical import EdgeScan, PhysicalPlan
-from graphdb.relational.candidates import Snapshot
+from graphdb.relational.snapshot import Snapshot
 from graphdb.sql.compiler import Scope
 from graphdb.sql.expressions import ExpressionCompiler
 from graphdb.sql.from_clause import Parameters, Rows

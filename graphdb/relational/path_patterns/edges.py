@@ -17,7 +17,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.plan.paths import Along
+from graphdb.common.errors import ExecutionError, TypeMismatchError
+from graphdb.grammar import syntax as ast
+from graphdb.plan.paths import Along, Weighted
 from graphdb.relational.path_patterns.product_automaton import BEGIN, Edges, Fragment, Mask, Product, Size
 from graphdb.storage.graph.data_graph import DataGraph
 from graphdb.storage.graph.pcsr import Partition, partition_of
@@ -32,7 +34,7 @@ _BYTES = 64
 class Table:
     """Rows that earlier steps find: of an edge ``c0`` and ``c1``, its ends from left to right, and ``c2``, its code.
 
-    Of a vertex ``c0``; of a chain its vertices, then its codes.
+    Of a vertex ``c0``; of a chain its vertices, then its codes.  Of an edge that costs something, ``c3``: what.
     """
 
     sql: str
@@ -135,6 +137,32 @@ class Pattern:
         nodes = (len(product.pieces) + 1) * graph.vertices
         dtype = graph.dtype if nodes < np.iinfo(graph.dtype).max else np.int64
         return Along(*_both_ways(product.edges, nodes, dtype), tuple(product.pieces), len(self.parts) - 1)
+
+    def weighted(self, columns: Mapping[str, NDArray[Any]], cost: ast.Cost, text: str) -> Weighted:
+        """Return the edges of one repeated edge with their costs, from the columns of its table.
+
+        Raises
+        ------
+        ExecutionError
+            A cost is null, negative or not finite.
+        TypeMismatchError
+            One is no number.
+        """
+        left, right, codes, costs, unknown, other = columns.values()
+        position, found = cost.expression.span.start, np.asarray(costs, np.float64)
+        if np.asarray(unknown, np.bool_).any():
+            hint = "leave such edges out: -[e:… WHERE e.weight IS NOT NULL]->"
+            raise ExecutionError("the cost of an edge is null", text=text, position=position, hint=hint)
+        if np.asarray(other, np.bool_).any():
+            raise TypeMismatchError("the cost of an edge is no number", text=text, position=position)
+        if (found < 0).any():
+            hint = "Dijkstra's algorithm needs costs of 0 or more"
+            least = f"{found.min():.15g}"
+            raise ExecutionError(f"the cost of an edge is negative: {least}", text=text, position=position, hint=hint)
+        if not np.isfinite(found).all():
+            raise ExecutionError("the cost of an edge is not finite", text=text, position=position)
+        left, right, codes = (np.asarray(each, np.int64) for each in (left, right, codes))
+        return Weighted(left, right, codes, found)
 
     def edges(self, graph: DataGraph, columns_of: Tables) -> Along:
         """Return the edges of one repeated edge."""

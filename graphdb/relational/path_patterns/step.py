@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
+from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.types import CODE_BITS
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import DIRECTIONS, BoundPattern, bind
 from graphdb.pattern.free import free_variables
 from graphdb.pattern.names import Names
 from graphdb.pattern.pieces import Piece, conditions_on, names_of
-from graphdb.plan.paths import Mode, PathEdges, PathStep
-from graphdb.relational.candidates import Snapshot
+from graphdb.plan.paths import Cost, Mode, PathEdges, PathStep
 from graphdb.relational.path_patterns.edges import Pattern
+from graphdb.relational.snapshot import Snapshot
 
 _ONWARD = ast.Direction.OUT
 
@@ -70,6 +71,47 @@ def path_step(
     selector = path.selector
     direction = DIRECTIONS[direction_of(pieces)]
     return PathStep("", "", along, direction, low, high, mode, selector.count, selector.groups, materialized)
+
+
+def cost_step(
+    path: ast.PathPattern,
+    pieces: Sequence[Piece],
+    match: ast.MatchClause,
+    text: str,
+    outside: Collection[str],
+    *,
+    materialized: bool,
+) -> PathStep:
+    """Return the step that searches for the cheapest paths along one repeated edge.
+
+    Parameters
+    ----------
+    outside
+        The names of all but what is on the path.
+    materialized
+        Whether what is on the path is wanted.
+
+    Raises
+    ------
+    NotSupportedError
+        Whether an edge is on the path, or what it costs, depends on more than itself and its ends.
+    """
+    assert path.cost is not None
+    assert path.selector is not None
+    (piece,), cost = pieces, path.cost.expression
+    mode = _mode_of(path, match.mode)
+    for asked in (cost, *piece.where[0]):
+        if not (free_variables(asked) - {*piece.names}).isdisjoint(outside):
+            message, hint = "what an edge costs depends on it and its ends alone", "name the ends: ((x)-[e]->(y))+"
+            raise NotSupportedError(message, text=text, position=asked.span.start, hint=hint)
+    if match.mode in (ast.MatchMode.DIFFERENT_NODES, ast.MatchMode.INDUCED):
+        message = f"COST BY is not supported with {match.mode.value}"
+        raise NotSupportedError(message, text=text, position=path.cost.span.start)
+    words = " ".join(text[path.nodes[0].span.end : path.cost.span.start].split())
+    edges = PathEdges(words[: words.rindex("(")].rstrip() if "(" in words else words)
+    price = Cost(" ".join(text[cost.span.start : cost.span.end].split()), integral=False)
+    direction, groups = DIRECTIONS[direction_of(pieces)], path.selector.groups
+    return PathStep("", "", None, direction, piece.low, None, mode, 1, groups, materialized, edges=edges, cost=price)
 
 
 def goes_everywhere(step: PathStep, pieces: Sequence[Piece], snapshot: Snapshot) -> bool:

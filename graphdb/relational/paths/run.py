@@ -16,6 +16,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import conjuncts, is_edge_test, variables_in
 from graphdb.pattern.free import SUBQUERIES, free_variables
+from graphdb.pattern.path_predicates import with_predicates
 from graphdb.pattern.path_search import variables_between
 from graphdb.pattern.pieces import names_of
 from graphdb.relational.closures import with_closures
@@ -43,7 +44,7 @@ class PathRun(UnrolledRun, SelectedRun, StepRun):
 
     def prepare(self, query: ast.Query | ast.Composite) -> Prepared | Program:
         """Bind, find candidates, plan, and write the SQL after the match."""
-        query = self._with_closures(query)
+        query = self._with_paths_as_found(query)
         found = _match_and_return(query)
         if found is None or _has_subqueries(*found):
             return super().prepare(query)
@@ -55,15 +56,20 @@ class PathRun(UnrolledRun, SelectedRun, StepRun):
 
     def prepare_from(self, query: ast.Composite, start: Relation) -> Program:
         """Prepare a query that starts from rows which are there already."""
-        found = self._with_closures(query)
+        found = self._with_paths_as_found(query)
         return super().prepare_from(ast.Composite((found.clauses,)) if isinstance(found, ast.Query) else found, start)
 
-    def _with_closures(self, query: ast.Query | ast.Composite) -> ast.Query | ast.Composite:
+    def _with_paths_as_found(self, query: ast.Query | ast.Composite) -> ast.Query | ast.Composite:
+        """Return a query whose paths are as they are searched for: conditions within them, forests as closures."""
+        if isinstance(query, ast.Composite):
+            query = with_predicates(query)
         with self._snapshot.graph.watched(self.new_control().check):
             return with_closures(query, self._snapshot, self._text)
 
     def _prepare_paths(self, matches: Matches, returns: ast.ReturnClause) -> Prepared | None:
         """Prepare a query of one path by one search, or of several lengths as patterns; None where it takes more."""
+        if any(path.cost is not None for match in matches for path in match.patterns):
+            return None
         if not self._is_one_pattern(matches) or any(map(_asks_path, matches)):
             return None
         reachability = _any_shortest(matches, returns) if _drops_duplicates(returns) else None

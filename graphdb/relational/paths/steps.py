@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.execute.paths.dijkstra import CheapestPaths
 from graphdb.execute.paths.path_rows import PathRows
 from graphdb.execute.paths.steps import Paths
 from graphdb.plan.paths import EVERY, PathStep
@@ -51,6 +52,12 @@ class StepRun(PathBase):
         if step.edges is None or step.path.edges is None:
             return step
         graph = self._snapshot.graph
+        if step.cost is not None:
+            ((table,),) = (part.edges for part in step.edges.parts)
+            assert isinstance(table, Table)
+            columns = self._snapshot.connection.columns(table.sql, table.parameters)
+            weighted = step.edges.weighted(columns, step.cost, self._text)
+            return replace(step, path=replace(step.path, weighted=weighted))
         if step.path.edges.several:
             along = step.edges.product(graph, self._columns_of, self._bindings_bytes)
         else:
@@ -78,14 +85,14 @@ class StepRun(PathBase):
                 sources, targets = (found if found is not None else given[1] for found in given)
                 assert sources is not None
                 assert targets is not None
-                yield from self._along(path).between(sources, targets)
+                yield from self._searching(path).between(sources, targets)
                 return
             starts, ends = (old if new is None else new for old, new in zip((starts, ends), given, strict=True))
         elif starts is None and ends is None:
             starts = self._snapshot.graph.universe()
         if path.bound:
             assert starts is not None
-            yield from self._along(path).between(starts, starts)
+            yield from self._searching(path).between(starts, starts)
             return
         if path.only == "source" and ends is None:
             ends = self._snapshot.graph.universe()
@@ -95,15 +102,22 @@ class StepRun(PathBase):
             yield self._along(path).reached(starts, ends)
         elif path.count == EVERY:
             yield from self._along(replace(path, materialized=True)).every(starts, ends)
-        elif starts is not None and ends is not None and len(starts) * len(ends) <= _FEW_PAIRS:
+        elif path.cost is None and starts is not None and ends is not None and len(starts) * len(ends) <= _FEW_PAIRS:
             yield from self._along(path).between(np.repeat(starts, len(ends)), np.tile(ends, len(starts)))
-        elif path.single:
-            yield from self._along(path).across(starts, ends)
+        elif path.single or path.cost is not None:
+            yield from self._searching(path).across(starts, ends)
         else:
             # What has a path has a shortest walk: first the pairs of ends, then the paths between each.
             reach = replace(path, count=1, groups=False, materialized=False, low=0, mode="WALK")
             for pairs in self._along(reach).across(starts, ends):
                 yield from self._along(path).between(pairs.sources, pairs.targets)
+
+    def _searching(self, path: PathStep) -> Paths | CheapestPaths:
+        """Return what searches for the shortest paths, by edges or by costs."""
+        if path.weighted is None:
+            return self._along(path)
+        self.control = control = self.new_control()
+        return CheapestPaths(path, path.weighted, control)
 
     def _along(self, path: PathStep) -> Paths:
         self.control = control = self.new_control()

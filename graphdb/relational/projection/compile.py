@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 
 from graphdb.common.duckdb.connection import quoted
 from graphdb.common.errors import NotSupportedError, TypeMismatchError
-from graphdb.common.values.types import ANY, EXACT_ONLY, INTEGER, NODE, Base, Type, single_kind, sql_type
+from graphdb.common.values.types import ANY, INTEGER, NODE, Base, Type, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern
-from graphdb.relational.candidates import Snapshot
-from graphdb.relational.projection.arrays import Direct
+from graphdb.relational.projection.late import BesideBindings, direct_columns, late_items, late_projection, named_in
 from graphdb.relational.projection.relation import ORDER, VALUE, Relation, Source
 from graphdb.relational.projection.return_clause import combines_aggregates
 from graphdb.relational.projection.sql import Compiled, Projection, columns_of, window_sql
+from graphdb.relational.snapshot import Snapshot
 from graphdb.semantics.aggregation import contains_aggregate, unshadowed
 from graphdb.sql import lists, ranges
 from graphdb.sql.comparisons import has_order, sort_keys
@@ -57,6 +57,8 @@ class _Values:
     """SQL of the rows' numbers with their values (``row``, ``value``)."""
     several: int
     """How many of the two have several values for one vertex or row."""
+    shared: bool
+    """Whether those of the rows are the same for all of them."""
 
 
 class ProjectionCompiler:
@@ -70,6 +72,8 @@ class ProjectionCompiler:
         The pattern, where the relation is its bindings: what only names and counts them needs no SQL.
     parameters
         Those of the SQL that the relation is made by.
+    beside
+        Who adds properties to the relation's rows, where these are the bindings of a match.
     """
 
     def __init__(
@@ -80,7 +84,9 @@ class ProjectionCompiler:
         relation: Relation,
         bound: BoundPattern | None = None,
         parameters: Parameters | None = None,
+        beside: BesideBindings | None = None,
     ) -> None:
+        self._beside = beside
         self._snapshot = snapshot
         self._text = text
         self._arguments = arguments
@@ -114,9 +120,9 @@ class ProjectionCompiler:
             SQL of all groups there are (column ``g``), where the relation's rows are of groups: then the clause is one
             for each of them, and its rows say of which they are (column ``g``).
         written
-            Whether the rows go to the user: a zoned property then keeps the offset that it was written with.
+            Whether the rows go to the user: properties that nothing else needs are then gathered for them after SQL.
         """
-        rows, relation = self._rows(), self._relation
+        rows, relation = self._rows(self._beside), self._relation
         ordered = relation.variables.get(ORDER)
         scope = Scope(
             self._variables,
@@ -130,32 +136,76 @@ class ProjectionCompiler:
         aggregated = not relation.grouped and any(contains_aggregate(item.expression) for item in items)
         if aggregated and combines_aggregates(items):
             raise NotSupportedError("what stands beside aggregates is put together in a second step")
+        if not (aggregated or returns.distinct):
+            return self._each_row(returns, window, items, compiler, where, groups, written)
         compiled = [(item, self._settled(compiler, compiler.column(item.expression))) for item in items]
-        if aggregated or returns.distinct:
-            compiled = [
-                (item, compiler.computed(item.expression, ANY))
-                if (lacks_key(value.type) or (aggregated and _repeats_subquery(value)))
-                and (relation.grouped or not contains_aggregate(item.expression))
-                else (item, value)
-                for item, value in compiled
-            ]
-            return self._groups(returns, window, compiled, compiler, where, groups)
-        given = [(item, self._as_written(compiler, item, value) if written else value) for item, value in compiled]
-        known = {item.alias: value for item, value in compiled if item.alias}
-        seen = Scope({**self._variables, **known}, unshadowed(relation.known, _named(items)))
+        compiled = [
+            (item, compiler.computed(item.expression, ANY))
+            if (lacks_key(value.type) or (aggregated and _repeats_subquery(value)))
+            and (relation.grouped or not contains_aggregate(item.expression))
+            else (item, value)
+            for item, value in compiled
+        ]
+        return self._groups(returns, window, compiled, compiler, where, groups)
+
+    def _each_row(
+        self,
+        returns: ast.ReturnClause,
+        window: tuple[int, int | None],
+        items: tuple[ast.ReturnItem, ...],
+        compiler: Compiler,
+        where: list[str],
+        groups: Source | None,
+        written: bool,
+    ) -> Projection:
+        """Project by a clause that makes a row of each row; see :meth:`project`.
+
+        Conditions, order and window take the rows with what they need themselves.  What else the items need is joined
+        with, or gathered for, the rows that are left.
+        """
+        relation, rows, (_, limit) = self._relation, compiler.rows, window
+        ordered = relation.variables.get(ORDER)
+        first = named_in(returns.order_by, items)
+        keys = {i: self._settled(compiler, compiler.column(items[i].expression)) for i in first}
+        aliased = {alias: keys[i] for i in first if (alias := items[i].alias)}
+        seen = Scope({**self._variables, **aliased}, unshadowed(relation.known, _named(items)))
         order = self._order(returns, seen, rows, items)
         if not order and ordered is not None:
             order = f" ORDER BY {ordered.sql} ASC"
-        source, (skip, limit) = relation.source, window
-        if limit is not None and not where and groups is None and self._orders_by_known(returns, items):
-            # What is joined to the rows is for few of them then, and none goes.
-            source = Source.made(f"(SELECT b.* FROM {source} b{order} LIMIT {int(skip) + int(limit)})", source)
-        sql = f"SELECT {_chosen(given)}{self._of_group} FROM {source} b {rows.joins}{_where(where)}"
-        sql += self._ordered(order, window, relation.groups)
-        plain = not (where or order)
-        direct = self._direct(self._bound, items) if plain and self._bound is not None else None
-        used = self._parameters.used(sql)
-        return Projection(sql, used, columns_of(given), window, direct, bool(order), reads=self._reads(groups))
+        late = late_items(items, {*keys}, relation, self._snapshot, self._text) if written else {}
+        columns = (i in late or i in keys or _is_column(item.expression, relation) for i, item in enumerate(items))
+        cut = limit is not None and relation.groups is None and not all(columns)
+        source, joins, after, tail = relation.source, rows.joins, where, self._ordered(order, window, relation.groups)
+        if cut:
+            kept = "".join(f", {value.sql} AS s{i}" for i, value in keys.items())
+            top = f"SELECT b.*{kept} FROM {source} b {joins}{_where(where)}{order}{window_sql(window)}"
+            place = ", row_number() OVER () AS top" if order else ""
+            source = Source.made(f"(SELECT q.*{place} FROM ({top}) q)", source)
+            keys = {i: value.at(f"s{i}") for i, value in keys.items()}
+            joins, after, tail = "", [], " ORDER BY b.top ASC" if order else ""
+        # What is gathered after SQL, the last, is joined where only SQL can be used.
+        others = self._rows() if cut else self._rows(self._beside, rows)
+        gathered = self._rows(after=others)
+        given: list[Compiled] = []
+        for i, item in enumerate(items):
+            mine = self._compiler(gathered if i in late else others, compiler.scope)
+            value = keys[i] if i in keys else self._settled(mine, mine.column(item.expression))
+            given.append((item, self._as_written(mine, item, value) if written else value))
+        start = f"{self._of_group} FROM {source} b {joins} {others.joins}"
+        sql = f"SELECT {_chosen(given)}{start} {gathered.joins}{_where(after)}{tail}"
+        direct = None
+        if not (where or order) and self._bound is not None:
+            direct = direct_columns(self._bound, items, relation.known, self._snapshot, self._text)
+        return Projection(
+            sql,
+            self._parameters.used(sql),
+            columns_of(given),
+            window,
+            direct,
+            bool(order),
+            reads=self._reads(groups),
+            late=late_projection(given, late, f"{start}{_where(after)}{tail}", self._parameters) if late else None,
+        )
 
     def _groups(
         self,
@@ -235,13 +285,6 @@ class ProjectionCompiler:
         """The column that says of which group a row is, where rows are of groups."""
         return "" if self._relation.groups is None else f", {self._relation.groups} AS g"
 
-    def _orders_by_known(self, returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...]) -> bool:
-        """Whether all that rows are ordered by are columns of theirs."""
-        aliased = {item.alias: item.expression for item in items if item.alias}
-        keys = (order.expression for order in returns.order_by)
-        named = [aliased.get(key.name, key) if isinstance(key, ast.Variable) else key for key in keys]
-        return bool(named) and all(key in self._relation.known for key in named)
-
     def _counts_pairs(self, items: tuple[ast.ReturnItem, ...]) -> bool:
         """Whether items are two vertices of a pattern, and the numbers of matches of each pair of them."""
         if self._bound is None:
@@ -277,7 +320,7 @@ class ProjectionCompiler:
         NotSupportedError
             SQL does not know what the list's items are.
         """
-        rows, relation = self._rows(), self._relation
+        rows, relation = self._rows(self._beside), self._relation
         compiler = self._compiler(rows, Scope(self._variables, relation.known))
         where = [compiler.row_condition(condition) for condition in relation.where]
         values = {name: relation.variables[name] for name in names}
@@ -291,6 +334,7 @@ class ProjectionCompiler:
         blocks = None if unwound is None else ranges.blocks(compiler, unwound.source)
         if unwound is not None and blocks is None:
             values[unwound.variable.name] = lists.items(compiler, unwound.source)
+        shared = {name: values.pop(name) for name in [name for name, value in values.items() if value.shared]}
         chosen = [f"{value.sql} AS c{i}" for i, value in enumerate(values.values())]
         chosen += [f"{value.sql} AS k{i}" for i, value in enumerate(relation.known.values())]
         if unwound is not None and blocks is not None:
@@ -300,7 +344,7 @@ class ProjectionCompiler:
         if unwound is not None and blocks is not None:
             sql = f"SELECT * EXCLUDE ({', '.join(columns)}), {numbers} AS c{len(values)} FROM ({sql})"
             values[unwound.variable.name] = column(f"c{len(values)}", INTEGER)
-        made = {name: value.at(f"c{i}") for i, (name, value) in enumerate(values.items())}
+        made = shared | {name: value.at(f"c{i}") for i, (name, value) in enumerate(values.items())}
         known = {node: column(f"k{i}", value.type) for i, (node, value) in enumerate(relation.known.items())}
         return sql, Relation(Source.made(f"({sql})", relation.source), made, (), known, grouped=relation.grouped)
 
@@ -309,7 +353,7 @@ class ProjectionCompiler:
 
         Its columns: the row's number, ``row``, and ``c0`` ….
         """
-        rows = self._rows()
+        rows = self._rows(self._beside)
         compiler = self._compiler(rows, Scope(self._variables, self._relation.known))
         found = computed_over_rows(compiler, node)
         chosen = "".join(f", {each.sql} AS c{i}" for i, each in enumerate(found.inputs))
@@ -333,7 +377,7 @@ class ProjectionCompiler:
         As :meth:`having`, and None where both have one value each: to DuckDB that is a join already.
         """
         found = self._looked_up(asked)
-        if found is None or not found.several:
+        if found is None or not found.several or found.shared:
             return None
         if asked.key is None:
             return f"SELECT r.row, r.value AS id FROM ({found.rows}) r WHERE r.value IS NOT NULL"
@@ -357,42 +401,19 @@ class ProjectionCompiler:
             value = replace(value, many=True)
         type = value.type.element if value.many else value.type
         each = f"SELECT b.rowid AS row, {_each(value)} AS value FROM {self._relation.source} b {rows.joins}"
+        if asked.listed and value.shared:
+            each = f"SELECT NULL AS row, i.item AS value FROM ({value.items_sql}) i"
         if found is None:
-            return _Values("", each, 1) if type == NODE else None
+            return _Values("", each, 1, value.shared is not None) if type == NODE else None
         if type is None or type.base not in _LOOKED_UP or type != (found.type.element if found.many else found.type):
             return None
         mine = _each(column("value", found.type, "p", found.many))
         ids = f"SELECT p.subject AS id, {mine} AS value FROM {found.relation} p"
-        return _Values(ids, each, found.many + value.many)
+        return _Values(ids, each, found.many + value.many, value.shared is not None)
 
     def _reads(self, groups: Source | None) -> frozenset[str]:
         """Return the names of the tables and views that a clause reads."""
         return self._relation.source.reads if groups is None else self._relation.source.reads | groups.reads
-
-    def _direct(self, bound: BoundPattern, items: tuple[ast.ReturnItem, ...]) -> tuple[Direct, ...] | None:
-        """The items as columns of the bindings and properties of single values; None if there are others."""
-        found = []
-        for item in items:
-            expression = item.expression
-            base = expression.base if isinstance(expression, ast.Property) else expression
-            if not isinstance(base, ast.Variable) or base.name not in bound.vertex_of:
-                return None
-            number = bound.vertex_of[base.name]
-            info = bound.vertices[number]
-            if info.kinds:
-                of_sql = not (info.resource or info.kinds & EXACT_ONLY)
-                kind = single_kind(info.kinds) if of_sql else None
-                if kind is None or base is not expression:
-                    return None
-                found.append(Direct(f"v{number}", kind=kind))
-                continue
-            label = None
-            if isinstance(expression, ast.Property):
-                label = self._snapshot.names.property(expression.key.words, self._text)
-                if not self._snapshot.properties.in_memory(label):
-                    return None
-            found.append(Direct(f"v{number}", label))
-        return tuple(found) or None
 
     def _returned(self, columns: list[Compiled]) -> Scope:
         """What ORDER BY sees after DISTINCT and aggregates: the returned columns, by alias, variable or expression."""
@@ -406,9 +427,10 @@ class ProjectionCompiler:
             self._text, self._snapshot.names, self._arguments, rows, scope, self._snapshot.computing
         )
 
-    def _rows(self) -> Rows:
-        snapshot = self._snapshot
-        return Rows(self._parameters, snapshot.store.type_label, snapshot.properties, snapshot.edges, snapshot.deleted)
+    def _rows(self, beside: BesideBindings | None = None, after: Rows | None = None) -> Rows:
+        known = self._snapshot
+        type_label, properties, edges = known.store.type_label, known.properties, known.edges
+        return Rows(self._parameters, type_label, properties, edges, known.deleted, beside, after)
 
     def _settled(self, compiler: Compiler, value: SqlValue) -> SqlValue:
         """Return a literal vertex of known type as its value."""
@@ -472,6 +494,14 @@ def _where(conditions: Sequence[str]) -> str:
 
 def _named(items: Iterable[ast.ReturnItem]) -> Iterator[tuple[str, ast.Expression]]:
     return ((item.alias, item.expression) for item in items if item.alias)
+
+
+def _is_column(expression: ast.Expression, relation: Relation) -> bool:
+    """Whether an expression is a column of the rows."""
+    value = relation.known.get(expression)
+    if value is None and isinstance(expression, ast.Variable):
+        value = relation.variables.get(expression.name)
+    return value is not None and value.column is not None and value.type.base is not Base.TERM
 
 
 def _each(value: SqlValue) -> str:

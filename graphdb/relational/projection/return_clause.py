@@ -15,7 +15,7 @@ from graphdb.grammar.walk import parts_of, walk
 from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.free import LOCAL
 from graphdb.pattern.graph import Duplicates, Wanted
-from graphdb.relational.candidates import Snapshot
+from graphdb.relational.snapshot import Snapshot
 from graphdb.semantics.aggregation import aggregates_in, contains_aggregate, is_aggregate
 from graphdb.semantics.types import type_of_value
 from graphdb.sql.constants import from_numpy

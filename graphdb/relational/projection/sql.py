@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from graphdb.common.values.types import INTEGER, Column
 from graphdb.grammar import syntax as ast
-from graphdb.relational.projection.arrays import Direct
+from graphdb.relational.projection.arrays import Direct, Late
 from graphdb.relational.projection.relation import BINDINGS, Source
 from graphdb.sql.value import SqlValue, column
 
@@ -29,6 +29,9 @@ class Projection:
     """The same for bindings of which no two are equal in their vertices: nothing is left to group."""
     reads: frozenset[str] = frozenset()
     """The names of the tables and views that it reads, of those that a program makes."""
+
+    late: Late | None = None
+    """The same result with less SQL, after which properties are gathered; ``sql`` is for SQL that goes on from it."""
 
     @property
     def source(self) -> Source:

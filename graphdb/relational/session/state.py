@@ -23,7 +23,7 @@ from graphdb.relational.session.versions import LARGE, Version, Versions
 if TYPE_CHECKING:
     from graphdb.common.duckdb.transactions import Atomic
     from graphdb.pattern.names import Names
-    from graphdb.relational.candidates import Snapshot
+    from graphdb.relational.snapshot import Snapshot
     from graphdb.storage.catalog import Catalog
     from graphdb.storage.file.verify import Macros
     from graphdb.storage.graph.changes import Changes
@@ -351,7 +351,7 @@ class State:
         """The state of names and data that statements see, until the next load."""
         self.refresh()
         if self._lazy_snapshot is None:
-            from graphdb.relational.candidates import take_snapshot
+            from graphdb.relational.snapshot import take_snapshot
 
             self.transactions.check()
             self._lazy_snapshot = take_snapshot(

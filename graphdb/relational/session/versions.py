@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from graphdb.common.values.types import Column
-    from graphdb.relational.candidates import Snapshot
     from graphdb.relational.entity_fetch import Source
+    from graphdb.relational.snapshot import Snapshot
     from graphdb.results.result import Result
 
 _CLEANED = 64

@@ -16,6 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from graphdb.common import arrow
+from graphdb.common.duckdb import progress_bar
 from graphdb.common.duckdb.connection import quoted
 from graphdb.common.duckdb.fetch import batches
 from graphdb.common.errors import LoadError
@@ -85,7 +86,7 @@ def read_table(
         "temp_directory": folder,
     }
     with duckdb.connect(config=config) as connection:
-        connection.execute("SET enable_progress_bar = false")
+        progress_bar.hide(connection)
         connection.execute("SET TimeZone = 'UTC'")  # a time without a zone is the same wherever it is read
         try:
             with put.interrupting(connection.interrupt):
@@ -94,12 +95,23 @@ def read_table(
                         _Table(connection, source, name, number, mapping, skip, put).read(path)
                 else:
                     table, columns = source
-                    connection.register("given", table)
-                    once = not hasattr(table, "num_rows")  # what streams is read once, and spilled
-                    connection.execute(f"CREATE {'TABLE' if once else 'VIEW'} frame AS FROM given")
+                    _visible(connection, table)
                     _Table(connection, None, name, number, mapping, skip, put).write(columns)
         except duckdb.Error as error:
             raise _failure(error, name, folder) from None
+
+
+def _visible(connection: duckdb.DuckDBPyConnection, table: arrow.Table | arrow.Reader) -> None:
+    """Let SQL see a table as ``frame``; what streams is read once, and spilled."""
+    if isinstance(table, arrow.Table):
+        connection.register("given", table)
+        connection.execute("CREATE VIEW frame AS FROM given")
+        return
+    with table:
+        for number, some in enumerate(table.tables()):
+            connection.register("given", some)
+            connection.execute("INSERT INTO frame FROM given" if number else "CREATE TABLE frame AS FROM given")
+            connection.unregister("given")
 
 
 def on_disk(file: DataFile, folder: str, put: Callable[[Block], object]) -> Any:

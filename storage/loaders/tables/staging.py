@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from graphdb.common import arrow
+from graphdb.common.duckdb import progress_bar
 from graphdb.common.duckdb.connection import quoted
 from graphdb.common.duckdb.fetch import fetched
 from graphdb.common.values.terms import LIST_DATATYPE, XSD
@@ -92,7 +93,7 @@ class Staging:
             "temp_directory": folder,
         }
         self.connection = duckdb.connect(config=config)
-        self.connection.execute("SET enable_progress_bar = false")
+        progress_bar.hide(self.connection)
         self.connection.execute("SET TimeZone = 'UTC'")
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
-"""Arrow's C interface: columns from and to whoever else holds some, without a copy.
+"""Columns of others, by Arrow's C interface, as arrays of NumPy without a copy.
 
-A producer hands over structures of addresses, and a function that gives the memory back: what is made here of arrays of
-NumPy is referenced until that is called, and what comes from others is given back when its last view is gone.
+A producer hands over structures of addresses, and a function that gives the memory back: it is called when the last
+view is gone.  Producers run without the interpreter's lock, and can be interrupted.
 https://arrow.apache.org/docs/format/CDataInterface.html and …/CDataInterface/PyCapsuleInterface.html
 """
 
@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import itertools
-import struct
 import weakref
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -68,18 +65,11 @@ class _CStream(ctypes.Structure):
 _RELEASE = ctypes.CFUNCTYPE(None, _Address)
 _GET = ctypes.CFUNCTYPE(ctypes.c_int, _Address, _Address)
 _LAST_ERROR = ctypes.CFUNCTYPE(_Address, _Address)
-_NULLABLE = 2
-_EIO = 5
 
 _pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer.restype, _pointer.argtypes = _Address, (ctypes.py_object, ctypes.c_char_p)
-_new_capsule = ctypes.pythonapi.PyCapsule_New
-_new_capsule.restype, _new_capsule.argtypes = ctypes.py_object, (_Address, ctypes.c_char_p, _Address)
 
 _STREAM, _SCHEMA, _ARRAY = b"arrow_array_stream", b"arrow_schema", b"arrow_array"
-
-
-# --- from others
 
 
 class _Owner:
@@ -282,190 +272,3 @@ def _of_views(
     offsets = np.append(0, np.cumsum(lengths))
     data = gathered(np.concatenate([np.ascontiguousarray(views).view(np.uint8).ravel(), *parts]), begins, offsets)
     return Array(type, length, valid, data, offsets)
-
-
-# --- to others
-
-
-_HELD: dict[int, Any] = {}
-"""What structures that others hold refer to, by their numbers."""
-_NUMBERS = itertools.count(1)
-
-
-def _release(kind: type[_CSchema | _CArray]) -> Any:
-    def release(at: int) -> None:
-        held = kind.from_address(at)
-        for child in _addresses(held.children, held.n_children) + ([held.dictionary] if held.dictionary else []):
-            part = kind.from_address(child)
-            if part.release:  # else somebody moved it away
-                _RELEASE(part.release)(child)
-        held.release = None
-        _HELD.pop(held.private_data, None)
-
-    return _RELEASE(release)
-
-
-_release_schema, _release_array = _release(_CSchema), _release(_CArray)
-
-
-def _hold(into: _CSchema | _CArray | _CStream, release: Any, *things: Any) -> None:
-    number = next(_NUMBERS)
-    _HELD[number] = things
-    into.private_data = number
-    into.release = ctypes.cast(release, _Address)
-
-
-def _children(parts: list[Any]) -> tuple[Any, int | None]:
-    if not parts:
-        return None, None
-    table = (_Address * len(parts))(*map(ctypes.addressof, parts))
-    return table, ctypes.addressof(table)
-
-
-def _fill_schema(into: _CSchema, type: DataType, name: str = "") -> None:
-    ctypes.memset(ctypes.addressof(into), 0, ctypes.sizeof(into))
-    parts = [_CSchema() for _ in type.fields]
-    for part, field in zip(parts, type.fields, strict=True):
-        _fill_schema(part, field.type, field.name)
-    held: list[Any] = [parts]
-    if type.values is not None:
-        values = _CSchema()
-        _fill_schema(values, type.values)
-        into.dictionary = ctypes.addressof(values)
-        held.append(values)
-    if type.extension:
-        pairs = {"ARROW:extension:name": type.extension, "ARROW:extension:metadata": type.metadata}
-        words = [text.encode() for pair in pairs.items() for text in pair]
-        said = struct.pack("=i", len(pairs)) + b"".join(struct.pack("=i", len(word)) + word for word in words)
-        metadata = ctypes.create_string_buffer(said, len(said))
-        into.metadata = ctypes.addressof(metadata)
-        held.append(metadata)
-    table, into.children = _children(parts)
-    into.n_children, into.flags = len(parts), _NULLABLE
-    texts = type.format.encode(), name.encode()
-    into.format, into.name = texts
-    _hold(into, _release_schema, table, texts, *held)
-
-
-def _fill_array(into: _CArray, array: Array) -> None:
-    ctypes.memset(ctypes.addressof(into), 0, ctypes.sizeof(into))
-    format = array.type.format
-    nulls = array.null_count
-    buffers: list[NDArray[Any] | None] = []
-    if format[:2] not in ("n", "+u"):
-        buffers.append(np.packbits(array.valid, bitorder="little") if nulls and array.valid is not None else None)
-    if array.offsets is not None:
-        buffers.append(np.ascontiguousarray(array.offsets))
-    if format == "b" and array.data is not None:
-        buffers.append(np.packbits(array.data, bitorder="little"))
-    elif array.data is not None:
-        buffers.append(np.ascontiguousarray(array.data))
-    children = array.children if array.type.values is None else ()
-    parts = [_CArray() for _ in children]
-    for part, child in zip(parts, children, strict=True):
-        _fill_array(part, child)
-    held: list[Any] = [parts, buffers]
-    if array.type.values is not None:
-        values = _CArray()
-        _fill_array(values, array.children[0])
-        into.dictionary = ctypes.addressof(values)
-        held.append(values)
-    places = (_Address * len(buffers))(*(None if b is None else b.ctypes.data for b in buffers))
-    table, into.children = _children(parts)
-    into.length, into.null_count, into.offset = len(array), nulls, 0
-    into.n_buffers, into.n_children = len(buffers), len(parts)
-    into.buffers = ctypes.addressof(places)
-    _hold(into, _release_array, places, table, *held)
-
-
-class _Made:
-    """What a stream of ours still has to yield."""
-
-    def __init__(self, schema: Schema, batches: Iterator[list[Array]]) -> None:
-        self.schema, self.batches = schema, batches
-        self.error = ctypes.create_string_buffer(b"")
-
-
-def _made(stream: int) -> _Made:
-    made: _Made = _HELD[_CStream.from_address(stream).private_data][0]
-    return made
-
-
-@_GET  # type: ignore[untyped-decorator]
-def _get_schema(stream: int, into: int) -> int:
-    _fill_schema(_CSchema.from_address(into), DataType("+s", _made(stream).schema.fields))
-    return 0
-
-
-@_GET  # type: ignore[untyped-decorator]
-def _get_next(stream: int, into: int) -> int:
-    made, found = _made(stream), _CArray.from_address(into)
-    found.release = None  # what there is where this fails, and at the end
-    try:
-        columns = next(made.batches, None)
-        if columns is None:
-            return 0
-        pairs = zip(columns, made.schema, strict=True)
-        columns = [column.cast(field.type) for column, field in pairs]  # or who reads them would take them for others
-        length = len(columns[0]) if columns else 0
-        if any(len(column) != length for column in columns):
-            raise ArrowError("the columns of a batch have not the same length")
-        _fill_array(found, Array(DataType("+s", made.schema.fields), length, children=tuple(columns)))
-    except BaseException as error:  # the consumer has to know, in its own words
-        made.error = ctypes.create_string_buffer(f"{type(error).__name__}: {error}".encode())
-        return _EIO
-    return 0
-
-
-@_LAST_ERROR  # type: ignore[untyped-decorator]
-def _get_last_error(stream: int) -> int:
-    return ctypes.addressof(_made(stream).error)
-
-
-@_RELEASE  # type: ignore[untyped-decorator]
-def _release_stream(at: int) -> None:
-    held = _CStream.from_address(at)
-    held.release = None
-    _HELD.pop(held.private_data, None)
-
-
-_RECENT: deque[ctypes.Structure] = deque()
-_UNREAD: list[ctypes.Structure] = []
-_MOST = 256
-
-
-def _capsule(held: ctypes.Structure, name: bytes) -> object:
-    """Return the capsule of a structure, which whoever reads it moves away.
-
-    It has no destructor: Python may call that while an error is on its way, when no code of Python's can run.  So the
-    last structures stay, and all that nobody has read.
-    """
-    _RECENT.append(held)
-    if len(_RECENT) > _MOST:
-        last: Any = _RECENT.popleft()
-        if last.release:
-            _UNREAD.append(last)
-    return _new_capsule(ctypes.addressof(held), name, None)
-
-
-def exported_stream(schema: Schema, batches: Iterator[list[Array]]) -> object:
-    """Return the capsule of a stream of columns."""
-    stream = _CStream()
-    for name, function in (("schema", _get_schema), ("next", _get_next), ("last_error", _get_last_error)):
-        setattr(stream, f"get_{name}", ctypes.cast(function, _Address))
-    _hold(stream, _release_stream, _Made(schema, batches))
-    return _capsule(stream, _STREAM)
-
-
-def exported_schema(type: DataType) -> object:
-    """Return the capsule of a type; a table's is that of its rows as structs."""
-    schema = _CSchema()
-    _fill_schema(schema, type)
-    return _capsule(schema, _SCHEMA)
-
-
-def exported_array(array: Array) -> tuple[object, object]:
-    """Return the capsules of an array's type and of the array."""
-    held = _CArray()
-    _fill_array(held, array)
-    return exported_schema(array.type), _capsule(held, _ARRAY)

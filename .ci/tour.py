@@ -1,0 +1,91 @@
+"""Do with an installed wheel what users do, and see that nothing asks for a compiler of kernels: Numba or llvmlite.
+
+Run it with the Python of the environment where the wheel is installed, which has pandas too, in an empty folder:
+``python tour.py EXAMPLES``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import runpy
+import sys
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+
+COMPILER = ("numba", "llvmlite")
+FORMATS = ("all.nt", "all.nq", "all.ttl", "all.trig", "all.nt.gz", "all.nt.zst", "all.graphml", "all.parquet")
+
+asked: set[str] = set()
+
+
+class Watch:
+    """Notes who is looked for, whether it is there or not."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """Find nothing."""
+        if name.partition(".")[0] in COMPILER:
+            asked.add(name)
+        return None
+
+
+def check(done: str) -> None:
+    """Say what was done, if nothing asked for the compiler meanwhile."""
+    there = asked | {name for name in sys.modules if name.partition(".")[0] in COMPILER}
+    if there:
+        sys.exit(f"{done}: {', '.join(sorted(there))} imported, or looked for")
+    print(f"{done}: no compiler")
+
+
+sys.meta_path.insert(0, Watch)  # type: ignore[arg-type]
+
+import graphdb  # noqa: E402 - whoever it imports is to be seen
+from graphdb.data import GEOGRAPHY  # noqa: E402
+from graphdb.shell.cli import run  # noqa: E402
+
+assert "site-packages" in str(graphdb.__file__), graphdb.__file__
+with contextlib.redirect_stdout(io.StringIO()):
+    assert run(["demo"]) == 0
+check("demo")
+
+for example in sorted(Path(sys.argv[1]).glob("*.py")):
+    with contextlib.redirect_stdout(io.StringIO()):
+        runpy.run_path(str(example), run_name="__main__")
+    check(example.name)
+
+sys.stdin = io.StringIO(f"LOAD '{GEOGRAPHY}';\n.schema\nMATCH (c:Country) RETURN count(*);\nSELECT 1;\n")
+with contextlib.redirect_stdout(io.StringIO()) as said:
+    assert run(["shell.duckdb"]) == 0
+assert "250\n(1 row)" in said.getvalue(), said.getvalue()
+check("shell")
+
+QUERIES = (
+    "MATCH (a:Country)-[:neighbour]->(b)-[:neighbour]->(c), (a)-[:neighbour]->(c) RETURN count(*)",
+    "MATCH INDUCED (a:Country)-[:neighbour]->(b)-[:neighbour]->(c) RETURN count(*)",
+    "MATCH (a:Country)-[:neighbour]->(b)-[:neighbour]->(c) RETURN a.name, c.name",
+    "MATCH p = ANY SHORTEST (a:Country {name: 'Spain'})-[:neighbour]->+(b {name: 'China'}) RETURN p",
+    "MATCH p = (a:Country {name: 'Spain'})-[:neighbour]->{1,3}(b) RETURN p",
+    "MATCH (a:Country) OPTIONAL MATCH (a)-[:neighbour]->(b) RETURN a.name, collect(b.name)",
+    "UNWIND range(1, 9) AS i RETURN reduce(s = 0, x IN range(0, i) | s + x)",
+    "MATCH (a:Country) WHERE EXISTS { (a)-[:neighbour]->() } RETURN DISTINCT a.name ORDER BY a.name LIMIT 3",
+    "UNWIND range(1, 2000) AS i CREATE (:N {k: i})-[:next {w: i}]->(:M {k: i})",
+    "MATCH (n:N)-[r:next]->(m) WHERE n.k % 2 = 0 SET n.half = n.k / 2, r.w = 0",
+    "MERGE (n:N {k: 7}) ON MATCH SET n.seen = true",
+    "MATCH (n:N) WHERE n.k > 1000 DETACH DELETE n",
+    "CREATE TABLE names AS MATCH (c:Country) RETURN c.name AS name",
+)
+with graphdb.connect("tour.duckdb") as db:
+    db.load(GEOGRAPHY)
+    check("load")
+    for query in QUERIES:
+        db.query(query).fetchall()
+        check(query)
+    for name in FORMATS:
+        db.export(name)
+        with graphdb.connect() as again:
+            again.load(f"{name}/*.parquet" if name == "all.parquet" else name)
+            assert again.query("MATCH (n:N) RETURN count(*)").scalar() == 1000, name
+        check(f"export and load of {name}")
+    db.sql("VACUUM")
+check("all")

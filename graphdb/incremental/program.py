@@ -1,0 +1,221 @@
+"""A pattern's delta plans as the tables that its search reads (:mod:`.frame`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.incremental import frame
+from graphdb.incremental.delta_plan import DeltaPlan, EdgeStep, Planner, VertexStep, slots_of
+from graphdb.incremental.lists import Lists
+from graphdb.incremental.relations import Relation
+from graphdb.pattern.graph import PatternGraph
+from graphdb.plan.checks import Check, EdgesDiffer, Never, NotBothEqual, Unequal
+from graphdb.plan.injectivity import distinctness
+
+Ints = NDArray[np.int64]
+
+
+_SCALE = 16
+"""Expected work is compared in so many parts of a binding."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """The delta plans of a pattern, and the same as tables.
+
+    ``plain`` programs are for graphs where no two vertices are joined by several edges of one relation: then a pattern
+    edge needs no step of its own to be bound.
+    """
+
+    pattern: PatternGraph
+    plain: bool
+    plans: tuple[tuple[DeltaPlan, ...], ...]
+    """By pattern edge, its plan in several orders."""
+    tables: dict[int, Ints]
+    """By cell of a search's frame."""
+    relations: tuple[int, ...]
+    """Relations that must have no parallel edges for it to be used."""
+
+
+def make_program(
+    pattern: PatternGraph, relations: Sequence[Relation], lists: Lists, table_row: int, *, plain: bool
+) -> Program:
+    """Return the program of a pattern.
+
+    Parameters
+    ----------
+    pattern, relations
+        The pattern, and the relation of each of its edges, seen from its source.
+    lists
+        What relations and edge labels are numbered in, and orders are estimated from.
+    table_row
+        The pattern's row of the candidate table.
+    """
+    edges, numbers, source = pattern.edges, lists.relations.numbers, lists.relations.source
+    several = [relation.several for relation in relations]
+    checks = distinctness(pattern, source.type_label, lambda edge: plain or not several[edges.index(edge)])
+    checks = [check for check in checks if not _never_equal(check, pattern)]
+    compared = {e for check in checks if isinstance(check, EdgesDiffer) for e in (check.first, check.second)}
+    stepped = {
+        e for e, edge in enumerate(edges) if several[e] and (not plain or e in compared or edge.name in pattern.outputs)
+    }
+    planner = Planner(pattern, relations, numbers, lists.sizes, lists.relations.vertices, checks, stepped)
+    never = any(isinstance(check, Never) for check in checks)
+    plans = () if never else tuple(tuple(planner.plans(e)) for e in range(len(edges)))
+    uncertain = {numbers[relation] for relation, more in zip(relations, several, strict=True) if more and plain}
+    tables = _Tables(pattern, relations, checks, planner, table_row, plain, lists.number_of).write(plans)
+    return Program(pattern, plain, plans, tables, tuple(sorted(uncertain)))
+
+
+def _never_equal(check: Check, pattern: PatternGraph) -> bool:
+    """Whether an inequality always holds: no vertex is a candidate of both."""
+    if not isinstance(check, Unequal):
+        return False
+    first, second = (pattern.vertices[v].candidates for v in (check.left, check.right))
+    if first is None or second is None:
+        return False
+    return not len(np.intersect1d(first, second, assume_unique=True))
+
+
+class _Tables:
+    """Writes delta plans down as tables."""
+
+    def __init__(
+        self,
+        pattern: PatternGraph,
+        relations: Sequence[Relation],
+        checks: Sequence[Check],
+        planner: Planner,
+        table_row: int,
+        plain: bool,
+        number_of: Callable[[int], int],
+    ) -> None:
+        self._pattern, self._relations, self._table_row, self._plain = pattern, relations, table_row, plain
+        self._planner = planner
+        self._tests = [self._test(check) for check in checks if not isinstance(check, Never)]
+        self._tests_of: dict[int, list[int]] = {}
+        for number, (slots, _) in enumerate(self._tests):
+            for slot in slots:
+                self._tests_of.setdefault(slot, []).append(number)
+        self._plans: list[list[int]] = []
+        self._steps: list[list[int]] = []
+        self._legs: list[list[int]] = []
+        self._checks: list[list[int]] = []
+        self._values = np.zeros(len(pattern.vertices) + len(pattern.edges), np.int64)
+        for e, edge in enumerate(pattern.edges):
+            if not relations[e].several and edge.labels:
+                self._values[self._edge_slot(e)] = 2 * number_of(edge.labels[0])
+
+    def write(self, plans: Sequence[Sequence[DeltaPlan]]) -> dict[int, Ints]:
+        """Return the tables by their cells."""
+        for orders in plans:
+            for number, plan in enumerate(orders):
+                self._write_plan(plan, len(orders) - number)
+        names = [vertex.name for vertex in self._pattern.vertices] + [edge.name for edge in self._pattern.edges]
+        outputs = np.array([names.index(name) for name in self._pattern.outputs], np.int64)
+        return {
+            frame.PLANS: _table(self._plans, frame.PLAN_CELLS),
+            frame.STEPS: _table(self._steps, frame.STEP_CELLS),
+            frame.LEGS: _table(self._legs, frame.LEG_CELLS),
+            frame.CHECKS: _table(self._checks, frame.CHECK_CELLS),
+            frame.OUTPUTS: outputs,
+            frame.VALUES: self._values,
+            frame.STACK: np.zeros((len(self._steps), frame.STACK_CELLS), np.int64),
+            frame.SPANS: np.zeros((len(self._legs), frame.SPAN_CELLS), np.int64),
+        }
+
+    def _edge_slot(self, edge: int) -> int:
+        return len(self._pattern.vertices) + edge
+
+    def _test(self, check: Check) -> tuple[frozenset[int], list[int]]:
+        """Return the slots that a check waits for, and its row."""
+        simple = {self._edge_slot(e) for e, relation in enumerate(self._relations) if not relation.several}
+        slots = slots_of(check, self._pattern) - simple  # whose codes are known
+        match check:
+            case Unequal(a, b):
+                return slots, [frame.UNEQUAL, a, b]
+            case NotBothEqual(a, b, c, d):
+                return slots, [frame.NOT_BOTH_EQUAL, a, b, c, d]
+            case EdgesDiffer(i, j):
+                return slots, [frame.EDGES_DIFFER, *self._edge_cells(i), *self._edge_cells(j)]
+        raise TypeError(f"{check} is no check of delta plans")
+
+    def _edge_cells(self, edge: int) -> tuple[int, int, int]:
+        return self._edge_slot(edge), self._pattern.edges[edge].source, self._pattern.edges[edge].target
+
+    def _due(self, bound: set[int], slots: set[int], last: frozenset[int] = frozenset()) -> tuple[int, int, int]:
+        """Write the checks whose last slot is now bound, those that read a slot of ``last`` behind the others.
+
+        Returns where they begin and end, and where the others end.
+        """
+        begin = len(self._checks)
+        new = slots - bound
+        tests = {number: None for slot in sorted(new) for number in self._tests_of.get(slot, ())}
+        due = [self._tests[number] for number in tests if self._tests[number][0] <= bound | new]
+        due.sort(key=lambda test: bool(test[0] & last))
+        self._checks += [row + [0] * (frame.CHECK_CELLS - len(row)) for _, row in due]
+        bound |= slots
+        return begin, len(self._checks), begin + sum(not read & last for read, _ in due)
+
+    def _write_plan(self, plan: DeltaPlan, orders: int) -> None:
+        edge = self._pattern.edges[plan.edge]
+        bound: set[int] = set()
+        begin, end, _ = self._due(bound, {edge.source, edge.target, self._edge_slot(plan.edge)})
+        first = len(self._steps)
+        for number, step in enumerate(plan.steps):
+            if isinstance(step, EdgeStep):
+                self._write_edge_step(plan, step, bound)
+            else:
+                vertices = [other for other in plan.steps if isinstance(other, VertexStep)]
+                twins = [other for other in vertices if self._planner.twins(step, other)]
+                self._write_vertex_step(plan, step, twins, bound)
+            self._steps[-1] += self._family(plan, number, first)
+        row = [plan.relation, edge.source, edge.target, self._edge_slot(plan.edge), first, len(self._steps), begin, end]
+        work = min(int(plan.work * _SCALE), 1 << 30)
+        self._plans.append([*row, self._table_row, int(edge.source == edge.target), orders, work])
+
+    def _family(self, plan: DeltaPlan, number: int, first: int) -> list[int]:
+        """Return a step's parent, first child and next sibling, or -1."""
+        parent = plan.parents[number]
+        children = [i for i, of in enumerate(plan.parents) if of == number]
+        siblings = [i for i, of in enumerate(plan.parents) if of == parent and i > number]
+        return [parent + first if parent >= 0 else -1, *(f[0] + first if f else -1 for f in (children, siblings))]
+
+    def _write_vertex_step(self, plan: DeltaPlan, step: VertexStep, twins: list[VertexStep], bound: set[int]) -> None:
+        """Write a step.
+
+        Of twins, those whose edge comes before the plan's own are counted first: what they may be bound to, the others
+        may be bound to as well, so that each has one less to be bound to for every twin before it.
+        """
+        legs = len(self._legs)
+        for leg in step.legs:
+            several = self._relations[leg.edge].several and not self._plain
+            self._legs.append([leg.relation, leg.of, int(leg.edge > plan.edge), int(several), 0])
+        begin, end, counted = self._due(bound, {step.vertex}, frozenset(self._planner.slot(twin) for twin in twins))
+        bit = step.vertex if step.candidate else -1
+        countable = bit < 0 and len(step.legs) == 1 and not self._legs[-1][3]
+        countable = countable and all(row[0] == frame.UNEQUAL for row in self._checks[begin:])
+        before = sum(_order(twin, plan) < _order(step, plan) for twin in twins) if countable else -1
+        row = [frame.VERTEX, step.vertex, legs, len(self._legs), begin, end, bit, before, counted]
+        self._steps.append(row)
+
+    def _write_edge_step(self, plan: DeltaPlan, step: EdgeStep, bound: set[int]) -> None:
+        leg, legs = step.leg, len(self._legs)
+        late = int(leg.edge > plan.edge)
+        self._legs.append([leg.relation, leg.of, late, 0, self._pattern.edges[leg.edge].target])
+        slot = self._edge_slot(leg.edge)
+        begin, end, _ = self._due(bound, {slot})
+        self._steps.append([frame.EDGE, slot, legs, legs + 1, begin, end, -1, -1, end])
+
+
+def _table(rows: list[list[int]], columns: int) -> Ints:
+    return np.array(rows, np.int64).reshape(-1, columns)
+
+
+def _order(step: VertexStep, plan: DeltaPlan) -> tuple[bool, int]:
+    """What twins are counted by."""
+    return step.legs[0].edge > plan.edge, step.vertex

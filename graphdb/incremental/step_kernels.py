@@ -1,0 +1,264 @@
+"""The steps of a delta plan's search: their lists are found when all before them are bound, and gone through.
+
+The shortest list of a step's legs is gone through; what it holds is looked up in the others by galloping, from where
+the last value was found.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphdb.execute.search.check_kernels import same_edge
+from graphdb.execute.search.set_kernels import gallop
+from graphdb.incremental.frame import (
+    BOTH,
+    CHECK_CELLS,
+    CHECKS,
+    CODES,
+    EDGE,
+    EDGES_DIFFER,
+    GRAPH,
+    INT,
+    KEY_SHIFT,
+    LEG_CELLS,
+    LEGS,
+    LONG,
+    NEIGHBOURS,
+    NEW,
+    SIGN,
+    SPAN_CELLS,
+    SPANS,
+    STACK,
+    STACK_CELLS,
+    STEP_CELLS,
+    STEPS,
+    STRIDE,
+    TABLE,
+    UNEQUAL,
+    UNIT,
+    VALUES,
+    VERTEX,
+)
+from graphdb.incremental.list_kernels import row_of
+from graphdb.storage.compile.kernels import kernel, load, store
+from graphdb.storage.graph.pcsr_kernels import find
+
+
+@kernel
+def step_of(search: int, level: int) -> int:
+    """The address of a step's row."""
+    return load(search, STEPS, LONG) + level * STEP_CELLS * 8
+
+
+@kernel
+def stack_of(search: int, level: int) -> int:
+    """The address of where a step stands."""
+    return load(search, STACK, LONG) + level * STACK_CELLS * 8
+
+
+@kernel
+def admits(code: int, late: int, sign: int) -> bool:
+    """Whether an entry may be bound: those of later pattern edges in the version searched, of earlier ones in both."""
+    return code & sign != 0 if late else code & BOTH == BOTH
+
+
+@kernel
+def passes(search: int, begin: int, end: int) -> bool:
+    """Whether the values bound pass some checks."""
+    checks, values = load(search, CHECKS, LONG), load(search, VALUES, LONG)
+    for i in range(begin, end):
+        check = checks + i * CHECK_CELLS * 8
+        op = load(check, 0, LONG)
+        if op == EDGES_DIFFER:
+            if same_edge(check, values):
+                return False
+        elif load(values, load(check, 1, LONG), LONG) == load(values, load(check, 2, LONG), LONG) and (
+            op == UNEQUAL or load(values, load(check, 3, LONG), LONG) == load(values, load(check, 4, LONG), LONG)
+        ):
+            return False
+    return True
+
+
+@kernel
+def is_candidate(graph: int, table_row: int, vertex: int, bit: int) -> bool:
+    """Whether the candidate table has a vertex for a pattern vertex."""
+    return load(load(graph, TABLE, LONG), table_row * load(graph, STRIDE, LONG) + vertex, LONG) >> bit & 1 != 0
+
+
+@kernel
+def open_step(search: int, level: int, like: Any) -> None:
+    """Find the lists of a step's legs, and which of them is gone through; of a step that binds an edge, its entries."""
+    graph, values, sign = load(search, GRAPH, LONG), load(search, VALUES, LONG), load(search, SIGN, LONG)
+    step, legs = step_of(search, level), load(search, LEGS, LONG)
+    stack, spans = stack_of(search, level), load(search, SPANS, LONG)
+    first, last = load(step, 2, LONG), load(step, 3, LONG)
+    shortest = first
+    length = -1
+    for k in range(first, last):
+        leg, span = legs + k * LEG_CELLS * 8, spans + k * SPAN_CELLS * 8
+        row = row_of(graph, load(leg, 0, LONG), load(values, load(leg, 1, LONG), LONG))
+        begin, size = load(row, 0, INT) * UNIT, load(row, 1, INT)
+        admitted = load(row, 5, INT)
+        if load(leg, 2, LONG):
+            admitted = load(row, 4, INT) if sign == NEW else load(row, 3, INT)
+        store(span, 0, begin, LONG)
+        store(span, 1, begin + size if admitted > 0 else begin, LONG)
+        store(span, 2, size - admitted if admitted > 0 else 0, LONG)
+        if length < 0 or size < length:
+            shortest, length = k, size
+    span = spans + shortest * SPAN_CELLS * 8
+    begin, end = load(span, 0, LONG), load(span, 1, LONG)
+    if load(step, 0, LONG) == EDGE:
+        neighbours = load(graph, NEIGHBOURS, LONG)
+        far = load(values, load(legs + first * LEG_CELLS * 8, 4, LONG), LONG)
+        begin = gallop(neighbours, begin, end, far, like)
+        last = begin
+        while last < end and load(neighbours, last, like) == far:
+            last += 1
+        end = last
+    store(stack, 0, begin, LONG)
+    store(stack, 1, end, LONG)
+    store(stack, 2, shortest, LONG)
+
+
+@kernel
+def joins(search: int, graph: int, leg: int, span: int, value: int, like: Any) -> bool:
+    """Whether a leg's list holds a value by an entry that may be bound.  Values are asked for in ascending order."""
+    neighbours, codes = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG)
+    end = load(span, 1, LONG)
+    at = gallop(neighbours, load(span, 0, LONG), end, value, like)
+    store(span, 0, at, LONG)
+    if at >= end or load(neighbours, at, like) != value:
+        return False
+    if load(span, 2, LONG) == 0:
+        return True
+    late, sign = load(leg, 2, LONG), load(search, SIGN, LONG)
+    while at < end and load(neighbours, at, like) == value:
+        if admits(load(codes, at, INT), late, sign):
+            return True
+        at += 1
+    return False
+
+
+@kernel
+def next_edge(search: int, level: int) -> int:
+    """Bind the next entry of an opened step that binds an edge: 0 where there is none, else 1."""
+    graph = load(search, GRAPH, LONG)
+    step, stack = (
+        load(search, STEPS, LONG) + level * STEP_CELLS * 8,
+        load(search, STACK, LONG) + level * STACK_CELLS * 8,
+    )
+    late = load(load(search, LEGS, LONG) + load(step, 2, LONG) * LEG_CELLS * 8, 2, LONG)
+    codes, sign, at = load(graph, CODES, LONG), load(search, SIGN, LONG), load(stack, 0, LONG)
+    while at < load(stack, 1, LONG):
+        code = load(codes, at, INT)
+        at += 1
+        if admits(code, late, sign):
+            store(load(search, VALUES, LONG), load(step, 1, LONG), code >> KEY_SHIFT, LONG)
+            if passes(search, load(step, 4, LONG), load(step, 5, LONG)):
+                store(stack, 0, at, LONG)
+                return 1
+    store(stack, 0, at, LONG)
+    return 0
+
+
+@kernel
+def next_vertex(search: int, level: int, table_row: int, counting: bool, like: Any) -> int:
+    """Bind the next vertex of an opened step, in the lists of all legs, that passes all checks: 0 where there is none.
+
+    ``counting`` goes on to the last, and returns how many there are.
+    """
+    graph, values = load(search, GRAPH, LONG), load(search, VALUES, LONG)
+    step, stack = step_of(search, level), stack_of(search, level)
+    legs, spans = load(search, LEGS, LONG), load(search, SPANS, LONG)
+    neighbours, codes = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG)
+    slot, first, last = load(step, 1, LONG), load(step, 2, LONG), load(step, 3, LONG)
+    first_check, last_check, bit = load(step, 4, LONG), load(step, 5, LONG), load(step, 6, LONG)
+    through, sign = load(stack, 2, LONG), load(search, SIGN, LONG)
+    leg = legs + through * LEG_CELLS * 8
+    late, several = load(leg, 2, LONG), load(leg, 3, LONG)
+    mixed = load(spans + through * SPAN_CELLS * 8, 2, LONG) != 0
+    table = load(graph, TABLE, LONG) + table_row * load(graph, STRIDE, LONG) * 8
+    at, end = load(stack, 0, LONG), load(stack, 1, LONG)
+    count = 0
+    while at < end:
+        value = load(neighbours, at, like)
+        fits = not mixed or admits(load(codes, at, INT), late, sign)
+        at += 1
+        if several:
+            while at < end and load(neighbours, at, like) == value:
+                fits = fits or admits(load(codes, at, INT), late, sign)
+                at += 1
+        if not fits or (bit >= 0 and load(table, value, LONG) >> bit & 1 == 0):
+            continue
+        store(values, slot, value, LONG)
+        if first_check < last_check and not passes(search, first_check, last_check):
+            continue
+        k = first
+        while k < last and (
+            k == through or joins(search, graph, legs + k * LEG_CELLS * 8, spans + k * SPAN_CELLS * 8, value, like)
+        ):
+            k += 1
+        if k == last:
+            count += 1
+            if not counting:
+                break
+    store(stack, 0, at, LONG)
+    return count
+
+
+@kernel
+def count_list(search: int, level: int, like: Any) -> int:
+    """How many values an opened step of one leg has, which must differ from others, but not from twins."""
+    graph, values = load(search, GRAPH, LONG), load(search, VALUES, LONG)
+    step, stack = step_of(search, level), stack_of(search, level)
+    begin, end, slot = load(stack, 0, LONG), load(stack, 1, LONG), load(step, 1, LONG)
+    neighbours, leg = load(graph, NEIGHBOURS, LONG), load(step, 2, LONG)
+    mixed = load(load(search, SPANS, LONG), leg * SPAN_CELLS + 2, LONG)
+    late, sign = load(load(search, LEGS, LONG), leg * LEG_CELLS + 2, LONG), load(search, SIGN, LONG)
+    count = end - begin - mixed
+    first = load(step, 4, LONG)
+    for i in range(first, load(step, 8, LONG)):
+        if count <= 0:
+            return 0
+        other = other_slot(search, i, slot)
+        value = load(values, other, LONG)
+        repeated = False
+        for j in range(first, i):
+            repeated = repeated or load(values, other_slot(search, j, slot), LONG) == value
+        if not repeated:
+            at = find(neighbours, begin, end, value, like)
+            if at < end and load(neighbours, at, like) == value:
+                count -= mixed == 0 or admits(load(load(graph, CODES, LONG), at, INT), late, sign)
+    return count
+
+
+@kernel
+def other_slot(search: int, number: int, slot: int) -> int:
+    """The slot that a vertex is to differ from by an inequality."""
+    check = load(search, CHECKS, LONG) + number * CHECK_CELLS * 8
+    left, right = load(check, 1, LONG), load(check, 2, LONG)
+    return right if left == slot else left
+
+
+@kernel
+def next_binding(search: int, level: int, table_row: int, like: Any) -> int:
+    """Bind the next vertex, or edge, of an opened step: 0 where there is none, else 1."""
+    if load(step_of(search, level), 0, LONG) == EDGE:
+        return next_edge(search, level)
+    return next_vertex(search, level, table_row, False, like)
+
+
+@kernel
+def count_step(search: int, level: int, table_row: int, like: Any) -> int:
+    """How many bindings an opened step has, one less for each twin before it."""
+    step = step_of(search, level)
+    twins = load(step, 7, LONG)
+    if twins >= 0:
+        return max(0, count_list(search, level, like) - twins)
+    if load(step, 0, LONG) == VERTEX:
+        return next_vertex(search, level, table_row, True, like)
+    count = 0
+    while next_edge(search, level):
+        count += 1
+    return count

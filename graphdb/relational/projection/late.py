@@ -1,0 +1,170 @@
+"""What of the properties that a clause names is gathered by arrays, beside its SQL.
+
+Properties that SQL needs of vertices in the bindings of a match (in conditions, keys of order and of groups,
+aggregates) are columns of these bindings, gathered as they arrive (:class:`BesideBindings`).  Properties that nothing
+but the result needs are gathered for its rows (:class:`~graphdb.relational.projection.arrays.Late`), after conditions,
+order and LIMIT: late materialization.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from graphdb.common.values.types import EXACT_ONLY, Base, single_kind
+from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
+from graphdb.pattern.bind import BoundPattern
+from graphdb.pattern.free import free_variables
+from graphdb.relational.projection.arrays import Beside, Direct, Late
+from graphdb.relational.projection.relation import Relation
+from graphdb.relational.projection.sql import Compiled
+from graphdb.relational.snapshot import Snapshot
+from graphdb.semantics.aggregation import contains_aggregate
+from graphdb.sql.from_clause import Parameters
+from graphdb.sql.value import SqlValue, column
+from graphdb.storage.catalog import EdgeLabel
+
+
+class BesideBindings:
+    """The properties that SQL over the bindings of one match was found to need: columns beside the vertices."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._found: dict[tuple[str, int], Beside] = {}
+
+    @property
+    def columns(self) -> tuple[Beside, ...]:
+        """The columns, in the order in which they were asked for."""
+        return tuple(self._found.values())
+
+    def add(self, column: str, label: EdgeLabel) -> str | None:
+        """Return the name of the column with a property of the vertices in a column; None where it is to be joined."""
+        found = self._found.get((column, label.id))
+        if found is None:
+            if not self._snapshot.properties.in_memory(label):
+                return None
+            found = self._found[column, label.id] = Beside(f"p{len(self._found)}", column, label)
+        return found.name
+
+    def known(
+        self, wanted: Iterable[ast.Property], vertices: Mapping[str, SqlValue], text: str
+    ) -> dict[ast.Expression, SqlValue]:
+        """Return those of some properties, of vertices in columns, that become columns beside these."""
+        found: dict[ast.Expression, SqlValue] = {}
+        for expression in wanted:
+            late = late_property(expression, vertices, self._snapshot, text)
+            if late is not None and late[0].column is not None:
+                name = self.add(late[0].column, late[1])
+                if name is not None:
+                    found[expression] = column(name, self._snapshot.properties.type_of(late[1]))
+        return found
+
+
+def needed_first(clauses: Sequence[ast.ClauseNode]) -> list[ast.Property]:
+    """Return the properties that clauses need of the rows before them, as far as their names reach, but for the result.
+
+    What a clause with LIMIT returns is needed of the rows that are left.
+    """
+    parts: list[object] = []
+    for clause in clauses:
+        if not isinstance(clause, ast.WithClause | ast.ReturnClause):
+            parts.append(clause)
+            continue
+        returns = clause.returns if isinstance(clause, ast.WithClause) else clause
+        expressions = [item.expression for item in returns.items]
+        if returns.distinct or any(map(contains_aggregate, expressions)):
+            parts.append(clause)
+            break
+        parts.append(returns.order_by)
+        named = set(named_in(returns.order_by, returns.items))
+        last = isinstance(clause, ast.ReturnClause)
+        for i, expression in enumerate(expressions):
+            if i in named or (returns.limit is None and not (last and isinstance(expression, ast.Property))):
+                parts.append(expression)
+        break
+    return list(dict.fromkeys(part for part in walk(tuple(parts)) if isinstance(part, ast.Property)))
+
+
+def named_in(order_by: Sequence[ast.OrderItem], items: Sequence[ast.ReturnItem]) -> list[int]:
+    """Return the numbers of the items that rows are ordered by, by their names or as they are."""
+    names, keys = free_variables(tuple(order_by)), [order.expression for order in order_by]
+    return [i for i, item in enumerate(items) if item.alias in names or item.expression in keys]
+
+
+def late_property(
+    expression: ast.Expression, variables: Mapping[str, SqlValue], snapshot: Snapshot, text: str
+) -> tuple[SqlValue, EdgeLabel] | None:
+    """Return a vertex and the property of it that an expression is, where that can be gathered after SQL."""
+    if not isinstance(expression, ast.Property) or not isinstance(expression.base, ast.Variable):
+        return None
+    vertex = variables.get(expression.base.name)
+    if vertex is None or vertex.type.base is not Base.NODE or snapshot.deleted is not None:
+        return None
+    label = snapshot.names.property(expression.key.words, text)
+    if not label.kinds or not snapshot.properties.in_memory(label):
+        return None
+    return vertex, label
+
+
+def late_items(
+    items: Sequence[ast.ReturnItem], needed: Collection[int], relation: Relation, snapshot: Snapshot, text: str
+) -> dict[int, tuple[SqlValue, EdgeLabel]]:
+    """Return the items that are gathered after SQL, by their numbers: vertices, and properties of them.
+
+    ``needed`` are the numbers of those that SQL needs itself.
+    """
+    found = {}
+    for i, item in enumerate(items):
+        if i not in needed and item.expression not in relation.known:
+            late = late_property(item.expression, relation.variables, snapshot, text)
+            if late is not None:
+                found[i] = late
+    return found
+
+
+def late_projection(
+    given: Sequence[Compiled], late: Mapping[int, tuple[SqlValue, EdgeLabel]], rest: str, parameters: Parameters
+) -> Late:
+    """Return a clause with vertices in place of the properties that are gathered after its SQL.
+
+    ``rest`` is the SQL after the columns.
+    """
+    columns = (late[i][0].sql if i in late else value.sql for i, (_, value) in enumerate(given))
+    sql = f"SELECT {', '.join(f'{column} AS c{i}' for i, column in enumerate(columns))}{rest}"
+    return Late(sql, parameters.used(sql), {i: label for i, (_, label) in late.items()})
+
+
+def direct_columns(
+    bound: BoundPattern,
+    items: tuple[ast.ReturnItem, ...],
+    known: Mapping[ast.Expression, SqlValue],
+    snapshot: Snapshot,
+    text: str,
+) -> tuple[Direct, ...] | None:
+    """Return items as columns of the bindings and properties of single values; None if there are others."""
+    found = []
+    for item in items:
+        expression = item.expression
+        value = known.get(expression)
+        if value is not None and value.column is not None:
+            found.append(Direct(value.column))
+            continue
+        base = expression.base if isinstance(expression, ast.Property) else expression
+        if not isinstance(base, ast.Variable) or base.name not in bound.vertex_of:
+            return None
+        number = bound.vertex_of[base.name]
+        info = bound.vertices[number]
+        if info.kinds:
+            of_sql = not (info.resource or info.kinds & EXACT_ONLY)
+            kind = single_kind(info.kinds) if of_sql else None
+            if kind is None or base is not expression:
+                return None
+            found.append(Direct(f"v{number}", kind=kind))
+            continue
+        label = None
+        if isinstance(expression, ast.Property):
+            label = snapshot.names.property(expression.key.words, text)
+            if not snapshot.properties.in_memory(label):
+                return None
+        found.append(Direct(f"v{number}", label))
+    return tuple(found) or None

@@ -1,0 +1,203 @@
+"""What a statement sees of the database: one state of its names and data, taken whole or followed through changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from graphdb.common.duckdb.connection import Connection
+from graphdb.common.values.terms import Kind
+from graphdb.pattern.hierarchy import Hierarchy
+from graphdb.pattern.names import Names
+from graphdb.procedures.registry import Procedures
+from graphdb.snapshot.edges import Edges
+from graphdb.snapshot.key_index import KeyIndexes
+from graphdb.snapshot.properties import Properties
+from graphdb.snapshot.terms import Lookup
+from graphdb.sql.computing import Computing
+from graphdb.sql.from_clause import NAMES_VIEW, Deleted
+from graphdb.storage.arrays.arrow import names_table
+from graphdb.storage.catalog import PREFIXES, Catalog, EdgeLabel, VertexLabel
+from graphdb.storage.dictionary.terms import names_ahead, term_counts
+from graphdb.storage.graph.changes import Changes, Sizes
+from graphdb.storage.graph.data_graph import DataGraph
+from graphdb.storage.statistics.known import KnownStatistics
+from graphdb.storage.triples import TripleStore
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from graphdb.storage.statistics.degrees import Degrees
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a statement sees of the database: one state of names and data."""
+
+    connection: Connection
+    names: Names
+    store: TripleStore
+    graph: DataGraph
+    properties: Properties
+    keys: KeyIndexes
+    lookup: Lookup
+    edges: Edges
+    ahead: int
+    """How far the numbers in names of blank nodes are ahead of their ids."""
+    degrees: Degrees | None = None
+    """What is held of them for writing."""
+    procedures: Procedures = field(default_factory=Procedures)
+    """What CALL knows."""
+    computing: Callable[[], Computing] | None = None
+    """Who computes what SQL cannot express, for the statement under way."""
+    deleted: Deleted | None = None
+    """What the statement under way has deleted."""
+    ids: dict[str, int | None] = field(default_factory=dict)
+    """IRIs that were looked up, with their ids; None for those that the database lacks."""
+
+    @property
+    def held(self) -> KnownStatistics:
+        """What writing need not ask the file."""
+        names, sizes = self.names, self.graph.sizes
+        labels = names.edge_labels.values()
+        return KnownStatistics(
+            (sizes.resources, sizes.literals),
+            self.ahead,
+            self.store.type_label,
+            {label.id: label.counts for label in labels},
+            {label.id: label.vertices for label in (*names.vertex_labels.values(), *names.hidden.values())},
+            self.degrees,
+        )
+
+
+def take_snapshot(
+    connection: Connection,
+    catalog: Catalog,
+    graph_bytes: int,
+    former: tuple[Snapshot, list[Changes]] | None = None,
+    *,
+    subclasses: bool = False,
+    empty: bool = False,
+    degrees: Degrees | None = None,
+    procedures: Procedures | None = None,
+) -> Snapshot:
+    """Read names and sizes, with ``subclasses`` the hierarchy of classes, and make the written names visible to SQL.
+
+    ``former`` is the snapshot before, and what changed since: what was derived for it is followed.  The tables are as
+    they were created where ``empty``: nothing is read then.  Writing gets ``degrees``, and statements call
+    ``procedures``.
+    """
+    with connection.guard() as raw:
+        names = None if former is None or subclasses else _followed(raw, *former)
+        if names is not None and former is not None:
+            before = former[0]
+            reported = [change.counted.sizes for change in former[1] if change.counted is not None]
+            sizes = next((size for size in reversed(reported) if size is not None), before.graph.sizes)
+            described, parallel = _edges_followed(raw, *former)
+            scales, ahead = before.properties.scales, before.ahead
+        elif empty and not subclasses:
+            names = Names(PREFIXES, (), ())
+            described = parallel = frozenset()
+            scales, sizes, ahead = {}, Sizes(0, 0), 0
+        else:
+            hierarchy = Hierarchy(*catalog.subclasses()) if subclasses else None
+            names = Names(catalog.prefixes(), catalog.edge_labels(), catalog.vertex_labels(), hierarchy)
+            described, parallel = _edges_counted(raw)
+            scales, sizes, ahead = None, Sizes(*term_counts(raw)), names_ahead(raw)
+        if former is not None and not former[0].names.spellings.keys() <= names.spellings.keys():
+            names.spellings = former[0].names.spellings | names.spellings  # rows may have what the graph has no more
+        if former is None or names.spellings is not former[0].names.spellings:
+            _show(raw, names)
+        decimal = frozenset(label.id for label in names.edge_labels.values() if label.kinds >> Kind.DECIMAL & 1)
+        touched = frozenset[int]().union(*(change.labels for change in former[1])) if former is not None else decimal
+        if scales is None or decimal & touched:
+            scales = _scales(raw) if decimal else {}
+        store = TripleStore(raw, connection.lock, sizes, names.edge_labels)
+    columns_bytes = graph_bytes // 4
+    graph = DataGraph(store, graph_bytes - columns_bytes)
+    properties = Properties(connection, scales, columns_bytes)
+    keys = KeyIndexes(connection, graph_bytes // 8)
+    edges = Edges(connection, graph, store, described, parallel)
+    known: dict[str, int | None] = {}
+    if former is not None:
+        before, changes = former
+        graph.follow(before.graph, changes)
+        properties.follow(before.properties, names.edge_labels, changes)
+        keys.follow(before.keys, changes)
+        edges.follow(before.edges, changes)
+        known = {iri: id for iri, id in before.ids.items() if id is not None}
+    return Snapshot(
+        connection,
+        names,
+        store,
+        graph,
+        properties,
+        keys,
+        Lookup(connection, store, graph_bytes // 8),
+        edges,
+        ahead,
+        degrees,
+        procedures or Procedures(),
+        ids=known,
+    )
+
+
+def _followed(raw: duckdb.DuckDBPyConnection, before: Snapshot, changes: list[Changes]) -> Names | None:
+    """Return the names after changes that tell what is counted of them now; None where they are to be read."""
+    edges: dict[int, tuple[int, ...] | None] = {}
+    vertices: dict[int, int] = {}
+    for change in changes:
+        if change.counted is None:
+            return None
+        edges.update(change.counted.edge_labels)
+        vertices.update(change.counted.vertex_labels)
+    known = {id: iri for iri, id in before.ids.items() if id is not None}
+    known |= {id: label.iri for id, label in (before.names.edge_labels | before.names.vertex_labels).items()}
+    missing = [id for id in {**edges, **vertices} if id not in known]
+    if missing:
+        places = ", ".join("?" * len(missing))
+        known.update(raw.execute(f"SELECT id, iri FROM _graphdb.resource WHERE id IN ({places})", missing).fetchall())
+    return before.names.following(
+        {id: None if row is None else EdgeLabel(id, known[id], *row) for id, row in edges.items()},
+        {id: VertexLabel(id, known[id], count) if count else None for id, count in vertices.items()},
+    )
+
+
+def _edges_counted(
+    raw: duckdb.DuckDBPyConnection, among: frozenset[int] | None = None
+) -> tuple[frozenset[int], frozenset[int]]:
+    """Return the edge labels that have rows of single edges, and those of which some are parallel; of some, or all."""
+    where = "" if among is None else f" WHERE label IN ({', '.join('?' * len(among))})"
+    rows = raw.execute(f"SELECT label, max(ordinal) FROM _graphdb.edge{where} GROUP BY label", [*(among or ())])
+    found = rows.fetchall()
+    return frozenset(label for label, _ in found), frozenset(label for label, ordinal in found if ordinal)
+
+
+def _edges_followed(
+    raw: duckdb.DuckDBPyConnection, before: Snapshot, changes: list[Changes]
+) -> tuple[frozenset[int], frozenset[int]]:
+    """Return the same after changes: only labels of which rows may have gone are asked for."""
+    rows = [change.edges for change in changes]
+    described = before.edges.described.union(*(each.come for each in rows))
+    parallel = before.edges.parallel.union(*(each.parallel for each in rows))
+    if gone := frozenset[int]().union(*(each.gone for each in rows)):
+        left, doubled = _edges_counted(raw, gone)
+        described, parallel = (described - gone) | left, (parallel - gone) | doubled
+    return described, parallel
+
+
+def _show(raw: duckdb.DuckDBPyConnection, names: Names) -> None:
+    """Make the written names visible to SQL."""
+    raw.register(NAMES_VIEW, names_table(names.spellings))
+
+
+def _scales(raw: duckdb.DuckDBPyConnection) -> dict[int, int]:
+    """Return the digits after the point of each decimal property, by label id."""
+    return dict(
+        raw.execute(
+            "SELECT t.label, least(max(length(split_part(l.lexical, '.', 2))), 18) FROM _graphdb.triple t "
+            "JOIN _graphdb.literal l ON l.id = t.object WHERE l.kind = $kind GROUP BY t.label",
+            {"kind": int(Kind.DECIMAL)},
+        ).fetchall()
+    )

@@ -1,0 +1,118 @@
+"""A notebook as its users have one: a real kernel, whose cells run one after the other."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+manager = pytest.importorskip("jupyter_client.manager")
+pytest.importorskip("ipykernel")
+
+pytestmark = [  # of the client's event loop, which is closed where garbage is collected
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass
+class Cell:
+    """What a cell printed, showed and raised."""
+
+    printed: str = ""
+    shown: list[dict[str, str]] = field(default_factory=list)
+    error: tuple[str, str] | None = None
+    traceback: str = ""
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PYTHONPATH": paths, "IPYTHONDIR": str(tmp_path_factory.mktemp("ipython"))}
+    found = manager.start_new_kernel(kernel_name="python3", env=environment, extra_arguments=["--log-level=ERROR"])
+    yield found
+    found[1].stop_channels()
+    found[0].shutdown_kernel(now=True)
+    gc.collect()
+
+
+@pytest.fixture(scope="module")
+def run(kernel: Any) -> Callable[[str], Cell]:
+    def cell(code: str) -> Cell:
+        made = Cell()
+
+        def hear(message: dict[str, Any]) -> None:
+            content = message["content"]
+            match message["header"]["msg_type"]:
+                case "stream":
+                    made.printed += content["text"]
+                case "execute_result" | "display_data":
+                    made.shown.append(content["data"])
+                case "error":
+                    made.error = content["ename"], content["evalue"]
+                    made.traceback = "\n".join(content["traceback"])
+
+        kernel[1].execute_interactive(code, output_hook=hear, timeout=60)
+        return made
+
+    assert cell("import graphdb\ndb = graphdb.connect(threads=1)").error is None
+    return cell
+
+
+def test_rows_are_a_table(run: Callable[[str], Cell]) -> None:
+    assert run('made = db.query(\'CREATE (:Person {name: "Ada"})-[:knows]->(:Person {name: "Bob"})\')').error is None
+    shown = run("db.query('MATCH (a)-[:knows]->(b) RETURN a.name, b.name AS friend')").shown[0]
+    assert "<table" in shown["text/html"]
+    assert "Ada" in shown["text/html"]
+    assert "friend" in shown["text/plain"]
+    assert run("print(db.sql('SELECT 41 + 1 AS n').scalar())").printed == "42\n"
+
+
+def test_tables_are_loaded(run: Callable[[str], Cell], tmp_path: Path) -> None:
+    (tmp_path / "person.csv").write_text("id:ID,age:int\n1,30\n2,40\n")
+    assert run(f"done = db.load({str(tmp_path / 'person.csv')!r}, label='Loaded')").error is None
+    assert run("print(db.query('MATCH (p:Loaded) RETURN sum(p.age)').scalar())").printed == "70\n"
+
+
+def test_a_wrong_call_shows_what_is_wrong(run: Callable[[str], Cell]) -> None:
+    cell = run("db.query('MATCH (a) RETRUN a')")
+    assert cell.error is not None
+    assert cell.error[0] == "ParseError"
+    assert cell.traceback.startswith("ParseError: ")
+    assert "^" in cell.traceback
+    assert "database.py" not in cell.traceback
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "db.sql('SELECT count(*) FROM range(100000000000) r WHERE r.range % 7 = 3')",
+        "db.query('UNWIND range(1, 9999) AS x UNWIND range(1, 9999) AS y UNWIND range(1, 9999) AS z WITH x * y * z AS p"
+        " WHERE p % 7 = 3 RETURN count(*)')",
+    ],
+)
+def test_an_interrupt_stops_what_runs(run: Callable[[str], Cell], kernel: Any, call: str) -> None:
+    asked: list[float] = []
+
+    def interrupt() -> None:
+        asked.append(time.monotonic())
+        kernel[0].interrupt_kernel()
+
+    timer = threading.Timer(1.0, interrupt)
+    timer.start()
+    cell = run(call)
+    timer.join()
+    assert time.monotonic() - asked[0] < 5  # the kernel's own way included, on a machine that does other things
+    assert cell.error is not None
+    assert cell.error[0] == "KeyboardInterrupt"
+    assert run("print(db.query('MATCH ()-[:knows]->() RETURN count(*)').scalar())").printed == "1\n"
