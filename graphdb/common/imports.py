@@ -15,8 +15,8 @@ from importlib.machinery import ModuleSpec
 from types import FrameType, ModuleType
 
 LIBRARIES = frozenset(
-    ["cupy", "duckdb", "graphdb", "lark", "llvmlite", "numba", "numpy", "pandas", "pyarrow", "pyoxigraph", "re2",
-     "sqlalchemy"]
+    ["cupy", "duckdb", "graphdb", "lark", "llvmlite", "nanoarrow", "numba", "numpy", "pandas", "pyarrow", "pyoxigraph",
+     "re2", "sqlalchemy"]
 )  # fmt: skip
 """Packages whose modules are imported as a whole."""
 

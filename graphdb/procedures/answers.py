@@ -9,6 +9,7 @@ from operator import itemgetter
 from typing import Any, TypeAlias
 
 from graphdb.common import arrow
+from graphdb.common.duckdb.fetch import table_of_frame
 from graphdb.common.values.types import Base, Type
 from graphdb.procedures.signature import Field
 from graphdb.procedures.types import NotOfType
@@ -130,7 +131,7 @@ def _fitted(field: Field, values: Sequence[Any]) -> Sequence[Any]:
 
 def _of_table(returned: Any, columns: Sequence[Field]) -> Answer:
     """Return the columns of a table, or of a frame, by their names."""
-    table = arrow.table_of(returned)
+    table = table_of_frame(returned)
     found: list[Column] = []
     for field in columns:
         if field.name not in table.column_names:

@@ -158,8 +158,7 @@ class KeyIndex:
 
     def _encoded(self, number: int) -> bytes:
         assert isinstance(self._values, arrow.Array)
-        text: bytes = arrow.item(self._values, number).encode()
-        return text
+        return arrow.encoded(self._values, number)
 
     @property
     def behind(self) -> int:

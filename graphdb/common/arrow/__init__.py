@@ -18,7 +18,7 @@ from graphdb.common.arrow.arrays import (
     union_array,
 )
 from graphdb.common.arrow.build import ArrowTypeError, array
-from graphdb.common.arrow.python_values import MonthDayNano, item, pylist
+from graphdb.common.arrow.python_values import MonthDayNano, encoded, item, pylist
 from graphdb.common.arrow.tables import (
     Reader,
     RecordBatch,
@@ -98,6 +98,7 @@ __all__ = [
     "concat_tables",
     "dictionary",
     "dictionary_array",
+    "encoded",
     "fixed_binary",
     "is_date",
     "is_decimal",

@@ -61,13 +61,14 @@ def exported_stream(schema: Schema, batches: Sequence[Sequence[Array]]) -> objec
 
 
 @lru_cache(_SCHEMAS)
-def _schema(type: DataType, name: str = "") -> CSchema:
+def _schema(type: DataType, name: str = "", entries: bool = False) -> CSchema:
+    """Return the structure of a type; of the ``entries`` of a map, which as their keys are never null."""
     from nanoarrow._schema import CSchemaBuilder
 
-    made = CSchemaBuilder.allocate().set_format(type.format).set_name(name).set_flags(_NULLABLE)
+    made = CSchemaBuilder.allocate().set_format(type.format).set_name(name).set_flags(0 if entries else _NULLABLE)
     made.allocate_children(len(type.fields))
     for i, field in enumerate(type.fields):
-        made.set_child(i, None, _schema(field.type, field.name))
+        made.set_child(i, None, _schema(field.type, field.name, type.format == "+m" or (entries and i == 0)))
     if type.values is not None:
         made.set_dictionary(_schema(type.values))
     if type.extension:

@@ -41,8 +41,18 @@ def pylist(column: Array | ChunkedArray) -> list[Any]:
     return [value if valid else None for value, valid in zip(values, there, strict=True)]
 
 
+def encoded(column: Array, at: int) -> bytes:
+    """Return the bytes of one text of a column, which is not null."""
+    data, offsets = column.data, column.offsets
+    assert data is not None
+    assert offsets is not None
+    return data[offsets[at] : offsets[at + 1]].tobytes()
+
+
 def item(column: Array, at: int) -> Any:
     """Return one value of a column."""
+    if column.type.format in "uU" and column.type.values is None:
+        return None if column.valid is not None and not column.valid[at] else encoded(column, at).decode()
     return pylist(column.slice(at, 1))[0]
 
 

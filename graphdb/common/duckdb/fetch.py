@@ -24,6 +24,17 @@ def fetched(relation: duckdb.DuckDBPyRelation) -> arrow.Table:
     return arrow.reader_of(relation, _failure).read_all()
 
 
+def table_of_frame(frame: Any) -> arrow.Table:
+    """Return the rows of a data frame, or of anything else that has Arrow's interface."""
+    try:
+        return arrow.table_of(frame)
+    except ImportError:  # pandas hands its frames over by PyArrow, which is not there; DuckDB reads them itself
+        import duckdb
+
+        with duckdb.connect() as connection:
+            return fetched(connection.from_df(frame))
+
+
 def batches(relation: duckdb.DuckDBPyRelation, rows: int) -> arrow.Reader:
     """Run a relation and return its rows as they come, at most so many at a time.
 

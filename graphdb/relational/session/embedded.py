@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from graphdb.common import arrow
 from graphdb.common.duckdb.connection import Connection
+from graphdb.common.duckdb.fetch import table_of_frame
 from graphdb.common.errors import NotSupportedError, ParseError
 from graphdb.results.result import Result
 
@@ -121,7 +122,7 @@ def _table(value: object) -> arrow.Table | None:
     if isinstance(value, Result):
         return value.presented()
     if hasattr(value, "__arrow_c_stream__"):
-        return arrow.table_of(value)
+        return table_of_frame(value)
     if isinstance(value, dict) and value and all(hasattr(column, "dtype") for column in value.values()):
         return arrow.table(value)
     return None

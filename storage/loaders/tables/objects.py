@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from graphdb.common import arrow
-from graphdb.common.duckdb.fetch import fetched
+from graphdb.common.duckdb.fetch import table_of_frame
 from graphdb.common.errors import LoadError
 from graphdb.storage.loaders.tables.headers import Column, Mapping
 
@@ -61,7 +61,7 @@ def _arrow(thing: Any, mapping: Mapping) -> arrow.Table | arrow.Reader:
         thing = thing.to_reader()
     if not hasattr(thing, "columns"):  # no frame, which is in memory
         return arrow.reader_of(thing)
-    table = _whole(thing)
+    table = table_of_frame(thing)
     for field in table.schema:  # pandas' numbers of rows, where some were left out
         if _INDEX.fullmatch(field.name) and arrow.is_integer(field.type) and mapping.header(field.name) is None:
             table = table.remove_column(table.column_names.index(field.name))
@@ -69,17 +69,6 @@ def _arrow(thing: Any, mapping: Mapping) -> arrow.Table | arrow.Reader:
         if field.type == arrow.FLOAT16:  # which DuckDB does not read
             table = table.set_column(at, field.name, table.column(at).cast(arrow.FLOAT32))
     return table
-
-
-def _whole(frame: Any) -> arrow.Table:
-    """Return the rows of a frame."""
-    try:
-        return arrow.table_of(frame)
-    except ImportError:  # pandas hands its frames over by PyArrow, which is not there; DuckDB reads them itself
-        import duckdb
-
-        with duckdb.connect() as connection:
-            return fetched(connection.from_df(frame))
 
 
 def _is_readable(type: arrow.DataType) -> bool:

@@ -99,6 +99,9 @@ def read_table(
                     _Table(connection, None, name, number, mapping, skip, put).write(columns)
         except duckdb.Error as error:
             raise _failure(error, name, folder) from None
+        except arrow.ArrowError as error:  # whoever makes the stream says so
+            said = str(error).splitlines()[0].partition(" Detail: ")[0]
+            raise LoadError(f"reading the stream failed: {said}", source=name) from None
 
 
 def _visible(connection: duckdb.DuckDBPyConnection, table: arrow.Table | arrow.Reader) -> None:
