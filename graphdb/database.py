@@ -40,71 +40,8 @@ if TYPE_CHECKING:
     from graphdb.storage.loaders.load import LoadReport
 
 
-def connect(
-    path: str | os.PathLike[str] = ":memory:",
-    device: str = "auto",
-    memory_limit: int | str | None = None,
-    threads: int | None = None,
-    spill: str | os.PathLike[str] | None = None,
-    read_only: bool = False,
-    subclasses: bool = False,
-    progress: Progress | bool | None = None,
-    untrusted: bool = False,
-) -> Database:
-    """Open a database, creating it where there is none.
-
-    Parameters
-    ----------
-    path
-        The DuckDB file, or ``":memory:"``.
-    device
-        Where patterns are matched: ``"cpu"``; ``"cuda"`` or ``"cuda:0"`` for a CUDA device; ``"auto"`` takes the CPU
-        but for queries that a device, where one can be used, is expected to answer sooner.  ``"cuda:0 by join"``, ``"by
-        search"`` and ``"by sums"`` pin a way for whatever can go it; EXPLAIN says why something does not.
-    memory_limit
-        Bytes, or text such as ``"4GB"``; by default four fifths of the machine's memory.
-    threads
-        How many threads work; by default one per core.
-    spill
-        The directory for what does not fit into memory; by default one beside the file.
-    read_only
-        Open a file for reading only, which several processes may at a time: its own rows stay as they are.  Statements
-        may still read and write other files (``COPY``, ``read_csv``, ``ATTACH``): see ``untrusted``.
-    subclasses
-        Read a vertex label with RDF Schema: ``(x:Person)`` then matches what has the label or any class below it, as
-        ``rdfs:subClassOf`` says, however far below.
-    progress
-        How far loads and queries are: True shows a bar on a terminal or in a notebook for what takes longer than half a
-        second; a function is called some times a second, from the thread that runs the statement, with what is done,
-        what there is in all, the triples read so far, and what is being done (``progress(done, total, triples,
-        phase)``).  A load counts bytes of its files, a query the share (up to 1) of the match under way.
-    untrusted
-        For statements that strangers write: none reaches a file (but the database and what it spills), the network,
-        an extension, a setting of DuckDB's, or a variable of the caller's.  ``LOAD``, ``COPY``, ``read_csv`` and its
-        like, ``ATTACH`` of files, :meth:`Database.load` of paths and :meth:`Database.export` end with
-        :class:`~graphdb.common.errors.AccessError`.  What they may do to the database itself, ``read_only`` says; how
-        long they may take, ``timeout``; how much memory, ``memory_limit``.
-
-    Raises
-    ------
-    GraphDBError
-        The file cannot be opened, is no database, or is open in another process; or an argument is wrong.
-    """
-    return Database(
-        path,
-        device=device,
-        memory_limit=memory_limit,
-        threads=threads,
-        spill=spill,
-        read_only=read_only,
-        subclasses=subclasses,
-        progress=progress,
-        untrusted=untrusted,
-    )
-
-
 class Database:
-    """An open database; use it as a context manager, or :meth:`close` it.  See :func:`connect`."""
+    """An open database; use it as a context manager, or :meth:`close` it.  See :func:`graphdb.connect`."""
 
     def __init__(
         self,
@@ -123,7 +60,10 @@ class Database:
             isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 1024
         ):
             raise GraphDBError(f"threads must be a number from 1 to 1024, found {threads!r}")
-        _check_device(device)
+        if device not in ("auto", "cpu"):  # raise now what the first query would
+            from graphdb.execute.choose import check_device
+
+            check_device(device)
         self.path = os.fspath(path)
         self.device = device
         self.threads = threads or cores()
@@ -265,7 +205,7 @@ class Database:
         on_error
             ``"stop"`` at the first malformed line, or ``"skip"`` such lines into the table ``load_errors``.
         progress
-            How far it is, for this load: see :func:`connect`; by default as for all statements of the database.
+            How far it is, for this load: see :func:`graphdb.connect`; by default as for all statements of the database.
         base
             What relative IRIs are relative to where a file states nothing; by default the file's own place.
         columns
@@ -330,7 +270,7 @@ class Database:
         format
             The format, where the name does not tell.
         progress
-            How far it is, for this export: see :func:`connect`; by default as for all statements of the database.
+            How far it is: see :func:`graphdb.connect`; by default as for all statements of the database.
         graphs
             Which of the named graphs, by their IRIs (``"default"`` is the one without a name), or ``"union"``: all as
             one.  By default all, apart, in N-Quads, TriG and Parquet; the other formats hold one graph, so it has to be
@@ -389,7 +329,7 @@ class Database:
 
     @property
     def progress(self) -> Progress | bool | None:
-        """Told how far a statement is, or True for a bar: see :func:`connect`."""
+        """Told how far a statement is, or True for a bar: see :func:`graphdb.connect`."""
         return self._state.progress
 
     @progress.setter
@@ -398,7 +338,7 @@ class Database:
 
     @property
     def untrusted(self) -> bool:
-        """Whether statements are kept from files and the network: see :func:`connect`."""
+        """Whether statements are kept from files and the network: see :func:`graphdb.connect`."""
         return self._state.untrusted
 
     def register_procedure(
@@ -519,14 +459,3 @@ class Database:
 
             self._lazy_statements = Statements(self._state, self.device, self.threads)
         return self._lazy_statements
-
-
-def _check_device(device: str) -> None:
-    """Raise now what the first query would: a name that means no device, or a device that cannot be used."""
-    if device in ("auto", "cpu"):
-        return
-    from graphdb.execute.choose import device_named, require_device
-
-    named = device_named(device)
-    assert named is not None
-    require_device(named[0])
