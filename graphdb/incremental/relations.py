@@ -67,7 +67,7 @@ class Relations:
         return relation
 
     def set_of(self, candidates: Ints | None, condition: Hashable = None) -> int:
-        """Return the number of a candidate set: what has the same condition is one, without one what is the same now."""
+        """Return the number of a candidate set: of one condition, or without one of the same vertices."""
         if candidates is None:
             return 0
         known = candidates.tobytes() if condition is None else condition
