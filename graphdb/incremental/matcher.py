@@ -17,7 +17,7 @@ from graphdb.incremental.lists import Lists, Need
 from graphdb.incremental.program import Program, make_program
 from graphdb.incremental.relations import Relation, Relations
 from graphdb.pattern.graph import PatternGraph
-from graphdb.storage.graph.data_graph import TripleSource
+from graphdb.storage.graph.source import TripleSource
 
 Ints = NDArray[np.int64]
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.pattern.graph import PatternEdge, PatternGraph
-from graphdb.storage.graph.data_graph import TripleSource
+from graphdb.storage.graph.source import TripleSource
 
 Ints = NDArray[np.int64]
 Direction = Literal["out", "in", "either"]
