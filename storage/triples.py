@@ -20,9 +20,9 @@ from graphdb.storage.catalog import EdgeLabel
 from graphdb.storage.file.prepared_sql import execute
 from graphdb.storage.file.verify import Ids, damaged, verify_counts
 from graphdb.storage.graph.changes import Sizes
-from graphdb.storage.graph.data_graph import LabelStatistics
 from graphdb.storage.graph.degree_sketch import DegreeSketch
 from graphdb.storage.graph.pcsr import stable_order
+from graphdb.storage.graph.source import LabelStatistics
 from graphdb.storage.statistics import labels as statistics
 from graphdb.storage.statistics import tables
 
@@ -36,7 +36,7 @@ _AT_ONCE = 100_000
 
 
 class TripleStore:
-    """A :class:`~graphdb.storage.graph.data_graph.TripleSource` over the open database; a snapshot of its sizes.
+    """A :class:`~graphdb.storage.graph.source.TripleSource` over the open database; a snapshot of its sizes.
 
     ``lock`` serialises the use of the connection with everything else that uses it.  ``edge_labels`` are those of the
     catalog, by id, in its order.
