@@ -25,8 +25,9 @@ from graphdb.common.errors import (
     TypeMismatchError,
 )
 from graphdb.common.values.elements import Node, Path, Relationship
-from graphdb.database import Database, connect
+from graphdb.database import Database
 from graphdb.dispatch.prepared import PreparedStatement
+from graphdb.opening import connect
 from graphdb.results.result import Result
 from graphdb.storage.loaders.tables.description import Table
 

@@ -29,6 +29,7 @@ from graphdb.common.config import Budget, cores
 from graphdb.common.errors import GraphDBError, LoadError, NotSupportedError, ParameterError
 from graphdb.common.progress import Progress, watching
 from graphdb.common.stopping import seconds_of, stopping
+from graphdb.dispatch.parameters import Parameters, by_name
 from graphdb.relational.session.state import State
 from graphdb.storage.file.scratch import EXPORTED, SPILLED, sweep
 
@@ -40,71 +41,8 @@ if TYPE_CHECKING:
     from graphdb.storage.loaders.load import LoadReport
 
 
-def connect(
-    path: str | os.PathLike[str] = ":memory:",
-    device: str = "auto",
-    memory_limit: int | str | None = None,
-    threads: int | None = None,
-    spill: str | os.PathLike[str] | None = None,
-    read_only: bool = False,
-    subclasses: bool = False,
-    progress: Progress | bool | None = None,
-    untrusted: bool = False,
-) -> Database:
-    """Open a database, creating it where there is none.
-
-    Parameters
-    ----------
-    path
-        The DuckDB file, or ``":memory:"``.
-    device
-        Where patterns are matched: ``"cpu"``; ``"cuda"`` or ``"cuda:0"`` for a CUDA device; ``"auto"`` takes the CPU
-        but for queries that a device, where one can be used, is expected to answer sooner.  ``"cuda:0 by join"``, ``"by
-        search"`` and ``"by sums"`` pin a way for whatever can go it; EXPLAIN says why something does not.
-    memory_limit
-        Bytes, or text such as ``"4GB"``; by default four fifths of the machine's memory.
-    threads
-        How many threads work; by default one per core.
-    spill
-        The directory for what does not fit into memory; by default one beside the file.
-    read_only
-        Open a file for reading only, which several processes may at a time: its own rows stay as they are.  Statements
-        may still read and write other files (``COPY``, ``read_csv``, ``ATTACH``): see ``untrusted``.
-    subclasses
-        Read a vertex label with RDF Schema: ``(x:Person)`` then matches what has the label or any class below it, as
-        ``rdfs:subClassOf`` says, however far below.
-    progress
-        How far loads and queries are: True shows a bar on a terminal or in a notebook for what takes longer than half a
-        second; a function is called some times a second, from the thread that runs the statement, with what is done,
-        what there is in all, the triples read so far, and what is being done (``progress(done, total, triples,
-        phase)``).  A load counts bytes of its files, a query the share (up to 1) of the match under way.
-    untrusted
-        For statements that strangers write: none reaches a file (but the database and what it spills), the network,
-        an extension, a setting of DuckDB's, or a variable of the caller's.  ``LOAD``, ``COPY``, ``read_csv`` and its
-        like, ``ATTACH`` of files, :meth:`Database.load` of paths and :meth:`Database.export` end with
-        :class:`~graphdb.common.errors.AccessError`.  What they may do to the database itself, ``read_only`` says; how
-        long they may take, ``timeout``; how much memory, ``memory_limit``.
-
-    Raises
-    ------
-    GraphDBError
-        The file cannot be opened, is no database, or is open in another process; or an argument is wrong.
-    """
-    return Database(
-        path,
-        device=device,
-        memory_limit=memory_limit,
-        threads=threads,
-        spill=spill,
-        read_only=read_only,
-        subclasses=subclasses,
-        progress=progress,
-        untrusted=untrusted,
-    )
-
-
 class Database:
-    """An open database; use it as a context manager, or :meth:`close` it.  See :func:`connect`."""
+    """An open database; use it as a context manager, or :meth:`close` it.  See :func:`graphdb.connect`."""
 
     def __init__(
         self,
@@ -123,7 +61,10 @@ class Database:
             isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 1024
         ):
             raise GraphDBError(f"threads must be a number from 1 to 1024, found {threads!r}")
-        _check_device(device)
+        if device not in ("auto", "cpu"):  # raise now what the first query would
+            from graphdb.execute.choose import check_device
+
+            check_device(device)
         self.path = os.fspath(path)
         self.device = device
         self.threads = threads or cores()
@@ -143,7 +84,7 @@ class Database:
     def query(
         self,
         text: str,
-        parameters: Mapping[str, object] | None = None,
+        parameters: Parameters | None = None,
         timeout: float | None = None,
         **named: object,
     ) -> Result:
@@ -154,7 +95,8 @@ class Database:
         text
             Pattern queries, ``PREFIX``, ``LOAD``, ``CREATE TABLE … AS MATCH``, ``EXPLAIN``, ``PROFILE``, or SQL.
         parameters, **named
-            Values for ``$name`` in the text: numbers, strings, booleans, dates, times, vertices, lists, None.
+            Values for ``$name`` in the text: numbers, strings, booleans, dates, times, vertices, lists, None.  A list
+            or tuple has those of ``$1``, ``$2`` and so on, and of SQL's ``?``.
         timeout
             Seconds after which the text's statements are stopped with :class:`~graphdb.common.errors.QueryTimeout`.
 
@@ -169,7 +111,7 @@ class Database:
             timeout = seconds_of(timeout)
         try:  # no context manager: small counts would take longer
             with self._state.hold(timeout):
-                return self._statements().run(text, {**(parameters or {}), **named}, timeout)
+                return self._statements().run(text, by_name(parameters, named), timeout)
         except GraphDBError:
             raise
         except Exception as error:
@@ -193,26 +135,29 @@ class Database:
         ParseError
             The text is no statement.  Names are looked up when it runs: they may come by then.
         """
-        from graphdb.dispatch.arguments import parameters_named
         from graphdb.dispatch.prepared import PreparedStatement
 
         if not isinstance(text, str):
             raise ParameterError(f"a statement is a text, found {type(text).__name__}")
         with self._state.diagnosed(text), self._state.hold():
-            return PreparedStatement(self.query, text, parameters_named(text))
+            return PreparedStatement(self.query, text, self._statements().parameters(text))
 
-    def sql(self, text: str, timeout: float | None = None) -> Result:
+    def sql(
+        self, text: str, parameters: Parameters | None = None, timeout: float | None = None, **named: object
+    ) -> Result:
         """Run SQL and return its result; ``cypher($$ MATCH … $$)`` stands for the rows of a pattern query.
 
-        Results and data frames in the caller's variables can be named like tables.
+        Results and data frames in the caller's variables can be named like tables.  Parameters are those of
+        :meth:`query`; a pattern query within the SQL has them too, and those of its second argument
+        (``cypher($$ … $x … $$, {x: 1})``).
         """
         if not isinstance(text, str):
             raise ParameterError(f"a statement is a text, found {type(text).__name__}")
         timeout = seconds_of(timeout)
         with self._state.diagnosed(text), self._state.hold(timeout):
-            return self._statements().run_sql(text, timeout)
+            return self._statements().run_sql(text, by_name(parameters, named), timeout)
 
-    def explain(self, text: str, parameters: Mapping[str, object] | None = None, **named: object) -> str:
+    def explain(self, text: str, parameters: Parameters | None = None, **named: object) -> str:
         """Return how a pattern query would run: matching order, estimates, device, and the SQL after the match.
 
         Raises
@@ -229,7 +174,7 @@ class Database:
                 statement = statement.query
             if not isinstance(statement, (ast.Query, ast.Composite)):
                 raise NotSupportedError("only pattern queries can be explained; for SQL, run EXPLAIN SELECT …")
-            arguments = {**(parameters or {}), **named}
+            arguments = by_name(parameters, named)
             with self._state.at_home():
                 return str(self._statements().explain(statement, False, text, arguments, None))
 
@@ -265,7 +210,7 @@ class Database:
         on_error
             ``"stop"`` at the first malformed line, or ``"skip"`` such lines into the table ``load_errors``.
         progress
-            How far it is, for this load: see :func:`connect`; by default as for all statements of the database.
+            How far it is, for this load: see :func:`graphdb.connect`; by default as for all statements of the database.
         base
             What relative IRIs are relative to where a file states nothing; by default the file's own place.
         columns
@@ -330,7 +275,7 @@ class Database:
         format
             The format, where the name does not tell.
         progress
-            How far it is, for this export: see :func:`connect`; by default as for all statements of the database.
+            How far it is: see :func:`graphdb.connect`; by default as for all statements of the database.
         graphs
             Which of the named graphs, by their IRIs (``"default"`` is the one without a name), or ``"union"``: all as
             one.  By default all, apart, in N-Quads, TriG and Parquet; the other formats hold one graph, so it has to be
@@ -389,7 +334,7 @@ class Database:
 
     @property
     def progress(self) -> Progress | bool | None:
-        """Told how far a statement is, or True for a bar: see :func:`connect`."""
+        """Told how far a statement is, or True for a bar: see :func:`graphdb.connect`."""
         return self._state.progress
 
     @progress.setter
@@ -398,8 +343,13 @@ class Database:
 
     @property
     def untrusted(self) -> bool:
-        """Whether statements are kept from files and the network: see :func:`connect`."""
+        """Whether statements are kept from files and the network: see :func:`graphdb.connect`."""
         return self._state.untrusted
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction that ``BEGIN`` began is open."""
+        return self._state.transactions.by_user
 
     def register_procedure(
         self,
@@ -512,6 +462,9 @@ class Database:
     def __repr__(self) -> str:
         return f"<graphdb.Database {self.path!r}{' closed' if self._state.connection.closed else ''}>"
 
+    execute = query
+    """:meth:`query`, by the name that Python's databases have for it."""
+
     def _statements(self) -> Statements:
         """What runs statements; imported with the first one, so that opening a database is quick."""
         if self._lazy_statements is None:
@@ -519,14 +472,3 @@ class Database:
 
             self._lazy_statements = Statements(self._state, self.device, self.threads)
         return self._lazy_statements
-
-
-def _check_device(device: str) -> None:
-    """Raise now what the first query would: a name that means no device, or a device that cannot be used."""
-    if device in ("auto", "cpu"):
-        return
-    from graphdb.execute.choose import device_named, require_device
-
-    named = device_named(device)
-    assert named is not None
-    require_device(named[0])

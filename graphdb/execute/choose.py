@@ -99,6 +99,13 @@ def require_device(number: int) -> None:
         raise DeviceError(f"there is no device 'cuda:{number}'", hint=f"there is {known}")
 
 
+def check_device(device: str) -> None:
+    """Raise what :func:`choose_executor` would for a name that means no device, or a device that cannot be used."""
+    named = device_named(device)
+    if named is not None:
+        require_device(named[0])
+
+
 def open_device(number: int, hint: Hint = "auto", *, beside_host: bool = False) -> GpuExecutor:
     """Open a CUDA device for :class:`graphdb.gpu.executor.GpuExecutor`.
 

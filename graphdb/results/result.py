@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
-from graphdb.common import arrow
+from graphdb.common import arrow as columnar
 from graphdb.common.errors import ExecutionError, StorageError
 from graphdb.common.foreign_errors import own_errors
 from graphdb.common.values.elements import without_collection
@@ -25,7 +25,7 @@ from graphdb.storage.arrays.python_values import pylist
 
 if TYPE_CHECKING:
     import pandas as pd
-    import polars as pl
+    import polars
     import pyarrow as pa
 
 
@@ -42,10 +42,10 @@ class Home(Known, Protocol):
     def reading(self) -> AbstractContextManager[object]:
         """Look up several things, between which nothing is written."""
 
-    def present(self, table: arrow.Table, columns: tuple[Column, ...]) -> arrow.Table:
+    def present(self, table: columnar.Table, columns: tuple[Column, ...]) -> columnar.Table:
         """Return the table as a user of SQL sees it."""
 
-    def store(self, table: arrow.Table, name: str, replace: bool) -> int:
+    def store(self, table: columnar.Table, name: str, replace: bool) -> int:
         """Keep a presented table in the database; return its number of rows."""
 
 
@@ -67,7 +67,7 @@ class Counted:
         """How many rows there are, as of a table."""
         return len(self.rows)
 
-    def table(self) -> arrow.Table:
+    def table(self) -> columnar.Table:
         """Return the rows as a table with columns ``c0 …``; what int64 does not hold comes as DuckDB's HUGEINT does.
 
         Raises
@@ -78,8 +78,8 @@ class Counted:
         count = max((row[0] for row in self.rows), default=0)
         if count >= 10**38:
             raise ExecutionError("the count has more digits than a table holds", hint="scalar() or fetchall() gives it")
-        type = arrow.INT64 if count < 1 << 63 else arrow.HUGE
-        return arrow.table({f"c{i}": arrow.array([row[i] for row in self.rows], type) for i in range(self.width)})
+        type = columnar.INT64 if count < 1 << 63 else columnar.HUGE
+        return columnar.table({f"c{i}": columnar.array([row[i] for row in self.rows], type) for i in range(self.width)})
 
 
 class Result:
@@ -98,7 +98,7 @@ class Result:
     def __init__(
         self,
         home: Home,
-        table: arrow.Table | Arrays | Counted | None,
+        table: columnar.Table | Arrays | Counted | None,
         shape: tuple[Column, ...] | None = None,
         *,
         elapsed: float = 0.0,
@@ -110,7 +110,7 @@ class Result:
         self._value_of = value_of
         self._counted: Counted | None = None
         self._arrays: Arrays | None = None
-        self._lazy_table: arrow.Table | None = None
+        self._lazy_table: columnar.Table | None = None
         if isinstance(table, Counted):
             self._counted = table
         elif isinstance(table, Arrays):
@@ -118,10 +118,12 @@ class Result:
         else:
             self._lazy_table = table
         self._shape = shape
-        self._presented: arrow.Table | None = None
+        self._presented: columnar.Table | None = None
         self._fetched: list[list[Any]] | None = None
         """The columns as Python values, where they were looked up ahead."""
         self._names: tuple[str, ...] | None = None
+        self._fetching: Iterator[tuple[Any, ...]] | None = None
+        """The rows that fetchone and fetchmany did not return yet, where one of them was called."""
         self.elapsed = elapsed
         self.message = message
         self.verbatim = verbatim
@@ -154,7 +156,7 @@ class Result:
         return self._names
 
     @property
-    def _table(self) -> arrow.Table | None:
+    def _table(self) -> columnar.Table | None:
         """The rows in the engine's own terms."""
         if self._lazy_table is None and (rows := self._counted or self._arrays) is not None:
             self._lazy_table = rows.table()
@@ -187,13 +189,21 @@ class Result:
             done += part.num_rows
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """Return all rows as tuples of Python values."""
+        """Return all rows that :meth:`fetchone` and :meth:`fetchmany` did not return, as tuples of Python values."""
         with without_collection():
-            return list(self._rows(whole=True))
+            return list(self._rows(whole=True) if self._fetching is None else self._fetching)
 
     def fetchone(self) -> tuple[Any, ...] | None:
-        """Return the first row, or None."""
-        return next(iter(self), None)
+        """Return the next row, or None where all were returned; iteration always begins with the first."""
+        if self._fetching is None:
+            self._fetching = iter(self)
+        return next(self._fetching, None)
+
+    def fetchmany(self, size: int = 1) -> list[tuple[Any, ...]]:
+        """Return the next rows, ``size`` of them or as many as are left; see :meth:`fetchone`."""
+        if self._fetching is None:
+            self._fetching = iter(self)
+        return list(islice(self._fetching, size))
 
     def scalar(self) -> Any:
         """Return the one value of a result with one row and one column.
@@ -213,7 +223,7 @@ class Result:
         return next(iter(self))[0]
 
     @own_errors
-    def _decoded(self, table: arrow.Table | Arrays) -> list[list[Any]]:
+    def _decoded(self, table: columnar.Table | Arrays) -> list[list[Any]]:
         """Return the columns of a table as lists of Python values."""
         types = None if self._shape is None else [(column.type, column.many) for column in self._shape]
         with self._home.reading() if self._has_ids else nullcontext(), without_collection():
@@ -226,7 +236,7 @@ class Result:
         """The Arrow PyCapsule interface, so that DuckDB, Polars, PyArrow and others read a result directly."""
         return self._exported().__arrow_c_stream__()
 
-    def _exported(self) -> arrow.Table:
+    def _exported(self) -> columnar.Table:
         """Return the rows as Arrow has them; times with an offset, for which it has no type, as text."""
         table = self.presented().rename_columns(list(self.columns))
         for i, field in enumerate(table.schema):
@@ -259,31 +269,58 @@ class Result:
         return _pyarrow("to_pandas").table(_without_unions(self._exported())).to_pandas()
 
     @own_errors
-    def to_polars(self) -> pl.DataFrame:
+    def to_polars(self) -> polars.DataFrame:
         """Return the rows as a Polars data frame."""
-        import polars as pl
+        import polars
 
-        return pl.DataFrame(_without_unions(self._exported()))
+        frame = polars.from_arrow(_without_unions(self._exported()))
+        assert isinstance(frame, polars.DataFrame)
+        return frame
 
-    def presented(self) -> arrow.Table:
+    def df(self) -> pd.DataFrame:
+        """Return :meth:`to_pandas`, by the name that DuckDB has for it."""
+        return self.to_pandas()
+
+    def pl(self) -> polars.DataFrame:
+        """Return :meth:`to_polars`, by the name that DuckDB has for it."""
+        return self.to_polars()
+
+    def arrow(self) -> pa.Table:
+        """Return :meth:`to_arrow`, by the name that DuckDB has for it."""
+        return self.to_arrow()
+
+    @property
+    def description(self) -> list[tuple[str, str, None, None, None, None, None]] | None:
+        """For each column a tuple of seven, of which name and type are known, as Python's DB-API has it.
+
+        None for a statement that gives no rows.
+        """
+        from graphdb.results.description import described
+
+        if not self.columns:
+            return None
+        types = described(self._shape if self._counted is None else None, self.presented)
+        return [(name, type, None, None, None, None, None) for name, type in zip(self.columns, types, strict=True)]
+
+    def presented(self) -> columnar.Table:
         """Return the rows as SQL sees them, with column names that SQL need not quote (``name`` for ``b.name``)."""
         if self._presented is None:
             if self._table is None:
-                self._presented = arrow.table({})
+                self._presented = columnar.table({})
             elif self._shape is None:
                 self._presented = self._table
             else:
                 self._presented = self._shown(self._table, self._shape)
         return self._presented
 
-    def _shown(self, table: arrow.Table, shape: tuple[Column, ...]) -> arrow.Table:
+    def _shown(self, table: columnar.Table, shape: tuple[Column, ...]) -> columnar.Table:
         """Return a table as SQL sees it, with Python values as columns where SQL knows them by their keys."""
         made = {}
         for i, column in enumerate(shape):
             if made_in_python(column.type):
                 whole = Result(self._home, table.select([i]), (column,), value_of=self._value_of)
                 made[i] = array_of([shown(value) for (value,) in whole])
-                table = table.set_column(i, table.column_names[i], arrow.nulls(len(table), arrow.STRING))
+                table = table.set_column(i, table.column_names[i], columnar.nulls(len(table), columnar.STRING))
                 shape = (*shape[:i], replace(column, type=STRING), *shape[i + 1 :])
         found = self._home.present(table, shape)
         for i, array in made.items():
@@ -365,16 +402,16 @@ def _pyarrow(method: str) -> Any:
     return pyarrow
 
 
-def _without_unions(table: arrow.Table) -> arrow.Table:
+def _without_unions(table: columnar.Table) -> columnar.Table:
     """Return a table whose union columns hold text: data frames have no unions."""
     for i, field in enumerate(table.schema):
-        if arrow.is_union(field.type):
+        if columnar.is_union(field.type):
             texts = [None if value is None else str(tidied(value)) for value in pylist(table.column(i))]
-            table = table.set_column(i, field.name, arrow.array(texts, arrow.STRING))
-        elif arrow.is_list(field.type) and arrow.is_union(field.type.value_type):
+            table = table.set_column(i, field.name, columnar.array(texts, columnar.STRING))
+        elif columnar.is_list(field.type) and columnar.is_union(field.type.value_type):
             lists = [
                 None if value is None else [None if item is None else str(tidied(item)) for item in value]
                 for value in pylist(table.column(i))
             ]
-            table = table.set_column(i, field.name, arrow.array(lists, arrow.list_of(arrow.STRING)))
+            table = table.set_column(i, field.name, columnar.array(lists, columnar.list_of(columnar.STRING)))
     return table

@@ -301,7 +301,7 @@ def _open(given: argparse.Namespace, must_exist: bool = False) -> Iterator[Datab
     """Open the database that the arguments name."""
     if must_exist and not Path(given.file).exists():
         raise StorageError(f"there is no database {given.file}", hint=f"graphdb load {given.file} DATA makes one")
-    from graphdb.database import connect
+    from graphdb.opening import connect
 
     with connect(
         given.file or ":memory:",

@@ -113,7 +113,7 @@ def _devices() -> Iterator[Finding]:
 def _query() -> Finding:
     """Run the smallest query there is."""
     try:
-        from graphdb.database import connect
+        from graphdb.opening import connect
 
         with connect() as database:
             answer = database.query("RETURN 1 + 1").fetchall()

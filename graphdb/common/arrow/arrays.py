@@ -286,6 +286,10 @@ class ChunkedArray:
         """Return the values as those of another type; see :meth:`Array.cast`."""
         return ChunkedArray([chunk.cast(type) for chunk in self.chunks], type)
 
+    def drop_null(self) -> ChunkedArray:
+        """Return the values that are not null."""
+        return ChunkedArray([chunk.drop_null() for chunk in self.chunks], self.type)
+
     def is_valid(self) -> NDArray[np.bool_]:
         """Return which values are not null (bool[n])."""
         return np.concatenate([np.empty(0, bool), *(chunk.is_valid() for chunk in self.chunks)])

@@ -99,7 +99,7 @@ class DataType:
             return f"dictionary<{self.values}>"
         if is_list(self):
             return f"list<{self.value_type}>"
-        if self.fields:
+        if self.fields and self.format[1] != "w":
             kind = {"s": "struct", "m": "map", "u": "union"}[self.format[1]]
             return f"{kind}<{', '.join(f'{field.name}: {field.type}' for field in self.fields)}>"
         head, _, rest = self.format.partition(":")
@@ -107,6 +107,14 @@ class DataType:
             return f"decimal({rest.replace(',', ', ')})"
         if head[:2] == "ts":
             return f"timestamp[{self.unit}{', tz=' + rest if rest else ''}]"
+        if head[:2] == "tt":
+            return f"time{8 * self.dtype.itemsize}[{self.unit}]"
+        if head[:2] == "tD":
+            return f"duration[{self.unit}]"
+        if head == "w":
+            return f"fixed_size_binary[{rest}]"
+        if head == "+w":
+            return f"fixed_size_list<{self.value_type}>[{rest}]"
         return _NAMES.get(self.format, self.format)
 
 

@@ -178,7 +178,7 @@ def test_a_stream_is_read_in_tables_of_some_size() -> None:
     schema = arrow.schema({"a": arrow.INT64})
     found = list(arrow.Reader(schema, batches).tables(size=200))
     assert [len(table) for table in found] == [30, 30, 30, 10]
-    assert sum((table.to_pydict()["a"] for table in found), []) == list(range(100))
+    assert [value for table in found for value in table.to_pydict()["a"]] == list(range(100))
     (empty,) = arrow.Reader(schema, []).tables()
     assert (len(empty), empty.column_names) == (0, ["a"])
 

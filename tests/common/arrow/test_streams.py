@@ -140,7 +140,7 @@ def stream(error: BaseException) -> pa.RecordBatchReader:
 @pytest.mark.parametrize("error", [ValueError("no more of this"), OSError("no more of this")])
 def test_a_stream_that_breaks_off_loads_nothing_and_says_why(error: Exception) -> None:
     with graphdb.connect(device="cpu") as db:
-        with pytest.raises(graphdb.LoadError, match="reading the stream failed: .*no more of this"):
+        with pytest.raises(graphdb.LoadError, match=r"reading the stream failed: .*no more of this"):
             db.load(stream(error))
         assert db.query("MATCH (n) RETURN count(*)").scalar() == 0
         db.query("CREATE (:A)")

@@ -1,0 +1,71 @@
+"""Opening a database: what can be said when it is opened, for as long as it stays open."""
+
+from __future__ import annotations
+
+import os
+
+from graphdb.common.progress import Progress
+from graphdb.database import Database
+
+
+def connect(
+    path: str | os.PathLike[str] = ":memory:",
+    device: str = "auto",
+    memory_limit: int | str | None = None,
+    threads: int | None = None,
+    spill: str | os.PathLike[str] | None = None,
+    read_only: bool = False,
+    subclasses: bool = False,
+    progress: Progress | bool | None = None,
+    untrusted: bool = False,
+) -> Database:
+    """Open a database, creating it where there is none.
+
+    Parameters
+    ----------
+    path
+        The DuckDB file, or ``":memory:"``.
+    device
+        Where patterns are matched: ``"cpu"``; ``"cuda"`` or ``"cuda:0"`` for a CUDA device; ``"auto"`` takes the CPU
+        but for queries that a device, where one can be used, is expected to answer sooner.  ``"cuda:0 by join"``, ``"by
+        search"`` and ``"by sums"`` pin a way for whatever can go it; EXPLAIN says why something does not.
+    memory_limit
+        Bytes, or text such as ``"4GB"``; by default four fifths of the machine's memory.
+    threads
+        How many threads work; by default one per core.
+    spill
+        The directory for what does not fit into memory; by default one beside the file.
+    read_only
+        Open a file for reading only, which several processes may at a time: its own rows stay as they are.  Statements
+        may still read and write other files (``COPY``, ``read_csv``, ``ATTACH``): see ``untrusted``.
+    subclasses
+        Read a vertex label with RDF Schema: ``(x:Person)`` then matches what has the label or any class below it, as
+        ``rdfs:subClassOf`` says, however far below.
+    progress
+        How far loads and queries are: True shows a bar on a terminal or in a notebook for what takes longer than half a
+        second; a function is called some times a second, from the thread that runs the statement, with what is done,
+        what there is in all, the triples read so far, and what is being done (``progress(done, total, triples,
+        phase)``).  A load counts bytes of its files, a query the share (up to 1) of the match under way.
+    untrusted
+        For statements that strangers write: none reaches a file (but the database and what it spills), the network,
+        an extension, a setting of DuckDB's, or a variable of the caller's.  ``LOAD``, ``COPY``, ``read_csv`` and its
+        like, ``ATTACH`` of files, :meth:`Database.load` of paths and :meth:`Database.export` end with
+        :class:`~graphdb.common.errors.AccessError`.  What they may do to the database itself, ``read_only`` says; how
+        long they may take, ``timeout``; how much memory, ``memory_limit``.
+
+    Raises
+    ------
+    GraphDBError
+        The file cannot be opened, is no database, or is open in another process; or an argument is wrong.
+    """
+    return Database(
+        path,
+        device=device,
+        memory_limit=memory_limit,
+        threads=threads,
+        spill=spill,
+        read_only=read_only,
+        subclasses=subclasses,
+        progress=progress,
+        untrusted=untrusted,
+    )
