@@ -273,9 +273,7 @@ class Result:
         """Return the rows as a Polars data frame."""
         import polars
 
-        frame = polars.from_arrow(_without_unions(self._exported()))
-        assert isinstance(frame, polars.DataFrame)
-        return frame
+        return polars.DataFrame(_without_unions(self._exported()))
 
     def df(self) -> pd.DataFrame:
         """Return :meth:`to_pandas`, by the name that DuckDB has for it."""

@@ -21,16 +21,20 @@ def taken(array: arrow.Array, at: NDArray[np.integer[Any]]) -> arrow.Array:
         return array.take(arrow.numbers(at, ~absent if absent.any() else None))
     from graphdb.storage.arrays import text_kernels as kernels
 
-    data, offsets = string_places(array)
-    places: Ints = np.ascontiguousarray(at, np.int64)
-    ends = np.zeros(len(places) + 1, np.int64)
-    if len(array):
-        np.cumsum(np.where(places < 0, 0, np.diff(offsets)[places]), out=ends[1:])
+    assert array.data is not None
+    assert array.offsets is not None
+    there = at >= 0
+    if not len(array):
+        return arrow.nulls(len(at), array.type)
+    at = np.where(there, at, 0)
+    spans = np.empty((len(at), 2), np.int64)  # of these alone: the others may be millions
+    spans[:, 0], spans[:, 1] = array.offsets[at], array.offsets[at + 1]
+    ends = np.zeros(len(at) + 1, np.int64)
+    np.cumsum(np.where(there, spans[:, 1] - spans[:, 0], 0), out=ends[1:])
     out = np.empty(int(ends[-1]), np.uint8)
-    kernels.gather(data, offsets, places, ends, out)
-    there = places >= 0
+    kernels.gather(array.data, spans.ravel(), np.where(there, 2 * np.arange(len(at)), -1), ends, out)
     if array.valid is not None:
-        there &= array.valid[places]
+        there &= array.valid[at]
     return arrow.text_array(out, ends, None if there.all() else there, array.type)
 
 

@@ -147,10 +147,16 @@ class Array:
                 return nulls(len(at), self.type)
             at = np.where(absent, 0, at)
         found = self._taken(at)
-        if absent is None or found.type.format == "n":
-            return found
-        there = ~absent if found.valid is None else found.valid & ~absent
-        return Array(found.type, len(at), there, found.data, found.offsets, found.children)
+        return found if absent is None else found._without(absent)
+
+    def _without(self, absent: NDArray[np.bool_]) -> Array:
+        """Return it with some values null; of structs, their fields too."""
+        format = self.type.format
+        if format == "n":
+            return self
+        children = tuple(child._without(absent) for child in self.children) if format == "+s" else self.children
+        there = ~absent if self.valid is None else self.valid & ~absent
+        return Array(self.type, len(self), there, self.data, self.offsets, children)
 
     def _taken(self, at: NDArray[Any]) -> Array:
         count = len(at)

@@ -183,6 +183,14 @@ def test_a_stream_is_read_in_tables_of_some_size() -> None:
     assert (len(empty), empty.column_names) == (0, ["a"])
 
 
+def test_fields_of_a_struct_that_is_taken_from_nowhere_are_null() -> None:
+    structs = arrow.array([{"a": 1, "b": {"c": "x"}}])
+    found = structs.take(arrow.array([None, 0]))
+    assert arrow.pylist(found) == [None, {"a": 1, "b": {"c": "x"}}]
+    assert arrow.pylist(found.field("a")) == [None, 1]
+    assert arrow.pylist(found.field("b").field("c")) == [None, "x"]
+
+
 def test_columns_of_a_batch_have_one_length() -> None:
     table = arrow.Table([arrow.ChunkedArray([arrow.array([1])]), arrow.ChunkedArray([arrow.array([1, 2])])], "ab")
     with pytest.raises(arrow.ArrowError, match="not the same length"):
