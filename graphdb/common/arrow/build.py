@@ -23,6 +23,7 @@ from graphdb.common.arrow.arrays import (
 from graphdb.common.arrow.types import DataType
 
 _EXACT = Context(prec=80)
+_ABSENT = type(None)
 _EPOCH, _FIRST_DAY = datetime(1970, 1, 1), date(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -155,14 +156,16 @@ def _built(values: Sequence[Any], type: DataType) -> Array:
     format, count = type.format, len(values)
     if format == "n":
         return nulls(count)
+    kinds = {value.__class__ for value in values}
     there = None
-    if None in values if format in "uz" else any(value is None for value in values):
+    if _ABSENT in kinds:
+        kinds.remove(_ABSENT)
         there = np.array([value is not None for value in values], bool)
     if format in "uU":
-        _check(values, str, type)
+        _check(kinds, str, type)
         return strings(values, type)
     if format == "z":
-        _check(values, bytes, type)
+        _check(kinds, bytes, type)
         return binaries(values)
     if types.is_list(type):
         lengths = [0 if value is None else len(value) for value in values]
@@ -185,9 +188,9 @@ def _built(values: Sequence[Any], type: DataType) -> Array:
         found = np.array(given, type.dtype) if count else np.empty(0, type.dtype)
     except (TypeError, ValueError) as error:
         raise ArrowTypeError(str(error)) from None
-    kinds = {*map(_kind, given)}
-    if not kinds <= _TAKEN.get(type.dtype.kind, set()) and count:
-        raise ArrowTypeError(f"a value of {type} was expected, not one of {', '.join(sorted(kinds))}")
+    called = {*map(_kind, kinds)}
+    if not called <= _TAKEN.get(type.dtype.kind, set()):
+        raise ArrowTypeError(f"a value of {type} was expected, not one of {', '.join(sorted(called))}")
     return Array(type, count, there, found)
 
 
@@ -195,18 +198,18 @@ _TAKEN = {"b": {"bool"}, "i": {"int"}, "u": {"int"}, "f": {"int", "float"}}
 _FILL: dict[str, Any] = {"td": _FIRST_DAY, "ts": _EPOCH, "tt": time(), "tD": timedelta(), "b": False}
 
 
-def _kind(value: Any) -> str:
-    if isinstance(value, (bool, np.bool_)):
+def _kind(kind: type) -> str:
+    if issubclass(kind, (bool, np.bool_)):
         return "bool"
-    if isinstance(value, (int, np.integer)):
+    if issubclass(kind, (int, np.integer)):
         return "int"
-    return "float" if isinstance(value, (float, np.floating)) else type(value).__name__
+    return "float" if issubclass(kind, (float, np.floating)) else kind.__name__
 
 
-def _check(values: Iterable[Any], kind: type, type: DataType) -> None:
-    for value in values:
-        if value is not None and not isinstance(value, kind):
-            raise ArrowTypeError(f"a value of {type} was expected, not {value!r}")
+def _check(kinds: Iterable[type], kind: type, type: DataType) -> None:
+    for each in kinds:
+        if not issubclass(each, kind):
+            raise ArrowTypeError(f"a value of {type} was expected, not one of {each.__name__}")
 
 
 def _unscaled(value: Any, scale: int) -> int:
