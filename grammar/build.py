@@ -205,46 +205,46 @@ class _Builder(Patterns, Expressions):
 
     # --- mining -------------------------------------------------------------------------------------------
 
-    def mine(self, meta: Meta, children: list[Any]) -> s.Mine:
+    def mine(self, span: s.Span, children: list[Any]) -> s.Mine:
         task, *scope = children
         if len(scope) == 1:
-            return s.Mine(task, s.MineScope(query=scope[0]), span_of(meta))
-        return s.Mine(task, s.MineScope(scope[0] or (), scope[1] or ()), span_of(meta))
+            return s.Mine(task, s.MineScope(query=scope[0]), span)
+        return s.Mine(task, s.MineScope(scope[0] or (), scope[1] or ()), span)
 
-    def mine_cliques(self, meta: Meta, children: list[Any]) -> s.MineCliques:
+    def mine_cliques(self, span: s.Span, children: list[Any]) -> s.MineCliques:
         least, most, maximal = children
         return s.MineCliques(least, most or least, bool(maximal))
 
-    def mine_motifs(self, meta: Meta, children: list[Any]) -> s.MineMotifs:
+    def mine_motifs(self, span: s.Span, children: list[Any]) -> s.MineMotifs:
         return s.MineMotifs(children[0], bool(children[1]))
 
-    def mine_frequent(self, meta: Meta, children: list[Any]) -> s.MineFrequent:
+    def mine_frequent(self, span: s.Span, children: list[Any]) -> s.MineFrequent:
         undirected, _, support, edges, matches = children
         return s.MineFrequent(support, edges, not undirected, bool(matches))
 
-    def mine_edges(self, meta: Meta, children: list[Any]) -> s.MineNumber:
+    def mine_edges(self, span: s.Span, children: list[Any]) -> s.MineNumber:
         number: s.MineNumber = children[0]
         return number
 
-    def mine_number(self, meta: Meta, children: list[Any]) -> s.MineNumber:
-        return s.MineNumber(self._number(children[0]), span_of(meta))
+    def mine_number(self, span: s.Span, children: list[Any]) -> s.MineNumber:
+        return s.MineNumber(self._number(children[0]), span)
 
     def _number(self, token: Any) -> int:
         if not token.isdecimal():
             raise self.error(f"{token} is no whole number", int(token.start_pos or 0))
         return int(token)
 
-    def mine_parameter(self, meta: Meta, children: list[Any]) -> s.MineNumber:
-        return s.MineNumber(self.parameter(meta, children), span_of(meta))
+    def mine_parameter(self, span: s.Span, children: list[Any]) -> s.MineNumber:
+        return s.MineNumber(self.parameter(span, children), span)
 
-    def mine_from(self, meta: Meta, children: list[Any]) -> s.Query | s.Composite:
+    def mine_from(self, span: s.Span, children: list[Any]) -> s.Query | s.Composite:
         query: s.Query | s.Composite = children[0]
         return query
 
-    def mine_labels(self, meta: Meta, children: list[Any]) -> tuple[tuple[s.Word, ...], ...]:
+    def mine_labels(self, span: s.Span, children: list[Any]) -> tuple[tuple[s.Word, ...], ...]:
         return tuple(children)
 
-    def mine_label(self, meta: Meta, children: list[Any]) -> tuple[s.Word, ...]:
+    def mine_label(self, span: s.Span, children: list[Any]) -> tuple[s.Word, ...]:
         return tuple(word for word in children if word is not None)
 
     # --- clauses ------------------------------------------------------------------------------------------
