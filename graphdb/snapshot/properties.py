@@ -122,11 +122,11 @@ class Properties:
 
     def gather(self, label: EdgeLabel, ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
         """Return the values of a property :meth:`in_memory` of vertices (term ids, or null), row for row."""
-        column = self._array(label)
+        column = self.array(label)
         return self._joined(label, ids) if column is None else column.gather(ids)
 
-    def _array(self, label: EdgeLabel) -> ValueColumn | None:
-        """Return the values of a property as an array; None where they take more than the budget."""
+    def array(self, label: EdgeLabel) -> ValueColumn | None:
+        """Return the values of a property :meth:`in_memory` as an array; None where they take more than the budget."""
         found = self._arrays.pop(label.id, None)
         if found is None:
             relation = self.column(label).relation
