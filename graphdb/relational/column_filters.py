@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.values.temporal import DateTime, from_python
+from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.common.values.types import INTEGER, MOMENT, Type
 from graphdb.grammar import syntax as ast
 from graphdb.relational.snapshot import Snapshot
 from graphdb.snapshot.columns import ValueColumn
 from graphdb.sql.constants import from_numpy
 from graphdb.storage.arrays.arrow import numbers, values
-from graphdb.storage.arrays.sorted_sets import both
+from graphdb.storage.arrays.sorted_sets import both, each_once
 from graphdb.storage.catalog import EdgeLabel
 
 if TYPE_CHECKING:
@@ -91,33 +92,56 @@ def fulfilling(snapshot: Snapshot, tests: Sequence[ColumnTest], near: Ids | None
     of_label: dict[int, list[ColumnTest]] = {}
     for test in tests:
         of_label.setdefault(test.label.id, []).append(test)
-    found: list[tuple[ValueColumn, list[ColumnTest]]] = []
-    for each in of_label.values():
-        column = snapshot.properties.array(each[0].label)
-        assert column is not None, "only texts are too large for memory without being too many"
-        found.append((column, each))
     if near is not None:
         ids = numbers(near)
-        return near[_where([(column.gather(ids), each) for column, each in found])]
-    dense = [(column, each) for column, each in found if column.subjects is None]
-    sets = [column.subjects[_where([(column.values, each)])] for column, each in found if column.subjects is not None]
+        return near[_where([(snapshot.properties.gather(each[0].label, ids), each) for each in of_label.values()])]
+    sets: list[Ids] = []
+    dense: list[tuple[ValueColumn, list[ColumnTest]]] = []
+    for each in of_label.values():
+        column = snapshot.properties.array(each[0].label)
+        if column is not None and column.subjects is None and column.changed is None:
+            dense.append((column, each))
+        else:
+            sets.append(_of_table(snapshot, each) if column is None else _of_column(column, each))
     if dense:
         first = max(column.first for column, _ in dense)
         count = max(min(column.first + len(column.values) for column, _ in dense) - first, 0)
-        arrays = [(column.values.slice(first - column.first, count), each) for column, each in dense]
-        sets.append(_where(arrays) + first)
+        sets.append(
+            _where([(column.values.slice(first - column.first, count), each) for column, each in dense]) + first
+        )
     while len(sets) > 1:
         sets.append(both(sets.pop(), sets.pop()))
     return sets[0]
+
+
+def _of_column(column: ValueColumn, tests: Sequence[ColumnTest]) -> Ids:
+    """Return the vertices whose values in a column fulfil all tests, sorted."""
+    found = _where([(column.values, tests)])
+    ids = found + column.first if column.subjects is None else column.subjects[found]
+    if column.changed is None or column.later is None:
+        return ids
+    return np.union1d(np.setdiff1d(ids, column.changed, assume_unique=True), _of_column(column.later, tests))
+
+
+def _of_table(snapshot: Snapshot, tests: Sequence[ColumnTest]) -> Ids:
+    """Return the vertices whose values of a property, too many for memory, fulfil all tests, sorted."""
+    label = tests[0].label
+    value = "p.value" if snapshot.properties.type_of(label) == INTEGER else "epoch_us((p.value).moment)"
+    where = " AND ".join(f"{value} {test.operator} $p{i}" for i, test in enumerate(tests))
+    sql = f"SELECT p.subject AS id FROM {snapshot.properties.column(label).relation} p WHERE {where}"
+    found = snapshot.connection.columns(sql, {f"p{i}": test.number for i, test in enumerate(tests)})["id"]
+    return each_once(np.asarray(found, np.int64), snapshot.graph.resources)
 
 
 def having(snapshot: Snapshot, label: EdgeLabel, ids: Ids | None) -> Ids:
     """Return the vertices that have a property, sorted; of some resources, if these are given."""
 
     def there() -> NDArray[np.bool_]:
-        relation = snapshot.properties.column(label).relation
+        sql = f"SELECT subject FROM _graphdb.triple WHERE label = {int(label.id)} AND object >= {LITERAL_BASE}"
+        subjects = snapshot.connection.columns(sql)["subject"]
+        snapshot.store.ids.resource(subjects, "subject")
         found = np.zeros(snapshot.graph.resources, bool)
-        found[snapshot.connection.columns(f"SELECT subject FROM {relation}")["subject"]] = True
+        found[subjects] = True
         return found
 
     flags = snapshot.graph.derived(("has property", label.id), there)

@@ -16,6 +16,7 @@ import pytest
 
 import graphdb
 from graphdb.relational import candidates
+from graphdb.snapshot.properties import Properties
 from tests.fuzz import scaled
 
 COUNT = 400
@@ -127,6 +128,14 @@ def test_conditions(loaded: tuple[graphdb.Database, list[Item]], seed: int) -> N
     reached = items[start]["next"]
     with mock.patch.object(candidates, "_BROAD", 10):
         assert database.query(near, given).fetchall() == [(reached,)] * (items[reached] in wanted), near
+
+
+@pytest.mark.parametrize("seed", range(scaled(20)))
+def test_conditions_of_columns_that_are_too_large(
+    loaded: tuple[graphdb.Database, list[Item]], seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Properties, "array", lambda *_: None)
+    test_conditions(loaded, 1000 + seed)
 
 
 def test_writes_are_seen() -> None:
