@@ -154,7 +154,7 @@ def _plan(
 ) -> Iterator[str]:
     memory = f"; {plan.worker_bytes:,} bytes of buffers per thread" if executor == "cpu" else ""
     yield f"{words} on {executor} ({', '.join(c.mode.value for c in bound.clauses)}{memory})"
-    yield from ("  " + line for line in explain_text(plan, _labels(names), control).splitlines())
+    yield from ("  " + line for line in explain_text(plan, _relations(bound, names), control).splitlines())
     yield from ("  " + line for line in settled(bound, plan))
     yield from _closures(bound, names)
 
@@ -177,6 +177,14 @@ def _labels(names: Names) -> Callable[[int], str]:
     return named(label)
 
 
+def _relations(bound: BoundPattern, names: Names) -> Callable[[int], str]:
+    """Return what writes edge labels, and the subsets of their edges that a pattern's are matched among."""
+    written = _labels(names)
+    subsets = [choice.subset for choice in bound.choices.values() if choice.subset is not None]
+    known = {each.number: f"{'|'.join(map(written, each.labels))} of {len(each):,} edges" for each in subsets}
+    return lambda number: known.get(number) or written(number)
+
+
 def _after(prepared: Prepared, names: Names) -> Iterator[str]:
     if prepared.projection.grouped is not None:
         yield "then equal pairs are put together, where those of either vertex come one after the other"
@@ -189,7 +197,12 @@ def _beside(columns: Sequence[Beside], names: Names) -> Iterator[str]:
     """Name the properties that are gathered for the bindings of a match."""
     if columns:
         written = _labels(names)
-        gathered = (f"{one.name} = {written(one.label.id)} of {one.column}" for one in columns)
+        gathered = (
+            f"{one.name} = whether {one.column} is {'|'.join(map(names.class_name, one.classes))}"
+            if one.label is None
+            else f"{one.name} = {written(one.label.id)} of {one.column}"
+            for one in columns
+        )
         yield f"  gathered for the bindings: {', '.join(gathered)}"
 
 
