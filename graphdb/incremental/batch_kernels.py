@@ -15,7 +15,6 @@ from graphdb.incremental.frame import (
     FORWARDS,
     FOUND,
     GAINED,
-    HEADS,
     INT,
     KEY_SHIFT,
     LEVEL,
@@ -106,9 +105,9 @@ def withdraw(graph: int, like: Any, vertices: Ints, relations: Ints, begin: int)
 
 
 @entry("i8, T -> i8")
-def link(graph: int, like: Any) -> int:
-    """Link the records of entries that are in one version alone, relation by relation: how many there are."""
-    records, heads, codes = load(graph, RECORDS, LONG), load(graph, HEADS, LONG), load(graph, CODES, LONG)
+def note_versions(graph: int, like: Any) -> int:
+    """Write the versions into the records of entries: how many are in one version alone."""
+    records, codes = load(graph, RECORDS, LONG), load(graph, CODES, LONG)
     changed = 0
     for i in range(load(graph, RECORD_COUNT, LONG)):
         record = records + i * RECORD_CELLS * 8
@@ -119,21 +118,16 @@ def link(graph: int, like: Any) -> int:
         at = place_of(graph, begin, end, load(record, 2, LONG), load(record, 3, LONG), like)
         versions = load(codes, at, INT) & BOTH
         store(record, 4, versions, LONG)
-        if versions not in (0, BOTH):
-            store(record, 5, load(heads, relation, LONG), LONG)
-            store(heads, relation, i, LONG)
-            changed += 1
+        changed += versions not in (0, BOTH)
     return changed
 
 
 @entry("i8, T, i8")
 def finish(graph: int, like: Any, version: int) -> None:
     """End the batch: ``NEW`` commits it, ``OLD`` rolls it back."""
-    records, heads = load(graph, RECORDS, LONG), load(graph, HEADS, LONG)
+    records = load(graph, RECORDS, LONG)
     for i in range(load(graph, RECORD_COUNT, LONG)):
-        record = records + i * RECORD_CELLS * 8
-        leave(graph, record, version, like)
-        store(heads, load(record, 0, LONG), -1, LONG)
+        leave(graph, records + i * RECORD_CELLS * 8, version, like)
     store(graph, RECORD_COUNT, 0, LONG)
 
 
@@ -169,7 +163,7 @@ def count_batches(
             state[1] = stage(graph, like, updates, state[1], ends[batch])
             if state[1] < ends[batch]:
                 return SPACE
-            if link(graph, like) == 0:
+            if note_versions(graph, like) == 0:
                 finish(graph, like, NEW)
                 state[0] += 1
                 continue
@@ -211,9 +205,9 @@ def start(graph: int, plain: int, full: int) -> int:
 
 @kernel
 def begin_search(search: int) -> None:
-    """Have a search begin with its first delta plan."""
+    """Have a search begin with the first record."""
     store(search, PLAN, -1, LONG)
-    store(search, RECORD, -1, LONG)
+    store(search, RECORD, 0, LONG)
     store(search, LEVEL, -1, LONG)
     store(search, FOUND, 0, LONG)
     store(search, GAINED, 0, LONG)

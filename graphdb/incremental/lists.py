@@ -64,7 +64,6 @@ class Lists:
         self._order: Ints = np.empty(0, np.int64)
         self._free = np.full(frame.SIZES, -1, np.int64)
         self._records = np.empty((_FIRST_RECORDS, frame.RECORD_CELLS), np.int64)
-        self._heads = np.full(len(relations.numbers), -1, np.int64)
         self._parallel = np.zeros(len(relations.numbers), np.int64)
         self.vertices = Vertices(relations)
         self.words = self.vertices.words
@@ -92,6 +91,10 @@ class Lists:
         """Return the numbers of edge labels; those not seen before get new ones."""
         if not len(labels):
             return labels
+        if len(self._labels) and labels[0] == labels[-1] and (labels == labels[0]).all():  # as in most streams
+            known = np.flatnonzero(self._labels == labels[0])
+            if len(known):
+                return np.full(len(labels), known[0])
         if len(self._labels):
             found = self._order[np.searchsorted(self._labels[self._order[:-1]], labels)]
             if np.array_equal(self._labels[found], labels):
@@ -259,7 +262,6 @@ class Lists:
             (frame.NEEDS, self._needs),
             (frame.TABLE, self._table),
             (frame.RECORDS, self._records),
-            (frame.HEADS, self._heads),
             (frame.PARALLEL, self._parallel),
             (frame.RANGES, self._ranges),
             (frame.LATE, self._late),

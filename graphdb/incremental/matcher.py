@@ -144,10 +144,10 @@ class IncrementalMatcher:
         """Make the programs of all patterns."""
         self._patterns: list[tuple[_Search, _Search]] = []
         for row, (pattern, own) in enumerate(zip(self._graphs, self._own, strict=True)):
-            make = partial(make_program, pattern, own, self._lists, row, partial(self._apart, row))
-            full = plain = _Search(make(plain=True), self._lists.cells)
+            make = partial(make_program, pattern, own, self._lists, self._sets[row], partial(self._apart, row))
+            full = plain = _Search(make(plain=True), self._lists.cells, row)
             if plain.program.relations:
-                full = _Search(make(plain=False), self._lists.cells)
+                full = _Search(make(plain=False), self._lists.cells, row)
             self._patterns.append((plain, full))
         self._addresses = np.array([[plain.address, full.address] for plain, full in self._patterns], np.int64)
         self._addresses = self._addresses.reshape(-1, 2)
@@ -180,7 +180,7 @@ class IncrementalMatcher:
             lists.vertices.begin()
             try:
                 self._stage(updates, vertices)
-                kernels.link(cells, like)
+                kernels.note_versions(cells, like)
                 yield [self._changes(pattern, check) for pattern in range(len(self._patterns))]
                 version = frame.NEW
             finally:
@@ -297,7 +297,7 @@ class IncrementalMatcher:
         plain, full = self._patterns[pattern]
         address = kernels.start(self._lists.cells.ctypes.data, plain.address, full.address)
         search = plain if address == plain.address else full
-        capacity, parts, result = _FIRST_ROWS, list[Ints](), frame.YIELD
+        capacity, parts, result = max(_FIRST_ROWS, search.most_copies), list[Ints](), frame.YIELD
         block = np.empty((capacity, len(search.program.pattern.outputs) + 1), np.int64)
         while result != frame.DONE:
             check()
@@ -309,9 +309,10 @@ class IncrementalMatcher:
                 block = np.empty((capacity, block.shape[1]), np.int64)
                 search.cells[frame.FOUND] = 0
         rows = np.concatenate(parts)
-        first = len(search.program.pattern.vertices)
-        for column, slot in enumerate(search.program.tables[frame.OUTPUTS].tolist(), 1):
-            if slot < first:
+        pattern_of = search.program.pattern
+        vertices = {vertex.name for vertex in pattern_of.vertices}
+        for column, name in enumerate(pattern_of.outputs, 1):
+            if name in vertices:
                 rows[:, column] = self._lists.vertices.outer(rows[:, column])
             else:
                 rows[:, column] = 2 * self._lists.labels[rows[:, column] >> 1] + (rows[:, column] & 1)
@@ -321,14 +322,16 @@ class IncrementalMatcher:
 class _Search:
     """A program with the frame that its search runs on."""
 
-    def __init__(self, program: Program, graph: Ints) -> None:
+    def __init__(self, program: Program, graph: Ints, table_row: int) -> None:
         self.program, self._graph = program, graph
         self._relations = np.array(program.relations, np.int64)
         self.cells = np.zeros(frame.SEARCH_CELLS, np.int64)
         self.cells[frame.GRAPH] = graph.ctypes.data
         for cell, table in program.tables.items():
             self.cells[cell] = table.ctypes.data
-        self.cells[frame.PLAN_COUNT] = len(program.tables[frame.PLANS])
+        self.cells[frame.TABLE_ROW] = table_row
+        self.most_copies = max((len(orbit.copies) for orbit in program.orbits), default=1)
+        self.cells[frame.MOST_COPIES] = self.most_copies
         self.cells[frame.COLUMNS] = len(program.pattern.outputs)
         self.cells[frame.PLAIN], self.cells[frame.PLAIN_COUNT] = self._relations.ctypes.data, len(self._relations)
         self.address = self.cells.ctypes.data

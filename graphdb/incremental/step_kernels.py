@@ -25,6 +25,9 @@ from graphdb.incremental.frame import (
     LONG,
     NEIGHBOURS,
     NEW,
+    SEED_LABEL,
+    SEED_SOURCE,
+    SEED_TARGET,
     SIGN,
     SPAN_CELLS,
     SPANS,
@@ -58,9 +61,22 @@ def stack_of(search: int, level: int) -> int:
 
 
 @kernel
-def admits(code: int, late: int, sign: int) -> bool:
-    """Whether an entry may be bound: those of later pattern edges in the version searched, of earlier ones in both."""
-    return code & sign != 0 if late else code & BOTH == BOTH
+def admits(search: int, code: int, near: int, far: int, late: int) -> bool:
+    """Whether an entry may be bound: it is in both versions, or in the one searched and comes after the changed edge.
+
+    Changed edges are ordered by label, source and target; the changed edge itself may be bound by later pattern edges.
+    """
+    if code & BOTH == BOTH:
+        return True
+    if code & load(search, SIGN, LONG) == 0:
+        return False
+    key = code >> KEY_SHIFT
+    label, source, target = key >> 1, far if key & 1 else near, near if key & 1 else far
+    if label != load(search, SEED_LABEL, LONG):
+        return label > load(search, SEED_LABEL, LONG)
+    if source != load(search, SEED_SOURCE, LONG):
+        return source > load(search, SEED_SOURCE, LONG)
+    return target > load(search, SEED_TARGET, LONG) or (target == load(search, SEED_TARGET, LONG) and late != 0)
 
 
 @kernel
@@ -103,12 +119,10 @@ def open_step(search: int, level: int, like: Any) -> None:
         leg, span = legs + k * LEG_CELLS * 8, spans + k * SPAN_CELLS * 8
         row = row_of(graph, load(leg, 0, LONG), load(values, load(leg, 1, LONG), LONG))
         begin, size = load(row, 0, INT) * UNIT, load(row, 1, INT)
-        admitted = load(row, 5, INT)
-        if load(leg, 2, LONG):
-            admitted = load(row, 4, INT) if sign == NEW else load(row, 3, INT)
+        there = load(row, 4, INT) if sign == NEW else load(row, 3, INT)
         store(span, 0, begin, LONG)
-        store(span, 1, begin + size if admitted > 0 else begin, LONG)
-        store(span, 2, size - admitted if admitted > 0 else 0, LONG)
+        store(span, 1, begin + size if there > 0 else begin, LONG)
+        store(span, 2, size - load(row, 5, INT), LONG)
         if length < 0 or size < length:
             shortest, length = k, size
     span = spans + shortest * SPAN_CELLS * 8
@@ -137,9 +151,9 @@ def joins(search: int, graph: int, leg: int, span: int, value: int, like: Any) -
         return False
     if load(span, 2, LONG) == 0:
         return True
-    late, sign = load(leg, 2, LONG), load(search, SIGN, LONG)
+    late, near = load(leg, 2, LONG), load(load(search, VALUES, LONG), load(leg, 1, LONG), LONG)
     while at < end and load(neighbours, at, like) == value:
-        if admits(load(codes, at, INT), late, sign):
+        if admits(search, load(codes, at, INT), near, value, late):
             return True
         at += 1
     return False
@@ -153,12 +167,13 @@ def next_edge(search: int, level: int) -> int:
         load(search, STEPS, LONG) + level * STEP_CELLS * 8,
         load(search, STACK, LONG) + level * STACK_CELLS * 8,
     )
-    late = load(load(search, LEGS, LONG) + load(step, 2, LONG) * LEG_CELLS * 8, 2, LONG)
-    codes, sign, at = load(graph, CODES, LONG), load(search, SIGN, LONG), load(stack, 0, LONG)
+    leg, values = load(search, LEGS, LONG) + load(step, 2, LONG) * LEG_CELLS * 8, load(search, VALUES, LONG)
+    near, far = load(values, load(leg, 1, LONG), LONG), load(values, load(leg, 4, LONG), LONG)
+    late, codes, at = load(leg, 2, LONG), load(graph, CODES, LONG), load(stack, 0, LONG)
     while at < load(stack, 1, LONG):
         code = load(codes, at, INT)
         at += 1
-        if admits(code, late, sign):
+        if admits(search, code, near, far, late):
             store(load(search, VALUES, LONG), load(step, 1, LONG), code >> KEY_SHIFT, LONG)
             if passes(search, load(step, 4, LONG), load(step, 5, LONG)):
                 store(stack, 0, at, LONG)
@@ -198,20 +213,20 @@ def next_vertex(search: int, level: int, table_row: int, counting: bool, like: A
     if first == last:
         return next_candidate(search, level, table_row, counting)
     first_check, last_check, bit = load(step, 4, LONG), load(step, 5, LONG), load(step, 6, LONG)
-    through, sign = load(stack, 2, LONG), load(search, SIGN, LONG)
+    through = load(stack, 2, LONG)
     leg = legs + through * LEG_CELLS * 8
-    late, several = load(leg, 2, LONG), load(leg, 3, LONG)
+    near, late, several = load(values, load(leg, 1, LONG), LONG), load(leg, 2, LONG), load(leg, 3, LONG)
     mixed = load(spans + through * SPAN_CELLS * 8, 2, LONG) != 0
     table = load(graph, TABLE, LONG) + table_row * load(graph, STRIDE, LONG) * 8
     at, end = load(stack, 0, LONG), load(stack, 1, LONG)
     count = 0
     while at < end:
         value = load(neighbours, at, like)
-        fits = not mixed or admits(load(codes, at, INT), late, sign)
+        fits = not mixed or admits(search, load(codes, at, INT), near, value, late)
         at += 1
         if several:
             while at < end and load(neighbours, at, like) == value:
-                fits = fits or admits(load(codes, at, INT), late, sign)
+                fits = fits or admits(search, load(codes, at, INT), near, value, late)
                 at += 1
         if not fits or (bit >= 0 and load(table, value, LONG) >> bit & 1 == 0):
             continue
@@ -237,10 +252,19 @@ def count_list(search: int, level: int, like: Any) -> int:
     graph, values = load(search, GRAPH, LONG), load(search, VALUES, LONG)
     step, stack = step_of(search, level), stack_of(search, level)
     begin, end, slot = load(stack, 0, LONG), load(stack, 1, LONG), load(step, 1, LONG)
-    neighbours, leg = load(graph, NEIGHBOURS, LONG), load(step, 2, LONG)
-    mixed = load(load(search, SPANS, LONG), leg * SPAN_CELLS + 2, LONG)
-    late, sign = load(load(search, LEGS, LONG), leg * LEG_CELLS + 2, LONG), load(search, SIGN, LONG)
-    count = end - begin - mixed
+    neighbours, codes = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG)
+    mixed = load(load(search, SPANS, LONG), load(step, 2, LONG) * SPAN_CELLS + 2, LONG)
+    leg = load(search, LEGS, LONG) + load(step, 2, LONG) * LEG_CELLS * 8
+    near, late = load(values, load(leg, 1, LONG), LONG), load(leg, 2, LONG)
+    count = end - begin
+    if mixed != 0:
+        count = 0
+        for at in range(begin, end):
+            code = load(codes, at, INT)
+            if code & BOTH == BOTH:
+                count += 1
+            else:
+                count += admits(search, code, near, load(neighbours, at, like), late)
     first = load(step, 4, LONG)
     for i in range(first, load(step, 8, LONG)):
         if count <= 0:
@@ -253,7 +277,7 @@ def count_list(search: int, level: int, like: Any) -> int:
         if not repeated:
             at = find(neighbours, begin, end, value, like)
             if at < end and load(neighbours, at, like) == value:
-                count -= mixed == 0 or admits(load(load(graph, CODES, LONG), at, INT), late, sign)
+                count -= mixed == 0 or admits(search, load(codes, at, INT), near, value, late)
     return count
 
 
