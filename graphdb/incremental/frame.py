@@ -22,14 +22,16 @@ PARALLEL = 20
 # By relation, the vertices that have consecutive rows; a hash table of the rows of others, its places less one; rows in
 # use and allocated.
 RANGES, LATE, LATE_MASK, ROWS_USED, ROW_CAPACITY = 21, 22, 23, 24, 25
-GRAPH_CELLS = 26
+# Bitmaps of long lists, in words: in use and allocated; entries that a list has at least that gets one.
+MARKS, MARKS_USED, MARK_CAPACITY, LEAST_MARKED = 26, 27, 28, 29
+GRAPH_CELLS = 30
 
 ROW_CELLS = 8
 ROW_BYTES = ROW_CELLS * 4
 """A list: (where it begins, in units; entries; entries that it has room for; entries in the old version, in the new
-one, in both), int32; two cells are free, so that no list's lie in two cache lines."""
-RANGE_CELLS = 3
-"""(first vertex, vertices, the first one's row)."""
+one, in both; first word of its bitmap or 0), int32; a cell is free, so that no list's lie in two cache lines."""
+RANGE_CELLS = 5
+"""(first vertex, vertices, the first one's row; the same of far ends: first vertex, vertices)."""
 LATE_CELLS = 2
 """(vertex and relation, or -1; row).  Row 0 is empty, and stands for all that are not there."""
 RELATION_BITS = 20
@@ -84,11 +86,11 @@ LEG_CELLS = 5
 join two vertices by several edges, for a step that binds an edge the slot of the far end)."""
 CHECK_CELLS = 7
 """(operation, its slots): see :mod:`.delta_plan`."""
-STACK_CELLS = 5
+STACK_CELLS = 6
 """(position, end, the leg that is gone through; while counting the sum over the bindings before, and the product of
-what the children have counted of this one)."""
-SPAN_CELLS = 3
-"""(position, end, entries that may not be bound)."""
+what the children have counted of this one; the leg whose list is asked first, or -1)."""
+SPAN_CELLS = 6
+"""(position, end, entries that are not in both versions; bitmap or 0, its first vertex and vertices)."""
 
 VERTEX, EDGE = 0, 1
 """Kinds of steps."""

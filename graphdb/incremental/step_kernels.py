@@ -1,7 +1,7 @@
 """The steps of a delta plan's search: their lists are found when all before them are bound, and gone through.
 
-The shortest list of a step's legs is gone through; what it holds is looked up in the others by galloping, from where
-the last value was found.
+The shortest list of a step's legs is gone through; what it holds is looked up in the others: in their bitmaps if they are
+long, else by galloping from where the last value was found.
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ from graphdb.incremental.frame import (
     LEG_CELLS,
     LEGS,
     LONG,
+    MARKS,
     NEIGHBOURS,
     NEW,
+    RANGE_CELLS,
+    RANGES,
     SEED_LABEL,
     SEED_SOURCE,
     SEED_TARGET,
@@ -46,6 +49,9 @@ from graphdb.incremental.frame import (
 from graphdb.incremental.list_kernels import row_of
 from graphdb.storage.compile.kernels import kernel, load, store
 from graphdb.storage.graph.pcsr_kernels import find
+
+LONG_LIST = 48
+"""Entries of a list that is searched, and not scanned, for the next value."""
 
 
 @kernel
@@ -123,8 +129,21 @@ def open_step(search: int, level: int, like: Any) -> None:
         store(span, 0, begin, LONG)
         store(span, 1, begin + size if there > 0 else begin, LONG)
         store(span, 2, size - load(row, 5, INT), LONG)
+        marks = load(row, 6, INT)
+        if marks != 0:
+            reach = load(graph, RANGES, LONG) + load(leg, 0, LONG) * RANGE_CELLS * 8
+            store(span, 4, load(reach, 3, LONG), LONG)
+            store(span, 5, load(reach, 4, LONG), LONG)
+            marks = load(graph, MARKS, LONG) + marks * 8
+        store(span, 3, marks, LONG)
         if length < 0 or size < length:
             shortest, length = k, size
+    first_asked = -1
+    for k in range(first, last):
+        marked = load(spans, k * SPAN_CELLS + 3, LONG) != 0
+        if k != shortest and (first_asked < 0 or (marked and load(spans, first_asked * SPAN_CELLS + 3, LONG) == 0)):
+            first_asked = k
+    store(stack, 5, first_asked, LONG)
     span = spans + shortest * SPAN_CELLS * 8
     begin, end = load(span, 0, LONG), load(span, 1, LONG)
     if load(step, 0, LONG) == EDGE:
@@ -143,6 +162,11 @@ def open_step(search: int, level: int, like: Any) -> None:
 @kernel
 def joins(search: int, graph: int, leg: int, span: int, value: int, like: Any) -> bool:
     """Whether a leg's list holds a value by an entry that may be bound.  Values are asked for in ascending order."""
+    marks, offset = load(span, 3, LONG), value - load(span, 4, LONG)
+    if marks != 0 and offset >= 0 and offset < load(span, 5, LONG):
+        there = load(marks, offset >> 6, LONG) >> (offset & 63) & 1
+        if there == 0 or load(span, 2, LONG) == 0:
+            return there != 0
     neighbours, codes = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG)
     end = load(span, 1, LONG)
     at = gallop(neighbours, load(span, 0, LONG), end, value, like)
@@ -183,6 +207,34 @@ def next_edge(search: int, level: int) -> int:
 
 
 @kernel
+def skip(graph: int, span: int, at: int, end: int, like: Any) -> int:
+    """The first place from ``at`` on, before ``end``, of an entry that is in the list of a span, too."""
+    neighbours, marks = load(graph, NEIGHBOURS, LONG), load(span, 3, LONG)
+    if marks != 0:
+        low, reach = load(span, 4, LONG), load(span, 5, LONG)
+        while at < end:
+            offset = load(neighbours, at, like) - low
+            if offset < 0 or offset >= reach or load(marks, offset >> 6, LONG) >> (offset & 63) & 1 != 0:
+                return at
+            at += 1
+        return at
+    place, last = load(span, 0, LONG), load(span, 1, LONG)
+    long = last - place > LONG_LIST
+    while at < end and place < last:
+        value = load(neighbours, at, like)
+        if long:
+            place = gallop(neighbours, place, last, value, like)
+        else:
+            while place < last and load(neighbours, place, like) < value:
+                place += 1
+        if place < last and load(neighbours, place, like) == value:
+            break
+        at += 1
+    store(span, 0, place, LONG)
+    return at if place < last else end
+
+
+@kernel
 def next_candidate(search: int, level: int, table_row: int, counting: bool) -> int:
     """Bind the next candidate of an opened step without legs: as :func:`next_vertex` does."""
     graph, values = load(search, GRAPH, LONG), load(search, VALUES, LONG)
@@ -219,8 +271,12 @@ def next_vertex(search: int, level: int, table_row: int, counting: bool, like: A
     mixed = load(spans + through * SPAN_CELLS * 8, 2, LONG) != 0
     table = load(graph, TABLE, LONG) + table_row * load(graph, STRIDE, LONG) * 8
     at, end = load(stack, 0, LONG), load(stack, 1, LONG)
-    count = 0
+    asked, count = load(stack, 5, LONG), 0
     while at < end:
+        if asked >= 0:
+            at = skip(graph, spans + asked * SPAN_CELLS * 8, at, end, like)
+            if at == end:
+                break
         value = load(neighbours, at, like)
         fits = not mixed or admits(search, load(codes, at, INT), near, value, late)
         at += 1
@@ -230,15 +286,15 @@ def next_vertex(search: int, level: int, table_row: int, counting: bool, like: A
                 at += 1
         if not fits or (bit >= 0 and load(table, value, LONG) >> bit & 1 == 0):
             continue
-        store(values, slot, value, LONG)
-        if first_check < last_check and not passes(search, first_check, last_check):
-            continue
         k = first
         while k < last and (
             k == through or joins(search, graph, legs + k * LEG_CELLS * 8, spans + k * SPAN_CELLS * 8, value, like)
         ):
             k += 1
-        if k == last:
+        if k < last:
+            continue
+        store(values, slot, value, LONG)
+        if first_check == last_check or passes(search, first_check, last_check):
             count += 1
             if not counting:
                 break
