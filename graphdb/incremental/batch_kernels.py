@@ -15,8 +15,10 @@ from graphdb.incremental.frame import (
     FORWARDS,
     FOUND,
     GAINED,
+    GRAPH,
     INT,
     KEY_SHIFT,
+    LAST_RECORD,
     LEVEL,
     LONG,
     LOST,
@@ -196,11 +198,17 @@ def search_of(graph: int, plain: int, full: int) -> int:
 
 
 @entry("i8, i8, i8 -> i8")
-def start(graph: int, plain: int, full: int) -> int:
-    """Have a pattern's search begin: the address of the frame that it runs on (:func:`search_of`)."""
-    search = search_of(graph, plain, full)
+def choose(graph: int, plain: int, full: int) -> int:
+    """The frame of a pattern's search: see :func:`search_of`."""
+    return search_of(graph, plain, full)
+
+
+@entry("i8, i8, i8")
+def begin(search: int, first: int, last: int) -> None:
+    """Have a search begin, which goes from record ``first`` to before ``last``."""
     begin_search(search)
-    return search
+    store(search, RECORD, first, LONG)
+    store(search, LAST_RECORD, last, LONG)
 
 
 @kernel
@@ -208,6 +216,7 @@ def begin_search(search: int) -> None:
     """Have a search begin with the first record."""
     store(search, PLAN, -1, LONG)
     store(search, RECORD, 0, LONG)
+    store(search, LAST_RECORD, load(load(search, GRAPH, LONG), RECORD_COUNT, LONG), LONG)
     store(search, LEVEL, -1, LONG)
     store(search, FOUND, 0, LONG)
     store(search, GAINED, 0, LONG)

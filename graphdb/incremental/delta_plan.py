@@ -2,8 +2,8 @@
 
 The plan of a pattern edge binds it to the changed edges, and all others to edges that are there: in both versions of
 the graph, or in the version that is searched if they come after the changed edge.  With this total order every match is
-found once, at the least of its changed edges (GAMMA §IV-C; Graphflow, Kankanamge et al., SIGMOD 2017, orders the pattern's
-edges instead, and derives the same from the join's difference).
+found once, at the least of its changed edges (GAMMA §IV-C; Graphflow orders the pattern's edges instead, and
+derives the same from the join's difference: Kankanamge et al., SIGMOD 2017).
 """
 
 from __future__ import annotations

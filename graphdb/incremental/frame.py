@@ -57,8 +57,8 @@ edge label, and in the lowest bit whether the edge leads from the far end to the
 GRAPH, PLANS, PLAN_STARTS, PLAN_NUMBERS, STEPS, LEGS, CHECKS, COLUMNS = 0, 1, 2, 3, 4, 5, 6, 7
 # … what it has bound, where it stands in each step's list and in each leg, …
 VALUES, STACK, SPANS = 8, 9, 10
-# … the record that is searched, the next of its relation's plans, the level that goes on next, the version searched, rows
-# written, matches gained and lost so far.
+# … the record that is searched, the next of its relation's plans, the level that goes on next, the version searched,
+# rows written, matches gained and lost so far.
 RECORD, PLAN, LEVEL, SIGN, FOUND, GAINED, LOST = 11, 12, 13, 14, 15, 16, 17
 # … and the relations that must join two vertices by one edge at most, for this search to be used.
 PLAIN, PLAIN_COUNT = 18, 19
@@ -70,7 +70,9 @@ ORDER, TABLE_ROW = 21, 22
 SEED_LABEL, SEED_SOURCE, SEED_TARGET = 23, 24, 25
 # What each column of each copy of a match is, and the most copies that a plan has.
 COPIES, MOST_COPIES = 26, 27
-SEARCH_CELLS = 28
+# After the last record that is searched.
+LAST_RECORD = 28
+SEARCH_CELLS = 29
 
 PLAN_CELLS = 16
 """(relation, source, target, the edge's slot, first and after last step, first and after last check, whether source and

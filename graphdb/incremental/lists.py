@@ -91,7 +91,16 @@ class Lists:
     @property
     def bytes(self) -> int:
         """What all arrays take."""
-        own = (self._rows, self._neighbours, self._codes, self.vertices.ends, self._table, self._records, self._late, self._marks)
+        own = (
+            self._rows,
+            self._neighbours,
+            self._codes,
+            self.vertices.ends,
+            self._table,
+            self._records,
+            self._late,
+            self._marks,
+        )
         return sum(array.nbytes for array in own)
 
     def number(self, labels: Ints) -> Ints:

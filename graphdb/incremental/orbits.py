@@ -62,9 +62,11 @@ def orbits(pattern: PatternGraph, sets: Sequence[int]) -> list[Orbit]:
             if other not in done and (image := _image(search, edge, edges[other])):
                 images.append(image)
                 done.add(other)
-        flip = next(search.extend({edge.source: edge.target, edge.target: edge.source}), None) if (
-            different and not edge.directed and edge.source != edge.target
-        ) else None
+        flip = (
+            next(search.extend({edge.source: edge.target, edge.target: edge.source}), None)
+            if (different and not edge.directed and edge.source != edge.target)
+            else None
+        )
         if flip is not None:
             images += [tuple(image[flip[v]] for v in vertices) for image in images]
         if len(images) > MOST_COPIES:

@@ -19,6 +19,7 @@ from graphdb.incremental.frame import (
     GAINED,
     GRAPH,
     INT,
+    LAST_RECORD,
     LEG_CELLS,
     LEGS,
     LEVEL,
@@ -35,7 +36,6 @@ from graphdb.incremental.frame import (
     PRODUCT,
     RECORD,
     RECORD_CELLS,
-    RECORD_COUNT,
     RECORDS,
     SEED_LABEL,
     SEED_SOURCE,
@@ -86,7 +86,8 @@ def next_seed(search: int) -> bool:
     """Bind the edge of the next delta plan that a changed edge fits: False where there is none left."""
     graph, values = load(search, GRAPH, LONG), load(search, VALUES, LONG)
     starts, numbers = load(search, PLAN_STARTS, LONG), load(search, PLAN_NUMBERS, LONG)
-    records, count, table_row = load(graph, RECORDS, LONG), load(graph, RECORD_COUNT, LONG), load(search, TABLE_ROW, LONG)
+    records, count = load(graph, RECORDS, LONG), load(search, LAST_RECORD, LONG)
+    table_row = load(search, TABLE_ROW, LONG)
     table = load(graph, TABLE, LONG) + table_row * load(graph, STRIDE, LONG) * 8
     at, place = load(search, RECORD, LONG), load(search, PLAN, LONG)
     while at < count:
@@ -164,8 +165,8 @@ def search(frame: int, like: Any, block: int, capacity: int, budget: int) -> int
     frame, like
         The search's frame, and an array of the type of the lists' neighbours.
     block, capacity
-        The address of int64 [capacity, columns + 1], with space for all copies of a match: its version (``NEW``: it is gained, ``OLD``: it is lost) and
-        outputs.
+        The address of int64 [capacity, columns + 1], with space for all copies of a match: its version (``NEW``: it is
+        gained, ``OLD``: it is lost) and outputs.
     budget
         Steps to open and entries to look at, before yielding.
 

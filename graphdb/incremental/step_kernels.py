@@ -1,7 +1,7 @@
 """The steps of a delta plan's search: their lists are found when all before them are bound, and gone through.
 
-The shortest list of a step's legs is gone through; what it holds is looked up in the others: in their bitmaps if they are
-long, else by galloping from where the last value was found.
+The shortest list of a step's legs is gone through; what it holds is looked up in the others: in their bitmaps if they
+are long, else by galloping from where the last value was found.
 """
 
 from __future__ import annotations
