@@ -16,6 +16,7 @@ from graphdb.common.errors import NotSupportedError, with_place
 from graphdb.common.values.terms import LITERAL_BASE, RDF, XSD
 from graphdb.common.values.types import (
     AS_WRITTEN,
+    BOOLEAN,
     EDGE,
     NODE,
     NULL,
@@ -100,6 +101,9 @@ class Beside(Protocol):
     def add(self, column: str, label: EdgeLabel) -> str | None:
         """Return the name of the column with a property of the vertices in a column; None where there is none."""
 
+    def add_label(self, column: str, classes: tuple[int, ...]) -> str:
+        """Return the name of the column that says whether the vertices in a column have one of some labels."""
+
 
 class Rows:
     """Joins around a row source; every method returns a column that it has joined, or SQL over such columns.
@@ -146,11 +150,11 @@ class Rows:
         """The value of a property of a vertex; NULL where it has none."""
         if not label.kinds:  # a full IRI that the database does not have
             return self._nothing(vertex)
-        found = self._properties.column(label)
         if self._beside is not None and vertex.column is not None:
             name = self._beside.add(vertex.column, label)
             if name is not None:
-                return column_of_rows(name, found.type, bases=bases_of_kinds(label.kinds))
+                return column_of_rows(name, self._properties.type_of(label), bases=bases_of_kinds(label.kinds))
+        found = self._properties.column(label)
         alias = self._property(vertex, label, found.relation)
         value = self._column(alias, "value", vertex, found.type, found.many, bases_of_kinds(label.kinds))
         return self._alive(vertex, value)
@@ -301,6 +305,8 @@ class Rows:
 
     def has_label(self, vertex: SqlValue, labels: Sequence[int]) -> str:
         """Whether the vertex has one of some labels; unknown where there is no vertex."""
+        if self._beside is not None and vertex.column is not None:
+            return column_of_rows(self._beside.add_label(vertex.column, tuple(labels)), BOOLEAN).sql
         self.note(SUBQUERY)
         id_sql = vertex.sql
         any_of = ", ".join(str(int(label)) for label in labels)
