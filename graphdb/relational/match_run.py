@@ -29,7 +29,7 @@ from graphdb.relational.candidates import Candidates
 from graphdb.relational.edges.assignment import Chooser
 from graphdb.relational.edges.parallel_edges import ends_of, with_scan, with_weights
 from graphdb.relational.edges.subsets import among, subsets_of
-from graphdb.relational.projection.arrays import Beside, with_properties
+from graphdb.relational.projection.arrays import Beside, with_columns
 from graphdb.relational.projection.relation import BINDINGS
 from graphdb.relational.snapshot import Snapshot
 from graphdb.storage.arrays.arrow import table_of
@@ -221,7 +221,7 @@ class MatchRun:
         spilled, waiting = False, 0
         with ExitStack() as tables:
             for block in self._blocks(plan, needs, bound, control):
-                table = with_properties(self._terms(block, needs, bound), beside, self._snapshot.properties)
+                table = self._with_beside(self._terms(block, needs, bound), beside)
                 batches.append(table)
                 waiting += table.nbytes
                 if waiting > (_STREAM if spilled else self._bindings_bytes // (2 * shares)):
@@ -235,8 +235,11 @@ class MatchRun:
                 yield None
                 return
             if not batches:
-                batches.append(with_properties(self._empty(needs, bound), beside, self._snapshot.properties))
+                batches.append(self._with_beside(self._empty(needs, bound), beside))
             yield arrow.concat_tables(batches)
+
+    def _with_beside(self, bindings: arrow.Table, beside: Sequence[Beside]) -> arrow.Table:
+        return with_columns(bindings, beside, self._snapshot.properties, self._snapshot.graph)
 
     def _blocks(self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, control: Control) -> Iterator[Block]:
         """Run a match, and settle which edges its triples stand for; no more rows than are wanted."""

@@ -38,6 +38,16 @@ def taken(array: arrow.Array, at: NDArray[np.integer[Any]]) -> arrow.Array:
     return arrow.text_array(out, ends, None if there.all() else there, array.type)
 
 
+def filled(column: arrow.Array | arrow.ChunkedArray, other: arrow.Array | arrow.ChunkedArray) -> arrow.Array:
+    """Return the values of a column, and those of another one of its type where it has none."""
+    first, second = (each if isinstance(each, arrow.Array) else each.combine_chunks() for each in (column, other))
+    if first.type != second.type:
+        second = second.cast(first.type) if not arrow.is_null(first.type) else second
+        first = first.cast(second.type)
+    own = np.arange(len(first))
+    return taken(arrow.concat_arrays([first, second]), np.where(first.is_valid(), own, len(first) + own))
+
+
 def numbered_texts(array: arrow.Array) -> tuple[arrow.Array, Ints]:
     """Return the different texts in the order in which they first come, and which of them each is; -1 for null."""
     from graphdb.storage.arrays import text_kernels as kernels
