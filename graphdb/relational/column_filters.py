@@ -23,6 +23,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.relational.snapshot import Snapshot
 from graphdb.snapshot.columns import ValueColumn
 from graphdb.sql.constants import from_numpy
+from graphdb.storage.arrays.arrow import values
 from graphdb.storage.arrays.sorted_sets import both, each_once
 from graphdb.storage.catalog import EdgeLabel
 
@@ -154,7 +155,8 @@ def _where(columns: Sequence[tuple[arrow.Array | arrow.ChunkedArray, Sequence[Co
         if arrow.is_struct(array.type):  # a point in time, and the offset that it was written with
             array = array.field(0)
             there.append(array.valid)
-        found = [_KERNELS[test.operator](array.data, test.number) for test in tests]
+        data = values(array)
+        found = [_KERNELS[test.operator](data, test.number) for test in tests]
         for one in [*found, *(valid for valid in there if valid is not None)]:
             mask = one if mask is None else mask & one
     assert mask is not None

@@ -96,7 +96,7 @@ class Lookup:
         """The lexical forms of literals, numbered from 0 (their ids without ``LITERAL_BASE``); NULL for NULL."""
         return _texts(self._column("lexical"), numbers)
 
-    def typed(self, kind: Kind, ids: Ids) -> Any:
+    def typed(self, kind: Kind, ids: Ids) -> arrow.Array:
         """The values, in Arrow, of literals (int64 term ids) of one kind, or of kinds with the same type."""
         return taken(self._column(column_of(kind)), ids - LITERAL_BASE)
 
