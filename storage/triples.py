@@ -59,6 +59,11 @@ class TripleStore:
         self._degrees: dict[str, Ints] | None = None
         self._classes: dict[tuple[int, int, int], tuple[int, int]] | None = None
 
+    @property
+    def size(self) -> int:
+        """How many triples there are."""
+        return sum(label.triples for label in self._edge_labels.values())
+
     def edge_labels(self) -> tuple[int, ...]:
         """All predicates that have a triple, sorted."""
         return tuple(self._edge_labels)
@@ -122,7 +127,7 @@ class TripleStore:
 
     def triples(self) -> Iterator[tuple[int | Ints, Ints, Ints]]:
         """Labels, subjects and objects of all triples: label by label, or at once where they are few."""
-        if sum(label.triples for label in self._edge_labels.values()) > _AT_ONCE:
+        if self.size > _AT_ONCE:
             for label in self._edge_labels:
                 yield label, *self.edges(label)
         else:

@@ -96,7 +96,8 @@ class ArraySource:
     def subjects(self, label: int, object: int) -> Ints:
         """Subjects of the triples of one label with one object, sorted."""
         s, o = self.edges(label)
-        return s[o == object]
+        found: Ints = s[o == object]
+        return found
 
     def any_edges(self) -> tuple[Ints, Ints, Ints]:
         """Labels, subjects and objects of the edges between resources other than ``rdf:type``."""
