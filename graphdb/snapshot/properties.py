@@ -18,8 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.duckdb.connection import Connection
+from graphdb.common.values.numeric_keys import key_of_union, key_type
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.common.values.types import EXACT_ONLY, VALUE, Base, Type, list_of, literal_sql, type_of_kinds
+from graphdb.common.values.types import (
+    EXACT_ONLY,
+    VALUE,
+    Base,
+    Type,
+    bases_of_kinds,
+    list_of,
+    literal_sql,
+    type_of_kinds,
+)
 from graphdb.snapshot.columns import ValueColumn, read_column
 from graphdb.storage.arrays.arrow import numbers, values
 from graphdb.storage.catalog import EdgeLabel
@@ -58,6 +68,8 @@ class PropertyColumn:
     """Whether ``value`` is a list, because some subject has several."""
     bases: frozenset[Base] | None = None
     """Of a union: the members that occur; None where that is not known."""
+    keys: frozenset[Base] | None = None
+    """Of a table of unions with a column ``key``, one for equal numbers: the members that this is of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +124,7 @@ class Properties:
         type, many = self._type(label), label.max_values > 1
         if not make or self._connection.transactions.inside:  # its ROLLBACK would take a table away
             return PropertyColumn(f"({self._relation(label)})", type, many)
-        array = self._array(label) if self.in_memory(label) else None
+        array = self.array(label) if self.in_memory(label) else None
         table = self._connection.temporary()
         with self._connection.guard() as raw, self._connection.temporary_table(table) as kept:
             if array is None:
@@ -127,6 +139,23 @@ class Properties:
             kept()
             self._tables[label.id] = found = PropertyColumn(f"temp.{table}", type, many)
         return found
+
+    def has_keys(self, label: EdgeLabel) -> bool:
+        """Whether the table of a property whose values are unions has a column ``key``, the same for equal numbers.
+
+        The first query that asks has it computed; a transaction's ROLLBACK would take it away.
+        """
+        found = self.column(label)
+        bases = bases_of_kinds(label.kinds)
+        if found.keys != bases:
+            if self._connection.transactions.inside:
+                return False
+            with self._connection.guard() as raw:
+                raw.execute(f"ALTER TABLE {found.relation} DROP COLUMN IF EXISTS key")
+                raw.execute(f"ALTER TABLE {found.relation} ADD COLUMN key {key_type(bases)}")
+                raw.execute(f"UPDATE {found.relation} SET key = {key_of_union('value', bases)}")
+            self._tables[label.id] = replace(found, keys=bases)
+        return True
 
     def _type(self, label: EdgeLabel) -> Type:
         single = self.type_of(label)
@@ -145,7 +174,12 @@ class Properties:
         places = ", ".join("?" * len(vertices))
         with self._connection.guard() as raw:
             raw.execute(f"DELETE FROM {column.relation} WHERE subject IN ({places})", vertices)
-            raw.execute(f"INSERT INTO {column.relation} {self._relation_of(label, vertices)}", vertices)
+            rows, keys = self._relation_of(label, vertices), column.keys
+            if keys is None:
+                raw.execute(f"INSERT INTO {column.relation} (subject, value) {rows}", vertices)
+            else:
+                rows = f"SELECT subject, value, {key_of_union('value', keys)} FROM ({rows})"
+                raw.execute(f"INSERT INTO {column.relation} (subject, value, key) {rows}", vertices)
         del self._behind[label.id]
 
     def in_memory(self, label: EdgeLabel) -> bool:
@@ -163,7 +197,7 @@ class Properties:
             self._looks[label.id] += 1
             wanted = values(ids.drop_null()).astype(np.int64, copy=False)
             return self._looked_up(label, np.unique(wanted)).gather(ids)
-        column = self._array(label)
+        column = self.array(label)
         return self._joined(label, ids) if column is None else column.gather(ids)
 
     def _looked_up(self, label: EdgeLabel, vertices: NDArray[np.int64]) -> ValueColumn:
@@ -174,8 +208,8 @@ class Properties:
         subjects = values(rows.column("subject"))
         return ValueColumn.of(subjects, np.arange(len(subjects), dtype=np.int32), rows.column("value").combine_chunks())
 
-    def _array(self, label: EdgeLabel) -> ValueColumn | None:
-        """Return the values of a property as an array; None where they take more than the budget."""
+    def array(self, label: EdgeLabel) -> ValueColumn | None:
+        """Return the values of a property :meth:`in_memory` as an array; None where they take more than the budget."""
         if label.id in self._large:
             return None
         cached = self._arrays.pop(label.id, None)

@@ -16,6 +16,7 @@ from graphdb.common.errors import NotSupportedError, with_place
 from graphdb.common.values.terms import LITERAL_BASE, RDF, XSD
 from graphdb.common.values.types import (
     AS_WRITTEN,
+    BOOLEAN,
     EDGE,
     NODE,
     NULL,
@@ -100,6 +101,9 @@ class Beside(Protocol):
     def add(self, column: str, label: EdgeLabel) -> str | None:
         """Return the name of the column with a property of the vertices in a column; None where there is none."""
 
+    def add_label(self, column: str, classes: tuple[int, ...]) -> str:
+        """Return the name of the column that says whether the vertices in a column have one of some labels."""
+
 
 class Rows:
     """Joins around a row source; every method returns a column that it has joined, or SQL over such columns.
@@ -158,7 +162,11 @@ class Rows:
         found = self._properties.column(label, make=not self._seldom)
         alias = self._property(vertex, label, found.relation)
         value = self._column(alias, "value", vertex, found.type, found.many, bases_of_kinds(label.kinds))
-        return self._alive(vertex, value)
+        return self._alive(vertex, replace(value, table=(alias, label)) if found.type == VALUE else value)
+
+    def has_keys(self, label: EdgeLabel) -> bool:
+        """Whether the table of a property has a column ``key``: see :meth:`graphdb.snapshot.properties.Properties`."""
+        return self._properties.has_keys(label)
 
     def shared(self, values: SqlValue) -> SqlValue:
         """A list that is one for all rows, as a column of theirs."""
@@ -178,7 +186,11 @@ class Rows:
         if self.deleted is None:
             return value
         return replace(
-            value, sql=self._unless_deleted(element, value.sql), atomic=False, effects=value.effects | CAN_FAIL
+            value,
+            sql=self._unless_deleted(element, value.sql),
+            table=None,
+            atomic=False,
+            effects=value.effects | CAN_FAIL,
         )
 
     def _unless_deleted(self, element: SqlValue, sql: str) -> str:
@@ -306,6 +318,8 @@ class Rows:
 
     def has_label(self, vertex: SqlValue, labels: Sequence[int]) -> str:
         """Whether the vertex has one of some labels; unknown where there is no vertex."""
+        if self._beside is not None and vertex.column is not None:
+            return column_of_rows(self._beside.add_label(vertex.column, tuple(labels)), BOOLEAN).sql
         self.note(SUBQUERY)
         id_sql = vertex.sql
         any_of = ", ".join(str(int(label)) for label in labels)
