@@ -47,13 +47,13 @@ class Tables:
         made = f"{create} {kind} {absent}{name} AS"
         with self._queries.new_run(text, arguments, timeout) as run:
             prepared = self._queries.prepare_anew(run, statement.query, text, arguments)
-            count = self._made(run, prepared, made, timeout)
+            count = self.make(run, prepared, made, timeout)
         return f"table {'.'.join(statement.name)}: {count[0][0] if count else 0:,} rows"
 
-    def _made(
+    def make(
         self, run: PathRun, prepared: Prepared | Program, made: str, timeout: float | None
     ) -> list[tuple[int, ...]]:
-        """Make a table of what was prepared."""
+        """Make a table of what was prepared: ``made`` is the SQL before its rows."""
         projection = prepared.projection
         if any(made_in_python(column.type) for column in projection.columns):
             return self._keep(f"{made} FROM", self._queries.result(run, prepared, 0.0).presented(), timeout)
