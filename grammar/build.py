@@ -8,12 +8,10 @@ from typing import Any
 
 from graphdb.common.errors import ParseError
 from graphdb.grammar import syntax as s
-from graphdb.grammar.build_base import span_of
 from graphdb.grammar.build_expressions import TOO_LARGE, Expressions
 from graphdb.grammar.build_patterns import Patterns
 from graphdb.grammar.compose import as_projected, called, check_ends, composed, invoked, matched, unwound, with_columns
 from graphdb.grammar.machine import Machine, Shape
-from graphdb.grammar.machine import Place as Meta
 
 DEEPEST_TREE = 250
 
@@ -67,132 +65,132 @@ class _Builder(Patterns, Expressions):
 
     # --- statements ---------------------------------------------------------------------------------------
 
-    def explain(self, meta: Meta, children: list[Any]) -> s.Explain:
-        return s.Explain(children[0], False, span_of(meta))
+    def explain(self, span: s.Span, children: list[Any]) -> s.Explain:
+        return s.Explain(children[0], False, span)
 
-    def profile(self, meta: Meta, children: list[Any]) -> s.Explain:
-        return s.Explain(children[0], True, span_of(meta))
+    def profile(self, span: s.Span, children: list[Any]) -> s.Explain:
+        return s.Explain(children[0], True, span)
 
-    def prefix(self, meta: Meta, children: list[Any]) -> s.Prefix:
+    def prefix(self, span: s.Span, children: list[Any]) -> s.Prefix:
         name, iri = children
-        return s.Prefix(name.text if name else "", str(iri)[1:-1], span_of(meta))
+        return s.Prefix(name.text if name else "", str(iri)[1:-1], span)
 
-    def load(self, meta: Meta, children: list[Any]) -> s.Load:
+    def load(self, span: s.Span, children: list[Any]) -> s.Load:
         sources, *options = children
         given: dict[str, Any] = {}
         for name, value, position in options:
             if name in given:
                 raise self.error(f"{name.upper().replace('_', ' ')} is said twice", position)
             given[name] = value
-        return s.Load(sources, **given, span=span_of(meta))
+        return s.Load(sources, **given, span=span)
 
-    def load_sources(self, meta: Meta, children: list[Any]) -> tuple[s.LoadSource, ...]:
+    def load_sources(self, span: s.Span, children: list[Any]) -> tuple[s.LoadSource, ...]:
         return tuple(children)
 
-    def load_file(self, meta: Meta, children: list[Any]) -> s.LoadSource:
+    def load_file(self, span: s.Span, children: list[Any]) -> s.LoadSource:
         return s.LoadSource(path=self._plain(children[0]), **dict(children[1:]))
 
-    def load_sql(self, meta: Meta, children: list[Any]) -> s.LoadSource:
+    def load_sql(self, span: s.Span, children: list[Any]) -> s.LoadSource:
         token = children[0]
         text = self.original[token.start_pos : token.end_pos]
         if not text.startswith("("):
             raise self.error("FROM needs a query in brackets", token.start_pos)
         return s.LoadSource(sql=text[1:-1].strip(), **dict(children[1:]))
 
-    def load_mapping(self, meta: Meta, children: list[Any]) -> s.LoadSource:
+    def load_mapping(self, span: s.Span, children: list[Any]) -> s.LoadSource:
         return s.LoadSource(mapping=self._plain(children[0]))
 
-    def load_as_label(self, meta: Meta, children: list[Any]) -> tuple[str, Any]:
+    def load_as_label(self, span: s.Span, children: list[Any]) -> tuple[str, Any]:
         return "label", children[0]
 
-    def load_as_type(self, meta: Meta, children: list[Any]) -> tuple[str, Any]:
+    def load_as_type(self, span: s.Span, children: list[Any]) -> tuple[str, Any]:
         return "type", children[0]
 
-    def load_labels(self, meta: Meta, children: list[Any]) -> tuple[str, ...]:
+    def load_labels(self, span: s.Span, children: list[Any]) -> tuple[str, ...]:
         return tuple(children)
 
-    def load_format(self, meta: Meta, children: list[Any]) -> tuple[str, Any, int]:
-        return "format", children[0], meta.start_pos
+    def load_format(self, span: s.Span, children: list[Any]) -> tuple[str, Any, int]:
+        return "format", children[0], span.start
 
-    def load_base(self, meta: Meta, children: list[Any]) -> tuple[str, Any, int]:
-        return "base", children[0], meta.start_pos
+    def load_base(self, span: s.Span, children: list[Any]) -> tuple[str, Any, int]:
+        return "base", children[0], span.start
 
-    def load_columns(self, meta: Meta, children: list[Any]) -> tuple[str, Any, int]:
-        return "columns", tuple(children), meta.start_pos
+    def load_columns(self, span: s.Span, children: list[Any]) -> tuple[str, Any, int]:
+        return "columns", tuple(children), span.start
 
-    def load_headers(self, meta: Meta, children: list[Any]) -> tuple[str, Any, int]:
-        return "columns", tuple(children), meta.start_pos
+    def load_headers(self, span: s.Span, children: list[Any]) -> tuple[str, Any, int]:
+        return "columns", tuple(children), span.start
 
-    def load_label(self, meta: Meta, children: list[Any]) -> tuple[str, Any, int]:
-        return "label", children[0], meta.start_pos
+    def load_label(self, span: s.Span, children: list[Any]) -> tuple[str, Any, int]:
+        return "label", children[0], span.start
 
-    def load_type(self, meta: Meta, children: list[Any]) -> tuple[str, Any, int]:
-        return "type", children[0], meta.start_pos
+    def load_type(self, span: s.Span, children: list[Any]) -> tuple[str, Any, int]:
+        return "type", children[0], span.start
 
-    def load_delimiter(self, meta: Meta, children: list[Any]) -> tuple[str, Any, int]:
-        return "delimiter", self._plain(children[0]), meta.start_pos
+    def load_delimiter(self, span: s.Span, children: list[Any]) -> tuple[str, Any, int]:
+        return "delimiter", self._plain(children[0]), span.start
 
-    def load_quote(self, meta: Meta, children: list[Any]) -> tuple[str, Any, int]:
-        return "quote", self._plain(children[0]), meta.start_pos
+    def load_quote(self, span: s.Span, children: list[Any]) -> tuple[str, Any, int]:
+        return "quote", self._plain(children[0]), span.start
 
-    def load_null(self, meta: Meta, children: list[Any]) -> tuple[str, Any, int]:
-        return "null", self._plain(children[0]), meta.start_pos
+    def load_null(self, span: s.Span, children: list[Any]) -> tuple[str, Any, int]:
+        return "null", self._plain(children[0]), span.start
 
-    def load_header_row(self, meta: Meta, children: list[Any]) -> tuple[str, Any, int]:
-        return "header", children[0], meta.start_pos
+    def load_header_row(self, span: s.Span, children: list[Any]) -> tuple[str, Any, int]:
+        return "header", children[0], span.start
 
-    def load_list_delimiter(self, meta: Meta, children: list[Any]) -> tuple[str, Any, int]:
-        return "list_delimiter", self._plain(children[0]), meta.start_pos
+    def load_list_delimiter(self, span: s.Span, children: list[Any]) -> tuple[str, Any, int]:
+        return "list_delimiter", self._plain(children[0]), span.start
 
-    def true_word(self, meta: Meta, children: list[Any]) -> bool:
+    def true_word(self, span: s.Span, children: list[Any]) -> bool:
         return True
 
-    def false_word(self, meta: Meta, children: list[Any]) -> bool:
+    def false_word(self, span: s.Span, children: list[Any]) -> bool:
         return False
 
-    def load_header(self, meta: Meta, children: list[Any]) -> str:
+    def load_header(self, span: s.Span, children: list[Any]) -> str:
         return self._plain(children[0])
 
-    def own_header(self, meta: Meta, children: list[Any]) -> None:
+    def own_header(self, span: s.Span, children: list[Any]) -> None:
         return None
 
-    def load_on_error(self, meta: Meta, children: list[Any]) -> tuple[str, Any, int]:
-        return "on_error", children[0], meta.start_pos
+    def load_on_error(self, span: s.Span, children: list[Any]) -> tuple[str, Any, int]:
+        return "on_error", children[0], span.start
 
-    def load_column(self, meta: Meta, children: list[Any]) -> tuple[str, str]:
+    def load_column(self, span: s.Span, children: list[Any]) -> tuple[str, str]:
         return children[0], self._plain(children[1])
 
-    def load_name(self, meta: Meta, children: list[Any]) -> str:
+    def load_name(self, span: s.Span, children: list[Any]) -> str:
         token = children[0]
         return str(token)[1:-1] if token.type == "IRI" else self._plain(token)
 
-    def paths(self, meta: Meta, children: list[Any]) -> tuple[str, ...]:
+    def paths(self, span: s.Span, children: list[Any]) -> tuple[str, ...]:
         return tuple(children)
 
-    def path(self, meta: Meta, children: list[Any]) -> str:
+    def path(self, span: s.Span, children: list[Any]) -> str:
         return self._plain(children[0])
 
-    def stop(self, meta: Meta, children: list[Any]) -> str:
+    def stop(self, span: s.Span, children: list[Any]) -> str:
         return "stop"
 
-    def skip_lines(self, meta: Meta, children: list[Any]) -> str:
+    def skip_lines(self, span: s.Span, children: list[Any]) -> str:
         return "skip"
 
-    def create_table(self, meta: Meta, children: list[Any]) -> s.CreateTable:
+    def create_table(self, span: s.Span, children: list[Any]) -> s.CreateTable:
         replace, temporary, if_not_exists, name, query = children
-        return s.CreateTable(name, query, bool(replace), bool(temporary), bool(if_not_exists), span_of(meta))
+        return s.CreateTable(name, query, bool(replace), bool(temporary), bool(if_not_exists), span)
 
-    def or_replace(self, meta: Meta, children: list[Any]) -> bool:
+    def or_replace(self, span: s.Span, children: list[Any]) -> bool:
         return True
 
     temporary = if_not_exists = if_exists = or_replace
 
-    def table_name(self, meta: Meta, children: list[Any]) -> tuple[str, ...]:
+    def table_name(self, span: s.Span, children: list[Any]) -> tuple[str, ...]:
         if len(children) > 3:
-            raise self.error("a table's name has at most three parts: database.schema.table", meta.start_pos)
+            raise self.error("a table's name has at most three parts: database.schema.table", span.start)
         return tuple(children)
 
-    def table_part(self, meta: Meta, children: list[Any]) -> str:
+    def table_part(self, span: s.Span, children: list[Any]) -> str:
         token = children[0]
         if token.type == "STRING" and token.startswith("'"):
             raise self.error("a table's name stands bare or in double quotes", token.start_pos)
@@ -234,76 +232,76 @@ class _Builder(Patterns, Expressions):
 
     # --- clauses ------------------------------------------------------------------------------------------
 
-    def query(self, meta: Meta, children: list[Any]) -> s.Query | s.Composite:
-        return composed(children[::2], children[1::2], self, span_of(meta))
+    def query(self, span: s.Span, children: list[Any]) -> s.Query | s.Composite:
+        return composed(children[::2], children[1::2], self, span)
 
-    def linear(self, meta: Meta, children: list[Any]) -> tuple[s.ClauseNode, ...]:
+    def linear(self, span: s.Span, children: list[Any]) -> tuple[s.ClauseNode, ...]:
         if self.calls:  # with its condition, a call is two clauses
             children = [clause for child in children for clause in (child if isinstance(child, tuple) else (child,))]
         return unwound(children)
 
-    def call_clause(self, meta: Meta, children: list[Any]) -> s.CallClause:
+    def call_clause(self, span: s.Span, children: list[Any]) -> s.CallClause:
         optional, imported, query = children
-        return called(query, imported, optional is not None, self, span_of(meta))
+        return called(query, imported, optional is not None, self, span)
 
-    def optional(self, meta: Meta, children: list[Any]) -> bool:
+    def optional(self, span: s.Span, children: list[Any]) -> bool:
         return True
 
-    def imported(self, meta: Meta, children: list[Any]) -> tuple[s.Variable, ...] | bool:
+    def imported(self, span: s.Span, children: list[Any]) -> tuple[s.Variable, ...] | bool:
         named = tuple(variable for variable in children if variable is not None)
-        return named or "*" in self.text[meta.start_pos : meta.end_pos]
+        return named or "*" in self.text[span.start : span.end]
 
-    def procedure_call(self, meta: Meta, children: list[Any]) -> tuple[s.ClauseNode, ...]:
+    def procedure_call(self, span: s.Span, children: list[Any]) -> tuple[s.ClauseNode, ...]:
         optional, name, arguments, yielded = children
         self.calls = True
         items, where = yielded or (None, None)
         star = yielded is not None and items is None
-        clause = s.ProcedureClause(name[0], arguments, items, star, span_of(meta), name[1])
+        clause = s.ProcedureClause(name[0], arguments, items, star, span, name[1])
         return invoked(clause, where, optional is not None, self)
 
-    def procedure_name(self, meta: Meta, children: list[Any]) -> tuple[str, s.Span]:
-        return ".".join(word.text for word in children), span_of(meta)
+    def procedure_name(self, span: s.Span, children: list[Any]) -> tuple[str, s.Span]:
+        return ".".join(word.text for word in children), span
 
-    def given_arguments(self, meta: Meta, children: list[Any]) -> tuple[s.Expression, ...]:
+    def given_arguments(self, span: s.Span, children: list[Any]) -> tuple[s.Expression, ...]:
         return children[0] or ()
 
-    def yielded(self, meta: Meta, children: list[Any]) -> tuple[tuple[s.YieldItem, ...], s.Expression | None]:
+    def yielded(self, span: s.Span, children: list[Any]) -> tuple[tuple[s.YieldItem, ...], s.Expression | None]:
         *items, where = children
         return tuple(items), where
 
-    def yielded_all(self, meta: Meta, children: list[Any]) -> tuple[None, None]:
+    def yielded_all(self, span: s.Span, children: list[Any]) -> tuple[None, None]:
         return None, None
 
-    def yield_item(self, meta: Meta, children: list[Any]) -> s.YieldItem:
+    def yield_item(self, span: s.Span, children: list[Any]) -> s.YieldItem:
         column, alias = children
         self._refuse_value(alias or column)
         name = alias or column
-        return s.YieldItem(column.text, s.Variable(name.text, name.span), span_of(meta))
+        return s.YieldItem(column.text, s.Variable(name.text, name.span), span)
 
-    def foreach(self, meta: Meta, children: list[Any]) -> s.ForeachClause:
+    def foreach(self, span: s.Span, children: list[Any]) -> s.ForeachClause:
         variable, source, *updates = children
-        return s.ForeachClause(variable, source, tuple(updates), span_of(meta))
+        return s.ForeachClause(variable, source, tuple(updates), span)
 
-    def union(self, meta: Meta, children: list[Any]) -> tuple[bool, int]:
-        return children[0] == "ALL", meta.start_pos
+    def union(self, span: s.Span, children: list[Any]) -> tuple[bool, int]:
+        return children[0] == "ALL", span.start
 
-    def match(self, meta: Meta, children: list[Any]) -> s.MatchClause:
+    def match(self, span: s.Span, children: list[Any]) -> s.MatchClause:
         mode, patterns, where = children
-        return matched(patterns, mode, where, span_of(meta))
+        return matched(patterns, mode, where, span)
 
-    def optional_match(self, meta: Meta, children: list[Any]) -> s.MatchClause:
+    def optional_match(self, span: s.Span, children: list[Any]) -> s.MatchClause:
         mode, patterns, where = children
-        return matched(patterns, mode, where, span_of(meta), optional=True)
+        return matched(patterns, mode, where, span, optional=True)
 
-    def with_clause(self, meta: Meta, children: list[Any]) -> s.WithClause:
+    def with_clause(self, span: s.Span, children: list[Any]) -> s.WithClause:
         *items, where = children
-        returns = self.return_clause(meta, items)
-        return s.WithClause(returns, as_projected(where, returns), span_of(meta))
+        returns = self.return_clause(span, items)
+        return s.WithClause(returns, as_projected(where, returns), span)
 
-    def unwind(self, meta: Meta, children: list[Any]) -> s.UnwindClause:
+    def unwind(self, span: s.Span, children: list[Any]) -> s.UnwindClause:
         source, name = children
         self._refuse_value(name)
-        return s.UnwindClause(source, s.Variable(name.text, name.span), span_of(meta))
+        return s.UnwindClause(source, s.Variable(name.text, name.span), span)
 
     def _refuse_value(self, name: s.Word | None) -> None:
         """Refuse a name that would be read as a value wherever it stands."""
@@ -312,91 +310,90 @@ class _Builder(Patterns, Expressions):
 
     # --- writing ------------------------------------------------------------------------------------------
 
-    def create(self, meta: Meta, children: list[Any]) -> s.CreateClause:
-        return s.CreateClause(tuple(self._written(path, "CREATE") for path in children[0]), span_of(meta))
+    def create(self, span: s.Span, children: list[Any]) -> s.CreateClause:
+        return s.CreateClause(tuple(self._written(path, "CREATE") for path in children[0]), span)
 
     def _written(self, path: s.PathPattern, clause: str) -> s.PathPattern:
         if path.span.start in self.prefixed:
             raise self.error(f"{clause} takes a plain path", path.span.start)
         return path
 
-    def merge(self, meta: Meta, children: list[Any]) -> s.MergeClause:
+    def merge(self, span: s.Span, children: list[Any]) -> s.MergeClause:
         actions: dict[str, tuple[s.SetItem | s.LabelItem, ...]] = {"on_match": (), "on_create": ()}
         for name, items in children[1:]:
             actions[name] += items
         path = self._written(children[0], "MERGE")
-        return s.MergeClause(path, actions["on_match"], actions["on_create"], span_of(meta))
+        return s.MergeClause(path, actions["on_match"], actions["on_create"], span)
 
-    def on_match(self, meta: Meta, children: list[Any]) -> tuple[str, tuple[s.SetItem | s.LabelItem, ...]]:
+    def on_match(self, span: s.Span, children: list[Any]) -> tuple[str, tuple[s.SetItem | s.LabelItem, ...]]:
         return "on_match", children[0].items
 
-    def on_create(self, meta: Meta, children: list[Any]) -> tuple[str, tuple[s.SetItem | s.LabelItem, ...]]:
+    def on_create(self, span: s.Span, children: list[Any]) -> tuple[str, tuple[s.SetItem | s.LabelItem, ...]]:
         return "on_create", children[0].items
 
-    def set_clause(self, meta: Meta, children: list[Any]) -> s.SetClause:
-        return s.SetClause(tuple(children), span_of(meta))
+    def set_clause(self, span: s.Span, children: list[Any]) -> s.SetClause:
+        return s.SetClause(tuple(children), span)
 
-    def set_item(self, meta: Meta, children: list[Any]) -> s.SetItem:
-        return s.SetItem(children[0], children[1], False, span_of(meta))
+    def set_item(self, span: s.Span, children: list[Any]) -> s.SetItem:
+        return s.SetItem(children[0], children[1], False, span)
 
-    def add_item(self, meta: Meta, children: list[Any]) -> s.SetItem:
-        return s.SetItem(children[0], children[-1], True, span_of(meta))
+    def add_item(self, span: s.Span, children: list[Any]) -> s.SetItem:
+        return s.SetItem(children[0], children[-1], True, span)
 
-    def label_item(self, meta: Meta, children: list[Any]) -> s.LabelItem:
-        return s.LabelItem(children[0], children[1], span_of(meta))
+    def label_item(self, span: s.Span, children: list[Any]) -> s.LabelItem:
+        return s.LabelItem(children[0], children[1], span)
 
-    def remove(self, meta: Meta, children: list[Any]) -> s.RemoveClause:
-        return s.RemoveClause(tuple(children), span_of(meta))
+    def remove(self, span: s.Span, children: list[Any]) -> s.RemoveClause:
+        return s.RemoveClause(tuple(children), span)
 
-    def remove_item(self, meta: Meta, children: list[Any]) -> s.Expression:
+    def remove_item(self, span: s.Span, children: list[Any]) -> s.Expression:
         expression: s.Expression = children[0]
         return expression
 
-    def detach(self, meta: Meta, children: list[Any]) -> bool:
+    def detach(self, span: s.Span, children: list[Any]) -> bool:
         return True
 
-    def delete(self, meta: Meta, children: list[Any]) -> s.DeleteClause:
+    def delete(self, span: s.Span, children: list[Any]) -> s.DeleteClause:
         detach, *values = children
-        return s.DeleteClause(tuple(values), detach is not None, span_of(meta))
+        return s.DeleteClause(tuple(values), detach is not None, span)
 
     # --- match modes --------------------------------------------------------------------------------------
 
-    def different_edges(self, meta: Meta, children: list[Any]) -> s.MatchMode:
+    def different_edges(self, span: s.Span, children: list[Any]) -> s.MatchMode:
         return s.MatchMode.DIFFERENT_EDGES
 
-    def different_nodes(self, meta: Meta, children: list[Any]) -> s.MatchMode:
+    def different_nodes(self, span: s.Span, children: list[Any]) -> s.MatchMode:
         return s.MatchMode.DIFFERENT_NODES
 
-    def repeatable(self, meta: Meta, children: list[Any]) -> s.MatchMode:
+    def repeatable(self, span: s.Span, children: list[Any]) -> s.MatchMode:
         return s.MatchMode.REPEATABLE_ELEMENTS
 
-    def induced(self, meta: Meta, children: list[Any]) -> s.MatchMode:
+    def induced(self, span: s.Span, children: list[Any]) -> s.MatchMode:
         return s.MatchMode.INDUCED
 
-    def patterns(self, meta: Meta, children: list[Any]) -> tuple[s.PathPattern, ...]:
+    def patterns(self, span: s.Span, children: list[Any]) -> tuple[s.PathPattern, ...]:
         return tuple(children)
 
-    def where(self, meta: Meta, children: list[Any]) -> s.Expression:
+    def where(self, span: s.Span, children: list[Any]) -> s.Expression:
         expression: s.Expression = children[0]
         return expression
 
-    def return_clause(self, meta: Meta, children: list[Any]) -> s.ReturnClause:
+    def return_clause(self, span: s.Span, children: list[Any]) -> s.ReturnClause:
         quantifier, (star, items), order_by, skip, limit = children
-        return s.ReturnClause(items, star, quantifier == "DISTINCT", order_by or (), skip, limit, span_of(meta))
+        return s.ReturnClause(items, star, quantifier == "DISTINCT", order_by or (), skip, limit, span)
 
-    def quantifier(self, meta: Meta, children: list[Any]) -> str:
+    def quantifier(self, span: s.Span, children: list[Any]) -> str:
         return str(children[0].type)
 
-    def return_items(self, meta: Meta, children: list[Any]) -> tuple[bool, tuple[s.ReturnItem, ...]]:
+    def return_items(self, span: s.Span, children: list[Any]) -> tuple[bool, tuple[s.ReturnItem, ...]]:
         star = children[0] is None
         return star, tuple(children[1:] if star else children)
 
-    def star(self, meta: Meta, children: list[Any]) -> None:
+    def star(self, span: s.Span, children: list[Any]) -> None:
         return None
 
-    def return_item(self, meta: Meta, children: list[Any]) -> s.ReturnItem:
+    def return_item(self, span: s.Span, children: list[Any]) -> s.ReturnItem:
         expression, alias = children
-        span = span_of(meta)
         self._refuse_value(alias)
         # The column's name is what was written, brackets included, so it ends where `AS` or the item does.
         text = self.text[span.start : span.end]
@@ -404,19 +401,19 @@ class _Builder(Patterns, Expressions):
             text = re.sub(r"\s+AS\s*$", "", self.text[span.start : alias.span.start], flags=re.IGNORECASE)
         return s.ReturnItem(expression, alias.text if alias else None, text, span)
 
-    def order_items(self, meta: Meta, children: list[Any]) -> tuple[s.OrderItem, ...]:
+    def order_items(self, span: s.Span, children: list[Any]) -> tuple[s.OrderItem, ...]:
         return tuple(children)
 
-    def order_item(self, meta: Meta, children: list[Any]) -> s.OrderItem:
+    def order_item(self, span: s.Span, children: list[Any]) -> s.OrderItem:
         expression, nulls_first = children
-        return s.OrderItem(expression, False, bool(nulls_first), span_of(meta))
+        return s.OrderItem(expression, False, bool(nulls_first), span)
 
-    def descending(self, meta: Meta, children: list[Any]) -> s.OrderItem:
+    def descending(self, span: s.Span, children: list[Any]) -> s.OrderItem:
         expression, nulls_first = children
-        return s.OrderItem(expression, True, nulls_first is not False, span_of(meta))
+        return s.OrderItem(expression, True, nulls_first is not False, span)
 
-    def nulls_first(self, meta: Meta, children: list[Any]) -> bool:
+    def nulls_first(self, span: s.Span, children: list[Any]) -> bool:
         return True
 
-    def nulls_last(self, meta: Meta, children: list[Any]) -> bool:
+    def nulls_last(self, span: s.Span, children: list[Any]) -> bool:
         return False

@@ -9,15 +9,9 @@ from lark import Token
 
 from graphdb.common.errors import ParseError
 from graphdb.grammar import syntax as s
-from graphdb.grammar.machine import Place as Meta
 
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{6,8})|(.))", re.DOTALL)
 _SIMPLE = {"\\": "\\", "'": "'", '"': '"', "`": "`", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-
-
-def span_of(meta: Meta) -> s.Span:
-    """Where a rule stands."""
-    return s.Span(meta.start_pos, meta.end_pos)
 
 
 def span_at(token: Token) -> s.Span:
@@ -43,10 +37,10 @@ class Base:
         """Return an error at an offset."""
         return ParseError(message, text=self.text, position=position, hint=hint)
 
-    def parameter(self, meta: Meta, children: list[Any]) -> s.Parameter:
+    def parameter(self, span: s.Span, children: list[Any]) -> s.Parameter:
         token = children[0]
         quoted = token[1] == "`"
-        return s.Parameter(token[2:-1].replace("``", "`") if quoted else token[1:], span_of(meta))
+        return s.Parameter(token[2:-1].replace("``", "`") if quoted else token[1:], span)
 
     def _name(self, token: Token) -> str:
         return token[1:-1].replace("``", "`") if token.startswith("`") else str(token)

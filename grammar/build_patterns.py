@@ -9,9 +9,8 @@ from typing import Any
 from lark import Token
 
 from graphdb.grammar import syntax as s
-from graphdb.grammar.build_base import Base, span_at, span_of
+from graphdb.grammar.build_base import Base, span_at
 from graphdb.grammar.compose import path_of
-from graphdb.grammar.machine import Place as Meta
 
 _MOST_STEPS = 2**31 - 1
 
@@ -26,20 +25,20 @@ def _has_edge(path: s.PathPattern) -> bool:
 class Patterns(Base):
     """One method for each rule of patterns."""
 
-    def pattern(self, meta: Meta, children: list[Any]) -> s.PathPattern:
+    def pattern(self, span: s.Span, children: list[Any]) -> s.PathPattern:
         name, prefix, *elements, cost = children
         selector, mode = prefix or (None, None)
         if prefix is not None and selector is mode is None:
-            self.prefixed.add(meta.start_pos)
-        return self._priced(path_of(elements, self, span_of(meta), name, mode, selector), cost)
+            self.prefixed.add(span.start)
+        return self._priced(path_of(elements, self, span, name, mode, selector), cost)
 
-    def legacy(self, meta: Meta, children: list[Any]) -> s.PathPattern:
+    def legacy(self, span: s.Span, children: list[Any]) -> s.PathPattern:
         name, path, cost = children
-        found = s.PathPattern(path.nodes, path.edges, span_of(meta), name, path.mode, path.selector)
+        found = s.PathPattern(path.nodes, path.edges, span, name, path.mode, path.selector)
         return self._priced(found, cost)
 
-    def cost(self, meta: Meta, children: list[Any]) -> s.Cost:
-        return s.Cost(children[0], children[1], span_of(meta))
+    def cost(self, span: s.Span, children: list[Any]) -> s.Cost:
+        return s.Cost(children[0], children[1], span)
 
     def _priced(self, path: s.PathPattern, cost: s.Cost | None) -> s.PathPattern:
         """Return a path with its cost, which is that of one repeated edge, alone or in brackets."""
@@ -65,34 +64,34 @@ class Patterns(Base):
             raise self.error("COST BY needs a path of any number of edges", position, hint)
         return replace(path, cost=cost)
 
-    def path_variable(self, meta: Meta, children: list[Any]) -> s.Variable:
+    def path_variable(self, span: s.Span, children: list[Any]) -> s.Variable:
         return s.Variable(self._name(children[0]), span_at(children[0]))
 
-    def legacy_shortest(self, meta: Meta, children: list[Any]) -> s.PathPattern:
+    def legacy_shortest(self, span: s.Span, children: list[Any]) -> s.PathPattern:
         function, left, edge, right = children
         selector = s.Selector(1, shortest=True, groups=function.upper() == "ALLSHORTESTPATHS", legacy=True)
-        return s.PathPattern((left, right), (edge,), span_of(meta), None, None, selector)
+        return s.PathPattern((left, right), (edge,), span, None, None, selector)
 
-    def any_path(self, meta: Meta, children: list[Any]) -> _Prefix:
+    def any_path(self, span: s.Span, children: list[Any]) -> _Prefix:
         count, mode = children
         return self._selector(count), mode
 
-    def any_shortest(self, meta: Meta, children: list[Any]) -> _Prefix:
+    def any_shortest(self, span: s.Span, children: list[Any]) -> _Prefix:
         return s.Selector(1, shortest=True), children[0]
 
-    def all_paths(self, meta: Meta, children: list[Any]) -> _Prefix:
+    def all_paths(self, span: s.Span, children: list[Any]) -> _Prefix:
         return None, children[0]
 
-    def all_shortest(self, meta: Meta, children: list[Any]) -> _Prefix:
+    def all_shortest(self, span: s.Span, children: list[Any]) -> _Prefix:
         return s.Selector(1, shortest=True, groups=True), children[0]
 
-    def shortest(self, meta: Meta, children: list[Any]) -> _Prefix:
+    def shortest(self, span: s.Span, children: list[Any]) -> _Prefix:
         count, mode, groups = children
         if count is None and groups is None:
-            raise self.error("SHORTEST needs a number of paths", meta.start_pos, "write ANY SHORTEST or SHORTEST 1")
+            raise self.error("SHORTEST needs a number of paths", span.start, "write ANY SHORTEST or SHORTEST 1")
         return self._selector(count, shortest=True, groups=groups is not None), mode
 
-    def groups(self, meta: Meta, children: list[Any]) -> bool:
+    def groups(self, span: s.Span, children: list[Any]) -> bool:
         return True
 
     def _selector(
@@ -114,46 +113,46 @@ class Patterns(Base):
             raise self.error(f"{token} is out of range: there are at most {_MOST_STEPS}", int(token.start_pos or 0))
         return int(token)
 
-    def path_mode(self, meta: Meta, children: list[Any]) -> s.PathMode:
+    def path_mode(self, span: s.Span, children: list[Any]) -> s.PathMode:
         mode: s.PathMode = children[0]
         return mode
 
-    def walk(self, meta: Meta, children: list[Any]) -> s.PathMode:
+    def walk(self, span: s.Span, children: list[Any]) -> s.PathMode:
         return s.PathMode.WALK
 
-    def trail(self, meta: Meta, children: list[Any]) -> s.PathMode:
+    def trail(self, span: s.Span, children: list[Any]) -> s.PathMode:
         return s.PathMode.TRAIL
 
-    def simple(self, meta: Meta, children: list[Any]) -> s.PathMode:
+    def simple(self, span: s.Span, children: list[Any]) -> s.PathMode:
         return s.PathMode.SIMPLE
 
-    def acyclic(self, meta: Meta, children: list[Any]) -> s.PathMode:
+    def acyclic(self, span: s.Span, children: list[Any]) -> s.PathMode:
         return s.PathMode.ACYCLIC
 
-    def node(self, meta: Meta, children: list[Any]) -> s.NodePattern:
+    def node(self, span: s.Span, children: list[Any]) -> s.NodePattern:
         variable, iri, labels, properties, where = children
         given = properties if isinstance(properties, s.Parameter) else None
-        return s.NodePattern(variable, labels, iri, None if given else properties, where, span_of(meta), given)
+        return s.NodePattern(variable, labels, iri, None if given else properties, where, span, given)
 
-    def all_properties(self, meta: Meta, children: list[Any]) -> s.Parameter:
+    def all_properties(self, span: s.Span, children: list[Any]) -> s.Parameter:
         self.given = True
-        return self.parameter(meta, children)
+        return self.parameter(span, children)
 
-    def subpath(self, meta: Meta, children: list[Any]) -> s.Subpath:
+    def subpath(self, span: s.Span, children: list[Any]) -> s.Subpath:
         name, *elements, where, repeat = children
-        path = path_of(elements, self, span_of(meta), name)
+        path = path_of(elements, self, span, name)
         if repeat is not None and not _has_edge(path):
-            raise self.error("what is repeated needs an edge in it", meta.start_pos)
-        return s.Subpath(path, where, repeat, span_of(meta))
+            raise self.error("what is repeated needs an edge in it", span.start)
+        return s.Subpath(path, where, repeat, span)
 
-    def filler(self, meta: Meta, children: list[Any]) -> list[Any]:
+    def filler(self, span: s.Span, children: list[Any]) -> list[Any]:
         return children
 
-    def _edge(self, direction: s.Direction, meta: Meta, children: list[Any]) -> s.EdgePattern:
+    def _edge(self, direction: s.Direction, span: s.Span, children: list[Any]) -> s.EdgePattern:
         variable, labels, length, properties, where = (children[0] if len(children) > 1 else None) or (None,) * 5
         given = properties if isinstance(properties, s.Parameter) else None
         if length is not None and children[-1] is not None:
-            raise self.error("an edge is repeated in its brackets or after them, not both", meta.start_pos)
+            raise self.error("an edge is repeated in its brackets or after them, not both", span.start)
         return s.EdgePattern(
             direction,
             variable,
@@ -161,69 +160,69 @@ class Patterns(Base):
             None if given else properties,
             where,
             children[-1] or length,
-            span_of(meta),
+            span,
             given,
         )
 
-    def edge_out(self, meta: Meta, children: list[Any]) -> s.EdgePattern:
-        return self._edge(s.Direction.OUT, meta, children)
+    def edge_out(self, span: s.Span, children: list[Any]) -> s.EdgePattern:
+        return self._edge(s.Direction.OUT, span, children)
 
-    def edge_in(self, meta: Meta, children: list[Any]) -> s.EdgePattern:
-        return self._edge(s.Direction.IN, meta, children)
+    def edge_in(self, span: s.Span, children: list[Any]) -> s.EdgePattern:
+        return self._edge(s.Direction.IN, span, children)
 
-    def edge_both(self, meta: Meta, children: list[Any]) -> s.EdgePattern:
-        return self._edge(s.Direction.BOTH, meta, children)
+    def edge_both(self, span: s.Span, children: list[Any]) -> s.EdgePattern:
+        return self._edge(s.Direction.BOTH, span, children)
 
     arrow_out, arrow_in, arrow_both = edge_out, edge_in, edge_both
 
-    def any_number(self, meta: Meta, children: list[Any]) -> s.Repeat:
+    def any_number(self, span: s.Span, children: list[Any]) -> s.Repeat:
         return s.Repeat(0, None)
 
-    def some(self, meta: Meta, children: list[Any]) -> s.Repeat:
+    def some(self, span: s.Span, children: list[Any]) -> s.Repeat:
         return s.Repeat(1, None)
 
-    def perhaps(self, meta: Meta, children: list[Any]) -> s.Repeat:
+    def perhaps(self, span: s.Span, children: list[Any]) -> s.Repeat:
         return s.Repeat(0, 1)
 
-    def exactly(self, meta: Meta, children: list[Any]) -> s.Repeat:
+    def exactly(self, span: s.Span, children: list[Any]) -> s.Repeat:
         if children[0] is None:  # "*" in an edge's brackets
             return s.Repeat(1, None)
         count = self._bound(children[0])
         return s.Repeat(count, count)
 
-    def between(self, meta: Meta, children: list[Any]) -> s.Repeat:
+    def between(self, span: s.Span, children: list[Any]) -> s.Repeat:
         low, high = (None if token is None else self._bound(token) for token in children)
-        inside = self.text[meta.start_pos] == "*"
+        inside = self.text[span.start] == "*"
         if not inside and low is not None and high is not None and high < low:  # openCypher's *3..1 matches nothing
             hint = f"write {{{high},{low}}}"
-            raise self.error(f"the upper bound {high} is below the lower one", meta.start_pos, hint)
+            raise self.error(f"the upper bound {high} is below the lower one", span.start, hint)
         return s.Repeat(int(inside) if low is None else low, high)
 
-    def labels(self, meta: Meta, children: list[Any]) -> s.LabelExpression:
+    def labels(self, span: s.Span, children: list[Any]) -> s.LabelExpression:
         expression: s.LabelExpression = children[0]
         return expression
 
-    def label_or(self, meta: Meta, children: list[Any]) -> s.LabelOr:
-        return s.LabelOr(tuple(children), span_of(meta))
+    def label_or(self, span: s.Span, children: list[Any]) -> s.LabelOr:
+        return s.LabelOr(tuple(children), span)
 
-    def label_and(self, meta: Meta, children: list[Any]) -> s.LabelAnd:
-        return s.LabelAnd(tuple(children), span_of(meta))
+    def label_and(self, span: s.Span, children: list[Any]) -> s.LabelAnd:
+        return s.LabelAnd(tuple(children), span)
 
-    def label_not(self, meta: Meta, children: list[Any]) -> s.LabelNot:
-        return s.LabelNot(children[0], span_of(meta))
+    def label_not(self, span: s.Span, children: list[Any]) -> s.LabelNot:
+        return s.LabelNot(children[0], span)
 
-    def label_any(self, meta: Meta, children: list[Any]) -> s.LabelAny:
-        return s.LabelAny(span_of(meta))
+    def label_any(self, span: s.Span, children: list[Any]) -> s.LabelAny:
+        return s.LabelAny(span)
 
-    def label_chain(self, meta: Meta, children: list[Any]) -> s.LabelChain:
-        return s.LabelChain(tuple(children), span_of(meta))
+    def label_chain(self, span: s.Span, children: list[Any]) -> s.LabelChain:
+        return s.LabelChain(tuple(children), span)
 
     # --- names --------------------------------------------------------------------------------------------
 
-    def variable(self, meta: Meta, children: list[Any]) -> s.Variable:
-        return s.Variable(self._name(children[0]), span_of(meta))
+    def variable(self, span: s.Span, children: list[Any]) -> s.Variable:
+        return s.Variable(self._name(children[0]), span)
 
-    def word(self, meta: Meta, children: list[Any]) -> s.Word:
+    def word(self, span: s.Span, children: list[Any]) -> s.Word:
         token = children[0]
         if token.type == "IRI":
             return s.Word(token[1:-1], True, span_at(token))
@@ -231,6 +230,6 @@ class Patterns(Base):
 
     name = property_word = map_word = word
 
-    def key(self, meta: Meta, children: list[Any]) -> s.KeyName:
+    def key(self, span: s.Span, children: list[Any]) -> s.KeyName:
         words = (children[0], children[2]) if children[1] is not None else (children[0],)
-        return s.KeyName(words, span_of(meta))
+        return s.KeyName(words, span)

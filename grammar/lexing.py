@@ -9,7 +9,7 @@ marked where it opens a pattern, found by looking ahead to its closing bracket.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from lark import Token
@@ -65,6 +65,13 @@ _MARKED = {
 """Words that are terminals of their own where what follows them says so."""
 
 
+class _Token(Token):
+    """Lark's, without lines and columns: errors find them by the offset."""
+
+    __slots__ = ()
+    line = column = end_line = end_column = None
+
+
 def scan(text: str, start: int, end: int) -> list[Token]:
     """Return the tokens of ``text[start:end]``, with positions in ``text``; white space and comments are left out.
 
@@ -92,10 +99,9 @@ def scan(text: str, start: int, end: int) -> list[Token]:
             found, kind = whole, whole.lastgroup or ""
             value = found[kind]
         # Lark's own way to make a token takes as long as all the rest here.
-        token = new(Token, value)
+        token = new(_Token, value)
         token.type = "OPERATOR" if kind == "SIGN" else kind
         token.value, token.start_pos, token.end_pos = value, start, found.end(kind)
-        token.line = token.column = token.end_line = token.end_column = None
         tokens.append(token)
         start = found.end()
     return tokens
@@ -147,23 +153,24 @@ class TokenFilter(Lexer):
         self._same = {operator: self.spellings.get(operator, "OPERATOR") for operator in _ALWAYS_THE_SAME}
 
     def lex(self, lexer_state: Any, parser_state: Any) -> Iterator[Token]:
-        """Yield the tokens of the text slice in ``lexer_state``, typed as the parser's state asks."""
+        """Return the tokens of the text slice in ``lexer_state``, typed as the parser's state asks: for Lark's loop."""
         source = lexer_state.text
         tokens = scan(source.text, source.start, source.end)
-        if not tokens:
-            return
-        look = _Lookahead(source.text, tokens)
-        states, stack = parser_state.parse_conf.states, parser_state.state_stack
+        return self.typed(source.text, tokens, parser_state.parse_conf.states, parser_state.state_stack)
+
+    def typed(
+        self, text: str, tokens: list[Token], states: Mapping[int, Collection[str]], stack: list[int]
+    ) -> Iterator[Token]:
+        """Yield the tokens of a text, each typed as ``states`` says of the state on top of the stack by then."""
+        look = _Lookahead(text, tokens)
         for index, token in enumerate(tokens):
-            if index % EVERY == 0:  # Lark's own loop reads them, too
+            if index % EVERY == 0:
                 check_stop()
             if token.type == "OPERATOR":
                 same = self._same.get(token.value)
                 token.type = same or self._operator(look, index, states[stack[-1]])
                 if index == look.too_deep:
-                    raise ParseError(
-                        f"brackets are nested deeper than {DEEPEST}", text=source.text, position=token.start_pos
-                    )
+                    raise ParseError(f"brackets are nested deeper than {DEEPEST}", text=text, position=token.start_pos)
             elif token.type == "WORD":
                 token.type = self._word(look, index, states[stack[-1]])
             yield token

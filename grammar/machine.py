@@ -10,18 +10,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from functools import cache
 from itertools import chain
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from lark.parsers.lalr_analysis import Shift
-from lark.utils import TextSlice
+
+from graphdb.grammar.lexing import scan
+from graphdb.grammar.syntax import Span
 
 if TYPE_CHECKING:
     from lark import Lark
     from lark.grammar import Rule
 
 _END = "$END"
+_RULES_OF_A_TOKEN, _RULES_OF_A_TEXT = 2, 10
+"""A tree is no deeper than so many rules for each token, and for the text: ``EXISTS { RETURN …`` has most."""
 
 
 class Stopped(Exception):
@@ -48,17 +52,8 @@ class TooDeep(Exception):
 class Outline:
     """A builder of trees that are only shapes; each has its offset and those within it."""
 
-    def __getattr__(self, _: str) -> Callable[[Place, list[Any]], Shape]:
+    def __getattr__(self, _: str) -> Callable[[Span, list[Any]], Shape]:
         return Shape
-
-
-class Place:
-    """The span of a rule's text; with the names that Lark has for it."""
-
-    __slots__ = ("end_pos", "start_pos")
-
-    start_pos: int
-    end_pos: int
 
 
 class Shape:
@@ -66,15 +61,15 @@ class Shape:
 
     __slots__ = ("start", "within")
 
-    def __init__(self, place: Place, children: list[Any]) -> None:
-        self.start = place.start_pos
+    def __init__(self, span: Span, children: list[Any]) -> None:
+        self.start = span.start
         self.within = [child for child in children if isinstance(child, Shape)]
 
 
 class _Reduction:
     """A rule, and what becomes of its children."""
 
-    __slots__ = ("absent", "kept", "method", "name", "passes", "run", "single", "size", "spliced")
+    __slots__ = ("children", "grows", "method", "name", "passes", "single", "size", "spliced")
 
     def __init__(self, rule: Rule) -> None:
         origin = str(rule.origin.name)
@@ -84,44 +79,28 @@ class _Reduction:
         assert self.size or self.spliced, "a rule that may be empty has no place"
         self.method = None if self.spliced else str(rule.alias or origin)
         self.single = bool(rule.options.expand1 and not rule.alias)
-        self.kept: list[tuple[int, bool, int]] = []
-        """(child, counted from the last on the stack; whether its children are taken instead; how many are absent
-        before it)."""
-        self.absent = 0
-        """How many are absent after the last."""
         absent = "".join(str(int(there)) for there in rule.options.empty_indices) or "0" * self.size
         gaps = [len(ones) for ones in absent.split("0")]
+        taken: list[str] = []
         for i, symbol in enumerate(rule.expansion):
-            self.absent += gaps[i]
+            taken += ["None"] * gaps[i]
             if rule.options.keep_all_tokens or not getattr(symbol, "filter_out", False):
                 splice = not symbol.is_term and symbol.name.startswith("_")
-                self.kept.append((i - self.size, splice, self.absent))
-                self.absent = 0
-        self.absent += gaps[self.size]
-        places = [i for i, _, _ in self.kept]
-        simple = not self.absent and not any(splice or absent for _, splice, absent in self.kept)
-        together = bool(places) and places == list(range(places[0], places[-1] + 1))
-        self.run = slice(places[0], places[-1] + 1 or None) if simple and together else None
-        """The children that are taken, where they stand side by side and that is all."""
-        self.passes = self.size == 1 and not self.absent and self.kept == [(-1, self.spliced, 0)]
-        self.passes = self.passes and (self.single or self.spliced)
+                taken.append(f"{'*' * splice}values[{i - self.size}]")
+        taken += ["None"] * gaps[self.size]
+        self.passes = self.size == 1 and taken == [f"{'*' * self.spliced}values[-1]"] and (self.single or self.spliced)
         """Whether what its one child is on the stack is all there is to it."""
+        self.grows = taken[:1] == [f"*values[{-self.size}]"]
+        """Whether its children are those of its first, which nobody else has, and more: they are not copied then."""
+        self.children = _list_of(tuple(taken[self.grows :]))
+        """What it takes of the last values on the stack."""
 
-    def children(self, values: list[Any]) -> list[Any]:
-        """What a rule takes of the last values on the stack, where that is no run of them."""
-        found: list[Any] = []
-        for i, splice, absent in self.kept:
-            if absent:
-                found += [None] * absent
-            if not splice:
-                found.append(values[i])
-            elif found:
-                found += values[i]
-            else:
-                found = values[i]  # which nobody else has
-        if self.absent:
-            found += [None] * self.absent
-        return found
+
+@cache
+def _list_of(items: tuple[str, ...]) -> Callable[[list[Any]], list[Any]]:
+    """A function that returns a list of what these expressions say of ``values``."""
+    function: Callable[[list[Any]], list[Any]] = eval(f"lambda values: [{', '.join(items)}]")  # of a rule's places
+    return function
 
 
 class _States(dict[int, dict[str, Any]]):
@@ -158,11 +137,11 @@ class Machine:
         """The rows of :attr:`states` that were reached, by state: a list is looked up sooner."""
         self._settled: dict[tuple[int, str, str], int] = {}
         """By state, symbol and next token: the state after the symbol and whatever rules it passes through."""
-        self._tokens = lark.parser.lexer
+        self._filter = lark.parser.lexer
         self._start, self._end = configuration.start_state, configuration.end_state
 
     def parse(self, text: str, start: int, end: int, builder: object, deepest: int = sys.maxsize) -> Any:
-        """Return what the builder's methods, called ``(place, children)``, make of ``text[start:end]``.
+        """Return what the builder's methods, called ``(span, children)``, make of ``text[start:end]``.
 
         Raises
         ------
@@ -171,17 +150,16 @@ class Machine:
         TooDeep
             Its tree would be deeper than ``deepest``.
         """
-        states, rows, settled, stack, place = self.states, self._rows, self._settled, [self._start], Place()
+        states, rows, settled, stack = self.states, self._rows, self._settled, [self._start]
         values: list[Any] = []
         firsts: list[int] = []
         """Where each value starts; it ends where the next begins, so the last one ends with the last token."""
         depths: list[int] = []
-        """How deep the trees of the values are: what is shorter cannot be too deep, and is not measured."""
-        deep = end - start >= deepest
-        source = SimpleNamespace(text=TextSlice(text, start, end))
-        state = SimpleNamespace(parse_conf=self, state_stack=stack)
+        """How deep the trees of the values are; not measured where there are too few tokens for a tree too deep."""
+        tokens = scan(text, start, end)
+        deep = len(tokens) * _RULES_OF_A_TOKEN + _RULES_OF_A_TEXT > deepest
         at = last = start
-        for token in chain(self._tokens.lex(source, state), (None,)):
+        for token in chain(self._filter.typed(text, tokens, states, stack), (None,)):
             kind, at = (_END, end) if token is None else (token.type, token.start_pos)
             while True:
                 row = rows[stack[-1]]
@@ -203,8 +181,11 @@ class Machine:
                     stack.append(self._settle(stack[-1], action.name, kind))
                     continue
                 size = action.size
-                run = action.run
-                children = values[run] if run is not None else action.children(values)
+                children = action.children(values)
+                if action.grows:
+                    known = values[-size]
+                    known += children
+                    children = known
                 if size == 0:
                     values.append(children)
                     firsts.append(at)
@@ -221,8 +202,7 @@ class Machine:
                     elif action.single and len(children) == 1:
                         values[-1] = children[0]
                     else:
-                        place.start_pos, place.end_pos = firsts[-1], last
-                        values[-1] = getattr(builder, action.method)(place, children)
+                        values[-1] = getattr(builder, action.method)(Span(firsts[-1], last), children)
                     if deep:
                         depth = max(depths[-size:])
                         if not action.spliced and not (action.single and len(children) == 1):

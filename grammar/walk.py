@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
+from operator import is_
 from typing import Any
 
 _LEAVES = {"int", "float", "str", "bool", "None", "Span", "Constants"}
@@ -65,13 +66,20 @@ def replaced(node: Any, known: Mapping[Any, Any]) -> Any:
 
 
 def mapped(node: Any, function: Callable[[Any], Any]) -> Any:
-    """Return a node (or a tuple) with what a function makes of each piece that stands directly inside it."""
+    """Return a node (or a tuple) with what a function makes of each piece that stands directly inside it.
+
+    It is the node itself where all of them stay what they are.
+    """
     if isinstance(node, tuple):
-        return tuple([function(item) for item in node])
-    inside = _fields(type(node))
-    if inside is None:
-        return node
-    return replace(node, **{name: function(getattr(node, name)) for name in inside})
+        items = tuple([function(item) for item in node])
+        return node if all(map(is_, items, node)) else items
+    changed = {}
+    for name in _fields(type(node)) or ():
+        part = getattr(node, name)
+        new = function(part)
+        if new is not part:
+            changed[name] = new
+    return replace(node, **changed) if changed else node
 
 
 def is_node(part: object) -> bool:

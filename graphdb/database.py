@@ -30,6 +30,7 @@ from graphdb.common.config import Budget, cores
 from graphdb.common.errors import GraphDBError, LoadError, NotSupportedError, ParameterError
 from graphdb.common.progress import Progress, watching
 from graphdb.common.stopping import seconds_of, stopping
+from graphdb.dispatch.parameters import Parameters, by_name
 from graphdb.relational.session.state import State
 from graphdb.storage.file.scratch import EXPORTED, SPILLED, sweep
 
@@ -86,7 +87,7 @@ class Database:
     def query(
         self,
         text: str,
-        parameters: Mapping[str, object] | None = None,
+        parameters: Parameters | None = None,
         timeout: float | None = None,
         **named: object,
     ) -> Result:
@@ -97,7 +98,8 @@ class Database:
         text
             Pattern queries, ``PREFIX``, ``LOAD``, ``CREATE TABLE … AS MATCH``, ``EXPLAIN``, ``PROFILE``, or SQL.
         parameters, **named
-            Values for ``$name`` in the text: numbers, strings, booleans, dates, times, vertices, lists, None.
+            Values for ``$name`` in the text: numbers, strings, booleans, dates, times, vertices, lists, None.  A list
+            or tuple has those of ``$1``, ``$2`` and so on, and of SQL's ``?``.
         timeout
             Seconds after which the text's statements are stopped with :class:`~graphdb.common.errors.QueryTimeout`.
 
@@ -112,7 +114,7 @@ class Database:
             timeout = seconds_of(timeout)
         try:  # no context manager: small counts would take longer
             with self._state.hold(timeout):
-                return self._statements().run(text, {**(parameters or {}), **named}, timeout)
+                return self._statements().run(text, by_name(parameters, named), timeout)
         except GraphDBError:
             raise
         except Exception as error:
@@ -136,26 +138,29 @@ class Database:
         ParseError
             The text is no statement.  Names are looked up when it runs: they may come by then.
         """
-        from graphdb.dispatch.arguments import parameters_named
         from graphdb.dispatch.prepared import PreparedStatement
 
         if not isinstance(text, str):
             raise ParameterError(f"a statement is a text, found {type(text).__name__}")
         with self._state.diagnosed(text), self._state.hold():
-            return PreparedStatement(self.query, text, parameters_named(text))
+            return PreparedStatement(self.query, text, self._statements().parameters(text))
 
-    def sql(self, text: str, timeout: float | None = None) -> Result:
+    def sql(
+        self, text: str, parameters: Parameters | None = None, timeout: float | None = None, **named: object
+    ) -> Result:
         """Run SQL and return its result; ``cypher($$ MATCH … $$)`` stands for the rows of a pattern query.
 
-        Results and data frames in the caller's variables can be named like tables.
+        Results and data frames in the caller's variables can be named like tables.  Parameters are those of
+        :meth:`query`; a pattern query within the SQL has them too, and those of its second argument
+        (``cypher($$ … $x … $$, {x: 1})``).
         """
         if not isinstance(text, str):
             raise ParameterError(f"a statement is a text, found {type(text).__name__}")
         timeout = seconds_of(timeout)
         with self._state.diagnosed(text), self._state.hold(timeout):
-            return self._statements().run_sql(text, timeout)
+            return self._statements().run_sql(text, by_name(parameters, named), timeout)
 
-    def explain(self, text: str, parameters: Mapping[str, object] | None = None, **named: object) -> str:
+    def explain(self, text: str, parameters: Parameters | None = None, **named: object) -> str:
         """Return how a pattern query would run: matching order, estimates, device, and the SQL after the match.
 
         Raises
@@ -172,7 +177,7 @@ class Database:
                 statement = statement.query
             if not isinstance(statement, (ast.Query, ast.Composite)):
                 raise NotSupportedError("only pattern queries can be explained; for SQL, run EXPLAIN SELECT …")
-            arguments = {**(parameters or {}), **named}
+            arguments = by_name(parameters, named)
             with self._state.at_home():
                 return str(self._statements().explain(statement, False, text, arguments, None))
 
@@ -344,6 +349,11 @@ class Database:
         """Whether statements are kept from files and the network: see :func:`graphdb.connect`."""
         return self._state.untrusted
 
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction that ``BEGIN`` began is open."""
+        return self._state.transactions.by_user
+
     def register_procedure(
         self,
         name: str,
@@ -454,6 +464,9 @@ class Database:
 
     def __repr__(self) -> str:
         return f"<graphdb.Database {self.path!r}{' closed' if self._state.connection.closed else ''}>"
+
+    execute = query
+    """:meth:`query`, by the name that Python's databases have for it."""
 
     def _statements(self) -> Statements:
         """What runs statements; imported with the first one, so that opening a database is quick."""

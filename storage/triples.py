@@ -15,12 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE
+from graphdb.storage.arrays.arrow import values
 from graphdb.storage.catalog import EdgeLabel
 from graphdb.storage.file.prepared_sql import execute
 from graphdb.storage.file.verify import Ids, damaged, verify_counts
 from graphdb.storage.graph.changes import Sizes
-from graphdb.storage.graph.data_graph import LabelStatistics
 from graphdb.storage.graph.degree_sketch import DegreeSketch
+from graphdb.storage.graph.pcsr import stable_order
+from graphdb.storage.graph.source import LabelStatistics
 from graphdb.storage.statistics import labels as statistics
 from graphdb.storage.statistics import tables
 
@@ -34,7 +36,7 @@ _AT_ONCE = 100_000
 
 
 class TripleStore:
-    """A :class:`~graphdb.storage.graph.data_graph.TripleSource` over the open database; a snapshot of its sizes.
+    """A :class:`~graphdb.storage.graph.source.TripleSource` over the open database; a snapshot of its sizes.
 
     ``lock`` serialises the use of the connection with everything else that uses it.  ``edge_labels`` are those of the
     catalog, by id, in its order.
@@ -93,13 +95,16 @@ class TripleStore:
 
     def edges(self, label: int) -> tuple[Ints, Ints]:
         """Subjects and objects of one label as vertex ids, sorted by (subject, object)."""
-        rows = self._query(
-            "SELECT subject, object FROM _graphdb.triple WHERE label = $label ORDER BY subject ASC, object ASC",
-            {"label": label},
-        )
-        subjects, objects = self.ends(rows)
-        if bool(((subjects[1:] == subjects[:-1]) & (objects[1:] == objects[:-1])).any()):
-            raise damaged("a triple is there twice")
+        with self._lock:
+            sql = f"SELECT subject, object FROM _graphdb.triple WHERE label = {int(label)}"
+            rows = self._connection.sql(sql).to_arrow_table()
+        subjects, objects = self.ends({name: values(rows.column(name)) for name in ("subject", "object")})
+        if not _ascending(subjects, objects):  # what each load and each update brought is sorted for itself
+            order = stable_order(objects, self.resources + self.literals)
+            order = order[stable_order(subjects[order], self.resources)]
+            subjects, objects = subjects[order], objects[order]
+            if not _ascending(subjects, objects):
+                raise damaged("a triple is there twice")
         return subjects, objects
 
     def triples(self) -> Iterator[tuple[int | Ints, Ints, Ints]]:
@@ -158,3 +163,9 @@ class TripleStore:
         with self._lock:
             columns = execute(self._connection, sql, parameters).fetchnumpy()
         return {name: np.ascontiguousarray(column) for name, column in columns.items()}
+
+
+def _ascending(subjects: Ints, objects: Ints) -> bool:
+    """Whether pairs are sorted, and each is there once."""
+    same = subjects[1:] == subjects[:-1]
+    return bool((subjects[1:] >= subjects[:-1]).all() and (objects[1:][same] > objects[:-1][same]).all())

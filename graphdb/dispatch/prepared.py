@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from graphdb.dispatch.parameters import Parameters
     from graphdb.results.result import Result
 
 
@@ -30,9 +31,7 @@ class PreparedStatement:
     def __repr__(self) -> str:
         return f"PreparedStatement({self.text!r})"
 
-    def run(
-        self, parameters: Mapping[str, object] | None = None, timeout: float | None = None, **named: object
-    ) -> Result:
+    def run(self, parameters: Parameters | None = None, timeout: float | None = None, **named: object) -> Result:
         """Run it with these values for its parameters; as :meth:`graphdb.database.Database.query` does.
 
         What was planned for other values serves for these where their types are the same.

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphdb.common.duckdb.connection import quoted
+from graphdb.common.errors import ParameterError
+from graphdb.dispatch.arguments import parameters_named
+from graphdb.dispatch.sql_parameters import chosen
 from graphdb.relational.session.authorizer import authorize
-from graphdb.relational.session.embedded import caller_tables, cypher_calls, first_word, is_vacuum
+from graphdb.relational.session.embedded import CypherCall, caller_tables, cypher_calls, first_word, is_vacuum
 from graphdb.relational.session.state import State
 from graphdb.results.result import Result
 from graphdb.storage.arrays import times_with_offset
@@ -21,8 +24,18 @@ if TYPE_CHECKING:
 
 
 _PATH = re.compile(r"\b(search_path|schema)\b", re.IGNORECASE)
-Cypher = Callable[[str, float | None], Result]
-"""Runs the pattern query of a ``cypher(…)``, within so many seconds."""
+Cypher = Callable[[str, Mapping[str, object], float | None], Result]
+"""Runs the pattern query of a ``cypher(…)`` with its parameters, within so many seconds."""
+
+
+class _Piece(NamedTuple):
+    """One statement of a text."""
+
+    text: str
+    kind: str
+    """DuckDB's name of its kind; none for those that its Python client does not know."""
+    parameters: frozenset[str]
+    """The names of the parameters that DuckDB finds in it; numbers for those without."""
 
 
 class SqlStatements:
@@ -32,16 +45,21 @@ class SqlStatements:
         self._state = state
         self._cypher = cypher
 
-    def run(self, text: str, timeout: float | None) -> Result:
-        """Run SQL; see :meth:`graphdb.database.Database.sql`."""
+    def parameters(self, text: str) -> frozenset[str]:
+        """Return the names of a text's parameters, those of its pattern queries with them."""
+        return frozenset().union(*(piece.parameters | _embedded(piece) for piece in self._split(text)))
+
+    def run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
+        """Run SQL; see :meth:`graphdb.database.Database.sql`.  Other statements may have some of the arguments."""
         started = time.perf_counter()
         table: pa.Table | None = None
         message = None
         with ExitStack() as stack:
-            for statement, kind in self._split(text):
+            for piece in self._split(text):
+                statement = piece.text
                 authorize(statement, self._state.database)
                 self._state.versions.before_statement()
-                if kind == "TRANSACTION":
+                if piece.kind == "TRANSACTION":
                     self._transaction(statement)
                     table = None
                     continue
@@ -49,16 +67,20 @@ class SqlStatements:
                 if is_vacuum(statement):
                     message, table = str(self._state.vacuum(timeout)), None
                     continue
+                values = chosen(statement, piece.parameters, arguments)
                 sql = statement
                 for call in reversed(cypher_calls(statement)):
                     view = self._state.connection.temporary()
-                    rows = self._cypher(call.text, timeout).presented()
+                    rows = self._cypher(call.text, self._given(call, arguments), timeout).presented()
                     stack.enter_context(self._state.connection.view(view, rows))
                     sql = sql[: call.start] + view + sql[call.end :]
                 if not self._state.untrusted:
                     for name, data in caller_tables(self._state.connection, sql).items():
                         stack.enter_context(self._state.connection.view(name, data))
-                table = self._execute(sql, timeout)
+                if sql is not statement and values:  # what only the second argument of a call named is used up
+                    [rest] = self._split(sql)
+                    values = {name: values[name] for name in rest.parameters}
+                table = self._execute(sql, values, timeout)
         return Result(
             self._state.version(),
             table,
@@ -66,11 +88,30 @@ class SqlStatements:
             message=message or (None if table is not None else "done"),
         )
 
-    def _split(self, text: str) -> list[tuple[str, str]]:
-        """Return the statements of a text, and of which kind each is, by DuckDB's name."""
+    def _given(self, call: CypherCall, arguments: Mapping[str, object]) -> dict[str, object]:
+        """Return the parameters of a pattern query: those of the statement, and those that its call passes."""
+        own: dict[str, object] = {}
+        if call.parameters is not None:
+            sql = f"SELECT {call.parameters}"
+            [piece] = self._split(sql)
+            with self._state.connection.guard(ours=False) as raw:
+                [[passed]] = raw.execute(sql, chosen(sql, piece.parameters, arguments)).fetchall()
+            if not isinstance(passed, dict) or not all(isinstance(name, str) for name in passed):
+                raise ParameterError(
+                    f"cypher's parameters are a struct or a map, found {call.parameters}",
+                    hint="cypher($$ … $$, {x: 1})",
+                )
+            own = passed
+        return {name: arguments[name] for name in parameters_named(call.text) if name in arguments} | own
+
+    def _split(self, text: str) -> list[_Piece]:
+        """Return the statements of a text."""
         text.encode()  # the error of a lone surrogate says where it is, DuckDB's does not
         with self._state.connection.guard(ours=False) as raw:
-            return [(statement.query, _kind(statement)) for statement in raw.extract_statements(text)]
+            return [
+                _Piece(statement.query, _kind(statement), frozenset(statement.named_parameters))
+                for statement in raw.extract_statements(text)
+            ]
 
     def _transaction(self, sql: str) -> None:
         """Begin or end the user's transaction."""
@@ -90,10 +131,10 @@ class SqlStatements:
         else:
             transactions.rollback(run)
 
-    def _execute(self, sql: str, timeout: float | None) -> pa.Table | None:
+    def _execute(self, sql: str, values: dict[str, Any], timeout: float | None) -> pa.Table | None:
         try:
             with self._state.connection.guard(timeout, ours=False) as raw:
-                relation = raw.sql(sql)
+                relation = raw.sql(sql, params=values) if values else raw.sql(sql)
                 table = _table_of(relation) if relation is not None else None
         except BaseException:
             self._state.versions.after_failure()
@@ -106,6 +147,14 @@ class SqlStatements:
             self._state.moved = True
             self._state.check_path()
         return table
+
+
+def _embedded(piece: _Piece) -> frozenset[str]:
+    """Return the parameters of a statement's pattern queries that their calls do not pass."""
+    named: set[str] = set()
+    for call in cypher_calls(piece.text):
+        named.update(parameters_named(call.text))
+    return frozenset(named)
 
 
 def _kind(statement: duckdb.Statement) -> str:

@@ -20,10 +20,11 @@ from graphdb.common.errors import (
 )
 from graphdb.common.progress import watching
 from graphdb.common.stopping import stopping, time_left
-from graphdb.dispatch.arguments import check_arguments
+from graphdb.dispatch.arguments import check_arguments, parameters_named
 from graphdb.dispatch.explain import Explainer
 from graphdb.dispatch.queries import Queries
 from graphdb.dispatch.sql import SqlStatements
+from graphdb.dispatch.sql_parameters import check_known
 from graphdb.dispatch.tables import Tables
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse_script
@@ -73,7 +74,7 @@ class Statements:
         with stopping(timeout, self._cancelled):
             statements = parse_script(text)
             if arguments or "$" in text:
-                check_arguments(text, arguments, lambda: parameters_of(statements, self._state.procedures))
+                check_arguments(text, arguments, lambda: self._implied(statements))
                 statements = tuple(with_counts(statement, text, arguments) for statement in statements)
             run = self._reported if self._state.progress else self._statement
             for statement in statements:
@@ -86,14 +87,35 @@ class Statements:
                     raise placed(error, text) from error.__cause__
         return Result(self._state.version(), None) if result is None else result
 
-    def run_sql(self, text: str, timeout: float | None) -> Result:
+    def run_sql(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
         """Run SQL by itself; see :meth:`graphdb.database.Database.sql`."""
         self._state.refresh()
         try:
             with stopping(timeout, self._cancelled):
-                return self._sql.run(text, timeout)
+                if arguments:
+                    check_known(arguments, self._sql.parameters(text))
+                return self._sql.run(text, arguments, timeout)
         except QueryTimeout as error:
             raise _late(error, timeout) from None
+
+    def parameters(self, text: str) -> tuple[str, ...]:
+        """Return the names of a text's parameters, in their order; of SQL those by position come first.
+
+        Raises
+        ------
+        ParseError
+            The text is no statement.
+        """
+        named = parameters_named(text)
+        return (*named, *sorted(name for name in self._of_sql(parse_script(text)) if name not in named))
+
+    def _implied(self, statements: tuple[ast.Statement, ...]) -> set[str]:
+        """Return the parameters that statements have, but not where the grammar reads them."""
+        return set(parameters_of(statements, self._state.procedures)) | self._of_sql(statements)
+
+    def _of_sql(self, statements: tuple[ast.Statement, ...]) -> set[str]:
+        texts = [statement.text for statement in statements if isinstance(statement, ast.Sql)]
+        return set().union(*map(self._sql.parameters, texts)) if texts else set()
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
@@ -117,7 +139,7 @@ class Statements:
         self, statement: ast.Statement, text: str, arguments: Mapping[str, object], timeout: float | None
     ) -> Result:
         if isinstance(statement, ast.Sql):
-            return self._sql.run(statement.text, timeout)
+            return self._sql.run(statement.text, arguments, timeout)
         transactions = self._state.transactions
         if not transactions.by_user:
             return self._pattern_statement(statement, text, arguments, timeout)
@@ -138,7 +160,7 @@ class Statements:
                     return self.queries.read(statement, text, arguments, timeout)
                 case ast.Composite():
                     if (function := self._sql_function(statement, text)) is not None:
-                        return self._sql.run(function, timeout)
+                        return self._sql.run(function, arguments, timeout)
                     with self._state.procedures.statement():
                         query = expand_call(statement, self._state.procedures, text, arguments)
                         run = self.queries.write if query.writes else self.queries.read
@@ -225,7 +247,7 @@ class Statements:
         )
         return self._state.load(data, options, self.queries.progress)
 
-    def _cypher(self, text: str, timeout: float | None) -> Result:
+    def _cypher(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
         """Run the pattern query of a ``cypher(…)`` in SQL."""
         statements = parse_script(text)
         if not statements or not all(isinstance(statement, (ast.Query, ast.Composite)) for statement in statements):
@@ -234,7 +256,7 @@ class Statements:
             raise NotSupportedError(
                 "cypher in SQL only reads", text=text, position=0, hint="run the statement that writes by itself"
             )
-        return self.run(text, {}, timeout)
+        return self.run(text, arguments, timeout)
 
 
 def _late(error: QueryTimeout, timeout: float | None) -> QueryTimeout:

@@ -11,16 +11,17 @@ from graphdb.incremental.frame import (
     BACKWARDS,
     BOTH,
     CODES,
-    FAR,
+    ENDS,
     FORWARDS,
     FOUND,
     GAINED,
     HEADS,
     INT,
+    KEY_SHIFT,
     LEVEL,
     LONG,
     LOST,
-    NEAR,
+    NEIGHBOURS,
     NEW,
     PARALLEL,
     PLAIN,
@@ -47,17 +48,18 @@ SPACE = 3
 @kernel
 def change_edge(graph: int, label: int, source: int, target: int, inserted: bool, like: Any) -> bool:
     """Change an edge in all relations that it belongs to; False where there is no space: then it can be done again."""
-    near, far, words = load(graph, NEAR, LONG), load(graph, FAR, LONG), load(graph, WORDS, LONG)
+    words, of_label = load(graph, WORDS, LONG), label * load(graph, WORDS, LONG)
     forwards, backwards = load(graph, FORWARDS, LONG), load(graph, BACKWARDS, LONG)
+    of_source = load(graph, ENDS, LONG) + source * words * 16
+    of_target = load(graph, ENDS, LONG) + target * words * 16
     for w in range(words):
-        of_source, of_target, of_label = source * words + w, target * words + w, label * words + w
-        ways = load(forwards, of_label, LONG)
-        bits = ways & load(near, of_source, LONG) & load(far, of_target, LONG)
+        ways = load(forwards, of_label + w, LONG)
+        bits = ways & load(of_source, w, LONG) & load(of_target, words + w, LONG)
         while bits != 0:
             if not change(graph, w * 64 + lowest(bits), source, target, 2 * label, inserted, like):
                 return False
             bits &= bits - 1
-        bits = load(backwards, of_label, LONG) & load(near, of_target, LONG) & load(far, of_source, LONG)
+        bits = load(backwards, of_label + w, LONG) & load(of_target, w, LONG) & load(of_source, words + w, LONG)
         if source == target:
             bits &= ~ways  # a loop is one edge, also where the direction does not matter
         while bits != 0:
@@ -78,6 +80,29 @@ def stage(graph: int, like: Any, updates: Ints, begin: int, end: int) -> int:
         if not change_edge(graph, updates[i, 0], updates[i, 1], updates[i, 2], updates[i, 3] != 0, like):
             return i
     return end
+
+
+@entry("i8, T, i8[:], i8[:, :], i8 -> i8")
+def withdraw(graph: int, like: Any, vertices: Ints, relations: Ints, begin: int) -> int:
+    """Take the entries of vertices ``begin …`` out of the new version, from their lists of some relations and back.
+
+    ``relations`` is [relations, 3]: a relation, its reverse, and whether their edges have no direction.  Returns as
+    :func:`stage` does.
+    """
+    neighbours, codes = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG)
+    for i in range(begin, len(vertices)):
+        vertex = vertices[i]
+        for r in range(len(relations)):
+            row = row_of(graph, relations[r, 0], vertex)
+            first = load(row, 0, INT) * UNIT
+            for at in range(first, first + load(row, 1, INT)):
+                far, key = load(neighbours, at, like), load(codes, at, INT) >> KEY_SHIFT
+                back = key if far == vertex and relations[r, 2] != 0 else key ^ 1
+                if not change(graph, relations[r, 0], vertex, far, key, False, like):
+                    return i
+                if not change(graph, relations[r, 1], far, vertex, back, False, like):
+                    return i
+    return len(vertices)
 
 
 @entry("i8, T -> i8")

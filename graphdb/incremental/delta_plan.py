@@ -34,7 +34,7 @@ class Leg:
 
 @dataclass(frozen=True, slots=True)
 class VertexStep:
-    """Bind ``vertex`` to what is in the lists of all legs."""
+    """Bind ``vertex`` to what is in the lists of all legs, where it has none to any candidate."""
 
     vertex: int
     legs: tuple[Leg, ...]
@@ -141,7 +141,7 @@ class Planner:
                 product *= max(estimate, LEAST)
                 work += product
             start = None
-            closed = all({edge.source, edge.target} <= bound | {vertex} for edge in self._near[vertex])
+            closed = legs and all({edge.source, edge.target} <= bound | {vertex} for edge in self._near[vertex])
             steps.append(VertexStep(vertex, legs, not closed))
             bound.add(vertex)
             done |= {leg.edge for leg in legs} - self._stepped
@@ -156,6 +156,8 @@ class Planner:
         Either may then be counted without the other, and their counts be multiplied: one less for each twin before.
         """
         if left is right or isinstance(left, EdgeStep) or isinstance(right, EdgeStep):
+            return False
+        if not (left.legs and right.legs):
             return False
         a, b = left.vertex, right.vertex
         return (
@@ -221,6 +223,8 @@ class Planner:
             for near, far in ((edge.source, edge.target), (edge.target, edge.source)):
                 if near in bound and far not in bound:
                     legs.setdefault(far, []).append(self._leg(e, far))
+        if not legs:  # another component begins
+            return [(vertex, ()) for vertex in range(len(self._pattern.vertices)) if vertex not in bound]
         return [(vertex, tuple(own)) for vertex, own in legs.items()]
 
     def _rank(self, vertex: int, legs: tuple[Leg, ...]) -> tuple[bool, float, int]:
@@ -229,10 +233,10 @@ class Planner:
         fans = sorted(self._sizes[leg.relation].entries / max(1, self._sizes[leg.relation].near) for leg in legs)
         candidates = self._pattern.vertices[vertex].candidates
         among = max(1, self._vertices if candidates is None else len(candidates))
-        estimate = fans[0]
+        estimate = fans[0] if fans else float(among)
         for fan in fans[1:]:
             estimate *= min(1.0, fan / among)
-        return degree == 1, estimate, -degree
+        return degree == 1 and bool(fans), estimate, -degree
 
 
 def slots_of(check: Check, pattern: PatternGraph) -> frozenset[int]:

@@ -9,9 +9,9 @@ LONG, INT = 0, np.int32(0)
 
 # The graph: rows of all lists, their entries, vertices, free blocks by size, units used and allocated.
 ROWS, NEIGHBOURS, CODES, STRIDE, FREE, USED, UNITS = 0, 1, 2, 3, 4, 5, 6
-# Bits [vertices, words] of the relations that a vertex may be the near, or the far end of; bits [labels, words] of the
-# relations that take an edge label forwards, or backwards.
-NEAR, FAR, WORDS, FORWARDS, BACKWARDS = 7, 8, 9, 10, 11
+# Bits [vertices, 2, words] of the relations that a vertex may be the near, and the far end of; bits [labels, words] of
+# the relations that take an edge label forwards, or backwards; how many vertices have a number.
+ENDS, WORDS, FORWARDS, BACKWARDS, VERTEX_COUNT = 7, 8, 9, 10, 11
 # Candidates (§IV-B): by relation the counters that matter, the pattern vertices that they matter to, all counters of
 # these, and the candidate table.
 COUNTER_STARTS, COUNTERS, VERTICES, NEEDS, TABLE = 12, 13, 14, 15, 16
@@ -19,14 +19,20 @@ COUNTER_STARTS, COUNTERS, VERTICES, NEEDS, TABLE = 12, 13, 14, 15, 16
 RECORDS, RECORD_COUNT, RECORD_CAPACITY, HEADS = 17, 18, 19, 20
 # By relation, how many entries more than pairs of vertices it has.
 PARALLEL = 21
-# By relation, the row that vertex 0 would have: only those that can be near ends have one.
-FIRST_ROWS = 22
-GRAPH_CELLS = 23
+# By relation, the vertices that have consecutive rows; a hash table of the rows of others, its places less one; rows in
+# use and allocated.
+RANGES, LATE, LATE_MASK, ROWS_USED, ROW_CAPACITY = 22, 23, 24, 25, 26
+GRAPH_CELLS = 27
 
 ROW_CELLS = 8
 ROW_BYTES = ROW_CELLS * 4
 """A list: (where it begins, in units; entries; entries that it has room for; entries in the old version, in the new
 one, in both), int32; two cells are free, so that no list's lie in two cache lines."""
+RANGE_CELLS = 3
+"""(first vertex, vertices, the first one's row)."""
+LATE_CELLS = 2
+"""(vertex and relation, or -1; row).  Row 0 is empty, and stands for all that are not there."""
+RELATION_BITS = 20
 UNIT = 4
 """Entries in a unit, in which lists are allocated."""
 SIZES = 32

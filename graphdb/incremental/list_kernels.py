@@ -9,16 +9,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from graphdb.incremental.frame import (
     BOTH,
     CODES,
     COUNTER_CELLS,
     COUNTER_STARTS,
     COUNTERS,
-    FIRST_ROWS,
     FREE,
     INT,
     KEY_SHIFT,
+    LATE,
+    LATE_CELLS,
+    LATE_MASK,
     LONG,
     NEED_CELLS,
     NEEDS,
@@ -26,12 +31,17 @@ from graphdb.incremental.frame import (
     NEW,
     OLD,
     PARALLEL,
+    RANGE_CELLS,
+    RANGES,
     RECORD_CAPACITY,
     RECORD_CELLS,
     RECORD_COUNT,
     RECORDS,
+    RELATION_BITS,
     ROW_BYTES,
+    ROW_CAPACITY,
     ROWS,
+    ROWS_USED,
     STRIDE,
     TABLE,
     TOUCHED,
@@ -41,14 +51,57 @@ from graphdb.incremental.frame import (
     VERTEX_CELLS,
     VERTICES,
 )
-from graphdb.storage.compile.kernels import kernel, load, store
+from graphdb.storage.compile.kernels import entry, kernel, load, store
 from graphdb.storage.graph.pcsr_kernels import find
+
+Ints = NDArray[np.int64]
+
+
+@kernel
+def late_place(graph: int, key: int) -> int:
+    """The address of a key's place in the table of rows out of range, or of the place where it would be."""
+    late, mask = load(graph, LATE, LONG), load(graph, LATE_MASK, LONG)
+    place = (key * 0x2545F4914F6CDD1D) >> 32 & mask
+    while True:
+        address = late + place * LATE_CELLS * 8
+        found = load(address, 0, LONG)
+        if found == key or found < 0:
+            return address
+        place = place + 1 & mask
 
 
 @kernel
 def row_of(graph: int, relation: int, vertex: int) -> int:
-    """The address of a list's row."""
-    return load(graph, ROWS, LONG) + (load(load(graph, FIRST_ROWS, LONG), relation, LONG) + vertex) * ROW_BYTES
+    """The address of a list's row; of the empty one where it has none."""
+    span, rows = load(graph, RANGES, LONG) + relation * RANGE_CELLS * 8, load(graph, ROWS, LONG)
+    offset = vertex - load(span, 0, LONG)
+    if offset >= 0 and offset < load(span, 1, LONG):
+        return rows + (load(span, 2, LONG) + offset) * ROW_BYTES
+    place = late_place(graph, vertex << RELATION_BITS | relation)
+    return rows + (load(place, 1, LONG) * ROW_BYTES if load(place, 0, LONG) >= 0 else 0)
+
+
+@kernel
+def make_row(graph: int, relation: int, vertex: int) -> int:
+    """Give a list that has no row one: its address, 0 where there is no space."""
+    row = load(graph, ROWS_USED, LONG)
+    if row == load(graph, ROW_CAPACITY, LONG):
+        return 0
+    key = vertex << RELATION_BITS | relation
+    place = late_place(graph, key)
+    store(place, 0, key, LONG)
+    store(place, 1, row, LONG)
+    store(graph, ROWS_USED, row + 1, LONG)
+    return load(graph, ROWS, LONG) + row * ROW_BYTES
+
+
+@entry("i8, i8[:, :]")
+def rehash(graph: int, late: Ints) -> None:
+    """Write rows out of range into a new table, which is empty."""
+    for i in range(len(late)):
+        place = late_place(graph, late[i, 0])
+        store(place, 0, late[i, 0], LONG)
+        store(place, 1, late[i, 1], LONG)
 
 
 @kernel
@@ -190,6 +243,10 @@ def change(graph: int, relation: int, near: int, far: int, key: int, inserted: b
         return True
     if full:
         return False
+    if row == load(graph, ROWS, LONG):
+        row = make_row(graph, relation, near)
+        if row == 0:
+            return False
     if size == load(row, 2, INT):
         if not grow(graph, row, like):
             return False

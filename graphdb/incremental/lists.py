@@ -13,13 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.incremental import frame
-from graphdb.incremental.relations import Relation, Relations
+from graphdb.incremental.relations import ITSELF, Relation, Relations
+from graphdb.incremental.vertices import Vertices, bit
 
 Ints = NDArray[np.int64]
 
 NARROW = 1 << 31
 """Vertices whose ids fit in 32 bits."""
 _FIRST_RECORDS = 1 << 12
+_LATE = 1 << 7
+"""Places in the first table of rows out of range: there are half as many rows."""
 _SLACK = 1 << 10
 """Units of the pool that are free at first, beside a quarter of those in use."""
 
@@ -49,15 +52,13 @@ class Lists:
     needs
         By pattern, by its vertices: what a candidate needs.
 
-    Vertices have numbers of their own here: those that the same relations concern have consecutive ones, so that the
-    lists of a relation lie together, and those that none concerns have one number together, behind all others
-    (:meth:`inner`).  Neighbours are int32 where all vertices fit, else int64; an entry has four bytes more, and a list
-    32.
+    Vertices have numbers of their own here (:class:`.vertices.Vertices`).  Neighbours are int32 where all vertices fit,
+    else int64; an entry has four bytes more, and a list 32.
     """
 
     def __init__(self, relations: Relations, needs: Sequence[Sequence[Sequence[Need]]]) -> None:
-        self.relations, vertices = relations, relations.vertices
-        self.like: NDArray[Any] = np.empty(0, np.int32 if vertices <= NARROW else np.int64)
+        self.relations = relations
+        self.like: NDArray[Any] = np.empty(0, np.int32 if relations.vertices <= NARROW else np.int64)
         self.sizes: list[Size] = []
         self._labels: Ints = np.empty(0, np.int64)
         self._order: Ints = np.empty(0, np.int64)
@@ -65,13 +66,14 @@ class Lists:
         self._records = np.empty((_FIRST_RECORDS, frame.RECORD_CELLS), np.int64)
         self._heads = np.full(len(relations.numbers), -1, np.int64)
         self._parallel = np.zeros(len(relations.numbers), np.int64)
-        self.words = len(relations.numbers) // 64 + 1
-        self._number_vertices()
+        self.vertices = Vertices(relations)
+        self.words = self.vertices.words
         self._neighbours, self._codes = np.empty_like(self.like), np.empty(0, np.int32)
         self.cells = np.zeros(frame.GRAPH_CELLS, np.int64)
+        self._lay_out()
         self.number(np.array(relations.source.edge_labels(), np.int64))
         self._fill()
-        self._table = np.zeros((len(needs), len(self.outer) + 1), np.uint64)
+        self._table = np.zeros((len(needs), self.vertices.capacity), np.uint64)
         self._encode(needs)
         self._point()
 
@@ -83,7 +85,7 @@ class Lists:
     @property
     def bytes(self) -> int:
         """What all arrays take."""
-        own = (self._rows, self._neighbours, self._codes, self._near, self._far, self._table, self._records)
+        own = (self._rows, self._neighbours, self._codes, self.vertices.ends, self._table, self._records, self._late)
         return sum(array.nbytes for array in own)
 
     def number(self, labels: Ints) -> Ints:
@@ -104,64 +106,71 @@ class Lists:
         return int(self.number(np.array([label], np.int64))[0])
 
     def reserve(self) -> None:
-        """Make more space: in the pool, or for records."""
+        """Make more space: for records, for lists, or in the pool."""
         if self.cells[frame.RECORD_COUNT] == len(self._records):
             self._records = np.concatenate([self._records, np.empty_like(self._records)])
+        elif self.cells[frame.ROWS_USED] == len(self._rows):
+            self._more_rows()
         else:
             self._neighbours, self._codes = (
                 np.concatenate([array, np.empty_like(array)]) for array in (self._neighbours, self._codes)
             )
         self._point()
 
-    def _number_vertices(self) -> None:
-        """Number the vertices that some relation concerns, and give each relation rows for its near candidates.
+    def _lay_out(self) -> None:
+        """Give each relation rows for its near candidates, behind the empty one.
 
         It has some for all of them, also where its edges join resources alone: searches ask for them.
         """
-        near, far = (np.zeros((self.relations.vertices, self.words), np.uint64) for _ in range(2))
-        for relation, number in self.relations.numbers.items():
-            near[self.relations.ends(relation, relation.near), number // 64] |= _bit(number)
-            far[self.relations.ends(relation, relation.far), number // 64] |= _bit(number)
-        words = np.hstack([near, far])
-        concerned = np.flatnonzero(words.any(axis=1))
-        self.outer: Ints = concerned[np.lexsort(words[concerned].T)]
-        """Vertices of the data graph by their numbers here."""
-        self._inner = np.full(self.relations.vertices, len(self.outer))
-        self._inner[self.outer] = np.arange(len(self.outer))
-        none = np.zeros((1, self.words), np.uint64)
-        self._near, self._far = (np.concatenate([table[self.outer], none]) for table in (near, far))
-        self._first_rows = np.zeros(len(self.relations.numbers), np.int64)
-        self._ranges: list[tuple[int, int]] = []
-        rows = 0
-        for number, relation in enumerate(self.relations.numbers):
-            own = np.flatnonzero(self.relations.members[relation.near][self.outer])
+        vertices, relations = self.vertices, self.relations
+        self._ranges = np.zeros((len(relations.numbers), frame.RANGE_CELLS), np.int64)
+        rows, outer = 1, vertices.outer(np.arange(vertices.count))
+        for number, relation in enumerate(relations.numbers):
+            own = np.flatnonzero(relations.members[relation.near][outer[1:]]) + 1
             low, high = (int(own[0]), int(own[-1]) + 1) if len(own) else (0, 0)
-            self._ranges.append((low, high))
-            self._first_rows[number] = rows - low
+            self._ranges[number] = low, high - low, rows
             rows += high - low
         self._rows = np.zeros((rows, frame.ROW_CELLS), np.int32)
+        self.cells[frame.ROWS_USED] = rows
+        self._late = np.full((1, frame.LATE_CELLS), -1, np.int64)
 
-    def inner(self, vertices: Ints) -> Ints:
-        """Return the numbers of vertices here; raises IndexError where they are none of the data graph."""
-        return self._inner[vertices]
+    def _more_rows(self) -> None:
+        """Have space for more lists of vertices that are out of their relation's range."""
+        from graphdb.incremental.list_kernels import rehash
+
+        space = max(_LATE, 2 * len(self._late))
+        rows = len(self._rows) - len(self._late) // 2 + space // 2
+        more = np.zeros((rows, frame.ROW_CELLS), np.int32)
+        more[: len(self._rows)] = self._rows
+        old = self._late[self._late[:, 0] >= 0]
+        self._rows, self._late = more, np.full((space, frame.LATE_CELLS), -1, np.int64)
+        self._point()
+        rehash(self.cells.ctypes.data, old)
+
+    def extend(self) -> None:
+        """Follow the vertices: they may have become more."""
+        if self.vertices.capacity > self._table.shape[1]:
+            table = np.zeros((len(self._table), self.vertices.capacity), np.uint64)
+            table[:, : self._table.shape[1]] = self._table
+            self._table = table
+        self._point()
 
     def _rows_of(self, relation: int) -> NDArray[np.int32]:
         """Return the rows of a relation's lists, by the range of vertices that it has some of."""
-        low, high = self._ranges[relation]
-        first = int(self._first_rows[relation])
-        return self._rows[first + low : first + high]
+        _, count, first = self._ranges[relation].tolist()
+        return self._rows[first : first + count]
 
     def _mark_labels(self) -> None:
         """Write which relations take which edge label, in which direction."""
         self._forwards, self._backwards = (np.zeros((len(self._labels), self.words), np.uint64) for _ in range(2))
         for relation, number in self.relations.numbers.items():
             if relation.labels is None:
-                taken = self._labels != self.relations.source.type_label
+                taken = (self._labels != self.relations.source.type_label) & (self._labels != ITSELF)
             else:
                 taken = np.isin(self._labels, relation.labels)
             for direction, table in (("out", self._forwards), ("in", self._backwards)):
                 if relation.direction in (direction, "either"):
-                    table[taken, number // 64] |= _bit(number)
+                    table[taken, number // 64] |= bit(number)
         self.cells[frame.FORWARDS] = self._forwards.ctypes.data
         self.cells[frame.BACKWARDS] = self._backwards.ctypes.data
 
@@ -174,9 +183,9 @@ class Lists:
             if relation.labels not in edges:
                 edges[relation.labels] = self.relations.edges(relation.labels)
             near, far, key = self._entries(relation, *edges[relation.labels])
-            low, high = self._ranges[number]
+            low, count, _ = self._ranges[number].tolist()
             near -= low
-            lengths = np.bincount(near, minlength=high - low)
+            lengths = np.bincount(near, minlength=count)
             units = -(-lengths // frame.UNIT)
             starts = used + np.cumsum(units) - units
             columns = [starts, lengths, units * frame.UNIT, lengths, lengths, lengths]
@@ -204,7 +213,11 @@ class Lists:
             if backwards and relation.direction == "either":
                 wanted &= near != far
             parts.append(
-                (self.inner(near[wanted]), self.inner(far[wanted]), 2 * self.number(labels[wanted]) + backwards)
+                (
+                    self.vertices.inner(near[wanted]),
+                    self.vertices.inner(far[wanted]),
+                    2 * self.number(labels[wanted]) + backwards,
+                )
             )
         near, far, key = (np.concatenate(column) for column in zip(*parts, strict=True))
         order = np.lexsort((key, far, near))
@@ -215,15 +228,16 @@ class Lists:
         rows, flat = list[tuple[int, int, int, int]](), list[Need]()
         counters: list[list[tuple[int, int]]] = [[] for _ in self.relations.numbers]
         for pattern, vertices in enumerate(needs):
-            for bit, own in enumerate(vertices):
-                fits = np.ones(len(self.outer) + 1, bool)
+            for column, own in enumerate(vertices):
+                fits = np.ones(self.vertices.capacity, bool)
                 for need in own:
                     counters[need.relation].append((len(rows), need.entries))
-                    low, high = self._ranges[need.relation]
+                    low, count, _ = self._ranges[need.relation].tolist()
+                    high = low + count
                     fits[:low] = fits[high:] = False
                     fits[low:high] &= self._rows_of(need.relation)[:, 1] >= need.entries
-                self._table[pattern, fits] |= _bit(bit)
-                rows.append((pattern, bit, len(flat), len(flat) + len(own)))
+                self._table[pattern, fits] |= bit(column)
+                rows.append((pattern, column, len(flat), len(flat) + len(own)))
                 flat += own
         self._counter_starts = np.cumsum([0] + [len(found) for found in counters], dtype=np.int64)
         self._counters = np.array([row for found in counters for row in found], np.int64).reshape(-1, 2)
@@ -238,8 +252,7 @@ class Lists:
             (frame.NEIGHBOURS, self._neighbours),
             (frame.CODES, self._codes),
             (frame.FREE, self._free),
-            (frame.NEAR, self._near),
-            (frame.FAR, self._far),
+            (frame.ENDS, self.vertices.ends),
             (frame.COUNTER_STARTS, self._counter_starts),
             (frame.COUNTERS, self._counters),
             (frame.VERTICES, self._vertices),
@@ -248,13 +261,12 @@ class Lists:
             (frame.RECORDS, self._records),
             (frame.HEADS, self._heads),
             (frame.PARALLEL, self._parallel),
-            (frame.FIRST_ROWS, self._first_rows),
+            (frame.RANGES, self._ranges),
+            (frame.LATE, self._late),
         ):
             cells[cell] = array.ctypes.data
-        cells[frame.STRIDE], cells[frame.WORDS] = len(self.outer) + 1, self.words
+        cells[frame.STRIDE], cells[frame.WORDS] = self._table.shape[1], self.words
+        cells[frame.VERTEX_COUNT] = self.vertices.count
+        cells[frame.LATE_MASK], cells[frame.ROW_CAPACITY] = len(self._late) - 1, len(self._rows)
         cells[frame.UNITS] = len(self._neighbours) // frame.UNIT
         cells[frame.RECORD_CAPACITY] = len(self._records)
-
-
-def _bit(number: int) -> np.uint64:
-    return np.uint64(1 << number % 64)

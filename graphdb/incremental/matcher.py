@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -15,9 +18,9 @@ from graphdb.grammar.syntax import MatchMode
 from graphdb.incremental import frame
 from graphdb.incremental.lists import Lists, Need
 from graphdb.incremental.program import Program, make_program
-from graphdb.incremental.relations import Relation, Relations
-from graphdb.pattern.graph import PatternGraph
-from graphdb.storage.graph.data_graph import TripleSource
+from graphdb.incremental.relations import ITSELF, Relation, Relations
+from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph
+from graphdb.storage.graph.source import TripleSource
 
 Ints = NDArray[np.int64]
 
@@ -44,6 +47,38 @@ class Updates(NamedTuple):
     """Bools [updates]: False for a deletion."""
 
 
+class CandidateChange(NamedTuple):
+    """Vertices that become candidates of a pattern vertex, or are so no longer: their labels or properties changed.
+
+    All pattern vertices whose candidates are known by the same condition change with it.  To gain what is a
+    candidate, or to lose what is none, changes nothing.
+    """
+
+    pattern: int
+    vertex: int
+    """The numbers of the pattern and of its vertex."""
+    gained: ArrayLike
+    lost: ArrayLike
+    """Integers: vertices of the data graph."""
+
+
+class VertexChanges(NamedTuple):
+    """What a batch changes of vertices, beside its changed edges.
+
+    The matcher has none of the edges that concerned no pattern: where vertices become candidates, the batch is to
+    insert all edges at them that the graph has after it.
+    """
+
+    candidates: Sequence[CandidateChange] = ()
+    resources: int | None = None
+    literals: int | None = None
+    """How many the data graph has from this batch on, the ids of literals following those of resources; None: as
+    before.  All ids of the batch and of its changes are of that numbering."""
+
+
+_NO_VERTICES = VertexChanges()
+
+
 class Changes(NamedTuple):
     """What a batch changed of a pattern's matches: int64 [matches, outputs] each, in no particular order.
 
@@ -60,63 +95,144 @@ class IncrementalMatcher:
     Parameters
     ----------
     source
-        The data graph at the beginning.  Its vertices are those that changed edges join.
+        The data graph at the beginning.
     patterns
-        What is matched.  ``outputs`` are what :class:`Changes` have; candidates hold for as long as the matcher lives.
+        What is matched.  ``outputs`` are what :class:`Changes` have.
+    conditions
+        By pattern, by its vertices, what their candidates are known by: equal ones change together
+        (:class:`CandidateChange`).  None, for all or for one: by the candidates that they have now.
 
     Raises
     ------
     NotSupportedError
-        Where a pattern is not connected by its edges, has more than :data:`MOST_VERTICES` vertices, or asks for
+        Where a pattern has more than :data:`MOST_VERTICES` vertices, or one without edges and candidates, or asks for
         induced matches, for edge tests, for parallel edges, or for a limit.
     ExecutionError
         Where a batch is applied while another one is under way (:meth:`batch`).
     """
 
-    def __init__(self, source: TripleSource, patterns: Sequence[PatternGraph]) -> None:
+    def __init__(
+        self,
+        source: TripleSource,
+        patterns: Sequence[PatternGraph],
+        conditions: Sequence[Sequence[Hashable]] | None = None,
+    ) -> None:
         for pattern in patterns:
             _refuse(pattern)
         relations = Relations(source)
-        own = [[relations.of(pattern, edge) for edge in pattern.edges] for pattern in patterns]
-        needs = [_needs(pattern, found, relations) for pattern, found in zip(patterns, own, strict=True)]
-        self._lists = Lists(relations, needs)
+        self._sets: list[list[int]] = []
+        self._own: list[list[Relation]] = []
+        self._graphs = [_with_edges(pattern) for pattern in patterns]
+        for number, pattern in enumerate(self._graphs):
+            known = conditions[number] if conditions else [None] * len(pattern.vertices)
+            sets = [relations.set_of(v.candidates, by) for v, by in zip(pattern.vertices, known, strict=True)]
+            self._sets.append(sets)
+            self._own.append([relations.of(edge, sets) for edge in pattern.edges])
+        own = zip(self._graphs, self._own, strict=True)
+        self._lists = Lists(relations, [_needs(pattern, found, relations) for pattern, found in own])
+        self._common = {
+            (a, b)
+            for sets in self._sets
+            for a, b in combinations(sorted(sets), 2)
+            if a == b or not relations.disjoint(a, b)
+        }
+        """Candidate sets that have vertices in common, or had."""
         self._lock = threading.Lock()
+        self._program()
+
+    def _program(self) -> None:
+        """Make the programs of all patterns."""
         self._patterns: list[tuple[_Search, _Search]] = []
-        for row, (pattern, found) in enumerate(zip(patterns, own, strict=True)):
-            full = plain = _Search(make_program(pattern, found, self._lists, row, plain=True), self._lists.cells)
+        for row, (pattern, own) in enumerate(zip(self._graphs, self._own, strict=True)):
+            make = partial(make_program, pattern, own, self._lists, row, partial(self._apart, row))
+            full = plain = _Search(make(plain=True), self._lists.cells)
             if plain.program.relations:
-                full = _Search(make_program(pattern, found, self._lists, row, plain=False), self._lists.cells)
+                full = _Search(make(plain=False), self._lists.cells)
             self._patterns.append((plain, full))
         self._addresses = np.array([[plain.address, full.address] for plain, full in self._patterns], np.int64)
         self._addresses = self._addresses.reshape(-1, 2)
 
-    def apply(self, updates: Updates, check: Callable[[], None] = lambda: None) -> list[Changes]:
+    def _apart(self, pattern: int, left: int, right: int) -> bool:
+        """Whether two vertices of a pattern never had a candidate in common."""
+        a, b = sorted((self._sets[pattern][left], self._sets[pattern][right]))
+        return (a, b) not in self._common
+
+    def apply(
+        self, updates: Updates, check: Callable[[], None] = lambda: None, vertices: VertexChanges = _NO_VERTICES
+    ) -> list[Changes]:
         """Apply a batch and return its changes, by pattern; ``check`` is called every few milliseconds, and may raise.
 
         After an error the graph is as before.
         """
-        with self.batch(updates, check) as changes:
+        with self.batch(updates, check, vertices) as changes:
             return changes
 
     @contextmanager
-    def batch(self, updates: Updates, check: Callable[[], None] = lambda: None) -> Iterator[list[Changes]]:
+    def batch(
+        self, updates: Updates, check: Callable[[], None] = lambda: None, vertices: VertexChanges = _NO_VERTICES
+    ) -> Iterator[list[Changes]]:
         """Stage a batch and yield its changes, by pattern; the end commits it, an exception rolls it back."""
         from graphdb.incremental import batch_kernels as kernels
 
-        cells, like, rows = self._lists.cells.ctypes.data, self._lists.like, self._rows(updates)
-        version = frame.OLD
+        lists = self._lists
+        cells, like, version = lists.cells.ctypes.data, lists.like, frame.OLD
         with self._alone():
+            lists.vertices.begin()
             try:
-                at = 0
-                while at < len(rows):
-                    at = kernels.stage(cells, like, rows, at, len(rows))
-                    if at < len(rows):
-                        self._lists.reserve()
+                self._stage(updates, vertices)
                 kernels.link(cells, like)
                 yield [self._changes(pattern, check) for pattern in range(len(self._patterns))]
                 version = frame.NEW
             finally:
                 kernels.finish(cells, like, version)
+                if version == frame.OLD:
+                    lists.vertices.roll_back()
+
+    def _stage(self, updates: Updates, changed: VertexChanges) -> None:
+        """Put a batch into the new version."""
+        from graphdb.incremental import batch_kernels as kernels
+
+        lists, vertices = self._lists, self._lists.vertices
+        cells, like = lists.cells.ctypes.data, lists.like
+        sizes = changed.resources, changed.literals
+        vertices.grow(*(old if new is None else new for old, new in zip(vertices.sizes, sizes, strict=True)))
+        fresh = [np.empty(0, np.int64)]
+        for change in changed.candidates:
+            candidates = self._sets[change.pattern][change.vertex]
+            if not candidates:
+                raise ValueError("all vertices are candidates of a pattern vertex without a condition")
+            lost = vertices.inner(np.asarray(change.lost, np.int64))
+            concerned, at = lists.relations.at(candidates), 0
+            while at < len(lost):
+                at = kernels.withdraw(cells, like, lost, concerned, at)
+                if at < len(lost):
+                    lists.reserve()
+            vertices.leave(candidates, lost)
+            fresh.append(vertices.join(candidates, np.asarray(change.gained, np.int64)))
+            lists.extend()
+        lists.extend()
+        self._compare(changed.candidates)
+        rows, at = self._rows(updates), 0
+        if lists.relations.reflexive:
+            own = np.concatenate(fresh)
+            label = np.full(len(own), lists.number_of(ITSELF))
+            rows = np.concatenate([rows, np.column_stack([label, own, own, np.ones(len(own), np.int64)])])
+        while at < len(rows):
+            at = kernels.stage(cells, like, rows, at, len(rows))
+            if at < len(rows):
+                lists.reserve()
+
+    def _compare(self, changed: Sequence[CandidateChange]) -> None:
+        """Make programs anew where candidate sets that had no vertex in common now have some."""
+        vertices, common = self._lists.vertices, len(self._common)
+        for change in changed:
+            own = self._sets[change.pattern][change.vertex]
+            gained = vertices.inner(np.asarray(change.gained, np.int64))
+            for other in {number for sets in self._sets if own in sets for number in sets} - {own}:
+                if vertices.any_in(gained, own, other):
+                    self._common.add((min(own, other), max(own, other)))
+        if len(self._common) > common:
+            self._program()
 
     def count(self, updates: Updates, ends: ArrayLike, check: Callable[[], None] = lambda: None) -> Ints:
         """Apply batches one after the other, and count the matches that each adds and takes away.
@@ -168,12 +284,8 @@ class IncrementalMatcher:
     def _rows(self, updates: Updates) -> Ints:
         """Return updates as kernels read them; raises ValueError where an end is no vertex."""
         labels, sources, targets, inserted = (np.asarray(column, np.int64) for column in updates)
-        rows = np.empty((len(labels), 4), np.int64)
-        for ends in (sources, targets):
-            if len(rows) and (ends.min() < 0 or ends.max() >= self._lists.relations.vertices):
-                raise ValueError("a changed edge joins what is no vertex of the data graph")
-        lists = self._lists
-        columns = (lists.number(labels), lists.inner(sources), lists.inner(targets), inserted)
+        rows, lists = np.empty((len(labels), 4), np.int64), self._lists
+        columns = (lists.number(labels), lists.vertices.inner(sources), lists.vertices.inner(targets), inserted)
         for number, column in enumerate(columns):
             rows[:, number] = column
         return rows
@@ -200,7 +312,7 @@ class IncrementalMatcher:
         first = len(search.program.pattern.vertices)
         for column, slot in enumerate(search.program.tables[frame.OUTPUTS].tolist(), 1):
             if slot < first:
-                rows[:, column] = self._lists.outer[rows[:, column]]
+                rows[:, column] = self._lists.vertices.outer(rows[:, column])
             else:
                 rows[:, column] = 2 * self._lists.labels[rows[:, column] >> 1] + (rows[:, column] & 1)
         return Changes(rows[rows[:, 0] == frame.NEW, 1:], rows[rows[:, 0] == frame.OLD, 1:])
@@ -224,18 +336,30 @@ class _Search:
 
 def _refuse(pattern: PatternGraph) -> None:
     """Raise NotSupportedError where a pattern cannot be matched incrementally."""
-    reached, left = {pattern.edges[0].source} if pattern.edges else set[int](), list(pattern.edges)
-    while near := [edge for edge in left if {edge.source, edge.target} & reached]:
-        reached |= {end for edge in near for end in (edge.source, edge.target)}
-        left = [edge for edge in left if edge not in near]
-    if len(reached) < len(pattern.vertices) or not pattern.edges:
-        raise NotSupportedError("only a pattern whose vertices are joined by edges is matched incrementally")
+    joined = {end for edge in pattern.edges for end in (edge.source, edge.target)}
+    if any(vertex.candidates is None for v, vertex in enumerate(pattern.vertices) if v not in joined):
+        raise NotSupportedError("a vertex without edges and conditions is not matched incrementally")
     if len(pattern.vertices) > MOST_VERTICES:
         raise NotSupportedError(f"a pattern of more than {MOST_VERTICES} vertices is not matched incrementally")
     if any(clause.mode is MatchMode.INDUCED for clause in pattern.clauses) or pattern.edge_tests:
         raise NotSupportedError("INDUCED matches and patterns as conditions are not matched incrementally")
     if any(edge.parallel for edge in pattern.edges) or pattern.limit is not None:
         raise NotSupportedError("parallel edges and limits are not matched incrementally")
+
+
+def _with_edges(pattern: PatternGraph) -> PatternGraph:
+    """Return a pattern whose vertices that have no edge have one to themselves: so whatever changes is an edge."""
+    joined = {end for edge in pattern.edges for end in (edge.source, edge.target)}
+    alone = [v for v in range(len(pattern.vertices)) if v not in joined]
+    if not alone:
+        return pattern
+    clause = len(pattern.clauses)
+    edges = tuple(PatternEdge(f" {v}", v, v, (ITSELF,), directed=True, clause=clause) for v in alone)
+    return replace(
+        pattern,
+        edges=pattern.edges + edges,
+        clauses=(*pattern.clauses, Clause(MatchMode.REPEATABLE_ELEMENTS, tuple(alone))),
+    )
 
 
 def _needs(pattern: PatternGraph, own: Sequence[Relation], relations: Relations) -> list[list[Need]]:

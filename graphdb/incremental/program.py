@@ -42,7 +42,13 @@ class Program:
 
 
 def make_program(
-    pattern: PatternGraph, relations: Sequence[Relation], lists: Lists, table_row: int, *, plain: bool
+    pattern: PatternGraph,
+    relations: Sequence[Relation],
+    lists: Lists,
+    table_row: int,
+    apart: Callable[[int, int], bool],
+    *,
+    plain: bool,
 ) -> Program:
     """Return the program of a pattern.
 
@@ -54,11 +60,13 @@ def make_program(
         What relations and edge labels are numbered in, and orders are estimated from.
     table_row
         The pattern's row of the candidate table.
+    apart
+        Whether two of its vertices have no candidate in common.
     """
     edges, numbers, source = pattern.edges, lists.relations.numbers, lists.relations.source
     several = [relation.several for relation in relations]
     checks = distinctness(pattern, source.type_label, lambda edge: plain or not several[edges.index(edge)])
-    checks = [check for check in checks if not _never_equal(check, pattern)]
+    checks = [check for check in checks if not (isinstance(check, Unequal) and apart(check.left, check.right))]
     compared = {e for check in checks if isinstance(check, EdgesDiffer) for e in (check.first, check.second)}
     stepped = {
         e for e, edge in enumerate(edges) if several[e] and (not plain or e in compared or edge.name in pattern.outputs)
@@ -69,16 +77,6 @@ def make_program(
     uncertain = {numbers[relation] for relation, more in zip(relations, several, strict=True) if more and plain}
     tables = _Tables(pattern, relations, checks, planner, table_row, plain, lists.number_of).write(plans)
     return Program(pattern, plain, plans, tables, tuple(sorted(uncertain)))
-
-
-def _never_equal(check: Check, pattern: PatternGraph) -> bool:
-    """Whether an inequality always holds: no vertex is a candidate of both."""
-    if not isinstance(check, Unequal):
-        return False
-    first, second = (pattern.vertices[v].candidates for v in (check.left, check.right))
-    if first is None or second is None:
-        return False
-    return not len(np.intersect1d(first, second, assume_unique=True))
 
 
 class _Tables:

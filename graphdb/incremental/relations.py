@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -9,11 +10,14 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.pattern.graph import PatternEdge, PatternGraph
-from graphdb.storage.graph.data_graph import TripleSource
+from graphdb.pattern.graph import PatternEdge
+from graphdb.storage.graph.source import TripleSource
 
 Ints = NDArray[np.int64]
 Direction = Literal["out", "in", "either"]
+
+ITSELF = -1
+"""Stands for an edge label: of the edges from each vertex to itself that patterns have where they have no others."""
 
 _REVERSED: dict[Direction, Direction] = {"out": "in", "in": "out", "either": "either"}
 
@@ -49,20 +53,25 @@ class Relations:
     numbers: dict[Relation, int] = field(default_factory=dict)
     sets: list[Ints | None] = field(default_factory=lambda: [None])
     """Sorted vertices; None, number 0, are all."""
-    _set_numbers: dict[bytes, int] = field(default_factory=dict)
+    _set_numbers: dict[Hashable, int] = field(default_factory=dict)
 
-    def of(self, pattern: PatternGraph, edge: PatternEdge) -> Relation:
-        """Return the relation of a pattern edge, seen from its source, numbered with its reverse."""
-        near, far = (self._set(pattern.vertices[end].candidates) for end in (edge.source, edge.target))
+    def of(self, edge: PatternEdge, sets: Sequence[int]) -> Relation:
+        """Return the relation of a pattern edge, seen from its source, numbered with its reverse.
+
+        ``sets`` are the candidate sets of the pattern's vertices (:meth:`set_of`).
+        """
+        near, far = sets[edge.source], sets[edge.target]
         relation = Relation(edge.labels, "out" if edge.directed else "either", near, far)
         for found in (relation, relation.reversed):
             self.numbers.setdefault(found, len(self.numbers))
         return relation
 
-    def _set(self, candidates: Ints | None) -> int:
+    def set_of(self, candidates: Ints | None, condition: Hashable = None) -> int:
+        """Return the number of a candidate set: of one condition, or without one of the same vertices."""
         if candidates is None:
             return 0
-        number = self._set_numbers.setdefault(candidates.tobytes(), len(self.sets))
+        known = candidates.tobytes() if condition is None else condition
+        number = self._set_numbers.setdefault((condition is None, known), len(self.sets))
         if number == len(self.sets):
             self.sets.append(candidates)
         return number
@@ -91,10 +100,32 @@ class Relations:
             member[self.source.resources :] = False
         return member
 
+    @property
+    def reflexive(self) -> bool:
+        """Whether a pattern has vertices without edges."""
+        return any(relation.labels == (ITSELF,) for relation in self.numbers)
+
+    def at(self, candidates: int) -> Ints:
+        """Return the relations whose near ends a candidate set is, [relations, 3]: each, its reverse, any direction?"""
+        rows = [
+            (number, self.numbers[relation.reversed], relation.direction == "either")
+            for relation, number in self.numbers.items()
+            if relation.near == candidates
+        ]
+        return np.array(rows, np.int64).reshape(-1, 3)
+
+    def disjoint(self, first: int, second: int) -> bool:
+        """Whether two candidate sets have no vertex in common."""
+        a, b = self.sets[first], self.sets[second]
+        return a is not None and b is not None and not len(np.intersect1d(a, b, assume_unique=True))
+
     def edges(self, labels: tuple[int, ...] | None) -> tuple[Ints, Ints, Ints]:
         """Return labels, subjects and objects of the data edges with one of some labels."""
         if labels is None:
             return self.source.any_edges()
+        if labels == (ITSELF,):
+            every = np.arange(self.vertices)
+            return np.full(self.vertices, ITSELF, np.int64), every, every
         parts = []
         for label in labels:
             subjects, objects = self.source.edges(label)

@@ -35,6 +35,7 @@ from graphdb.incremental.frame import (
     RECORDS,
     SIGN,
     VALUES,
+    VERTEX_COUNT,
     YIELD,
 )
 from graphdb.incremental.list_kernels import row_of
@@ -64,6 +65,7 @@ def choose_order(search: int, graph: int, plan: int) -> int:
                 leg = load(search, LEGS, LONG) + k * LEG_CELLS * 8
                 size = load(row_of(graph, load(leg, 0, LONG), load(values, load(leg, 1, LONG), LONG)), 1, INT)
                 length = size if length < 0 else min(length, size)
+            length = load(graph, VERTEX_COUNT, LONG) if length < 0 else length
             work = length * load(plans, order * PLAN_CELLS + 11, LONG)
             if least < 0 or work < least:
                 best, least = order, work

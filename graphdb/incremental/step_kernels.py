@@ -38,6 +38,7 @@ from graphdb.incremental.frame import (
     UNIT,
     VALUES,
     VERTEX,
+    VERTEX_COUNT,
 )
 from graphdb.incremental.list_kernels import row_of
 from graphdb.storage.compile.kernels import kernel, load, store
@@ -92,6 +93,10 @@ def open_step(search: int, level: int, like: Any) -> None:
     step, legs = step_of(search, level), load(search, LEGS, LONG)
     stack, spans = stack_of(search, level), load(search, SPANS, LONG)
     first, last = load(step, 2, LONG), load(step, 3, LONG)
+    if first == last:  # any candidate
+        store(stack, 0, 1, LONG)
+        store(stack, 1, load(graph, VERTEX_COUNT, LONG), LONG)
+        return
     shortest = first
     length = -1
     for k in range(first, last):
@@ -163,6 +168,23 @@ def next_edge(search: int, level: int) -> int:
 
 
 @kernel
+def next_candidate(search: int, level: int, table_row: int, counting: bool) -> int:
+    """Bind the next candidate of an opened step without legs: as :func:`next_vertex` does."""
+    graph, values = load(search, GRAPH, LONG), load(search, VALUES, LONG)
+    step, stack = step_of(search, level), stack_of(search, level)
+    slot, bit = load(step, 1, LONG), load(step, 6, LONG)
+    at, end = load(stack, 0, LONG), load(stack, 1, LONG)
+    count = 0
+    while at < end and (count == 0 or counting):
+        if is_candidate(graph, table_row, at, bit):
+            store(values, slot, at, LONG)
+            count += passes(search, load(step, 4, LONG), load(step, 5, LONG))
+        at += 1
+    store(stack, 0, at, LONG)
+    return count
+
+
+@kernel
 def next_vertex(search: int, level: int, table_row: int, counting: bool, like: Any) -> int:
     """Bind the next vertex of an opened step, in the lists of all legs, that passes all checks: 0 where there is none.
 
@@ -173,6 +195,8 @@ def next_vertex(search: int, level: int, table_row: int, counting: bool, like: A
     legs, spans = load(search, LEGS, LONG), load(search, SPANS, LONG)
     neighbours, codes = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG)
     slot, first, last = load(step, 1, LONG), load(step, 2, LONG), load(step, 3, LONG)
+    if first == last:
+        return next_candidate(search, level, table_row, counting)
     first_check, last_check, bit = load(step, 4, LONG), load(step, 5, LONG), load(step, 6, LONG)
     through, sign = load(stack, 2, LONG), load(search, SIGN, LONG)
     leg = legs + through * LEG_CELLS * 8

@@ -23,6 +23,7 @@ from graphdb.pattern.graph import Clause, EdgeTest, PatternEdge
 from graphdb.pattern.labels import check_labels, edge_labels, names_a_label
 from graphdb.pattern.names import ABSENT, Names
 from graphdb.storage.graph.closure import closure_of
+from graphdb.storage.graph.edge_subset import EdgeSubset
 from graphdb.storage.graph.pcsr import Direction
 
 DIRECTIONS: dict[ast.Direction, Direction] = {
@@ -71,6 +72,8 @@ class Choice:
     """Whether edges of other labels fulfil them."""
     words: str = ""
     """The conditions, for EXPLAIN."""
+    subset: EdgeSubset | None = None
+    """The edges that fulfil them as an edge label of their own, once a plan is made with it."""
     facts: dict[ast.Property, int] = field(default_factory=dict)
     """The properties of this edge that a query names, as expressions, with their keys: columns of the bindings."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import mapped
 
 Node = TypeVar("Node")
 
@@ -16,13 +16,7 @@ def rewritten(node: Node, change: Callable[[object], object]) -> Node:
     found = change(node)
     if found is not None:
         return found  # type: ignore[return-value]
-    if isinstance(node, tuple):
-        return tuple(rewritten(item, change) for item in node)  # type: ignore[return-value]
-    if not is_dataclass(node) or isinstance(node, type):
-        return node
-    parts: dict[str, Any] = {part.name: getattr(node, part.name) for part in fields(node) if part.name != "span"}
-    changed = {name: rewritten(part, change) for name, part in parts.items()}
-    return node if all(changed[name] is parts[name] for name in parts) else replace(node, **changed)
+    return mapped(node, lambda part: rewritten(part, change))  # type: ignore[no-any-return]
 
 
 def renamed(node: Node, names: Mapping[str, str]) -> Node:

@@ -33,7 +33,7 @@ def distinctness(
     for i, j in _comparable(pattern):
         first, second = pattern.edges[i], pattern.edges[j]
         alike = first.parallel and second.parallel
-        if (alike and not parallel) or not _overlap(first.labels, second.labels, type_label):
+        if (alike and not parallel) or not _overlap(first.admitted, second.admitted, type_label):
             continue
         ways = coincidences(first, second)
         if not alike and _ends_decide(first, second, type_label) and simple(first) and simple(second):
@@ -120,6 +120,10 @@ def _within(inner: tuple[int, ...] | None, outer: tuple[int, ...] | None, type_l
 
 def _ends_decide(first: PatternEdge, second: PatternEdge, type_label: int | None) -> bool:
     """Whether two simple edges are the same just when their ends coincide: the options of one include the other's."""
+    if first.labels != second.labels and not (first.among is None and second.among is None):
+        return (
+            first.directed and second.directed and first.admitted == second.admitted and len(first.admitted or ()) == 1
+        )
     inward = _within(first.labels, second.labels, type_label)
     outward = _within(second.labels, first.labels, type_label)
     if first.directed == second.directed:

@@ -249,8 +249,8 @@ def _write(
     step_rows = [tables.step(step) for step in steps]
     constants = np.full(len(pattern.vertices) + len(pattern.edges), -1, np.int64)
     for e, edge in enumerate(pattern.edges):
-        if edge.directed and edge.labels is not None and len(edge.labels) == 1:
-            constants[tables.edge_slot(e)] = edge.labels[0] * 2
+        if edge.directed and edge.admitted is not None and len(edge.admitted) == 1:
+            constants[tables.edge_slot(e)] = edge.admitted[0] * 2
     bits, bits_bytes = len(tables.bits), (graph.vertices + 63) // 64 * 8
     capacity = sum(row[StepColumn.CAPACITY] for row in step_rows) + sum(tables.share_capacity)
     return Program(

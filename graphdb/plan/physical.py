@@ -241,6 +241,8 @@ class PhysicalPlan:
     finds."""
     scan: EdgeScan | None = field(default=None, repr=False)
     """What is run instead of a search for the rows, and the number, of a pattern of one edge."""
+    met: frozenset[int] = frozenset()
+    """The pattern edges whose conditions all edges fulfil that the search meets: nothing tests them after it."""
     cache: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
     """An executor's cache for this plan, reused between its runs; no answer depends on it."""
 

@@ -154,7 +154,7 @@ def _plan(
 ) -> Iterator[str]:
     memory = f"; {plan.worker_bytes:,} bytes of buffers per thread" if executor == "cpu" else ""
     yield f"{words} on {executor} ({', '.join(c.mode.value for c in bound.clauses)}{memory})"
-    yield from ("  " + line for line in explain_text(plan, _labels(names), control).splitlines())
+    yield from ("  " + line for line in explain_text(plan, _relations(bound, names), control).splitlines())
     yield from ("  " + line for line in settled(bound, plan))
     yield from _closures(bound, names)
 
@@ -175,6 +175,14 @@ def _labels(names: Names) -> Callable[[int], str]:
         return names.written(found.iri) if found is not None else "<absent>"
 
     return named(label)
+
+
+def _relations(bound: BoundPattern, names: Names) -> Callable[[int], str]:
+    """Return what writes edge labels, and the subsets of their edges that a pattern's are matched among."""
+    written = _labels(names)
+    subsets = [choice.subset for choice in bound.choices.values() if choice.subset is not None]
+    known = {each.number: f"{'|'.join(map(written, each.labels))} of {len(each):,} edges" for each in subsets}
+    return lambda number: known.get(number) or written(number)
 
 
 def _after(prepared: Prepared, names: Names) -> Iterator[str]:

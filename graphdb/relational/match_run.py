@@ -26,6 +26,7 @@ from graphdb.relational.arguments import Arguments
 from graphdb.relational.candidates import Candidates
 from graphdb.relational.edges.assignment import Chooser
 from graphdb.relational.edges.parallel_edges import ends_of, with_scan, with_weights
+from graphdb.relational.edges.subsets import among, subsets_of
 from graphdb.relational.projection.arrays import Beside, with_properties
 from graphdb.relational.projection.relation import BINDINGS
 from graphdb.relational.snapshot import Snapshot
@@ -134,30 +135,27 @@ class MatchRun:
         if not bound.choices:
             return plan
         plan = with_scan(self._snapshot, bound, pattern, plan)
-        return plan if plan.scan is not None else with_weights(self._snapshot, bound, needs, pattern, plan)
+        if plan.scan is not None:
+            return plan
+        if not (subsets := subsets_of(self._snapshot, bound, pattern, plan)):
+            return with_weights(self._snapshot, bound, needs, pattern, plan)
+        met = frozenset(number for number in subsets if not bound.choices[number].parallel)
+        asked = _asking(among(pattern, subsets), bound, needs, Chooser(self._snapshot, bound, needs, met))
+        plan = make_plan(asked, self._snapshot.graph, refine=self.executor.refine)
+        own = sum({id(each): each.nbytes for each in subsets.values()}.values())
+        return replace(plan, met=met, own_bytes=plan.own_bytes + own)
 
     def _pattern(self, bound: BoundPattern, needs: Wanted) -> PatternGraph:
         # Which edges a pattern leaves is not found anew for other values.
         arguments = self._arguments if bound.edge_conditions else self._arguments.unnoted
         candidates = Candidates(self._snapshot, self._text, arguments)
-        chooser = Chooser(self._snapshot, bound, needs)
-        vertices, edges = {*needs.vertices, *chooser.vertices}, {*needs.edges, *chooser.edges}
-        outputs = [bound.vertices[v].name for v in sorted(vertices)] + [bound.edges[e].name for e in sorted(edges)]
-        count_only = (needs.count_only and not chooser) or not outputs
         found = list(candidates.vertices(bound))
         for vertex, ids in ends_of(self._snapshot, bound).items():
             found[vertex] = restricted(found[vertex], ids)
-        return PatternGraph(
-            tuple(found),
-            tuple(bound.edges),
-            tuple(bound.clauses),
-            tuple(bound.edge_tests),
-            tuple(bound.unequal),
-            () if count_only else tuple(outputs),
-            count_only,
-            None if chooser.cuts else 1 if _asks_whether(needs) else needs.limit,
-            "keep" if count_only else "count" if needs.count_only else needs.duplicates,
+        pattern = PatternGraph(
+            tuple(found), tuple(bound.edges), tuple(bound.clauses), tuple(bound.edge_tests), tuple(bound.unequal)
         )
+        return _asking(pattern, bound, needs, Chooser(self._snapshot, bound, needs))
 
     # --- running
 
@@ -259,7 +257,7 @@ class MatchRun:
 
     def _blocks(self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, control: Control) -> Iterator[Block]:
         """Run a match, and settle which edges its triples stand for; no more rows than are wanted."""
-        chooser = Chooser(self._snapshot, bound, needs)
+        chooser = Chooser(self._snapshot, bound, needs, plan.met)
         if not chooser:
             yield from self.executor.run(plan, control)
             return
@@ -341,6 +339,20 @@ class MatchRun:
                 raw.execute(f"CREATE OR REPLACE TEMP TABLE {view} AS FROM _graphdb_block")
             else:
                 raw.execute(f"INSERT INTO temp.{view} FROM _graphdb_block")
+
+
+def _asking(pattern: PatternGraph, bound: BoundPattern, needs: Wanted, chooser: Chooser) -> PatternGraph:
+    """Return a pattern with what is wanted of its matches, and of these by what finds their edges."""
+    vertices, edges = {*needs.vertices, *chooser.vertices}, {*needs.edges, *chooser.edges}
+    outputs = [bound.vertices[v].name for v in sorted(vertices)] + [bound.edges[e].name for e in sorted(edges)]
+    count_only = (needs.count_only and not chooser) or not outputs
+    return replace(
+        pattern,
+        outputs=() if count_only else tuple(outputs),
+        count_only=count_only,
+        limit=None if chooser.cuts else 1 if _asks_whether(needs) else needs.limit,
+        duplicates="keep" if count_only else "count" if needs.count_only else needs.duplicates,
+    )
 
 
 def _columns(needs: Wanted, bound: BoundPattern) -> dict[str, str]:

@@ -116,7 +116,7 @@ def take_snapshot(
         store = TripleStore(raw, connection.lock, sizes, names.edge_labels)
     columns_bytes = graph_bytes // 4
     graph = DataGraph(store, graph_bytes - columns_bytes)
-    properties = Properties(connection, scales, columns_bytes)
+    properties = Properties(connection, store.ids, scales, columns_bytes)
     keys = KeyIndexes(connection, graph_bytes // 8)
     edges = Edges(connection, graph, store, described, parallel)
     known: dict[str, int | None] = {}
@@ -168,10 +168,13 @@ def _edges_counted(
     raw: duckdb.DuckDBPyConnection, among: frozenset[int] | None = None
 ) -> tuple[frozenset[int], frozenset[int]]:
     """Return the edge labels that have rows of single edges, and those of which some are parallel; of some, or all."""
-    where = "" if among is None else f" WHERE label IN ({', '.join('?' * len(among))})"
-    rows = raw.execute(f"SELECT label, max(ordinal) FROM _graphdb.edge{where} GROUP BY label", [*(among or ())])
-    found = rows.fetchall()
-    return frozenset(label for label, _ in found), frozenset(label for label, ordinal in found if ordinal)
+    where = "true" if among is None else f"label IN ({', '.join('?' * len(among))})"
+    described, parallel = (
+        frozenset(label for (label,) in raw.execute(f"SELECT DISTINCT label FROM _graphdb.edge WHERE {which}",
+                                                    [*(among or ())]).fetchall())
+        for which in (where, f"{where} AND ordinal <> 0")
+    )  # fmt: skip
+    return described, parallel
 
 
 def _edges_followed(

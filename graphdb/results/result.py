@@ -24,7 +24,7 @@ from graphdb.storage.arrays.python_values import pylist
 
 if TYPE_CHECKING:
     import pandas as pd
-    import polars as pl
+    import polars
     import pyarrow as pa
 
 
@@ -123,6 +123,8 @@ class Result:
         self._fetched: list[list[Any]] | None = None
         """The columns as Python values, where they were looked up ahead."""
         self._names: tuple[str, ...] | None = None
+        self._fetching: Iterator[tuple[Any, ...]] | None = None
+        """The rows that fetchone and fetchmany did not return yet, where one of them was called."""
         self.elapsed = elapsed
         self.message = message
         self.verbatim = verbatim
@@ -188,13 +190,21 @@ class Result:
             done += part.num_rows
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """Return all rows as tuples of Python values."""
+        """Return all rows that :meth:`fetchone` and :meth:`fetchmany` did not return, as tuples of Python values."""
         with without_collection():
-            return list(self._rows(whole=True))
+            return list(self._rows(whole=True) if self._fetching is None else self._fetching)
 
     def fetchone(self) -> tuple[Any, ...] | None:
-        """Return the first row, or None."""
-        return next(iter(self), None)
+        """Return the next row, or None where all were returned; iteration always begins with the first."""
+        if self._fetching is None:
+            self._fetching = iter(self)
+        return next(self._fetching, None)
+
+    def fetchmany(self, size: int = 1) -> list[tuple[Any, ...]]:
+        """Return the next rows, ``size`` of them or as many as are left; see :meth:`fetchone`."""
+        if self._fetching is None:
+            self._fetching = iter(self)
+        return list(islice(self._fetching, size))
 
     def scalar(self) -> Any:
         """Return the one value of a result with one row and one column.
@@ -245,13 +255,38 @@ class Result:
         return _without_unions(self.to_arrow()).to_pandas()
 
     @own_errors
-    def to_polars(self) -> pl.DataFrame:
+    def to_polars(self) -> polars.DataFrame:
         """Return the rows as a Polars data frame."""
-        import polars as pl
+        import polars
 
-        frame = pl.from_arrow(_without_unions(self.to_arrow()))
-        assert isinstance(frame, pl.DataFrame)
+        frame = polars.from_arrow(_without_unions(self.to_arrow()))
+        assert isinstance(frame, polars.DataFrame)
         return frame
+
+    def df(self) -> pd.DataFrame:
+        """Return :meth:`to_pandas`, by the name that DuckDB has for it."""
+        return self.to_pandas()
+
+    def pl(self) -> polars.DataFrame:
+        """Return :meth:`to_polars`, by the name that DuckDB has for it."""
+        return self.to_polars()
+
+    def arrow(self) -> pa.Table:
+        """Return :meth:`to_arrow`, by the name that DuckDB has for it."""
+        return self.to_arrow()
+
+    @property
+    def description(self) -> list[tuple[str, str, None, None, None, None, None]] | None:
+        """For each column a tuple of seven, of which name and type are known, as Python's DB-API has it.
+
+        None for a statement that gives no rows.
+        """
+        from graphdb.results.description import described
+
+        if not self.columns:
+            return None
+        types = described(self._shape if self._counted is None else None, self.presented)
+        return [(name, type, None, None, None, None, None) for name, type in zip(self.columns, types, strict=True)]
 
     def presented(self) -> pa.Table:
         """Return the rows as SQL sees them, with column names that SQL need not quote (``name`` for ``b.name``)."""

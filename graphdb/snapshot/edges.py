@@ -7,6 +7,7 @@ state of the data; the next state takes over what did not change.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,16 +19,63 @@ from graphdb.common.values.terms import Kind
 from graphdb.common.values.types import NULL, VALUE, bases_of_kinds, list_of, literal_sql, type_of_kinds
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.names import ABSENT, Names
+from graphdb.snapshot.columns import read_values
 from graphdb.snapshot.properties import PropertyColumn
 from graphdb.storage.arrays.arrow import numbers, table_of
 from graphdb.storage.arrays.arrow import values as plain
+from graphdb.storage.arrays.sorted_sets import places
+from graphdb.storage.file.verify import verify_kinds
 from graphdb.storage.graph.changes import Changes
 from graphdb.storage.graph.data_graph import DataGraph
 from graphdb.storage.graph.edges import EdgeTable
+from graphdb.storage.graph.pcsr import stable_order
 from graphdb.storage.triples import TripleStore
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+Ints = NDArray[np.int64]
+
+_VALUES = "SELECT value FROM _graphdb.edge_property WHERE key = {}"
+"""Literals that are values of a property of edges."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """The values of a property of edges, by edge: int64 [values] each, sorted by (label, start, end, ordinal)."""
+
+    key: int
+    labels: Ints
+    starts: Ints
+    ends: Ints
+    """The vertices at their ends."""
+    ordinals: Ints
+    values: Ints
+    """Ids of literals."""
+
+    @property
+    def several(self) -> bool:
+        """Whether an edge has several values."""
+        same = np.ones(max(len(self.values) - 1, 0), bool)
+        for column in (self.starts, self.ends, self.labels, self.ordinals):
+            same &= column[1:] == column[:-1]
+        return bool(same.any())
+
+    def places_of(self, table: EdgeTable, vertices: int) -> Ints | None:
+        """Return of each edge of a table which row is of it, or -1; None where parallel edges have rows."""
+        if table.ordinals is not None or self.ordinals.any() or len(table.labels) * vertices**2 >= 1 << 62:
+            return None
+        mine = np.flatnonzero(np.isin(self.labels, table.labels))
+        kinds = np.searchsorted(table.labels, self.labels[mine])
+        ours = (kinds * vertices + self.starts[mine]) * vertices + self.ends[mine]
+        theirs = (table.kind * vertices + table.starts.astype(np.int64)) * vertices + table.ends
+        if np.array_equal(ours, theirs):
+            return mine
+        at, there = places(ours, theirs)
+        found = np.full(len(theirs), -1, np.int64)
+        found[there] = mine[at[there]]
+        return found
 
 
 class Edges:
@@ -59,13 +107,17 @@ class Edges:
         self._values: dict[tuple[tuple[int, ...], int], pa.Array] = {}
         self._keys: Mapping[str, int] | None = None
         self._made: dict[int, str] = {}
+        self._last: _Rows | None = None
 
     def table(self, labels: tuple[int, ...]) -> EdgeTable:
         """The edges of some labels, numbered."""
         found = self._tables.get(labels)
         if found is None:
             graph, store = self._graph, self._store
-            found = EdgeTable.read(labels, self._connection.columns, store.ends, graph.vertices, graph.dtype)
+            if self.parallel.isdisjoint(labels):
+                found = EdgeTable.of_triples(labels, store.edges, graph.vertices, graph.dtype)
+            else:
+                found = EdgeTable.read(labels, self._connection.columns, store.ends, graph.vertices, graph.dtype)
             self._tables[labels] = found
         return found
 
@@ -91,7 +143,7 @@ class Edges:
     def keys(self) -> Mapping[str, int]:
         """The keys that edges have, by IRI."""
         if self._keys is None:
-            sql = "SELECT iri, id FROM _graphdb.resource SEMI JOIN _graphdb.edge_property ON key = id"
+            sql = "SELECT iri, id FROM _graphdb.resource WHERE id IN (SELECT DISTINCT key FROM _graphdb.edge_property)"
             self._keys = dict(self._connection.rows(sql)) if self.described else {}
         return self._keys
 
@@ -114,21 +166,44 @@ class Edges:
         return self._columns[key]
 
     def _column(self, key: int) -> PropertyColumn:
-        source = "_graphdb.edge_property e JOIN _graphdb.literal l ON l.id = e.value WHERE e.key = " + str(int(key))
-        scale = f"CASE WHEN l.kind = {int(Kind.DECIMAL)} THEN length(split_part(l.lexical, '.', 2)) END"
-        ((kinds, digits, values, edges),) = self._connection.rows(
-            f"SELECT coalesce(bit_or(1::BIGINT << l.kind), 0), least(coalesce(max({scale}), 18), 18), count(*), "
-            f"count(DISTINCT hash(e.label, e.subject, e.object, e.ordinal)) FROM {source}"
-        )
-        if not values:
+        rows = self._rows(key)
+        if not len(rows.values):
             return PropertyColumn("", NULL, False)
-        single, many = type_of_kinds(kinds, digits), edges < values
+        source = "_graphdb.edge_property e JOIN _graphdb.literal l ON l.id = e.value WHERE e.key = " + str(int(key))
+        _, found = read_values(self._connection, rows.values, _VALUES.format(int(key)), "l.kind")  # type: ignore[misc]
+        verify_kinds(plain(found))
+        kinds, digits = int(np.bitwise_or.reduce(1 << plain(found).astype(np.int64))), 0
+        if kinds >> Kind.DECIMAL & 1:
+            scale = f"CASE WHEN l.kind = {int(Kind.DECIMAL)} THEN length(split_part(l.lexical, '.', 2)) END"
+            ((digits,),) = self._connection.rows(f"SELECT least(coalesce(max({scale}), 18), 18) FROM {source}")
+        single, many = type_of_kinds(kinds, digits), rows.several
         value, group = literal_sql("l", single), ""
         if many:
             value, group = f"list({value} ORDER BY l.lexical ASC, l.id ASC)", " GROUP BY ALL"
         edge = 'e.label AS label, e.subject AS "start", e.object AS "end", e.ordinal AS ordinal'
-        rows = f"(SELECT {edge}, {value} AS value FROM {source}{group})"
-        return PropertyColumn(rows, list_of(single) if many else single, many, bases_of_kinds(kinds))
+        relation = f"(SELECT {edge}, {value} AS value FROM {source}{group})"
+        return PropertyColumn(relation, list_of(single) if many else single, many, bases_of_kinds(kinds))
+
+    def _rows(self, key: int) -> _Rows:
+        """Return the values of a property; those of the key that was asked for last are cached."""
+        if self._last is not None and self._last.key == key:
+            return self._last
+        columns = ("label", "subject", "object", "ordinal", "value")
+        sql = f"SELECT {', '.join(columns)} FROM _graphdb.edge_property WHERE key = {int(key)}"
+        table = self._connection.arrow(sql)
+        found = {name: plain(table.column(name)) for name in columns}
+        starts, ends = self._store.ends(found)
+        self._store.ids.resource(found["label"], "label")
+        self._store.ids.literal(found["value"], "value")
+        order = np.argsort(found["ordinal"], kind="stable")
+        for column, bound in ((ends, self._graph.vertices), (starts, self._graph.resources)):
+            order = order[stable_order(column[order], bound)]
+        labels, which = np.unique(found["label"], return_inverse=True)
+        if len(labels) > 1:
+            order = order[stable_order(which[order], len(labels))]
+        taken = (column[order] for column in (found["label"], starts, ends, found["ordinal"], found["value"]))
+        self._last = _Rows(key, *taken)
+        return self._last
 
     def relation(self, key: int) -> str:
         """Return the relation of a property's :meth:`column`, made into a table the first time."""
@@ -164,6 +239,7 @@ class Edges:
         """Drop all tables, because the data changed."""
         self._connection.discard(self._made.values())
         self._made.clear()
+        self._last = None
 
     def plain(self, key: int) -> bool:
         """Whether the values of a property are read as an array: one of a plain type for each edge that has it."""
@@ -177,7 +253,16 @@ class Edges:
         """Return the values of a :meth:`plain` property in the order of the table of some labels."""
         found = self._values.get((labels, key))
         if found is None:
-            table = self.table(labels)
+            table, rows = self.table(labels), self._rows(key)
+            at = rows.places_of(table, self._graph.vertices)
+            if at is not None and len(rows.values):
+                value_sql = literal_sql("l", self.column(key).type)
+                read = read_values(self._connection, rows.values, _VALUES.format(int(key)), value_sql)
+                standing, found = read  # type: ignore[misc]
+                there = at >= 0
+                found = found.take(numbers(standing[np.where(there, at, 0)], there))
+                self._values[labels, key] = found
+                return found
             view = self._connection.temporary()
             with self._connection.view(view, table_of({**self.columns(table), "number": np.arange(len(table))})):
                 values = self._connection.arrow(

@@ -1,8 +1,8 @@
 """Key lookup: the vertices that have one value of a property, by an index on the property.
 
-A condition ``n.key = value`` asks for few vertices, and DuckDB passes over all values of the property for it.  A
-process that asks again sorts them once; then a value is found by binary search.  What small writes add and take away
-since is found beside the sorted values, until it has grown to a share of them.
+A condition ``n.key = value`` asks for few vertices, and DuckDB passes over the values of all literals for it.  A
+process that asks again sorts those of the property once; then a value is found by binary search.  What small writes
+add and take away since is found beside the sorted values, until it has grown to a share of them.
 
 Only properties whose values are all integers, or all plain strings, are indexed: there, equal values are one value.
 """
@@ -82,11 +82,23 @@ class KeyIndexes:
         if index is None:
             self._asked[label.id] += 1
             entries = label.triples + sum(len(each) for each in self._indexes.values())
-            if self._asked[label.id] <= LOOKS or _ENTRY * entries > self._limit:
+            if _ENTRY * entries > self._limit:
                 return None
+            if self._asked[label.id] <= LOOKS:
+                return self._looked_up(label, values) if column == "integer" else None
             index = self._indexes[label.id] = KeyIndex.read(self._connection, label.id, column)
         found = [index.find(self._connection, value) for value in values]
         return found[0] if len(found) == 1 else np.concatenate([np.empty(0, np.int64), *found])
+
+    def _looked_up(self, label: EdgeLabel, integers: Sequence[object]) -> Ids:
+        """Return the resources of which a property has one of some values; DuckDB skips most that are none of them."""
+        sql = (
+            "SELECT t.subject FROM _graphdb.triple t JOIN _graphdb.literal l ON l.id = t.object"
+            f" WHERE t.label = ? AND l.integer IN ({', '.join('?' * len(integers)) or 'NULL'})"
+        )
+        with self._connection.guard() as raw:
+            found = execute(raw, sql, [label.id, *integers]).fetchnumpy()["subject"]
+        return np.unique(np.asarray(found, np.int64))
 
     def follow(self, former: KeyIndexes, changes: Iterable[Changes]) -> None:
         """Take over the indexes of an earlier state; ``former`` is not to be used any more."""

@@ -1,25 +1,29 @@
-"""Property columns: the values of one property key, typed, as a temporary DuckDB table (subject, value).
+"""Property columns: the values of one property key, typed, as arrays by vertex id or as a temporary table for SQL.
 
-They are derived from the triples and the literal table when a query first asks, and dropped when the data changes, so
-that a query joins one narrow table instead of two wide ones.  DuckDB keeps them within its memory limit.  What a query
-reads of vertices that it has found it gathers from arrays of the same values (:mod:`graphdb.snapshot.columns`), those
-used last, as many as the budget takes.
+They are derived from the triples and the literal table when a query first asks, and followed when single vertices
+change.  What a query reads of vertices that it has found it gathers from arrays (:mod:`graphdb.snapshot.columns`),
+those used last, as many as the budget takes; a handful of vertices is looked up in the file first.  Where SQL joins a
+property, or looks for vertices by it, a narrow table (subject, value) takes the place of two wide ones; DuckDB keeps
+those within its memory limit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.common.values.types import EXACT_ONLY, STRING, VALUE, Base, Type, list_of, literal_sql, type_of_kinds
-from graphdb.snapshot.columns import ValueColumn
+from graphdb.common.values.types import EXACT_ONLY, VALUE, Base, Type, list_of, literal_sql, type_of_kinds
+from graphdb.snapshot.columns import ValueColumn, read_column
 from graphdb.storage.arrays.arrow import numbers, values
 from graphdb.storage.catalog import EdgeLabel
+from graphdb.storage.file.verify import Ids
 from graphdb.storage.graph.changes import Changes
 
 if TYPE_CHECKING:
@@ -33,6 +37,11 @@ FOLLOWED = 1000
 
 _LEAST_BYTES = 8
 """Bytes of memory that a value takes at least."""
+
+LOOKS = 2
+"""How often a handful of vertices is looked up in the file before the values of all are read, …"""
+_HANDFUL = 32
+"""… and how many those are."""
 
 _NONE = np.empty((0, 3), np.int64)
 
@@ -49,28 +58,43 @@ class PropertyColumn:
     """Of a union: the members that occur; None where that is not known."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Cached:
+    """A column in memory."""
+
+    column: ValueColumn
+    type: Type
+    behind: frozenset[int] = frozenset()
+    """Vertices whose values are not what the column says, which was read for an earlier state."""
+
+
 class Properties:
     """The property columns of one state of the data.
 
     Parameters
     ----------
+    ids
+        Which ids there are.
     scales
         Digits after the point of each decimal property, by label id.
     memory
         Bytes that arrays of values may take together.
     """
 
-    def __init__(self, connection: Connection, scales: Mapping[int, int], memory: int) -> None:
+    def __init__(self, connection: Connection, ids: Ids, scales: Mapping[int, int], memory: int) -> None:
         self._connection = connection
+        self._ids = ids
         self.scales = scales
         self._memory = memory
-        self._columns: dict[int, PropertyColumn] = {}
+        self._tables: dict[int, PropertyColumn] = {}
         self._behind: dict[int, frozenset[int]] = {}
-        """Vertices whose values are not what their column, made for an earlier state, says."""
-        self._arrays: dict[int, ValueColumn] = {}
+        """Vertices whose values are not what their table, made for an earlier state, says."""
+        self._arrays: dict[int, _Cached] = {}
         """By label id, those used last at the end."""
         self._large: set[int] = set()
         """Labels of properties whose values take more than the budget."""
+        self._looks: Counter[int] = Counter()
+        """How often a handful of vertices was looked up, by label id."""
 
     def type_of(self, label: EdgeLabel) -> Type:
         """Return the type that holds all single values of a property."""
@@ -78,20 +102,28 @@ class Properties:
 
     def column(self, label: EdgeLabel) -> PropertyColumn:
         """Return the values of a property, made into a table the first time."""
-        found = self._columns.get(label.id)
+        found = self._tables.get(label.id)
         if found is not None:
             if label.id in self._behind:
                 self._catch_up(label, found)
             return found
-        subquery, type, many = self._relation(label), self._type(label), label.max_values > 1
-        with self._connection.guard() as raw:
-            if self._connection.transactions.inside:  # its ROLLBACK would take the table away
-                return PropertyColumn(f"({subquery})", type, many)
-            table = self._connection.temporary()
-            with self._connection.temporary_table(table) as kept:
-                raw.execute(f"CREATE TEMP TABLE {table} AS {subquery} ORDER BY subject ASC")
-                kept()
-                self._columns[label.id] = found = PropertyColumn(f"temp.{table}", type, many)
+        type, many = self._type(label), label.max_values > 1
+        if self._connection.transactions.inside:  # its ROLLBACK would take a table away
+            return PropertyColumn(f"({self._relation(label)})", type, many)
+        array = self._array(label) if self.in_memory(label) else None
+        table = self._connection.temporary()
+        with self._connection.guard() as raw, self._connection.temporary_table(table) as kept:
+            if array is None:
+                raw.execute(f"CREATE TEMP TABLE {table} AS {self._relation(label)} ORDER BY subject ASC")
+            else:
+                import pyarrow as pa
+
+                subjects, found_there = array.rows()
+                view = self._connection.temporary()
+                with self._connection.view(view, pa.table({"subject": numbers(subjects), "value": found_there})):
+                    raw.execute(f"CREATE TEMP TABLE {table} AS FROM {view}")
+            kept()
+            self._tables[label.id] = found = PropertyColumn(f"temp.{table}", type, many)
         return found
 
     def _type(self, label: EdgeLabel) -> Type:
@@ -101,15 +133,17 @@ class Properties:
     def _relation(self, label: EdgeLabel, where: str = "") -> str:
         return property_relation(label, literal_sql("l", self.type_of(label)), where)
 
+    def _relation_of(self, label: EdgeLabel, vertices: Sequence[int]) -> str:
+        """Return the query for the values of so many vertices, which are its parameters."""
+        return self._relation(label, f" AND t.subject IN ({', '.join('?' * len(vertices)) or 'NULL'})")
+
     def _catch_up(self, label: EdgeLabel, column: PropertyColumn) -> None:
         """Read the values of single vertices anew; where that is cut short, it can be done again."""
         vertices = sorted(self._behind[label.id])
         places = ", ".join("?" * len(vertices))
         with self._connection.guard() as raw:
             raw.execute(f"DELETE FROM {column.relation} WHERE subject IN ({places})", vertices)
-            raw.execute(
-                f"INSERT INTO {column.relation} {self._relation(label, f' AND t.subject IN ({places})')}", vertices
-            )
+            raw.execute(f"INSERT INTO {column.relation} {self._relation_of(label, vertices)}", vertices)
         del self._behind[label.id]
 
     def in_memory(self, label: EdgeLabel) -> bool:
@@ -122,31 +156,44 @@ class Properties:
 
     def gather(self, label: EdgeLabel, ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
         """Return the values of a property :meth:`in_memory` of vertices (term ids, or null), row for row."""
+        if label.id not in self._arrays and len(ids) <= _HANDFUL < label.triples and self._looks[label.id] < LOOKS:
+            self._looks[label.id] += 1
+            wanted = values(ids.drop_null()).astype(np.int64, copy=False)
+            return self._looked_up(label, np.unique(wanted)).gather(ids)
         column = self._array(label)
         return self._joined(label, ids) if column is None else column.gather(ids)
 
+    def _looked_up(self, label: EdgeLabel, vertices: NDArray[np.int64]) -> ValueColumn:
+        """Return the values of some vertices, sorted, as a column of these."""
+        asked = vertices.tolist()
+        with self._connection.lock, self._connection.guard() as raw:
+            rows = raw.sql(self._relation_of(label, asked), params=asked).to_arrow_table()
+        subjects = values(rows.column("subject"))
+        return ValueColumn.of(subjects, np.arange(len(subjects), dtype=np.int32), rows.column("value").combine_chunks())
+
     def _array(self, label: EdgeLabel) -> ValueColumn | None:
         """Return the values of a property as an array; None where they take more than the budget."""
-        found = self._arrays.pop(label.id, None)
-        if found is None:
-            relation = self.column(label).relation
-            if label.id in self._large or self._too_large(label, relation):
+        if label.id in self._large:
+            return None
+        cached = self._arrays.pop(label.id, None)
+        if cached is None:
+            column = read_column(
+                self._connection, self._ids, label.id, literal_sql("l", self.type_of(label)), self._memory
+            )
+            if column is None:
                 self._large.add(label.id)
                 return None
-            table = self._connection.arrow(f"SELECT subject, value FROM {relation} ORDER BY subject ASC")
-            found = ValueColumn.of(values(table.column("subject")), table.column("value"))
-            taken = found.nbytes + sum(column.nbytes for column in self._arrays.values())
+            cached = _Cached(column, self._type(label))
+            taken = column.nbytes + sum(each.column.nbytes for each in self._arrays.values())
             while self._arrays and taken > self._memory:
-                taken -= self._arrays.pop(next(iter(self._arrays))).nbytes
-        self._arrays[label.id] = found
-        return found
-
-    def _too_large(self, label: EdgeLabel, relation: str) -> bool:
-        """Whether the values of a property take more than the budget, which only texts do without being many."""
-        if self.type_of(label) != STRING:
-            return False
-        ((bytes_of_texts,),) = self._connection.rows(f"SELECT coalesce(sum(strlen(value)), 0) FROM {relation}")
-        return int(bytes_of_texts) > self._memory
+                taken -= self._arrays.pop(next(iter(self._arrays))).column.nbytes
+        elif cached.behind:
+            column = cached.column
+            changed = cached.behind if column.changed is None else cached.behind.union(column.changed.tolist())
+            vertices = np.array(sorted(changed), np.int64)
+            cached = _Cached(column.changed_to(vertices, self._looked_up(label, vertices)), cached.type)
+        self._arrays[label.id] = cached
+        return cached.column
 
     def _joined(self, label: EdgeLabel, ids: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
         """Return what :meth:`gather` does, by a join: DuckDB has the values, on disk where they are too many."""
@@ -163,27 +210,43 @@ class Properties:
     def follow(self, former: Properties, labels: Mapping[int, EdgeLabel], changes: Iterable[Changes]) -> None:
         """Take over the columns of properties; those of another type by now, or that changed much, are dropped."""
         rows = np.concatenate([rows for change in changes for rows in (change.removed, change.added)] or [_NONE])
-        for id, column in list(former._columns.items()):
-            vertices = former._behind.get(id, frozenset()).union(rows[rows[:, 0] == id, 1].tolist())
-            label = labels.get(id)
-            if label is None or label.kinds & EXACT_ONLY or column.type != self._type(label):
+
+        def changed(id: int, before: frozenset[int]) -> frozenset[int]:
+            return before.union(rows[rows[:, 0] == id, 1].tolist())
+
+        self._large = former._large
+        self._looks = former._looks
+        for id, table in list(former._tables.items()):
+            vertices, label = changed(id, former._behind.get(id, frozenset())), labels.get(id)
+            if label is not None and self._goes_on(label, table.type) and len(vertices) <= FOLLOWED:
+                self._tables[id] = former._tables.pop(id)
+                if vertices:
+                    self._behind[id] = vertices
+        for id, cached in former._arrays.items():
+            vertices, label = changed(id, cached.behind), labels.get(id)
+            before = 0 if cached.column.changed is None else len(cached.column.changed)
+            if label is None or not self._goes_on(label, cached.type) or not self.in_memory(label):
                 continue
-            if len(vertices) > FOLLOWED:
-                continue
-            self._columns[id] = former._columns.pop(id)
-            if vertices:
-                self._behind[id] = vertices
-            elif id in former._arrays:
-                self._arrays[id] = former._arrays.pop(id)
+            if len(vertices) + before <= FOLLOWED:
+                self._arrays[id] = replace(cached, behind=vertices)
         former.drop()
+
+    def _goes_on(self, label: EdgeLabel, type: Type) -> bool:
+        """Whether the values of a property are still of a type that a column was made with."""
+        return not label.kinds & EXACT_ONLY and type == self._type(label)
 
     def drop(self) -> None:
         """Drop all tables, because the data changed."""
-        self._connection.discard(column.relation for column in self._columns.values())
-        self._columns.clear()
+        self._connection.discard(column.relation for column in self._tables.values())
+        self._tables.clear()
         self._behind.clear()
-        self._arrays.clear()
-        self._large.clear()
+        self.drop_arrays()
+        self._large = set()
+        self._looks = Counter()
+
+    def drop_arrays(self) -> None:
+        """Read arrays anew, because a setting changed how DuckDB hands values over."""
+        self._arrays = {}
 
 
 def property_relation(label: EdgeLabel, value_sql: str, where: str = "") -> str:

@@ -146,11 +146,11 @@ class Rows:
         """The value of a property of a vertex; NULL where it has none."""
         if not label.kinds:  # a full IRI that the database does not have
             return self._nothing(vertex)
-        found = self._properties.column(label)
         if self._beside is not None and vertex.column is not None:
             name = self._beside.add(vertex.column, label)
             if name is not None:
-                return column_of_rows(name, found.type, bases=bases_of_kinds(label.kinds))
+                return column_of_rows(name, self._properties.type_of(label), bases=bases_of_kinds(label.kinds))
+        found = self._properties.column(label)
         alias = self._property(vertex, label, found.relation)
         value = self._column(alias, "value", vertex, found.type, found.many, bases_of_kinds(label.kinds))
         return self._alive(vertex, value)

@@ -178,7 +178,8 @@ class Macros:
         self._database = database
         self._found: list[str] = []
         self._error: Exception | None = None
-        self._thread: threading.Thread | None = threading.Thread(target=self._ask, name="graphdb-verify", daemon=True)
+        # No daemon: where the process ends meanwhile, a thread that is torn down within DuckDB would abort it.
+        self._thread: threading.Thread | None = threading.Thread(target=self._ask, name="graphdb-verify")
         self._thread.start()
 
     def verify(self) -> None:

@@ -55,8 +55,8 @@ class Closure:
 
 
 def closure_of(number: int) -> Closure | None:
-    """Return the closure of a number; None of an edge label."""
-    if number < _IS_CLOSURE:
+    """Return the closure of a number; None of an edge label, or of a subset of edges."""
+    if not _IS_CLOSURE <= number < 2 * _IS_CLOSURE:
         return None
     high = number & _ANY
     label = (number ^ _IS_CLOSURE) >> 2 * _LENGTH_BITS

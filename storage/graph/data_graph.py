@@ -14,8 +14,8 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,9 +24,11 @@ from graphdb.storage.compile.cancellable import run_cancellable
 from graphdb.storage.graph.changes import Changes, Sizes, StaleStructures
 from graphdb.storage.graph.closure import Closure, Forest, closure_of, fits, forest_of
 from graphdb.storage.graph.degree_sketch import OUT, DegreeSketch
+from graphdb.storage.graph.edge_subset import EdgeSubset, is_subset
 from graphdb.storage.graph.orientation import Oriented, orient
 from graphdb.storage.graph.pcsr import Direction, Layer, Partition, build_partition
 from graphdb.storage.graph.signatures import build_column
+from graphdb.storage.graph.source import LabelStatistics, TripleSource
 
 Ints = NDArray[np.int64]
 T = TypeVar("T")
@@ -34,61 +36,6 @@ T = TypeVar("T")
 DEFAULT_BUDGET = 4 << 30
 _QUICK = 300_000
 """Edges that a structure is derived from before anybody would want to stop it: some 20 ms."""
-
-
-@dataclass(frozen=True, slots=True)
-class LabelStatistics:
-    """What the catalog knows of an edge label, or of several together (then distinct counts are upper bounds)."""
-
-    triples: int = 0
-    resource_triples: int = 0
-    """Those whose object is a resource."""
-    subjects: int = 0
-    """Distinct subjects."""
-    objects: int = 0
-    """Distinct objects."""
-    max_out_degree: int = 0
-    max_in_degree: int = 0
-
-
-class TripleSource(Protocol):
-    """Where the triples come from."""
-
-    @property
-    def resources(self) -> int:
-        """How many resources there are."""
-
-    @property
-    def literals(self) -> int:
-        """How many literals there are."""
-
-    @property
-    def type_label(self) -> int | None:
-        """The edge label ``rdf:type``, if the data has it."""
-
-    def edge_labels(self) -> tuple[int, ...]:
-        """All edge labels, sorted."""
-
-    def edges(self, label: int) -> tuple[Ints, Ints]:
-        """Subjects and objects of one label: int64, sorted by (subject, object), unique; empty if unknown."""
-
-    def triples(self) -> Iterator[tuple[int | Ints, Ints, Ints]]:
-        """Labels (one for all, or int64), subjects and objects of all triples: in pieces, in any order."""
-
-    def any_edges(self) -> tuple[Ints, Ints, Ints]:
-        """Labels, subjects and objects of all edges between resources other than ``rdf:type``, in any order."""
-
-    def parallel_edges(self, labels: tuple[int, ...] | None) -> tuple[Ints, Ints, Ints]:
-        """Labels, subjects and objects of some labels (None: as :meth:`any_edges`), each of parallel edges a row."""
-
-    def statistics(self, label: int) -> LabelStatistics:
-        """Statistics of one label; cheap, for planning.  Zeros if unknown."""
-
-    def degrees(self, label: int, direction: int) -> DegreeSketch:
-        """How the degrees of one label in a direction (``OUT``, ``IN``) are distributed."""
-
-    def at_class(self, label: int, direction: int, class_id: int) -> tuple[int, int] | None:
-        """(edges of a label that start, or end, at vertices with a vertex label; such vertices); None if unknown."""
 
 
 class ArraySource:
@@ -231,6 +178,7 @@ class DataGraph:
         self._sketches: dict[tuple[tuple[int, ...] | None, int | None], DegreeSketch] = {}
         self._check: Callable[[], None] = lambda: None
         self._stale = StaleStructures()
+        self._subsets: WeakValueDictionary[int, EdgeSubset] = WeakValueDictionary()
 
     @property
     def sizes(self) -> Sizes:
@@ -303,6 +251,19 @@ class DataGraph:
 
         return number if self.derived(("closure fits", number), build)[0] else None
 
+    def subset(self, labels: tuple[int, ...], kinds: Ints | int, subjects: Ints, objects: Ints) -> EdgeSubset:
+        """Some edges of some labels; while the caller has it, its number is used as an edge label is.
+
+        See :class:`~graphdb.storage.graph.edge_subset.EdgeSubset` for the arrays.
+        """
+        made = EdgeSubset(labels, kinds, subjects, objects)
+        self._subsets[made.number] = made
+        return made
+
+    def _subset_in(self, labels: tuple[int, ...] | None) -> EdgeSubset | None:
+        """Return the subset that stands in the place of edge labels, which then is the only one."""
+        return self._subsets[labels[0]] if labels is not None and len(labels) == 1 and is_subset(labels[0]) else None
+
     def _forest(self, label: int) -> Forest:
         def build() -> Forest:
             upwards: Direction = "out" if self.source.statistics(label).max_out_degree <= 1 else "in"
@@ -367,6 +328,8 @@ class DataGraph:
     def statistics(self, labels: tuple[int, ...] | None) -> LabelStatistics:
         """Statistics of a set of edge labels (None: any edge between resources other than ``rdf:type``)."""
         known = self._statistics.get(labels)
+        if known is None and (subset := self._subset_in(labels)) is not None:
+            return self._cached(("statistics", labels), lambda: self._statistics_of(subset))
         if known is None:
             known = self._statistics[labels] = self._sum_statistics(labels)
         return known
@@ -378,6 +341,14 @@ class DataGraph:
         """
         key = (labels, direction)
         known = self._sketches.get(key)
+        if known is None and (subset := self._subset_in(labels)) is not None:
+
+            def sketch() -> DegreeSketch:
+                if direction is None:
+                    return DegreeSketch.of(self.partition(labels, "both").lengths())
+                return DegreeSketch.of(subset.degrees(direction == OUT))
+
+            return self._cached(("degrees", *key), sketch)
         if known is None:
             if direction is None or _closure_in(labels):
                 way: Direction = "both" if direction is None else "out" if direction == OUT else "in"
@@ -394,6 +365,9 @@ class DataGraph:
 
     def at_class(self, label: int, direction: int, class_id: int) -> tuple[int, int] | None:
         """(edges of a label that start, or end, at vertices with a vertex label; such vertices); None if unknown."""
+        if (subset := self._subset_in((label,))) is not None:
+            key = ("at-class", label, direction, class_id)
+            return self._cached(key, lambda: subset.at(self.members(class_id), direction == OUT))
         if closure_of(label) is None:
             return self.source.at_class(label, direction, class_id)
 
@@ -412,11 +386,24 @@ class DataGraph:
             if labels is None:
                 _, s, o = self.source.any_edges()
                 return np.array([np.any(s == o)])
+            if (subset := self._subset_in(labels)) is not None:
+                return np.array([subset.loops])
             if _closure_in(labels):
                 return np.array([self.partition(labels, "out").loops])
             return np.array([any(np.any(np.equal(*self.source.edges(label))) for label in labels)])
 
         return bool(self.derived(("loops", labels), find)[0])
+
+    def _statistics_of(self, subset: EdgeSubset) -> LabelStatistics:
+        leaving, entering = subset.degrees(outwards=True), subset.degrees(outwards=False)
+        return LabelStatistics(
+            triples=len(subset),
+            resource_triples=int(np.count_nonzero(subset.objects < self.resources)),
+            subjects=len(leaving),
+            objects=len(entering),
+            max_out_degree=int(leaving.max(initial=0)),
+            max_in_degree=int(entering.max(initial=0)),
+        )
 
     def _sum_statistics(self, labels: tuple[int, ...] | None) -> LabelStatistics:
         if _closure_in(labels):
@@ -447,7 +434,9 @@ class DataGraph:
                 len(forest.parents),
                 lambda: forest.partition(closure, number, direction, self.vertices, self.dtype, self._layer),
             )
-        if labels is None:
+        if (subset := self._subset_in(labels)) is not None:
+            found, s, o = subset.kinds, subset.subjects, subset.objects
+        elif labels is None:
             found, s, o = self.source.any_edges()
         elif len(labels) == 1:
             found, (s, o) = labels[0], self.source.edges(labels[0])
@@ -477,6 +466,10 @@ class DataGraph:
     def _cached(self, key: tuple[Any, ...], build: Callable[[], T]) -> T:
         """The structure ``key``, built once; older ones are evicted beyond the budget."""
         with self._lock:
+            if self._subsets and (subset := self._subset_of(key)) is not None:
+                if key not in subset.derived:
+                    subset.derived[key] = build()
+                return subset.derived[key]  # type: ignore[no-any-return]
             held = self._cache.get(key)
             if held is not None:
                 self._cache.move_to_end(key)
@@ -489,6 +482,11 @@ class DataGraph:
             while self._cached_bytes > self.memory_budget_bytes and len(self._cache) > 1:
                 self._cached_bytes -= self._cache.popitem(last=False)[1][1]
             return value
+
+    def _subset_of(self, key: tuple[Any, ...]) -> EdgeSubset | None:
+        """Return the subset of edges that a structure is derived from, alone: it goes with that."""
+        numbers = (each for part in key for each in (part if isinstance(part, tuple) else (part,)))
+        return next((self._subsets[each] for each in numbers if isinstance(each, int) and is_subset(each)), None)
 
 
 def _closure_in(labels: tuple[int, ...] | None) -> Closure | None:

@@ -76,18 +76,43 @@ class EdgeTable:
         rows = columns(_EDGES.format(", ".join(str(int(label)) for label in labels) or "NULL"))
         known = np.array(labels, np.int64)
         kind = np.searchsorted(known, rows["label"])
-        starts, ends = (column.astype(dtype) for column in ends_of(rows))
-        new = np.ones(len(starts), bool)
-        new[1:] = (starts[1:] != starts[:-1]) | (ends[1:] != ends[:-1]) | (kind[1:] != kind[:-1])
-        first = np.append(np.flatnonzero(new), len(starts)).astype(np.int64)
+        starts, ends = ends_of(rows)
+        ordinals = np.ascontiguousarray(rows["ordinal"]) if rows["ordinal"].any() else None
+        return cls._of(known, kind, starts.astype(dtype), ends.astype(dtype), ordinals, vertices)
+
+    @classmethod
+    def of_triples(
+        cls,
+        labels: tuple[int, ...],
+        triples: Callable[[int], tuple[Ints, Ints]],
+        vertices: int,
+        dtype: type[np.signedinteger[Any]],
+    ) -> EdgeTable:
+        """Return the edges of labels none of which has parallel ones; ``triples`` returns the ends of one, sorted."""
+        each = [triples(label) for label in labels]
+        kind = np.repeat(np.arange(len(labels)), [len(starts) for starts, _ in each])
+        starts, ends = (
+            np.concatenate([np.empty(0, dtype), *(one[i].astype(dtype, copy=False) for one in each)]) for i in (0, 1)
+        )
+        return cls._of(np.array(labels, np.int64), kind, starts, ends, None, vertices)
+
+    @classmethod
+    def _of(
+        cls, labels: Ints, kind: Ints, starts: NDArray[Any], ends: NDArray[Any], ordinals: Ints | None, vertices: int
+    ) -> EdgeTable:
+        """Number edges, sorted by (label, start, end, ordinal)."""
+        first = np.arange(len(starts) + 1)
+        if ordinals is not None:
+            new = np.ones(len(starts), bool)
+            new[1:] = (starts[1:] != starts[:-1]) | (ends[1:] != ends[:-1]) | (kind[1:] != kind[:-1])
+            first = np.append(np.flatnonzero(new), len(starts)).astype(np.int64)
         triples = first[:-1]
         runs = np.searchsorted(kind[triples], np.arange(len(labels) + 1)).astype(np.int64)
         starts_of, offsets = starts[triples], [np.empty(0, np.int64)]
         if len(labels) * (vertices + 1) <= _DENSE * len(triples):
-            every = np.arange(vertices + 1, dtype=dtype)
+            every = np.arange(vertices + 1, dtype=starts.dtype)
             offsets = [begin + np.searchsorted(starts_of[begin:end], every) for begin, end in pairwise(runs)]
-        ordinals = np.ascontiguousarray(rows["ordinal"]) if rows["ordinal"].any() else None
-        return cls(known, kind, starts, ends, ordinals, first, runs, np.concatenate(offsets), starts_of, ends[triples])
+        return cls(labels, kind, starts, ends, ordinals, first, runs, np.concatenate(offsets), starts_of, ends[triples])
 
     def moved(self, before: Sizes, now: Sizes) -> EdgeTable:
         """Return the table of the same edges among the vertices of now: more resources move the literals."""

@@ -304,3 +304,11 @@ def test_a_failed_transaction_says_so_until_it_is_rolled_back(tmp_path: pathlib.
             assert keys(db) == [1, 2]
             assert dict(db.vertex_labels())["P"] == 2
             assert db.query("MATCH (n:P)-[:R]->(m) RETURN n.k, m.k").fetchall() == [(1, 2)]
+
+
+def test_a_process_may_end_right_after_it_opened_a_file(tmp_path: pathlib.Path) -> None:
+    with graphdb.connect(tmp_path / "x.duckdb") as db:
+        db.query("CREATE (:A)")
+    for _ in range(3):  # what is still verified then must not be torn down within DuckDB, which aborts
+        ended = in_a_process("import graphdb, sys\ndb = graphdb.connect(sys.argv[1] + '/x.duckdb')\n", tmp_path)
+        assert (ended.returncode, ended.stderr) == (0, "")

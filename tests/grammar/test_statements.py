@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from graphdb.common.errors import ParseError
+from graphdb.common.errors import GraphDBError, ParseError
 from graphdb.grammar import parser
-from graphdb.grammar.parser import is_complete, parse, parse_script, split
+from graphdb.grammar.lexing import scan
+from graphdb.grammar.machine import _RULES_OF_A_TEXT, _RULES_OF_A_TOKEN, Outline, Stopped
+from graphdb.grammar.parser import _machine, is_complete, parse, parse_script, split
 from graphdb.grammar.syntax import (
     CreateTable,
     Explain,
@@ -20,6 +24,7 @@ from graphdb.grammar.syntax import (
     Query,
     Sql,
 )
+from tests.suites.grammar_texts import Writer
 
 
 def query(text: str) -> Query:
@@ -193,7 +198,6 @@ assert 'lark' in sys.modules
 
 def test_every_rule_has_a_method_that_builds_its_syntax() -> None:
     from graphdb.grammar.build import _Builder
-    from graphdb.grammar.parser import _machine
 
     actions = [action for row in _machine().states.values() for action in row.values() if not isinstance(action, int)]
     named = {rule.method for rule in actions if rule.method is not None and not rule.passes}
@@ -208,6 +212,36 @@ def test_nesting_that_is_too_deep_is_an_error_with_its_place() -> None:
     text = "RETURN " + "NOT " * 300 + "true"
     with pytest.raises(ParseError, match=r"nested deeper than 250 operators \(line 1, column (9\d\d|1[01]\d\d)\)"):
         parse(text)
+
+
+NESTED = [
+    ("[", "]"), ("{a: ", "}"), ("f(", ")"), ("l[", "]"), ("NOT ", ""), ("-", ""), ("CASE WHEN 1 THEN ", " END"),
+    ("[x IN l | ", "]"), ("[(a)--(b) | ", "]"), ("all(x IN ", ")"), ("COUNT { (a WHERE ", ") }"),
+    ("EXISTS { (a {k: ", "}) }"), ("EXISTS { RETURN ", " }"), ("COLLECT { RETURN ", " }"), ("(", ").a"),
+]  # fmt: skip
+
+
+def test_a_text_of_few_tokens_has_no_deep_tree() -> None:
+    """What the parser measures no depths for."""
+
+    def depth(text: str) -> int:
+        level, found = [_machine().parse(text, 0, len(text), Outline())], 0
+        while level:
+            level, found = [within for shape in level for within in shape.within], found + 1
+        return found
+
+    dice = random.Random(21)
+    texts = [Writer(dice).statement() for _ in range(200)]
+    for _ in range(200):
+        around = dice.choices(NESTED, k=dice.choice([1, 2, 3])) * dice.choice([1, 5, 20])
+        before, after = zip(*around, strict=True)
+        texts.append(f"{dice.choice(['RETURN', 'EXPLAIN RETURN'])} {''.join(before)}1{''.join(after[::-1])}")
+    measured = 0
+    for text in texts:
+        with suppress(Stopped, GraphDBError):
+            assert depth(text) <= len(scan(text, 0, len(text))) * _RULES_OF_A_TOKEN + _RULES_OF_A_TEXT, text
+            measured += 1
+    assert measured > 300
 
 
 def test_an_error_of_the_grammar_comes_before_one_of_a_value() -> None:

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 import graphdb
 from graphdb.plan.passes import counting
 from graphdb.relational.edges import parallel_edges as choices
+from graphdb.relational.edges import subsets
 from tests.fuzz import scaled
 from tests.oracle.routes import in_python
 
@@ -239,8 +240,13 @@ def expected(rows: list[Row], items: list[tuple[str, Value | str]], distinct: bo
 
 
 @settings(max_examples=scaled(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(at=st.integers(0, 4), question=questions(), scanned=st.sampled_from([0, choices._SCANNED]))
-def test_matches_of_edges(graphs: list[Graph], at: int, question: Any, scanned: int) -> None:
+@given(
+    at=st.integers(0, 4),
+    question=questions(),
+    scanned=st.sampled_from([0, choices._SCANNED]),
+    planned=st.sampled_from([-(1 << 60), subsets._PLANNED]),
+)
+def test_matches_of_edges(graphs: list[Graph], at: int, question: Any, scanned: int, planned: int) -> None:
     query, links, mode, holds, items, distinct = question
     graph = graphs[at]
     rows = [row for row in brute(graph, links, mode) if holds(row)]
@@ -248,7 +254,8 @@ def test_matches_of_edges(graphs: list[Graph], at: int, question: Any, scanned: 
     note(f"{query}\nlabels {graph.labels}\nedges {graph.edges}")
     database = graph.database
     database._state.plans.clear()
-    with mock.patch.object(choices, "_SCANNED", scanned):
+    with mock.patch.object(choices, "_SCANNED", scanned), mock.patch.object(subsets, "_PLANNED", planned):
+        event(f"among the edges that fulfil conditions: {' edges]-' in database.explain(query)}")
         _compare_all(database, query, want)
 
 

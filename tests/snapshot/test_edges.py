@@ -77,10 +77,10 @@ def test_a_new_vertex_leaves_the_edges_as_they_are(monkeypatch: pytest.MonkeyPat
         db.query("MATCH (a:V), (b:V) WHERE b.id = a.id + 1 CREATE (a)-[:A {w: a.id}]->(b)")
         expected = db.query(text).fetchall()
         assert expected == [(2, 2), (4, 3)]
-        read = EdgeTable.read
-        monkeypatch.setattr(EdgeTable, "read", lambda *_: pytest.fail("edges were read anew"))
+        read = EdgeTable._of
+        monkeypatch.setattr(EdgeTable, "_of", lambda *_: pytest.fail("edges were read anew"))
         db.query("CREATE (:V {id: 999, name: 'new'})-[:PLAIN]->(:W)")
         assert db.query(text).fetchall() == expected
-        monkeypatch.setattr(EdgeTable, "read", read)
+        monkeypatch.setattr(EdgeTable, "_of", read)
         db.query("MATCH (a:V {id: 3}), (b:V {id: 999}) CREATE (b)-[:A {w: -1}]->(a)")
         assert db.query(text).fetchall() == [*expected, (999, -1)]

@@ -10,29 +10,65 @@ import numpy as np
 import pytest
 
 import graphdb
+from graphdb.snapshot import columns
 from graphdb.snapshot.columns import ValueColumn
 from tests.fuzz import scaled
 
 Person = dict[str, Any]
 
 
+def column_of(known: dict[int, Any], random: Random, type: Any) -> ValueColumn:
+    """Return the column of a dictionary, of which equal values may stand once or several times."""
+    import pyarrow as pa
+
+    subjects, values = list(known), sorted({*known.values(), "unused" if pa.types.is_string(type) else 0})
+    random.shuffle(subjects)
+    values += values[:3]
+    standing = [random.choice([i for i, value in enumerate(values) if value == known[n]]) for n in subjects]
+    return ValueColumn.of(np.array(subjects, np.int64), np.array(standing, np.int32), pa.array(values, type))
+
+
 @pytest.mark.parametrize("spread", [1, 2, 50])
-@pytest.mark.parametrize("dtype", [np.int32, np.int64])
-def test_a_gather_is_a_look_up(spread: int, dtype: type) -> None:
+@pytest.mark.parametrize("texts", [True, False])
+def test_a_gather_is_a_look_up(spread: int, texts: bool) -> None:
     import pyarrow as pa
 
     random = Random(spread)
     for size in (0, 1, 7, 300):
-        subjects = sorted(random.sample(range(100, 100 + spread * size), size))
-        values = [random.choice(["", "a", "ü" * 40, str(n)]) for n in subjects]
-        known = dict(zip(subjects, values, strict=True))
-        column = ValueColumn.of(np.array(subjects, np.int64), pa.chunked_array([values], pa.string()))
-        ids = [random.choice([*subjects, None, 0, 99, 10**6]) for _ in range(500)]
-        for wanted in (ids, [n for n in ids if n is not None], subjects, subjects[2:5], []):
-            expected = [None if n is None else known.get(n) for n in wanted]
-            array = pa.array(wanted, pa.from_numpy_dtype(dtype))
-            assert column.gather(array).to_pylist() == expected
-            assert column.gather(pa.chunked_array([array[:3], array[3:]])).to_pylist() == expected
+        subjects = random.sample(range(100, 100 + spread * size), size)
+        value = (lambda: random.choice(["", "a", "ü" * 40, str(random.random())])) if texts else random.random
+        known: dict[int, Any] = {n: value() for n in subjects}
+        column = column_of(known, random, pa.string() if texts else pa.float64())
+        for _ in range(3):
+            ids = [random.choice([*subjects, None, 0, 99, 10**6]) for _ in range(500)]
+            for wanted in (ids, [n for n in ids if n is not None], sorted(known), sorted(known)[2:5], []):
+                expected = [None if n is None else known.get(n) for n in wanted]
+                array = pa.array(wanted, random.choice([pa.int32(), pa.int64()]))
+                assert column.gather(array).to_pylist() == expected
+                assert column.gather(pa.chunked_array([array[:3], array[3:]])).to_pylist() == expected
+            vertices, values = column.rows()
+            assert vertices.tolist() == sorted(known)
+            assert values.to_pylist() == [known[n] for n in sorted(known)]
+            changed = sorted({0, 10**6, *random.sample(subjects, size // 5)})
+            anew = {n: value() for n in random.sample(changed, len(changed) // 2)}
+            known = {n: each for n, each in known.items() if n not in changed} | anew
+            if column.changed is not None:  # those that changed before are read once more
+                changed = sorted({*changed, *column.changed.tolist()})
+                anew = {n: known[n] for n in changed if n in known}
+            later = column_of(anew, random, pa.string() if texts else pa.float64())
+            column = column.changed_to(np.array(changed, np.int64), later)
+
+
+def test_a_large_gather_of_texts_is_several_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyarrow as pa
+
+    monkeypatch.setattr(columns, "_TEXT_BYTES", 100)
+    known = {n: "x" * (n % 30) for n in range(50)}
+    column = column_of(known, Random(1), pa.string())
+    ids = [n if n % 7 else None for n in range(60)]
+    found = column.gather(pa.array(ids, pa.int64()))
+    assert found.num_chunks > 10
+    assert found.to_pylist() == [None if n is None else known.get(n) for n in ids]
 
 
 def people(random: Random, count: int) -> list[Person]:

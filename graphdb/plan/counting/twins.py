@@ -74,7 +74,7 @@ def twin_count(pattern: PatternGraph, graph: DataGraph, checks: Iterable[Check],
     """
     if pattern.edge_tests or any(clause.mode is MatchMode.INDUCED for clause in pattern.clauses):
         return None
-    if any(not edge.directed or edge.labels is None or len(edge.labels) != 1 for edge in pattern.edges):
+    if any(not edge.directed or edge.admitted is None or len(edge.admitted) != 1 for edge in pattern.edges):
         return None
     best: TwinCount | None = None
     for twins, links in _twins(pattern):

@@ -120,4 +120,4 @@ class Draft:
 
 def has_one_code(edge: PatternEdge) -> bool:
     """Whether the edge's code is known from the pattern alone: one label, directed."""
-    return edge.directed and edge.labels is not None and len(edge.labels) == 1
+    return edge.directed and edge.admitted is not None and len(edge.admitted) == 1

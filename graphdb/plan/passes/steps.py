@@ -32,7 +32,7 @@ def use_signatures(draft: Draft) -> None:
     repeatable = MatchMode.REPEATABLE_ELEMENTS
     groups: dict[int, dict[tuple[Relation, int, bool], list[tuple[int, ...]]]] = {v: {} for v in draft.order}
     for edge in draft.pattern.edges:
-        if edge.source != edge.target and len(edge.labels or ()) == 1:
+        if edge.source != edge.target and len(edge.admitted or ()) == 1 and edge.labels is not None:
             relation, v, other = draft.relation(edge)
             if draft.position[v] > draft.position[other]:  # as undirected ones may be seen
                 v, other = other, v

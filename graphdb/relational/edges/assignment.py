@@ -8,7 +8,7 @@ have m (m - 1) … (m - k + 1) choices.  Rows are never made to be counted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,6 +40,11 @@ _LOOKED_AT = 1 << 20
 class Chooser:
     """Finds the edges of a match's rows, a block at a time.
 
+    Parameters
+    ----------
+    met
+        Pattern edges whose conditions are fulfilled by all that the match binds them to.
+
     Attributes
     ----------
     vertices, edges
@@ -48,7 +53,8 @@ class Chooser:
         Whether it drops rows.
     """
 
-    def __init__(self, snapshot: Snapshot, bound: BoundPattern, needs: Wanted) -> None:
+    def __init__(self, snapshot: Snapshot, bound: BoundPattern, needs: Wanted, met: Collection[int] = ()) -> None:
+        self._met = met
         self._snapshot = snapshot
         self._bound = bound
         self._needs = needs
@@ -69,7 +75,7 @@ class Chooser:
         compared = {number for pair in bound.differ for number in pair}
         for number, choice in bound.choices.items():
             shown = number in needs.facts or (number in needs.edges and bool(choice.parallel or choice.facts))
-            if shown or choice.fulfil is not None:
+            if shown or (choice.fulfil is not None and number not in self._met):
                 self._chosen.append((number, choice))
             elif number in compared or (choice.parallel and (self._counts or needs.duplicates == "keep")):
                 self._counted.append((number, choice))
@@ -82,7 +88,7 @@ class Chooser:
         """The pattern edges that are settled before one, and must bind another edge."""
         ends = (end for number in self.edges for end in (bound.edges[number].source, bound.edges[number].target))
         self.vertices = tuple(dict.fromkeys(ends))
-        self.cuts |= any(choice.fulfil is not None for _, choice in self._chosen)
+        self.cuts |= any(choice.fulfil is not None and number not in self._met for number, choice in self._chosen)
 
     def __bool__(self) -> bool:
         return bool(self.edges)
@@ -257,7 +263,7 @@ class Chooser:
         """Return what SQL sees of the chosen edges: their ordinals, and the properties that the query names."""
         found: dict[str, pa.Array] = {}
         for number, choice in self._chosen:
-            if number not in (*self._needs.edges, *self._needs.facts):
+            if number not in (*self._needs.edges, *self._needs.facts) or not (choice.parallel or choice.facts):
                 continue
             chosen = block.columns[f"#n{number}"]
             if choice.parallel and number in self._needs.edges:

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.types import EDGE, NULL
 from graphdb.grammar import syntax as ast
-from graphdb.grammar.walk import walk
+from graphdb.grammar.walk import replaced, walk
 from graphdb.pattern.bind import BoundPattern, Choice
 from graphdb.pattern.free import SUBQUERIES, free_variables
 from graphdb.pattern.graph import Duplicates, PatternGraph, PatternVertex, Wanted
@@ -45,6 +45,11 @@ from graphdb.storage.arrays.sorted_sets import both, each_once
 from graphdb.storage.graph.degree_sketch import IN, OUT
 
 Ids = NDArray[np.int64]
+
+_Tested = dict[Any, tuple[NDArray[np.bool_], bool]]
+"""Conditions of one edge, whatever its name, that were tested: which edges fulfil them, and whether all others do."""
+
+_ANY_EDGE = ast.Variable("#edge")
 
 _SCANNED = 16
 """So many edges are gone through in the time that a search takes for one element and its edge."""
@@ -79,11 +84,12 @@ def settle(
     if not bound.choices:
         return
     _differ(bound)
+    tested: _Tested = {}
     for number in bound.choices:
         own = [condition for condition in bound.residual if _asks_properties_only(condition, bound.edges[number].name)]
         if own:
             bound.residual = [condition for condition in bound.residual if condition not in own]
-            _test(snapshot, text, arguments, bound, number, own)
+            _test(snapshot, text, arguments, bound, number, own, tested)
     _leave_none_out(snapshot, bound)
     for part in walk((tuple(bound.residual), later)):
         if isinstance(part, ast.Property) and isinstance(part.base, ast.Variable):
@@ -137,11 +143,17 @@ def _test(
     bound: BoundPattern,
     number: int,
     conditions: list[ast.Expression],
+    tested: _Tested,
 ) -> None:
-    """Find the edges that fulfil conditions on one pattern edge alone."""
+    """Find the edges that fulfil conditions on one pattern edge, unless they were ``tested`` for another one."""
     import pyarrow as pa
 
     edges, choice, edge = snapshot.edges, bound.choices[number], bound.edges[number]
+    choice.words = ", ".join(" ".join(text[c.span.start : c.span.end].split()) for c in conditions)
+    asked = (choice.labels, edge.labels, replaced(tuple(conditions), {ast.Variable(edge.name): _ANY_EDGE}))
+    if asked in tested:
+        choice.fulfil, choice.others = tested[asked]
+        return
     table = edges.table(choice.labels)
     columns: dict[str, Any] = {"number": numbers(np.arange(len(table)))}
     known: dict[ast.Expression, SqlValue] = {}
@@ -170,13 +182,13 @@ def _test(
         sql = f"SELECT u.number FROM {view} u {joins} WHERE {where}"
         fulfil[snapshot.connection.columns(sql, parameters.used(sql))["number"]] = True
     choice.fulfil = fulfil
-    choice.words = ", ".join(" ".join(text[c.span.start : c.span.end].split()) for c in conditions)
     if edge.labels is None or not {*edge.labels} <= {*choice.labels}:
         where, joins, parameters = compiled(absent)
         sql = f"SELECT count(*) AS n FROM (SELECT 1) u {joins} WHERE {where}"
         choice.others = bool(snapshot.connection.columns(sql, parameters.used(sql))["n"][0])
     else:
         choice.others = False
+    tested[asked] = fulfil, choice.others
 
 
 def settled(bound: BoundPattern, plan: PhysicalPlan) -> Iterator[str]:

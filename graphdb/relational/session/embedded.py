@@ -21,11 +21,13 @@ _NAME = re.compile(r"[^\W\d]\w*")
 
 @dataclass(frozen=True, slots=True)
 class CypherCall:
-    """A call ``cypher('…')`` at characters ``[start, end)`` of a statement, with the query's text."""
+    """A call ``cypher('…', parameters)`` at characters ``[start, end)`` of a statement, with the query's text."""
 
     start: int
     end: int
     text: str
+    parameters: str | None
+    """The SQL of the second argument, a struct or map of parameters."""
 
 
 def cypher_calls(sql: str) -> list[CypherCall]:
@@ -34,12 +36,12 @@ def cypher_calls(sql: str) -> list[CypherCall]:
     Raises
     ------
     ParseError
-        A call of ``cypher`` has something else than one string.
+        The first argument of a call is no string, or there are more than two.
     """
     if "cypher" not in sql.lower():
         return []
     data = sql.encode()
-    starts = _starts(sql)
+    starts = token_starts(sql)
     calls = []
     for i, at in enumerate(starts):
         called = i + 1 < len(starts) and data[starts[i + 1] : starts[i + 1] + 1] == b"("
@@ -47,14 +49,16 @@ def cypher_calls(sql: str) -> list[CypherCall]:
             continue
         start = len(data[:at].decode())
         text = _string(data[starts[i + 2] :].decode(errors="replace")) if i + 3 < len(starts) else None
-        if text is None or data[starts[i + 3] :][:1] != b")":
+        end = _closing(data, starts, i + 3) if text is not None else None
+        if text is None or end is None:
             raise ParseError(
-                "cypher needs one string: the pattern query",
+                "cypher needs a string, the pattern query, and perhaps its parameters",
                 text=sql,
                 position=start,
-                hint="SELECT … FROM cypher($$ MATCH … RETURN … $$)",
+                hint="SELECT … FROM cypher($$ MATCH … RETURN … $$) or cypher($$ … $x … $$, {x: 1})",
             )
-        calls.append(CypherCall(start, len(data[: starts[i + 3] + 1].decode()), text))
+        second = data[starts[i + 3] + 1 : end].decode().strip() or None
+        calls.append(CypherCall(start, len(data[: end + 1].decode()), text, second))
     if calls and re.match(r"\s*CREATE\b.*?\b(VIEW|MACRO)\b", sql[: calls[0].start], re.I | re.S):
         raise NotSupportedError(
             "cypher in a view or macro is not supported yet",
@@ -65,15 +69,32 @@ def cypher_calls(sql: str) -> list[CypherCall]:
     return calls
 
 
+def _closing(data: bytes, starts: list[int], i: int) -> int | None:
+    """Return where the call ends whose first argument is before token ``i``; None if it does not, or has a third."""
+    if data[starts[i] :][:1] == b")":
+        return starts[i]
+    if data[starts[i] :][:1] != b",":
+        return None
+    depth = 0
+    for start in starts[i + 1 :]:
+        token = data[start:][:1]
+        if token == b")" and depth == 0:
+            return start
+        if token == b"," and depth == 0:
+            return None
+        depth += (token in b"([{") - (token in b")]}")
+    return None
+
+
 def first_word(sql: str) -> str:
     """Return the first word of a SQL statement in capitals, whatever comments stand before it."""
-    starts = _starts(sql)
+    starts = token_starts(sql)
     found = re.match(rb"\w+", sql.encode()[starts[0] :]) if starts else None
     return found[0].decode().upper() if found else ""
 
 
-def _starts(sql: str) -> list[int]:
-    """Return the byte offsets of a statement's tokens."""
+def token_starts(sql: str) -> list[int]:
+    """Return the byte offsets of a statement's tokens, comments left out."""
     import duckdb
 
     return [start for start, kind in duckdb.tokenize(sql) if kind != duckdb.token_type.comment]
@@ -92,7 +113,7 @@ def is_vacuum(sql: str) -> bool:
     """Whether a statement is VACUUM without more: DuckDB's own does nothing."""
     if "vacuum" not in sql.lower():
         return False
-    words = [sql.encode()[start:].decode(errors="replace") for start in _starts(sql)]
+    words = [sql.encode()[start:].decode(errors="replace") for start in token_starts(sql)]
     return (
         bool(words) and re.match(r"vacuum\b", words[0], re.I) is not None and all(w.startswith(";") for w in words[1:])
     )

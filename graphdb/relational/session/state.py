@@ -492,6 +492,7 @@ class State:
         """Drop what depends on DuckDB's settings."""
         if self._lazy_snapshot is not None:
             self._lazy_snapshot.lookup.drop()
+            self._lazy_snapshot.properties.drop_arrays()
 
     def rolled_back(self) -> None:
         """Forget what was read or created in a transaction that is no more, the catalog's tables included."""

@@ -1,0 +1,122 @@
+"""Columns are read from the file by gathers: they have what DuckDB's joins say, however ids lie, and damage is noticed."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from itertools import product
+from random import Random
+from typing import Any
+
+import pytest
+
+import graphdb
+from graphdb.common.errors import StorageError
+from graphdb.snapshot import columns, edges, properties
+from graphdb.snapshot.columns import read_column
+from graphdb.snapshot.properties import LOOKS
+from tests.fuzz import scaled
+
+KEYS = {
+    "number": lambda draw: draw.randrange(-50, 50),
+    "share": lambda draw: draw.randrange(9) / 8,
+    "text": lambda draw: draw.choice("abc") * draw.randrange(40),
+    "true": lambda draw: draw.random() < 0.5,
+    "day": lambda draw: dt.date(2000, 1, 1) + dt.timedelta(draw.randrange(99)),
+    "at": lambda draw: dt.datetime(2000, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=draw.randrange(3)))),
+}
+LITERALS = 1 << 40
+
+
+@pytest.fixture
+def db() -> Iterator[graphdb.Database]:
+    with graphdb.connect(threads=1) as database:
+        yield database
+
+
+def filled(db: graphdb.Database, draw: Random) -> None:
+    """Create vertices in several statements, so that neither their triples nor their literals are in one order."""
+    for _ in range(4):
+        some = [{key: value(draw) for key, value in KEYS.items() if draw.random() < 0.6} for _ in range(60)]
+        db.query("UNWIND $some AS each CREATE (a:A) SET a = each", some=some)
+        db.query("UNWIND range(1, $n) AS i CREATE (:B {other: toString(i) + 'x'})", n=draw.choice([1, 300]))
+        db.query("MATCH (a:A) WHERE a.number < -30 SET a.text = 'late', a.share = $share", share=draw.random())
+
+
+def label_of(db: graphdb.Database, key: str) -> Any:
+    return next(each for each in db._state.snapshot().names.edge_labels.values() if each.iri.endswith(f":{key}"))
+
+
+def test_a_column_is_what_a_join_says(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled(db, Random(1))
+    snapshot = db._state.snapshot()
+    for key in KEYS:
+        label = label_of(db, key)
+        value = properties.literal_sql("l", snapshot.properties.type_of(label))
+        expected = snapshot.connection.rows(f"FROM ({properties.property_relation(label, value)}) ORDER BY subject")
+        for spread, marked in product((1, 4, 10**6), (1, 64)):
+            monkeypatch.setattr(columns, "_SPREAD", spread)
+            monkeypatch.setattr(columns, "_MARKED", marked)
+            column = read_column(snapshot.connection, snapshot.store.ids, label.id, value, 1 << 20)
+            assert column is not None
+            vertices, values = column.rows()
+            assert list(zip(vertices.tolist(), values.to_pylist(), strict=True)) == expected
+        assert read_column(snapshot.connection, snapshot.store.ids, label.id, value, 0) is None
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        f"UPDATE _graphdb.literal SET id = id + 1 WHERE id = {LITERALS} + 3",
+        f"DELETE FROM _graphdb.literal WHERE id = {LITERALS} + 3",
+        f"UPDATE _graphdb.triple SET object = {LITERALS} + 9000 WHERE object = {LITERALS} + 3",
+        "UPDATE _graphdb.triple SET subject = -1 WHERE subject = 7",
+        "UPDATE _graphdb.triple SET subject = 100000 WHERE subject = 7",
+        "UPDATE _graphdb.triple SET subject = 6 WHERE subject = 7",
+    ],
+)
+def test_damage_is_noticed(db: graphdb.Database, damage: str) -> None:
+    db.query("UNWIND range(1, 50) AS i CREATE (:A {key: 'x' + i})")
+    snapshot, label = db._state.snapshot(), label_of(db, "key")
+    snapshot.connection.raw.execute(damage)
+    with pytest.raises(StorageError):
+        read_column(snapshot.connection, snapshot.store.ids, label.id, "l.lexical", 1 << 20)
+
+
+def test_a_handful_is_looked_up_before_all_are_read(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    db.query("UNWIND range(1, 100) AS i CREATE (:A {id: i, name: 'x' + i})")
+    read = []
+
+    def reading(*arguments: Any) -> Any:
+        read.append(arguments[2])
+        return read_column(*arguments)
+
+    monkeypatch.setattr(properties, "read_column", reading)
+    for i in range(LOOKS + 3):
+        assert db.query("MATCH (a:A {id: $i}) RETURN a.name", i=i).fetchall() == [(f"x{i}",)] * (i > 0)
+    assert read == [label_of(db, "name").id]
+
+
+@pytest.mark.parametrize("seed", range(scaled(1)))
+@pytest.mark.parametrize("joined", [True, False])
+def test_values_of_edges(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch, seed: int, joined: bool) -> None:
+    """Edges come in any order, lack values and are parallel in the end; DuckDB joins, or the arrays are merged."""
+    draw = Random(seed)
+    if joined:
+        monkeypatch.setattr(edges._Rows, "places_of", lambda *_: None)
+    db.query("UNWIND range(1, 30) AS i CREATE (:A {id: i})")
+    known: list[tuple[int, int, str, Any]] = []
+    create = "UNWIND $rows AS r MATCH (a:A {id: r[0]}), (b:A {id: r[1]}) CREATE (a)-[e:%s]->(b) SET e.w = r[2]"
+    for step in range(5):
+        for type in ("R", "S"):
+            new = {(draw.randrange(1, 31), draw.randrange(1, 31)) for _ in range(20)}
+            if step < 4:
+                new -= {(a, b) for a, b, t, _ in known if t == type}
+            rows = [(a, b, draw.choice([None, draw.randrange(9), draw.randrange(9)])) for a, b in new]
+            draw.shuffle(rows)
+            db.query(create % type, rows=rows)
+            known += [(a, b, type, w) for a, b, w in rows]
+        for types in ("R", "S", "R|S"):
+            expected = [row for row in known if row[2] in types]
+            found = db.query(f"MATCH (a)-[e:{types}]->(b) RETURN a.id, b.id, type(e), e.w").fetchall()
+            assert sorted(found, key=repr) == sorted(expected, key=repr)
