@@ -196,39 +196,39 @@ class _Builder(Patterns, Expressions):
             raise self.error("a table's name stands bare or in double quotes", token.start_pos)
         return self._plain(token)
 
-    def continuous_value(self, meta: Meta, children: list[Any]) -> bool | int | str:
+    def continuous_value(self, span: s.Span, children: list[Any]) -> bool | int | str:
         value = children[0]
         if isinstance(value, bool):
             return value
         return int(str(value).replace("_", ""), 0) if value.type == "INTEGER" else self._plain(value)
 
-    def continuous_option(self, meta: Meta, children: list[Any]) -> s.Option:
-        return s.Option(self._plain(children[0]).lower(), children[1], span_of(meta))
+    def continuous_option(self, span: s.Span, children: list[Any]) -> s.Option:
+        return s.Option(self._plain(children[0]).lower(), children[1], span)
 
-    def continuous_options(self, meta: Meta, children: list[Any]) -> tuple[s.Option, ...]:
+    def continuous_options(self, span: s.Span, children: list[Any]) -> tuple[s.Option, ...]:
         return tuple(children)
 
-    def continuous_name(self, meta: Meta, children: list[Any]) -> tuple[str, s.Span]:
-        return self.table_part(meta, children), span_of(meta)
+    def continuous_name(self, span: s.Span, children: list[Any]) -> tuple[str, s.Span]:
+        return self.table_part(span, children), span
 
-    def create_continuous(self, meta: Meta, children: list[Any]) -> s.CreateContinuous:
+    def create_continuous(self, span: s.Span, children: list[Any]) -> s.CreateContinuous:
         replace, (name, named), options, query = children
-        return s.CreateContinuous(name, query, options or (), bool(replace), named, span_of(meta))
+        return s.CreateContinuous(name, query, options or (), bool(replace), named, span)
 
-    def drop_continuous(self, meta: Meta, children: list[Any]) -> s.DropContinuous:
+    def drop_continuous(self, span: s.Span, children: list[Any]) -> s.DropContinuous:
         if_exists, (name, named) = children
-        return s.DropContinuous(name, bool(if_exists), named, span_of(meta))
+        return s.DropContinuous(name, bool(if_exists), named, span)
 
-    def show_continuous(self, meta: Meta, children: list[Any]) -> s.ShowContinuous:
-        return s.ShowContinuous(span_of(meta))
+    def show_continuous(self, span: s.Span, children: list[Any]) -> s.ShowContinuous:
+        return s.ShowContinuous(span)
 
-    def explain_continuous(self, meta: Meta, children: list[Any], profile: bool = False) -> s.ExplainContinuous:
+    def explain_continuous(self, span: s.Span, children: list[Any], profile: bool = False) -> s.ExplainContinuous:
         [subject] = children
         name, named = (subject, s.Span(0, 0)) if isinstance(subject, s.CreateContinuous) else subject
-        return s.ExplainContinuous(name, profile, named, span_of(meta))
+        return s.ExplainContinuous(name, profile, named, span)
 
-    def profile_continuous(self, meta: Meta, children: list[Any]) -> s.ExplainContinuous:
-        return self.explain_continuous(meta, children, profile=True)
+    def profile_continuous(self, span: s.Span, children: list[Any]) -> s.ExplainContinuous:
+        return self.explain_continuous(span, children, profile=True)
 
     # --- clauses ------------------------------------------------------------------------------------------
 

@@ -109,7 +109,7 @@ class ShowContinuous:
 
 @dataclass(frozen=True, slots=True)
 class ExplainContinuous:
-    """``EXPLAIN CONTINUOUS QUERY name``, ``EXPLAIN CREATE CONTINUOUS QUERY …`` and ``PROFILE CONTINUOUS QUERY name``."""
+    """``EXPLAIN CONTINUOUS QUERY name``, ``PROFILE CONTINUOUS QUERY name``, ``EXPLAIN CREATE CONTINUOUS QUERY …``."""
 
     subject: str | CreateContinuous
     profile: bool = False

@@ -177,9 +177,7 @@ class Statements:
                         elapsed=time.perf_counter() - started,
                         verbatim=True,
                     )
-                case (
-                    ast.CreateContinuous() | ast.DropContinuous() | ast.ShowContinuous() | ast.ExplainContinuous()
-                ):
+                case ast.CreateContinuous() | ast.DropContinuous() | ast.ShowContinuous() | ast.ExplainContinuous():
                     answer = self.live.run(statement, text)
                     if not isinstance(answer, str):
                         plan = isinstance(statement, ast.ExplainContinuous)

@@ -141,15 +141,17 @@ class Answer:
             given["age"] = own.age
         rows = execute(
             self._connection,
-            "SELECT max(batch) FROM (SELECT batch, noted, sum(added + removed) OVER (ORDER BY batch DESC) - added - removed"
-            f" AS later FROM _graphdb.batch WHERE query = $number) WHERE later >= $most OR {old}",
+            "SELECT max(batch) FROM (SELECT batch, noted, sum(added + removed) OVER (ORDER BY batch DESC)"
+            f" - added - removed AS later FROM _graphdb.batch WHERE query = $number) WHERE later >= $most OR {old}",
             given,
         ).fetchall()
         last = rows[0][0]
         if last is None:
             return None
         self._run(f"DELETE FROM {own.log} WHERE batch <= $last", {"last": last})
-        self._run("DELETE FROM _graphdb.batch WHERE query = $number AND batch <= $last", {"number": own.number, "last": last})
+        self._run(
+            "DELETE FROM _graphdb.batch WHERE query = $number AND batch <= $last", {"number": own.number, "last": last}
+        )
         self._run(
             "UPDATE _graphdb.continuous_query SET since = $since WHERE number = $number",
             {"since": last + 1, "number": own.number},

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from graphdb.relational.program import Program
     from graphdb.relational.snapshot import Snapshot
     from graphdb.storage.graph.changes import Changes
-    from graphdb.storage.graph.data_graph import TripleSource
+    from graphdb.storage.graph.source import TripleSource
 
 Ints = NDArray[np.int64]
 
@@ -126,7 +126,9 @@ class DeltaQuery:
     """The names that it was bound to: edge labels and vertex labels of the graph."""
 
     @classmethod
-    def of(cls, query: ast.Query | ast.Composite, prepared: Prepared | Program, snapshot: Snapshot, text: str) -> DeltaQuery:
+    def of(
+        cls, query: ast.Query | ast.Composite, prepared: Prepared | Program, snapshot: Snapshot, text: str
+    ) -> DeltaQuery:
         """Return a query with what delta plans need.
 
         Raises
@@ -223,7 +225,9 @@ class Matcher:
         self._first_spare, self._vertices = source.first_spare, source.resources
         spare = np.arange(self._first_spare, self._vertices, dtype=np.int64)
         vertices = tuple(
-            vertex if vertex.candidates is None else replace(vertex, candidates=np.concatenate([vertex.candidates, spare]))
+            vertex
+            if vertex.candidates is None
+            else replace(vertex, candidates=np.concatenate([vertex.candidates, spare]))
             for vertex in pattern.vertices
         )
         try:
@@ -237,7 +241,9 @@ class Matcher:
 
     def has(self, updates: Updates) -> bool:
         """Whether it has the vertices of some edges."""
-        return all(not len(ends) or int(np.max(ends)) < self._vertices for ends in (updates.sources, updates.targets))
+        return all(
+            int(np.max(np.asarray(ends), initial=0)) < self._vertices for ends in (updates.sources, updates.targets)
+        )
 
     def rewind(self, updates: Updates, check: Callable[[], None]) -> None:
         """Take a batch back: it was built of the graph after it."""

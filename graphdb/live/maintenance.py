@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from graphdb.pattern.graph import PatternVertex
-    from graphdb.relational.paths.run import PathRun
     from graphdb.plan.executor import Block
+    from graphdb.relational.paths.run import PathRun
     from graphdb.relational.program import Program
     from graphdb.relational.session.state import State
     from graphdb.relational.snapshot import Snapshot
@@ -211,7 +211,9 @@ class Maintenance:
             self.bind(each, snapshot)
             if each.delta is None:
                 return each.why, False
-            if not (each.delta.knows(net.removed, type_label) if former is None else former.is_like(each.delta, before)):
+            if not (
+                each.delta.knows(net.removed, type_label) if former is None else former.is_like(each.delta, before)
+            ):
                 each.matcher = None
                 return "names of it stand for something else than before", False
             read = np.concatenate([read, each.delta.read(net, type_label)])

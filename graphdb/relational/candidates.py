@@ -107,7 +107,7 @@ class Candidates:
         return tuple(found[number] for number in range(len(bound.vertices)))
 
     def of_each(self, bound: BoundPattern) -> tuple[PatternVertex, ...]:
-        """Return the pattern's vertices with all candidates that the conditions on each leave, whatever edges there are.
+        """Return the vertices with all candidates that the conditions on each leave, whatever edges there are.
 
         All of them are resources at the ends of edges.
         """

@@ -205,7 +205,9 @@ class MatchRun:
             self._numbered.pop(view, None)
 
     @contextmanager
-    def showing(self, block: Block, needs: Wanted, bound: BoundPattern, beside: Sequence[Beside] = ()) -> Iterator[None]:
+    def showing(
+        self, block: Block, needs: Wanted, bound: BoundPattern, beside: Sequence[Beside] = ()
+    ) -> Iterator[None]:
         """Show matches that were found already to SQL, as the bindings of a statement's only match."""
         table = with_properties(self._terms(block, needs, bound), beside, self._snapshot.properties)
         with self._visible(table):

@@ -60,7 +60,9 @@ def statement(draw: Draw) -> str:
     edge = draw.choice(["R", "S", "T"], p=[0.6, 0.35, 0.05])
     value = draw.choice(["0", "1", "2", "3", "'x'", "2.5", "null"], p=[0.2, 0.25, 0.2, 0.15, 0.08, 0.08, 0.04])
     number = int(draw.integers(VERTICES))
-    match int(draw.choice(15, p=[0.19, 0.13, 0.09, 0.07, 0.04, 0.07, 0.06, 0.05, 0.05, 0.04, 0.03, 0.05, 0.04, 0.05, 0.04])):
+    match int(
+        draw.choice(15, p=[0.19, 0.13, 0.09, 0.07, 0.04, 0.07, 0.06, 0.05, 0.05, 0.04, 0.03, 0.05, 0.04, 0.05, 0.04])
+    ):
         case 0:
             return f"MATCH {one('a')}, {one('b')} MERGE (a)-[:{edge}]->(b)"
         case 1:
@@ -100,7 +102,9 @@ def triples(draw: Draw) -> bytes:
         a, b = (f"<http://x/{draw.integers(VERTICES)}>" for _ in range(2))
         match int(draw.integers(5)):
             case 0:
-                lines.append(f"{a} <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <{own}{draw.choice(['A', 'B'])}> .")
+                lines.append(
+                    f"{a} <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <{own}{draw.choice(['A', 'B'])}> ."
+                )
             case 1:
                 lines.append(f'{a} <{own}k> "{draw.integers(4)}"^^<http://www.w3.org/2001/XMLSchema#integer> .')
             case _:
