@@ -101,7 +101,7 @@ def scan(text: str, start: int, end: int) -> list[Token]:
         # Lark's own way to make a token takes as long as all the rest here.
         token = new(_Token, value)
         token.type = "OPERATOR" if kind == "SIGN" else kind
-        token.value, token.start_pos, token.end_pos = value, start, found.end(kind)
+        token.value, token.start_pos, token.end_pos = value, start, start + len(value)
         tokens.append(token)
         start = found.end()
     return tokens

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph, PatternVertex
@@ -43,8 +44,7 @@ class Estimates:
     the factors by which a second, third … of them has more to choose from); empty where nothing is skewed."""
 
 
-@dataclass(frozen=True, slots=True)
-class _End:
+class _End(NamedTuple):
     """One end of a link: edges at vertices that have the pattern vertex's labels, such vertices, those with edges."""
 
     edges: float

@@ -85,9 +85,8 @@ class QueryRun(MatchRun):
         GraphDBError
             Something is wrong with it, or it is more than a limit allows.
         """
-        query = without_quantifiers(query)
         if isinstance(query, ast.Composite):
-            return self._prepare_program(query)
+            return self._prepare_program(without_quantifiers(query))
         whole = ast.Composite(((*query.matches, query.returns),), span=query.span)
         return self._prepare_match(query) or self._prepare_program(whole)
 
@@ -98,8 +97,9 @@ class QueryRun(MatchRun):
         bound = bind(query.matches, self._snapshot.names, self._text)
         if len(bound.residual) > MOST_OPERANDS:
             return None
-        after = (query.returns, tuple(bound.residual))
-        if any(info.exists for info in bound.vertices) or any(isinstance(part, SUBQUERIES) for part in walk(after)):
+        if any(info.exists for info in bound.vertices):
+            return None
+        if any(isinstance(part, SUBQUERIES) for part in walk(tuple(bound.residual))):
             return None
         if combines_aggregates(query.returns.items):
             return None

@@ -10,6 +10,7 @@ neither parses nor looks at arguments.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -68,7 +69,7 @@ class CachedPlan(Generic[Plan]):
 class _Statement(Generic[Plan]):
     """The plans of a statement for arguments of some types: by their values, and general ones by numbers of paths."""
 
-    specialised: dict[Values, CachedPlan[Plan]] = field(default_factory=dict)
+    specialised: OrderedDict[Values, CachedPlan[Plan]] = field(default_factory=OrderedDict)
     general: dict[tuple[int, ...], Plan] = field(default_factory=dict)
 
 
@@ -95,7 +96,7 @@ class PlanCache(Generic[Plan]):
         self._limit = limit_bytes
         self._least = limit_bytes // MAX_PLANS
         self._bytes = 0
-        self._texts: dict[str, _Text[Plan]] = {}
+        self._texts: OrderedDict[str, _Text[Plan]] = OrderedDict()
 
     def __len__(self) -> int:
         """Return the number of specialised plans."""
@@ -107,7 +108,7 @@ class PlanCache(Generic[Plan]):
         found = self._texts.get(text)
         if found is None or found.count is None:
             return None
-        self._texts[text] = self._texts.pop(text)  # it is the one used last
+        self._texts.move_to_end(text)
         return found.count
 
     def put_count(self, text: str, plan: Plan) -> None:
@@ -131,9 +132,8 @@ class PlanCache(Generic[Plan]):
             return None
         if (cached := statement.specialised.get(values)) is None:
             return None
-        self._texts[text] = self._texts.pop(text)
-        if arguments:
-            statement.specialised[values] = statement.specialised.pop(values)
+        self._texts.move_to_end(text)
+        statement.specialised.move_to_end(values)
         return cached
 
     def put(self, text: str, position: int, arguments: Mapping[str, object], plan: Plan, size: int) -> StepPlans:
@@ -145,7 +145,7 @@ class PlanCache(Generic[Plan]):
         cached = specialised[values] = CachedPlan(plan, max(size, self._least), StepPlans())
         self._resize(found, cached.size - (0 if replaced is None else replaced.size))
         if len(specialised) > MAX_SPECIALISED:
-            self._resize(found, -specialised.pop(next(iter(specialised))).size)
+            self._resize(found, -specialised.popitem(last=False)[1].size)
         self._evict()
         return cached.steps
 
@@ -178,12 +178,13 @@ class PlanCache(Generic[Plan]):
 
     def _used(self, text: str) -> _Text[Plan]:
         """Return the plans of a text, which is the one used last."""
-        found = self._texts[text] = self._texts.pop(text) if text in self._texts else _Text()
+        found = self._texts.setdefault(text, _Text())
+        self._texts.move_to_end(text)
         return found
 
     def _evict(self) -> None:
         while self._bytes > self._limit and len(self._texts) > 1:
-            self._bytes -= self._texts.pop(next(iter(self._texts))).size
+            self._bytes -= self._texts.popitem(last=False)[1].size
 
     def _resize(self, text: _Text[Any], change: int) -> None:
         text.size += change
