@@ -135,10 +135,10 @@ class Answer:
         None where nothing goes.
         """
         own = self.definition
-        old = "false" if own.age is None else "noted < now() - CAST($age AS INTERVAL)"
+        old = "false" if own.retention is None else "noted < now() - CAST($retention AS INTERVAL)"
         given: dict[str, object] = {"number": own.number, "most": own.changes}
-        if own.age is not None:
-            given["age"] = own.age
+        if own.retention is not None:
+            given["retention"] = own.retention
         rows = execute(
             self._connection,
             "SELECT max(batch) FROM (SELECT batch, noted, sum(added + removed) OVER (ORDER BY batch DESC)"

@@ -25,7 +25,7 @@ CHANGES = 1_000_000
 _LAST = "batch"
 """The key of ``_graphdb.meta`` that has the number of the last batch which changed an answer."""
 
-_COLUMNS = "number, name, text, stored, changes, age, since, watch"
+_COLUMNS = "number, name, text, stored, changes, retention, since, watch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Definition:
     """Whether its answer is in a table."""
     changes: int = CHANGES
     """How many rows of changes are stored at least; older batches go as a whole."""
-    age: str | None = None
+    retention: str | None = None
     """How long changes are stored, as DuckDB writes intervals; None for any time."""
     since: int = 1
     """The first batch whose changes can be asked for."""
@@ -158,6 +158,6 @@ def with_options(definition: Definition, options: Sequence[ast.Option], text: st
 _OPTIONS: dict[str, tuple[str, type, str]] = {
     "table": ("stored", bool, "true or false"),
     "changes": ("changes", int, "a number of rows"),
-    "age": ("age", str, "a text such as '7 days'"),
+    "retention": ("retention", str, "a text such as '7 days'"),
 }
 """By its name: the field of a definition, the type of its values, and what these are."""

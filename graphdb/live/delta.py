@@ -153,6 +153,8 @@ class DeltaQuery:
             raise NotIncremental("a vertex of its pattern may be a literal")
         if snapshot.names.with_subclasses:
             raise NotIncremental("labels are read with the classes below them")
+        if {end for edge in bound.edges for end in (edge.source, edge.target)} != set(range(len(bound.vertices))):
+            raise NotIncremental("its pattern has a vertex without edges")
         taken = [label for edge in bound.edges for label in edge.labels or ()]
         if any(closure_of(label) is not None for label in taken):
             raise NotIncremental("an edge of its pattern stands for paths")

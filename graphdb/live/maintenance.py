@@ -114,7 +114,7 @@ class Maintenance:
 
     def __init__(self, state: State, engine: Engine) -> None:
         self._state = state
-        self._engine = engine
+        self.engine = engine
         self._standing: dict[int, Standing] = {}
         self._epoch = -1
         self._last = 0
@@ -239,7 +239,7 @@ class Maintenance:
 
         found = each.matcher.apply(updates, candidates, check_stop)
         if any(map(len, found)):
-            with self._engine.prepared(each.query, each.definition.text) as (run, prepared):
+            with self.engine.prepared(each.query, each.definition.text) as (run, prepared):
                 for rows, table in zip(found, (ADDED, REMOVED), strict=True):
                     self._make(raw, run, prepared, delta.block(rows), table)
         return None, any(map(len, found))
@@ -247,7 +247,7 @@ class Maintenance:
     def bind(self, each: Standing, snapshot: Snapshot) -> None:
         """Find out whether delta plans maintain a query, over the names of now."""
         each.delta, text = None, each.definition.text
-        with self._engine.prepared(each.query, text) as (_, prepared):
+        with self.engine.prepared(each.query, text) as (_, prepared):
             try:
                 each.delta, each.why = DeltaQuery.of(each.query, prepared, snapshot, text), None
             except NotIncremental as error:
@@ -269,12 +269,12 @@ class Maintenance:
     def _anew(self, each: Standing) -> None:
         """Make tables of the answer after a batch, and of the one before where that is not stored."""
         text = each.definition.text
-        with self._engine.prepared(each.query, text) as (run, prepared):
-            self._engine.into(FRESH[5:], run, prepared)
+        with self.engine.prepared(each.query, text) as (run, prepared):
+            self.engine.into(FRESH[5:], run, prepared)
         if each.definition.stored:
             return
-        with self._former_snapshot() as former, self._engine.prepared(each.query, text, former) as (run, prepared):
-            rows = self._engine.rows(run, prepared)
+        with self._former_snapshot() as former, self.engine.prepared(each.query, text, former) as (run, prepared):
+            rows = self.engine.rows(run, prepared)
         connection = self._state.connection
         with connection.view("_graphdb_rows", rows), connection.guard() as raw:
             raw.execute(f"CREATE OR REPLACE TEMP TABLE {FORMER[5:]} AS FROM _graphdb_rows")
@@ -322,10 +322,10 @@ class Maintenance:
             )
         each.resources = snapshot.graph.sizes.resources
         if definition.stored:
-            with self._engine.prepared(each.query, definition.text) as (run, prepared):
-                self._engine.into(FRESH[5:], run, prepared)
+            with self.engine.prepared(each.query, definition.text) as (run, prepared):
+                self.engine.into(FRESH[5:], run, prepared)
         elif each.delta is not None:
-            with self._engine.prepared(each.query, definition.text) as (run, prepared):
+            with self.engine.prepared(each.query, definition.text) as (run, prepared):
                 none = np.empty((0, len(each.delta.pattern.outputs)), np.int64)
                 self._make(raw, run, prepared, each.delta.block(none), FRESH)
         answer = Answer(raw, definition)
@@ -349,7 +349,7 @@ class Maintenance:
         own, now = each.definition, time.monotonic()
         each.rows = answer.rows() if each.rows is None else each.rows + rows
         due = each.rows > own.changes + own.changes // _EXCESS
-        if own.age is not None and now - each.looked > _AGED:
+        if own.retention is not None and now - each.looked > _AGED:
             each.looked, due = now, True
         if due:
             answer.prune()

@@ -56,6 +56,8 @@ class Statements:
             since = definitions.last_batch(raw) + 1
             made = Definition(definitions.next_number(raw), statement.name, own, since=since, watch=watch)
             made = definitions.with_options(made, statement.options, text)
+            with self._maintenance.engine.prepared(statement.query, text):
+                pass  # what is wrong with it stands in the statement's text
             standing = self._maintenance.create(raw, made, text, at)
             self._state.changed(())
         how = "delta plans" if standing.why is None else f"comparing its answers, because {standing.why}"
@@ -94,7 +96,7 @@ class Statements:
                 "query": strings([row.text for row in rows]),
                 "table": pa.array([row.stored for row in rows], pa.bool_()),
                 "changes": pa.array([row.changes for row in rows], pa.int64()),
-                "age": pa.array([row.age for row in rows], pa.string()),
+                "retention": pa.array([row.retention for row in rows], pa.string()),
                 "first_batch": pa.array([row.since for row in rows], pa.int64()),
                 "last_batch": pa.array([last] * len(rows), pa.int64()),
             }

@@ -62,7 +62,7 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
     # Continuous queries, and the batches that changed their answers.
     7: (
         "CREATE TABLE _graphdb.continuous_query (number BIGINT NOT NULL, name VARCHAR NOT NULL, text VARCHAR NOT NULL, "
-        "stored BOOLEAN NOT NULL, changes BIGINT, age VARCHAR, since BIGINT NOT NULL, watch VARCHAR)",
+        "stored BOOLEAN NOT NULL, changes BIGINT, retention VARCHAR, since BIGINT NOT NULL, watch VARCHAR)",
         "CREATE TABLE _graphdb.batch (query BIGINT NOT NULL, batch BIGINT NOT NULL, noted TIMESTAMPTZ NOT NULL, "
         "added BIGINT NOT NULL, removed BIGINT NOT NULL)",
     ),

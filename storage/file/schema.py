@@ -177,7 +177,7 @@ continuous_query = Table(
     Column("text", String, nullable=False),
     Column("stored", Boolean, nullable=False),
     Column("changes", BigInteger),
-    Column("age", String),
+    Column("retention", String),
     Column("since", BigInteger, nullable=False),
     Column("watch", String),
 )

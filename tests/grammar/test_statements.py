@@ -283,8 +283,8 @@ def test_cached_parse_tables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 def test_continuous_queries() -> None:
     inner = parse("MATCH (a) RETURN a")
     assert parse("CREATE CONTINUOUS QUERY q AS MATCH (a) RETURN a") == CreateContinuous("q", inner)
-    options = (Option("table", False), Option("changes", 10_000), Option("age", "7 days"))
-    text = "create or replace continuous query \"My Q\" with (TABLE = false, changes = 10_000, age = '7 days') as match (a) return a;"
+    options = (Option("table", False), Option("changes", 10_000), Option("retention", "7 days"))
+    text = "create or replace continuous query \"My Q\" with (TABLE = false, changes = 10_000, retention = '7 days') as match (a) return a;"
     assert parse(text) == CreateContinuous("My Q", inner, options, True)
     assert parse("DROP CONTINUOUS QUERY q") == DropContinuous("q")
     assert parse("drop continuous query if exists q") == DropContinuous("q", True)
