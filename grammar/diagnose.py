@@ -17,7 +17,6 @@ from graphdb.grammar.spelling import KEYWORDS, RESERVED
 
 _CLAUSES = {
     "INSERT": "INSERT is",
-    "MINE": "MINE is",
     "FILTER": "FILTER is",
     "LET": "LET is",
     "FOR": "FOR is",
@@ -45,6 +44,11 @@ _READABLE = {
     "COLON": "':'",
     "LABEL": "LABEL",
     "TYPE": "TYPE",
+    "OF": "OF",
+    "SIZE": "SIZE",
+    "UP": "UP",
+    "TO": "TO",
+    "AT_LEAST": "'>='",
     "LPAR": "'('",
     "RPAR": "')'",
     "LSQB": "'['",

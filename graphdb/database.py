@@ -175,7 +175,7 @@ class Database:
             statement = parse(text)
             if isinstance(statement, (ast.Explain, ast.CreateTable)):
                 statement = statement.query
-            if not isinstance(statement, (ast.Query, ast.Composite)):
+            if not isinstance(statement, (ast.Query, ast.Composite, ast.Mine)):
                 raise NotSupportedError("only pattern queries can be explained; for SQL, run EXPLAIN SELECT …")
             arguments = by_name(parameters, named)
             with self._state.at_home():

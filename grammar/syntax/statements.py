@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from graphdb.grammar.syntax.names import HERE, Span
+from graphdb.grammar.syntax.expressions import Parameter
+from graphdb.grammar.syntax.names import HERE, Span, Word
 from graphdb.grammar.syntax.queries import Composite, Query
 
 
@@ -57,11 +58,70 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
+class MineNumber:
+    """A number of ``MINE``, or the parameter that says it."""
+
+    value: int | Parameter
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class MineCliques:
+    """``CLIQUES OF SIZE least..most [MAXIMAL]``; both numbers are the same where one is written."""
+
+    least: MineNumber
+    most: MineNumber
+    maximal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MineMotifs:
+    """``MOTIFS OF SIZE size [DIRECTED]``."""
+
+    size: MineNumber
+    directed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MineFrequent:
+    """``FREQUENT PATTERNS [UNDIRECTED] WITH SUPPORT >= support UP TO edges EDGES [COUNTING MATCHES]``."""
+
+    support: MineNumber
+    edges: MineNumber
+    directed: bool = True
+    matches: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MineScope:
+    """What is mined: ``OVER :label|label AMONG :label|label``, or ``FROM (query)``; by default all edges.
+
+    A label is one word, or a prefix and a local name.
+    """
+
+    edges: tuple[tuple[Word, ...], ...] = ()
+    vertices: tuple[tuple[Word, ...], ...] = ()
+    query: Query | Composite | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mine:
+    """``MINE task scope``."""
+
+    task: MineCliques | MineMotifs | MineFrequent
+    scope: MineScope = MineScope()
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class CreateTable:
-    """``CREATE [OR REPLACE] [TEMP] TABLE [IF NOT EXISTS] name AS MATCH …``; ``name`` has up to three parts."""
+    """``CREATE [OR REPLACE] [TEMP] TABLE [IF NOT EXISTS] name AS MATCH …`` or ``AS MINE …``.
+
+    ``name`` has up to three parts.
+    """
 
     name: tuple[str, ...]
-    query: Query | Composite
+    query: Query | Composite | Mine
     replace: bool = False
     temporary: bool = False
     if_not_exists: bool = False
@@ -122,9 +182,9 @@ Continuous: TypeAlias = CreateContinuous | DropContinuous | ShowContinuous | Exp
 
 @dataclass(frozen=True, slots=True)
 class Explain:
-    """``EXPLAIN MATCH …`` and ``PROFILE MATCH …``."""
+    """``EXPLAIN MATCH …`` and ``PROFILE MATCH …``; and so with ``MINE …``."""
 
-    query: Query | Composite
+    query: Query | Composite | Mine
     profile: bool = False
     span: Span = field(default=HERE, compare=False)
 
@@ -137,4 +197,4 @@ class Sql:
     span: Span = field(default=HERE, compare=False)
 
 
-Statement: TypeAlias = Query | Composite | Prefix | Load | CreateTable | Continuous | Explain | Sql
+Statement: TypeAlias = Query | Composite | Prefix | Load | Mine | CreateTable | Continuous | Explain | Sql

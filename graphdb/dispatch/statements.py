@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from graphdb.common.errors import (
@@ -22,6 +21,7 @@ from graphdb.common.progress import watching
 from graphdb.common.stopping import stopping, time_left
 from graphdb.dispatch.arguments import check_arguments, parameters_named
 from graphdb.dispatch.explain import Explainer
+from graphdb.dispatch.mining import Mining
 from graphdb.dispatch.queries import Queries
 from graphdb.dispatch.sql import SqlStatements
 from graphdb.dispatch.sql_parameters import check_known
@@ -45,8 +45,9 @@ class Statements:
         self._state = state
         self._cancelled = state.cancelled
         self.queries = Queries(state, device, threads)
-        self.explain = Explainer(state, self.queries).explain
-        self._tables = Tables(state, self.queries)
+        self.mining = Mining(state, self.queries, threads)
+        self.explain = Explainer(state, self.queries, self.mining).explain
+        self._tables = Tables(state, self.queries, self.mining)
         self._sql = SqlStatements(state, self._cypher)
         self._lazy_live: Live | None = None
 
@@ -165,10 +166,10 @@ class Statements:
                         query = expand_call(statement, self._state.procedures, text, arguments)
                         run = self.queries.write if query.writes else self.queries.read
                         return run(query, text, arguments, timeout)
+                case ast.Mine():
+                    return self.mining.run(statement, text, arguments)
                 case ast.CreateTable():
-                    with self.queries.calling(statement.query, text, arguments) as called:
-                        statement = replace(statement, query=called)
-                        message = self._tables.create(statement, text, arguments, timeout, current)
+                    message = self._tables.create(statement, text, arguments, timeout, current)
                 case ast.Explain():
                     lines = self.explain(statement.query, statement.profile, text, arguments, timeout)
                     return Result(

@@ -21,6 +21,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern, VertexInfo
 from graphdb.pattern.graph import PatternVertex
+from graphdb.relational.column_filters import ColumnTest, column_tests, fulfilling, having
 from graphdb.relational.reach import reachable
 from graphdb.relational.snapshot import Snapshot
 from graphdb.sql.compiler import Compiler, Scope
@@ -31,6 +32,7 @@ from graphdb.sql.from_clause import Parameters, Rows
 from graphdb.sql.value import SqlValue, column
 from graphdb.storage.arrays.arrow import numbers
 from graphdb.storage.arrays.sorted_sets import both, each_once
+from graphdb.storage.catalog import EdgeLabel
 
 if TYPE_CHECKING:
     pass
@@ -138,26 +140,47 @@ class Candidates:
         sets += [self._constant(constant) for constant in info.iris]
         known = reduce(both, sets) if sets else None
         grouped, others = self._group(info)
+        compared: list[ColumnTest] = []
+        there: list[EdgeLabel] = []
+        fewest = 0  # values of a property that is tested near other candidates
         for key, conditions in grouped.items():
+            label = self._snapshot.names.property(key.words, self._text)
             conditions = [condition for condition in conditions if not self._by_index(info, key, condition, sets)]
-            if self._in_sql(key):
-                near = None
-                if others_found and conditions and (values := self._values(key)) > _BROAD:
-                    near = reachable(self._snapshot.graph, bound.edges, others_found, number, values // _NEAR)
-                sets += [self._by_property(info, key, some, near) for some in batched(conditions)]
-            else:
+            if label.kinds and any(map(_asks_presence, conditions)):
+                there.append(label)
+                conditions = [condition for condition in conditions if not _asks_presence(condition)]
+            tests = {c: column_tests(self._snapshot, self._arguments, info.name, label, key, c) for c in conditions}
+            compared += [test for found in tests.values() for test in found or ()]
+            conditions = [condition for condition, found in tests.items() if found is None]
+            if conditions and not self._in_sql(key):
                 others += conditions
+                continue
+            near = None
+            if others_found and tests and (values := self._values(key)) > _BROAD:
+                fewest = min(fewest or values, values)
+                near = self._near(bound, number, others_found, values) if conditions else None
+            sets += [self._by_property(info, key, some, near) for some in batched(conditions)]
+        if compared:
+            near = self._near(bound, number, others_found, fewest) if fewest else None
+            sets.append(fulfilling(self._snapshot, compared, near))
         alone = not any(number in (edge.source, edge.target) for edge in bound.edges)
         if known is None and (info.resources_only or (alone and others)):
             known = self._snapshot.graph.universe()
             sets.append(known)
         sets += [self._by_sql(bound, number, some, known) for some in batched(others)]
+        ids = reduce(both, sorted(sets, key=len)) if sets else None
+        for label in there:
+            ids = having(self._snapshot, label, ids)
         return PatternVertex(
             info.name,
-            reduce(both, sets) if sets else None,
+            ids,
             self._words(info),
             labels=tuple(sorted({label for labels in info.labels for label in self._certain(labels)})),
         )
+
+    def _near(self, bound: BoundPattern, number: int, found: Sequence[Ids | None], values: int) -> Ids | None:
+        """Return what a vertex may be by what others are, where that is far fewer than a property has values."""
+        return reachable(self._snapshot.graph, bound.edges, found, number, values // _NEAR)
 
     def _narrow(self, bound: BoundPattern, number: int, conditions: list[ast.Expression]) -> None:
         """Leave an edge the labels that fulfil the conditions on its label: there are few, and SQL tests each once."""

@@ -197,7 +197,12 @@ def _beside(columns: Sequence[Beside], names: Names) -> Iterator[str]:
     """Name the properties that are gathered for the bindings of a match."""
     if columns:
         written = _labels(names)
-        gathered = (f"{one.name} = {written(one.label.id)} of {one.column}" for one in columns)
+        gathered = (
+            f"{one.name} = whether {one.column} is {'|'.join(map(names.class_name, one.classes))}"
+            if one.label is None
+            else f"{one.name} = {written(one.label.id)} of {one.column}"
+            for one in columns
+        )
         yield f"  gathered for the bindings: {', '.join(gathered)}"
 
 

@@ -20,7 +20,7 @@ from graphdb.pattern.unroll import is_plain
 from graphdb.relational.edges.parallel_edges import settle
 from graphdb.relational.program import AnyStep, Given, Rows, Step
 from graphdb.relational.projection.compile import Asked, ProjectionCompiler
-from graphdb.relational.projection.late import BesideBindings, needed_first
+from graphdb.relational.projection.late import BesideBindings, Gathered, gathered_in, needed_first
 from graphdb.relational.projection.relation import GROUP, MATCHES, ORDER, ROW, Relation, Source, bindings_of
 from graphdb.relational.snapshot import Snapshot
 from graphdb.sql.expressions import MOST_OPERANDS
@@ -146,7 +146,7 @@ class Joins:
         pattern = replace(only(pattern, names), where=pattern.where)
         counted = [MATCHES] if needs.duplicates == "count" else []
         numbered = dict.fromkeys(counted, column("n", INTEGER))
-        first = (*needed_first(then), *(part for part in walk(pattern.where) if isinstance(part, ast.Property)))
+        first = (*needed_first(then), *gathered_in(pattern.where))
         known = self._beside[view].known(first, pattern.variables, self._text)
         rows = replace(pattern, where=(), variables={**pattern.variables, **numbered}, known={**pattern.known, **known})
         sql, found = self._projecting(rows).select([*names, *counted])
@@ -349,8 +349,9 @@ def only(relation: Relation, names: Collection[str], facts: Collection[str] = ()
 
 
 def _base(node: ast.Expression) -> str | None:
-    """Return the name of what an expression is a property of."""
-    return node.base.name if isinstance(node, ast.Property) and isinstance(node.base, ast.Variable) else None
+    """Return the name of what an expression is a property, or a label, of."""
+    base = getattr(node, "base" if isinstance(node, ast.Property) else "operand", None)
+    return base.name if isinstance(node, Gathered) and isinstance(base, ast.Variable) else None
 
 
 def _asked(left: Relation, bound: BoundPattern) -> Iterator[tuple[ast.Expression, str, Asked]]:

@@ -27,7 +27,7 @@ from graphdb.relational.candidates import Candidates
 from graphdb.relational.edges.assignment import Chooser
 from graphdb.relational.edges.parallel_edges import ends_of, with_scan, with_weights
 from graphdb.relational.edges.subsets import among, subsets_of
-from graphdb.relational.projection.arrays import Beside, with_properties
+from graphdb.relational.projection.arrays import Beside, with_columns
 from graphdb.relational.projection.relation import BINDINGS
 from graphdb.relational.snapshot import Snapshot
 from graphdb.storage.arrays.arrow import numbers, table_of
@@ -209,7 +209,7 @@ class MatchRun:
         self, block: Block, needs: Wanted, bound: BoundPattern, beside: Sequence[Beside] = ()
     ) -> Iterator[None]:
         """Show matches that were found already to SQL, as the bindings of a statement's only match."""
-        table = with_properties(self._terms(block, needs, bound), beside, self._snapshot.properties)
+        table = self._with_beside(self._terms(block, needs, bound), beside)
         with self._visible(table):
             yield
 
@@ -240,7 +240,7 @@ class MatchRun:
         spilled, waiting = False, 0
         with ExitStack() as tables:
             for block in self._blocks(plan, needs, bound, control):
-                table = with_properties(self._terms(block, needs, bound), beside, self._snapshot.properties)
+                table = self._with_beside(self._terms(block, needs, bound), beside)
                 batches.append(table)
                 waiting += table.nbytes
                 if waiting > (_STREAM if spilled else self._bindings_bytes // (2 * shares)):
@@ -254,8 +254,11 @@ class MatchRun:
                 yield None
                 return
             if not batches:
-                batches.append(with_properties(self._empty(needs, bound), beside, self._snapshot.properties))
+                batches.append(self._with_beside(self._empty(needs, bound), beside))
             yield pa.concat_tables(batches)
+
+    def _with_beside(self, bindings: pa.Table, beside: Sequence[Beside]) -> pa.Table:
+        return with_columns(bindings, beside, self._snapshot.properties, self._snapshot.graph)
 
     def _blocks(self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, control: Control) -> Iterator[Block]:
         """Run a match, and settle which edges its triples stand for; no more rows than are wanted."""

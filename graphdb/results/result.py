@@ -163,6 +163,13 @@ class Result:
             self._lazy_table = rows.table()
         return self._lazy_table
 
+    @property
+    def internal(self) -> tuple[pa.Table, tuple[Column, ...]]:
+        """The rows in the engine's own terms, with their columns: for a statement that goes on from them."""
+        import pyarrow as pa
+
+        return pa.table({}) if self._table is None else self._table, self._shape or ()
+
     # --- Python values
 
     def __len__(self) -> int:

@@ -110,7 +110,7 @@ class Properties:
         type, many = self._type(label), label.max_values > 1
         if self._connection.transactions.inside:  # its ROLLBACK would take a table away
             return PropertyColumn(f"({self._relation(label)})", type, many)
-        array = self._array(label) if self.in_memory(label) else None
+        array = self.array(label) if self.in_memory(label) else None
         table = self._connection.temporary()
         with self._connection.guard() as raw, self._connection.temporary_table(table) as kept:
             if array is None:
@@ -160,7 +160,7 @@ class Properties:
             self._looks[label.id] += 1
             wanted = values(ids.drop_null()).astype(np.int64, copy=False)
             return self._looked_up(label, np.unique(wanted)).gather(ids)
-        column = self._array(label)
+        column = self.array(label)
         return self._joined(label, ids) if column is None else column.gather(ids)
 
     def _looked_up(self, label: EdgeLabel, vertices: NDArray[np.int64]) -> ValueColumn:
@@ -171,8 +171,8 @@ class Properties:
         subjects = values(rows.column("subject"))
         return ValueColumn.of(subjects, np.arange(len(subjects), dtype=np.int32), rows.column("value").combine_chunks())
 
-    def _array(self, label: EdgeLabel) -> ValueColumn | None:
-        """Return the values of a property as an array; None where they take more than the budget."""
+    def array(self, label: EdgeLabel) -> ValueColumn | None:
+        """Return the values of a property :meth:`in_memory` as an array; None where they take more than the budget."""
         if label.id in self._large:
             return None
         cached = self._arrays.pop(label.id, None)

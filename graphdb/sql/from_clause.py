@@ -16,6 +16,7 @@ from graphdb.common.errors import NotSupportedError, with_place
 from graphdb.common.values.terms import LITERAL_BASE, RDF, XSD
 from graphdb.common.values.types import (
     AS_WRITTEN,
+    BOOLEAN,
     EDGE,
     NODE,
     NULL,
@@ -99,6 +100,9 @@ class Beside(Protocol):
 
     def add(self, column: str, label: EdgeLabel) -> str | None:
         """Return the name of the column with a property of the vertices in a column; None where there is none."""
+
+    def add_label(self, column: str, classes: tuple[int, ...]) -> str:
+        """Return the name of the column that says whether the vertices in a column have one of some labels."""
 
 
 class Rows:
@@ -301,6 +305,8 @@ class Rows:
 
     def has_label(self, vertex: SqlValue, labels: Sequence[int]) -> str:
         """Whether the vertex has one of some labels; unknown where there is no vertex."""
+        if self._beside is not None and vertex.column is not None:
+            return column_of_rows(self._beside.add_label(vertex.column, tuple(labels)), BOOLEAN).sql
         self.note(SUBQUERY)
         id_sql = vertex.sql
         any_of = ", ".join(str(int(label)) for label in labels)

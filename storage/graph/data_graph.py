@@ -60,9 +60,10 @@ class ArraySource:
         literals: int = 0,
         type_label: int | None = None,
     ) -> None:
-        columns = [np.asarray(column, dtype=np.int64).reshape(-1) for column in (objects, subjects, labels)]
-        order = np.lexsort(columns)
-        o, s, p = (column[order] for column in columns)
+        o, s, p = (np.asarray(column, dtype=np.int64).reshape(-1) for column in (objects, subjects, labels))
+        if not _rises(p, s, o):
+            order = np.lexsort((o, s, p))
+            o, s, p = o[order], s[order], p[order]
         if len(s):
             fresh = np.append(True, (s[1:] != s[:-1]) | (p[1:] != p[:-1]) | (o[1:] != o[:-1]))
             s, p, o = s[fresh], p[fresh], o[fresh]
@@ -321,8 +322,11 @@ class DataGraph:
         """
         return self._cached(("universe",), self._build_universe)
 
-    def derived(self, key: tuple[Any, ...], build: Callable[[], NDArray[Any]]) -> NDArray[Any]:
-        """An array that a planner derives from the graph, cached like everything else; ``key`` begins with a word."""
+    def derived(self, key: tuple[Any, ...], build: Callable[[], T]) -> T:
+        """What a planner or a miner derives from the graph (it has ``nbytes``), cached like everything else.
+
+        ``key`` begins with a word.
+        """
         return self._cached(("derived", *key), build)
 
     def statistics(self, labels: tuple[int, ...] | None) -> LabelStatistics:
@@ -487,6 +491,15 @@ class DataGraph:
         """Return the subset of edges that a structure is derived from, alone: it goes with that."""
         numbers = (each for part in key for each in (part if isinstance(part, tuple) else (part,)))
         return next((self._subsets[each] for each in numbers if isinstance(each, int) and is_subset(each)), None)
+
+
+def _rises(*columns: Ints) -> bool:
+    """Whether rows are sorted by their columns."""
+    falls, equal = False, np.ones(max(len(columns[0]) - 1, 0), bool)
+    for column in columns:
+        falls = falls or bool((equal & (column[1:] < column[:-1])).any())
+        equal &= column[1:] == column[:-1]
+    return not falls
 
 
 def _closure_in(labels: tuple[int, ...] | None) -> Closure | None:

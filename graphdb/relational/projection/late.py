@@ -9,8 +9,9 @@ order and LIMIT: late materialization.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from graphdb.common.values.types import EXACT_ONLY, Base, single_kind
+from graphdb.common.values.types import BOOLEAN, EXACT_ONLY, Base, Type, single_kind
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern
@@ -30,7 +31,7 @@ class BesideBindings:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._found: dict[tuple[str, int], Beside] = {}
+        self._found: dict[tuple[str, int | tuple[int, ...]], Beside] = {}
 
     @property
     def columns(self) -> tuple[Beside, ...]:
@@ -46,12 +47,23 @@ class BesideBindings:
             found = self._found[column, label.id] = Beside(f"p{len(self._found)}", column, label)
         return found.name
 
+    def add_label(self, column: str, classes: tuple[int, ...]) -> str:
+        """Return the name of the column that says whether the vertices in a column have one of some labels."""
+        found = self._found.get((column, classes))
+        if found is None:
+            found = self._found[column, classes] = Beside(f"p{len(self._found)}", column, None, classes)
+        return found.name
+
     def known(
-        self, wanted: Iterable[ast.Property], vertices: Mapping[str, SqlValue], text: str
+        self, wanted: Iterable[Gathered], vertices: Mapping[str, SqlValue], text: str
     ) -> dict[ast.Expression, SqlValue]:
-        """Return those of some properties, of vertices in columns, that become columns beside these."""
+        """Return those of some properties and labels, of vertices in columns, that become columns beside these."""
         found: dict[ast.Expression, SqlValue] = {}
         for expression in wanted:
+            if isinstance(expression, ast.LabelPredicate):
+                if (name := self._label(expression, vertices, text)) is not None:
+                    found[expression] = column(name, BOOLEAN)
+                continue
             late = late_property(expression, vertices, self._snapshot, text)
             if late is not None and late[0].column is not None:
                 name = self.add(late[0].column, late[1])
@@ -59,11 +71,33 @@ class BesideBindings:
                     found[expression] = column(name, self._snapshot.properties.type_of(late[1]))
         return found
 
+    def _label(self, node: ast.LabelPredicate, vertices: Mapping[str, SqlValue], text: str) -> str | None:
+        """Return the name of the column that says whether vertices in another have a label; None if more is asked."""
+        vertex = vertices.get(node.operand.name) if isinstance(node.operand, ast.Variable) else None
+        names, labels = self._snapshot.names, node.labels
+        if vertex is None or vertex.type.base is not Base.NODE or vertex.column is None:
+            return None
+        if self._snapshot.deleted is not None or not isinstance(labels, ast.LabelChain):
+            return None
+        chains = names.chains(labels.words)
+        if len(chains) > 1:
+            return None
+        return self.add_label(vertex.column, names.under(names.vertex_label(chains[0], text).id))
 
-def needed_first(clauses: Sequence[ast.ClauseNode]) -> list[ast.Property]:
-    """Return the properties that clauses need of the rows before them, as far as their names reach, but for the result.
 
-    What a clause with LIMIT returns is needed of the rows that are left.
+Gathered = ast.Property | ast.LabelPredicate
+"""What of vertices in the bindings of a match may be a column beside them."""
+
+
+def gathered_in(node: object) -> list[Gathered]:
+    """Return the properties and labels that a piece of syntax asks for."""
+    return [part for part in walk(node) if isinstance(part, Gathered)]
+
+
+def needed_first(clauses: Sequence[ast.ClauseNode]) -> list[Gathered]:
+    """Return the properties and labels that clauses need of the rows before them, as far as their names reach.
+
+    What only the result needs is none of them; what a clause with LIMIT returns is needed of the rows that are left.
     """
     parts: list[object] = []
     for clause in clauses:
@@ -82,7 +116,7 @@ def needed_first(clauses: Sequence[ast.ClauseNode]) -> list[ast.Property]:
             if i in named or (returns.limit is None and not (last and isinstance(expression, ast.Property))):
                 parts.append(expression)
         break
-    return list(dict.fromkeys(part for part in walk(tuple(parts)) if isinstance(part, ast.Property)))
+    return list(dict.fromkeys(gathered_in(tuple(parts))))
 
 
 def named_in(order_by: Sequence[ast.OrderItem], items: Sequence[ast.ReturnItem]) -> list[int]:
@@ -142,29 +176,40 @@ def direct_columns(
     text: str,
 ) -> tuple[Direct, ...] | None:
     """Return items as columns of the bindings and properties of single values; None if there are others."""
-    found = []
-    for item in items:
-        expression = item.expression
-        value = known.get(expression)
-        if value is not None and value.column is not None:
-            found.append(Direct(value.column))
-            continue
-        base = expression.base if isinstance(expression, ast.Property) else expression
-        if not isinstance(base, ast.Variable) or base.name not in bound.vertex_of:
+    found = [_direct(item.expression, bound, known, snapshot, text) for item in items]
+    return tuple(each[0] for each in found if each is not None) if found and None not in found else None
+
+
+def _direct(
+    expression: ast.Expression,
+    bound: BoundPattern,
+    known: Mapping[ast.Expression, SqlValue],
+    snapshot: Snapshot,
+    text: str,
+) -> tuple[Direct, Type | None] | None:
+    """Return an expression as a column, and the type of what may stand beside it in a ``coalesce``; None for others."""
+    value = known.get(expression)
+    if value is not None and value.column is not None:
+        return Direct(value.column), value.type
+    if isinstance(expression, ast.FunctionCall) and expression.name.lower() == "coalesce" and expression.arguments:
+        found = [_direct(argument, bound, known, snapshot, text) for argument in expression.arguments]
+        parts = [each for each in found if each is not None]
+        if len(parts) < len(found) or parts[0][1] is None or any(type != parts[0][1] for _, type in parts):
             return None
-        number = bound.vertex_of[base.name]
-        info = bound.vertices[number]
-        if info.kinds:
-            of_sql = not (info.resource or info.kinds & EXACT_ONLY)
-            kind = single_kind(info.kinds) if of_sql else None
-            if kind is None or base is not expression:
-                return None
-            found.append(Direct(f"v{number}", kind=kind))
-            continue
-        label = None
-        if isinstance(expression, ast.Property):
-            label = snapshot.names.property(expression.key.words, text)
-            if not snapshot.properties.in_memory(label):
-                return None
-        found.append(Direct(f"v{number}", label))
-    return tuple(found) or None
+        (first, type), others = parts[0], tuple(other for other, _ in parts[1:])
+        return (replace(first, otherwise=others), type) if not first.otherwise else None
+    base = expression.base if isinstance(expression, ast.Property) else expression
+    if not isinstance(base, ast.Variable) or base.name not in bound.vertex_of:
+        return None
+    number = bound.vertex_of[base.name]
+    info = bound.vertices[number]
+    if info.kinds:
+        of_sql = not (info.resource or info.kinds & EXACT_ONLY)
+        kind = single_kind(info.kinds) if of_sql else None
+        return None if kind is None or base is not expression else (Direct(f"v{number}", kind=kind), None)
+    if not isinstance(expression, ast.Property):
+        return Direct(f"v{number}"), None
+    label = snapshot.names.property(expression.key.words, text)
+    if not snapshot.properties.in_memory(label):
+        return None
+    return Direct(f"v{number}", label), snapshot.properties.type_of(label)

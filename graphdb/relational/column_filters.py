@@ -1,0 +1,165 @@
+"""Conditions on one vertex that its property columns in memory decide, without SQL: comparisons with constants.
+
+``m.creationDate < $d AND m.length >= 40`` is a comparison of two arrays with a number each, and of their bits, for all
+vertices between the first and the last that have both properties; SQL would read two tables, and their vertices would
+be intersected.  Whole numbers and points in time are compared so; what else there is SQL tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common.values.temporal import DateTime, from_python
+from graphdb.common.values.terms import LITERAL_BASE
+from graphdb.common.values.types import INTEGER, MOMENT, Type
+from graphdb.grammar import syntax as ast
+from graphdb.relational.snapshot import Snapshot
+from graphdb.snapshot.columns import ValueColumn
+from graphdb.sql.constants import from_numpy
+from graphdb.storage.arrays.arrow import numbers, values
+from graphdb.storage.arrays.sorted_sets import both, each_once
+from graphdb.storage.catalog import EdgeLabel
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Ids = NDArray[np.int64]
+
+_KERNELS = {
+    "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal", "=": "equal", "<>": "not_equal",
+}  # fmt: skip
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnTest:
+    """A comparison of a property with a number: the value itself, or a point in time in microseconds."""
+
+    label: EdgeLabel
+    operator: str
+    number: int
+
+
+def column_tests(
+    snapshot: Snapshot,
+    arguments: Mapping[str, object],
+    subject: str,
+    label: EdgeLabel,
+    key: ast.KeyName,
+    condition: ast.Expression,
+) -> list[ColumnTest] | None:
+    """Return a condition on the property of the vertex ``subject`` as comparisons; None where it is more than that."""
+    if not isinstance(condition, ast.Comparison) or snapshot.deleted is not None:
+        return None
+    if not label.kinds or not snapshot.properties.in_memory(label):
+        return None
+    type, own = snapshot.properties.type_of(label), ast.Property(ast.Variable(subject), key)
+    found = []
+    for operator, (left, right) in zip(condition.operators, pairwise(condition.operands), strict=True):
+        other = right if left == own else left
+        number = _number(other, type, arguments) if own in (left, right) and operator in _KERNELS else None
+        if number is None:
+            return None
+        found.append(ColumnTest(label, operator if left == own else _MIRRORED[operator], number))
+    return found
+
+
+def _number(node: ast.Expression, type: Type, arguments: Mapping[str, object]) -> int | None:
+    """Return what a constant is in a column of a type; None where it is not of that type."""
+    match node:
+        case ast.Literal():
+            value: object = node.value
+        case ast.Parameter():
+            value = from_numpy(arguments.get(node.name))
+        case _:
+            return None
+    if type == INTEGER:
+        if isinstance(value, int) and not isinstance(value, bool) and -(1 << 63) <= value < 1 << 63:
+            return value
+        return None
+    moment = from_python(value) if type == MOMENT else None
+    return moment.instant // 1000 if isinstance(moment, DateTime) and not moment.nanoseconds % 1000 else None
+
+
+def fulfilling(snapshot: Snapshot, tests: Sequence[ColumnTest], near: Ids | None) -> Ids:
+    """Return the vertices whose properties fulfil all tests, sorted; of those ``near``, if they are given."""
+    of_label: dict[int, list[ColumnTest]] = {}
+    for test in tests:
+        of_label.setdefault(test.label.id, []).append(test)
+    if near is not None:
+        ids = numbers(near)
+        return near[_where([(snapshot.properties.gather(each[0].label, ids), each) for each in of_label.values()])]
+    sets: list[Ids] = []
+    dense: list[tuple[ValueColumn, list[ColumnTest]]] = []
+    for each in of_label.values():
+        column = snapshot.properties.array(each[0].label)
+        if column is not None and column.subjects is None and column.changed is None:
+            dense.append((column, each))
+        else:
+            sets.append(_of_table(snapshot, each) if column is None else _of_column(column, each))
+    if dense:
+        first = max(column.first for column, _ in dense)
+        count = max(min(column.first + len(column.values) for column, _ in dense) - first, 0)
+        sets.append(
+            _where([(column.values.slice(first - column.first, count), each) for column, each in dense]) + first
+        )
+    while len(sets) > 1:
+        sets.append(both(sets.pop(), sets.pop()))
+    return sets[0]
+
+
+def _of_column(column: ValueColumn, tests: Sequence[ColumnTest]) -> Ids:
+    """Return the vertices whose values in a column fulfil all tests, sorted."""
+    found = _where([(column.values, tests)])
+    ids = found + column.first if column.subjects is None else column.subjects[found]
+    if column.changed is None or column.later is None:
+        return ids
+    return np.union1d(np.setdiff1d(ids, column.changed, assume_unique=True), _of_column(column.later, tests))
+
+
+def _of_table(snapshot: Snapshot, tests: Sequence[ColumnTest]) -> Ids:
+    """Return the vertices whose values of a property, too many for memory, fulfil all tests, sorted."""
+    label = tests[0].label
+    value = "p.value" if snapshot.properties.type_of(label) == INTEGER else "epoch_us((p.value).moment)"
+    where = " AND ".join(f"{value} {test.operator} $p{i}" for i, test in enumerate(tests))
+    sql = f"SELECT p.subject AS id FROM {snapshot.properties.column(label).relation} p WHERE {where}"
+    found = snapshot.connection.columns(sql, {f"p{i}": test.number for i, test in enumerate(tests)})["id"]
+    return each_once(np.asarray(found, np.int64), snapshot.graph.resources)
+
+
+def having(snapshot: Snapshot, label: EdgeLabel, ids: Ids | None) -> Ids:
+    """Return the vertices that have a property, sorted; of some resources, if these are given."""
+
+    def there() -> NDArray[np.bool_]:
+        sql = f"SELECT subject FROM _graphdb.triple WHERE label = {int(label.id)} AND object >= {LITERAL_BASE}"
+        subjects = snapshot.connection.columns(sql)["subject"]
+        snapshot.store.ids.resource(subjects, "subject")
+        found = np.zeros(snapshot.graph.resources, bool)
+        found[subjects] = True
+        return found
+
+    flags = snapshot.graph.derived(("has property", label.id), there)
+    return np.flatnonzero(flags) if ids is None else ids[flags[ids]]
+
+
+def _where(columns: Sequence[tuple[pa.Array, Sequence[ColumnTest]]]) -> Ids:
+    """Return the places (int64, sorted) where all tests of all columns, of the same length, are true."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    mask: pa.Array | None = None
+    for array, tests in columns:
+        if pa.types.is_struct(array.type):  # a point in time, and the offset that it was written with
+            array = array.flatten()[0]
+        for test in tests:
+            kernel: Callable[..., Any] = getattr(compute, _KERNELS[test.operator])
+            one = kernel(array, pa.scalar(test.number, pa.int64()).cast(array.type))
+            mask = one if mask is None else compute.and_(mask, one)
+    assert mask is not None
+    return values(compute.indices_nonzero(mask)).astype(np.int64)

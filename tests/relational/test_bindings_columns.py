@@ -1,0 +1,67 @@
+"""What is gathered for bindings and for results without SQL: labels as columns, and the first property that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import graphdb
+
+
+@pytest.fixture(scope="module")
+def db() -> Iterator[graphdb.Database]:
+    with graphdb.connect(device="cpu", threads=1) as database:
+        database.query(
+            "CREATE (a:A {id: 1, x: 'x1', n: 1})-[:K {w: 5}]->(b:A:B {id: 2, y: 'y2', m: 2}), (b)-[:K]->(c:B {id: 3, z: 3.5, n: 7}), "
+            "(d:C {id: 4, x: 'x4', y: 'y4'})"
+        )
+        yield database
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("MATCH (v) RETURN v.id AS id, v:A AS a ORDER BY id", [(1, True), (2, True), (3, False), (4, False)]),
+        ("MATCH (v) WITH v.id AS id, v:A:B AS both, v:A|C AS either RETURN * ORDER BY id",
+         [(False, True, 1), (True, True, 2), (False, False, 3), (False, True, 4)]),
+        ("MATCH (v) RETURN v:B AS b, count(*) AS n ORDER BY n, b", [(False, 2), (True, 2)]),
+        ("MATCH (v) WHERE v.id < 9 OR v:B RETURN count(*), count(CASE WHEN NOT v:C THEN 1 END)", [(4, 3)]),
+        ("MATCH (v:A) OPTIONAL MATCH (v)-[:K]->(w:B {id: 3}) RETURN v.id AS id, w:B AS b ORDER BY id", [(1, None), (2, True)]),
+        ("MATCH (v) WITH count(*) AS n MATCH (w) WITH n, w:A AS a, w:B AS b RETURN n, a, b, count(*) AS m ORDER BY a, b",
+         [(4, False, False, 1), (4, False, True, 1), (4, True, False, 1), (4, True, True, 1)]),
+        ("MATCH (v)-[:K]->(w) RETURN v:B AS b, w:B AS c ORDER BY b", [(False, True), (True, True)]),
+        ("MATCH (v {id: 1}) RETURN coalesce(v.x, v.y)", [("x1",)]),
+        ("MATCH (v {id: 2}) RETURN v.m, coalesce(v.x, v.y), coalesce(v.n, v.m)", [(2, "y2", 2)]),
+        ("MATCH (v:B) RETURN coalesce(v.y, v.x) AS t", [("y2",), (None,)]),
+        ("MATCH (v:C) RETURN coalesce(v.n, v.m), coalesce(v.y, v.x)", [(None, "y4")]),
+        ("MATCH (v {id: 3}) RETURN coalesce(v.x, v.z, v.n)", [(3.5,)]),
+        ("MATCH (v {id: 3}) RETURN coalesce(v.x, 'none'), coalesce(v.n)", [("none", 7)]),
+        ("MATCH (v {id: 1})-[e:K]->(w) RETURN coalesce(e.w, v.n), coalesce(e.w, e.w)", [(5, 5)]),
+        ("MATCH (v {id: 2})-[e:K]->(w) RETURN coalesce(e.w, w.n, v.m), coalesce(w, v).id", [(7, 3)]),
+    ],
+)  # fmt: skip
+def test_rows(db: graphdb.Database, query: str, rows: list[tuple[Any, ...]]) -> None:
+    found = db.query(query).fetchall()
+    assert (found if "ORDER BY" in query else sorted(found, key=str)) == (
+        rows if "ORDER BY" in query else sorted(rows, key=str)
+    )
+
+
+def test_labels_are_columns_of_the_bindings(db: graphdb.Database) -> None:
+    plan = db.explain("MATCH (v) WITH v.id AS id, v:A AS a WHERE id > 1 RETURN a, count(*)")
+    assert "whether v0 is A" in plan
+    assert "_graphdb.triple" not in plan
+
+
+def test_changes_of_labels_are_seen() -> None:
+    with graphdb.connect(device="cpu", threads=1) as database:
+        database.query("UNWIND range(1, 20) AS i CREATE (:A {id: i})")
+        query = "MATCH (v) RETURN v:B AS b, count(*) AS n ORDER BY b"
+        assert database.query("MATCH (v) RETURN v:A AS b, count(*) AS n").fetchall() == [(True, 20)]
+        database.query("MATCH (v:A) WHERE v.id <= 5 SET v:B")
+        assert database.query(query).fetchall() == [(False, 15), (True, 5)]
+        database.query("MATCH (v:B {id: 3}) REMOVE v:B")
+        database.query("CREATE (:B {id: 30})")
+        assert database.query(query).fetchall() == [(False, 16), (True, 5)]
