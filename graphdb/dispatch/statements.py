@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from graphdb.common.errors import (
@@ -26,6 +27,7 @@ from graphdb.dispatch.queries import Queries
 from graphdb.dispatch.sql import SqlStatements
 from graphdb.dispatch.sql_parameters import check_known
 from graphdb.dispatch.tables import Tables
+from graphdb.dispatch.warnings import unknown_names
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse_script
 from graphdb.procedures.implied import expand_call, parameters_of
@@ -70,6 +72,7 @@ class Statements:
             and not state.progress
             and (count := self.queries.counted_again(text)) is not None
         ):
+            count.warn = partial(self._warnings, text)
             return count
         result = None
         with stopping(timeout, self._cancelled):
@@ -86,7 +89,15 @@ class Statements:
                     raise _late(error, timeout) from None
                 except ExecutionError as error:
                     raise placed(error, text) from error.__cause__
-        return Result(self._state.version(), None) if result is None else result
+        if result is None:
+            return Result(self._state.version(), None)
+        result.warn = partial(self._warnings, text)
+        return result
+
+    def _warnings(self, text: str) -> list[str]:
+        """Return what may be a slip in a text that ran."""
+        snapshot = self._state.snapshot()
+        return unknown_names(parse_script(text), snapshot.names, lambda: snapshot.edges.keys, text)
 
     def run_sql(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
         """Run SQL by itself; see :meth:`graphdb.database.Database.sql`."""

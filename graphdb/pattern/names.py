@@ -89,6 +89,12 @@ class Names:
         names.edge_labels, names.vertex_labels, names._classes, names.hidden = known, classes, classes, hidden
         return names
 
+    def strict(self) -> Names:
+        """Return these names, where one that nothing has is a mistake, whoever made them."""
+        names = copy(self)
+        names.open = False
+        return names
+
     def vertex_label(self, words: Sequence[Word], text: str) -> VertexLabel:
         """Return the class that ``words`` name."""
         found = self._find(self._vertices, words, text, "label")

@@ -18,8 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.duckdb.connection import Connection
+from graphdb.common.values.numeric_keys import key_of_union, key_type
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.common.values.types import EXACT_ONLY, VALUE, Base, Type, list_of, literal_sql, type_of_kinds
+from graphdb.common.values.types import (
+    EXACT_ONLY,
+    VALUE,
+    Base,
+    Type,
+    bases_of_kinds,
+    list_of,
+    literal_sql,
+    type_of_kinds,
+)
 from graphdb.snapshot.columns import ValueColumn, read_column
 from graphdb.storage.arrays.arrow import numbers, values
 from graphdb.storage.catalog import EdgeLabel
@@ -56,6 +66,8 @@ class PropertyColumn:
     """Whether ``value`` is a list, because some subject has several."""
     bases: frozenset[Base] | None = None
     """Of a union: the members that occur; None where that is not known."""
+    keys: frozenset[Base] | None = None
+    """Of a table of unions with a column ``key``, one for equal numbers: the members that this is of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +138,23 @@ class Properties:
             self._tables[label.id] = found = PropertyColumn(f"temp.{table}", type, many)
         return found
 
+    def has_keys(self, label: EdgeLabel) -> bool:
+        """Whether the table of a property whose values are unions has a column ``key``, the same for equal numbers.
+
+        The first query that asks has it computed; a transaction's ROLLBACK would take it away.
+        """
+        found = self.column(label)
+        bases = bases_of_kinds(label.kinds)
+        if found.keys != bases:
+            if self._connection.transactions.inside:
+                return False
+            with self._connection.guard() as raw:
+                raw.execute(f"ALTER TABLE {found.relation} DROP COLUMN IF EXISTS key")
+                raw.execute(f"ALTER TABLE {found.relation} ADD COLUMN key {key_type(bases)}")
+                raw.execute(f"UPDATE {found.relation} SET key = {key_of_union('value', bases)}")
+            self._tables[label.id] = replace(found, keys=bases)
+        return True
+
     def _type(self, label: EdgeLabel) -> Type:
         single = self.type_of(label)
         return list_of(single) if label.max_values > 1 else single
@@ -143,7 +172,12 @@ class Properties:
         places = ", ".join("?" * len(vertices))
         with self._connection.guard() as raw:
             raw.execute(f"DELETE FROM {column.relation} WHERE subject IN ({places})", vertices)
-            raw.execute(f"INSERT INTO {column.relation} {self._relation_of(label, vertices)}", vertices)
+            rows, keys = self._relation_of(label, vertices), column.keys
+            if keys is None:
+                raw.execute(f"INSERT INTO {column.relation} (subject, value) {rows}", vertices)
+            else:
+                rows = f"SELECT subject, value, {key_of_union('value', keys)} FROM ({rows})"
+                raw.execute(f"INSERT INTO {column.relation} (subject, value, key) {rows}", vertices)
         del self._behind[label.id]
 
     def in_memory(self, label: EdgeLabel) -> bool:

@@ -157,7 +157,11 @@ class Rows:
         found = self._properties.column(label)
         alias = self._property(vertex, label, found.relation)
         value = self._column(alias, "value", vertex, found.type, found.many, bases_of_kinds(label.kinds))
-        return self._alive(vertex, value)
+        return self._alive(vertex, replace(value, table=(alias, label)) if found.type == VALUE else value)
+
+    def has_keys(self, label: EdgeLabel) -> bool:
+        """Whether the table of a property has a column ``key``: see :meth:`graphdb.snapshot.properties.Properties`."""
+        return self._properties.has_keys(label)
 
     def shared(self, values: SqlValue) -> SqlValue:
         """A list that is one for all rows, as a column of theirs."""
@@ -177,7 +181,11 @@ class Rows:
         if self.deleted is None:
             return value
         return replace(
-            value, sql=self._unless_deleted(element, value.sql), atomic=False, effects=value.effects | CAN_FAIL
+            value,
+            sql=self._unless_deleted(element, value.sql),
+            table=None,
+            atomic=False,
+            effects=value.effects | CAN_FAIL,
         )
 
     def _unless_deleted(self, element: SqlValue, sql: str) -> str:

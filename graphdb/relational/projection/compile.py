@@ -234,10 +234,13 @@ class ProjectionCompiler:
         if relation.groups is not None:
             by.append(relation.groups)
         group = f" GROUP BY {', '.join(by)}" if aggregated and by else ""
-        joins, distinct = compiler.rows.joins, ""
         several = returns.distinct and any(has_key(value.type, value.bases) for _, value in compiled)
-        if returns.distinct and not several:
-            distinct = "DISTINCT "
+        keyed = []
+        if several and not aggregated:  # what has keys beside it is grouped by these
+            keyed = [i for i, (_, value) in enumerate(compiled) if value.table and has_key(value.type, value.bases)]
+            chosen += [f"{key(compiler, compiled[i][1])} AS k{i}" for i in keyed]
+        joins = compiler.rows.joins
+        distinct = "DISTINCT " if returns.distinct and not several else ""
         columns = ", ".join(chosen)
         inner = f"SELECT {distinct}{columns}{self._of_group} FROM {relation.source} b {joins}{_where(where)}{group}"
         if groups is not None and not keys:
@@ -246,7 +249,7 @@ class ProjectionCompiler:
             either = ", ".join(f"CASE WHEN a.g IS NULL THEN e.c{i} ELSE a.c{i} END AS c{i}" for i in range(len(items)))
             inner = f"SELECT {either}, o.g FROM {groups} o LEFT JOIN ({inner}) a ON a.g = o.g CROSS JOIN ({nothing}) e"
         if several:
-            inner = self._each_once(inner, compiled)
+            inner = self._each_once(inner, compiled, keyed)
         # ORDER BY sees the result's columns: by alias, by the variable returned, or by the same expression.
         outer = self._rows()
         over = [(item, value.at(f"c{i}", "q")) for i, (item, value) in enumerate(compiled)]
@@ -269,13 +272,18 @@ class ProjectionCompiler:
         inner = f"SELECT {columns} FROM {relation.source} b {joins}"
         return replace(found, grouped=f"SELECT q.* FROM ({inner}) q {outer.joins}{order}{window_sql(window)}")
 
-    def _each_once(self, sql: str, compiled: list[Compiled]) -> str:
-        """Return SQL of rows (``c0 …``) of which equivalent ones come once, though DuckDB tells them apart."""
+    def _each_once(self, sql: str, compiled: list[Compiled], keyed: list[int]) -> str:
+        """Return SQL of rows (``c0 …``) of which equivalent ones come once, though DuckDB tells them apart.
+
+        ``keyed`` are the values whose keys the rows have, too (``k0 …``).
+        """
         rows = self._rows()
         compiler = self._compiler(rows, Scope({}))
         columns = [value.at(f"c{i}", "p") for i, (_, value) in enumerate(compiled)]
-        by = [key(compiler, column) for column in columns]
-        chosen = [least(column) if has_key(column.type, column.bases) else column.sql for column in columns]
+        by, chosen = [], []
+        for i, value in enumerate(columns):
+            by.append(f"p.k{i}" if i in keyed else key(compiler, value))
+            chosen.append(least(value) if has_key(value.type, value.bases) else value.sql)
         group = "" if self._relation.groups is None else ", p.g"
         named = ", ".join(f"{column} AS c{i}" for i, column in enumerate(chosen))
         return f"SELECT {named}{group} FROM ({sql}) p {rows.joins} GROUP BY {', '.join(by)}{group}"
