@@ -157,7 +157,7 @@ class ProjectionCompiler:
             joins, after, tail = "", [], " ORDER BY b.top ASC" if order else ""
         # What is gathered after SQL, the last, is joined where only SQL can be used.
         others = self._rows() if cut else self._rows(self._beside, rows)
-        gathered = self._rows(after=others)
+        gathered = self._rows(after=others, seldom=True)
         given: list[Compiled] = []
         for i, item in enumerate(items):
             mine = self._compiler(gathered if i in late else others, compiler.scope)
@@ -361,10 +361,10 @@ class ProjectionCompiler:
             self._text, self._snapshot.names, self._arguments, rows, scope, self._snapshot.computing
         )
 
-    def _rows(self, beside: BesideBindings | None = None, after: Rows | None = None) -> Rows:
+    def _rows(self, beside: BesideBindings | None = None, after: Rows | None = None, *, seldom: bool = False) -> Rows:
         known = self._snapshot
         type_label, properties, edges = known.store.type_label, known.properties, known.edges
-        return Rows(self._parameters, type_label, properties, edges, known.deleted, beside, after)
+        return Rows(self._parameters, type_label, properties, edges, known.deleted, beside, after, seldom=seldom)
 
     def _settled(self, compiler: Compiler, value: SqlValue) -> SqlValue:
         """Return a literal vertex of known type as its value."""
