@@ -36,6 +36,7 @@ from graphdb.relational.session.state import State
 from graphdb.results.result import Result
 
 if TYPE_CHECKING:
+    from graphdb.dispatch.live import Live
     from graphdb.storage.loaders.load import LoadReport
 
 
@@ -50,6 +51,16 @@ class Statements:
         self.explain = Explainer(state, self.queries, self.mining).explain
         self._tables = Tables(state, self.queries, self.mining)
         self._sql = SqlStatements(state, self._cypher)
+        self._lazy_live: Live | None = None
+
+    @property
+    def live(self) -> Live:
+        """What continuous queries need; imported with the first one."""
+        if self._lazy_live is None:
+            from graphdb.dispatch.live import Live
+
+            self._lazy_live = Live(self._state, self.queries, self._tables)
+        return self._lazy_live
 
     def run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
         """Run the statements of a text, all within ``timeout`` seconds; the last one's result."""
@@ -178,6 +189,13 @@ class Statements:
                         elapsed=time.perf_counter() - started,
                         verbatim=True,
                     )
+                case ast.CreateContinuous() | ast.DropContinuous() | ast.ShowContinuous() | ast.ExplainContinuous():
+                    answer = self.live.run(statement, text)
+                    if not isinstance(answer, str):
+                        plan = isinstance(statement, ast.ExplainContinuous)
+                        seconds = time.perf_counter() - started
+                        return Result(self._state.version(), answer, elapsed=seconds, verbatim=plan)
+                    message = answer
                 case ast.Prefix():
                     with self._state.connection.guard(), self._state.writing():
                         self._state.transactions.touch()

@@ -118,6 +118,11 @@ class Names:
         found = self._find(self._edges, words, text, "edge label")
         return self.edge_labels.get(found) or EdgeLabel(ABSENT, words[0].text, *[0] * 8)
 
+    @property
+    def with_subclasses(self) -> bool:
+        """Whether a vertex label stands for those below it too."""
+        return self._hierarchy is not None
+
     def property(self, words: Sequence[Word], text: str) -> EdgeLabel:
         """Return the edge label with literal objects that ``words`` name as a property key."""
         try:

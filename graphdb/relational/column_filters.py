@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.arrow import numbers
-from graphdb.common.values.temporal import DateTime, from_python
+from graphdb.common.values.temporal import DateTime
+from graphdb.common.values.temporal_python import from_python
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.common.values.types import INTEGER, MOMENT, Type
 from graphdb.grammar import syntax as ast

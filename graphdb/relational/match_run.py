@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,9 @@ from graphdb.relational.projection.relation import BINDINGS
 from graphdb.relational.snapshot import Snapshot
 from graphdb.storage.arrays.arrow import table_of
 from graphdb.storage.arrays.sorted_sets import both
+
+if TYPE_CHECKING:
+    from graphdb.common.duckdb.connection import Connection
 
 Ids = NDArray[np.int64]
 T = TypeVar("T")
@@ -90,6 +93,11 @@ class MatchRun:
         """Bindings that are visible to SQL, and that others start from."""
         self.control: Control | None = None
         """What the match reported, once it ran."""
+
+    @property
+    def connection(self) -> Connection:
+        """Where its SQL runs."""
+        return self._snapshot.connection
 
     def __enter__(self) -> Self:
         self._limits = stopping(self._left(), self._cancelled)
@@ -195,6 +203,15 @@ class MatchRun:
             with self._visible(gathered if shown else None, view):
                 yield
             self._numbered.pop(view, None)
+
+    @contextmanager
+    def showing(
+        self, block: Block, needs: Wanted, bound: BoundPattern, beside: Sequence[Beside] = ()
+    ) -> Iterator[None]:
+        """Show matches that were found already to SQL, as the bindings of a statement's only match."""
+        table = self._with_beside(self._terms(block, needs, bound), beside)
+        with self._visible(table):
+            yield
 
     @contextmanager
     def _visible(self, gathered: arrow.Table | None, view: str = BINDINGS) -> Iterator[None]:

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common import arrow
-from graphdb.common.duckdb.fetch import fetched
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import conjuncts, is_edge_test, variables_in
@@ -95,8 +94,8 @@ class PathRun(UnrolledRun, SelectedRun, StepRun):
             found = self.projected(prepared, prepared.direct)
             if not isinstance(found, Waiting):
                 return found
-            with found.visible(), self._snapshot.connection.guard(self._left()) as raw:
-                return fetched(raw.sql(prepared.projection.sql, params=dict(prepared.projection.parameters)))
+            with found.visible():
+                return self._result(prepared.projection)
         return super().run(prepared)
 
     @contextmanager
