@@ -257,13 +257,13 @@ class _Miner:
         ordered = found.labels[first].tolist()
         for i, row in enumerate(rows):
             place = places[i]
-            edges = [(place[a], place[b], kind) for a, b, kind in raws[row][1]]
+            moved = [(place[a], place[b], kind) for a, b, kind in raws[row][1]]
             if not directed:
-                edges = [(min(a, b), max(a, b), kind) for a, b, kind in edges]
-            edges.sort()
-            patterns.append(Pattern(tuple(ordered[i]), tuple(edges), directed))
-            sizes[i] = size, len(edges)
-            written[i, : len(edges)] = edges
+                moved = [(min(a, b), max(a, b), kind) for a, b, kind in moved]
+            moved.sort()
+            patterns.append(Pattern(tuple(ordered[i]), tuple(moved), directed))
+            sizes[i] = size, len(moved)
+            written[i, : len(moved)] = moved
         written[:, :, 2] *= 2  # labels as codes
         return tuple(patterns), sizes, written, orbits, sources
 
@@ -354,7 +354,8 @@ class _Worker:
         state[PATTERN], state[END], state[PHASE] = first, last, INIT
         while True:
             pause()
-            said = find_domains(*pattern, state, *self._scratch, *results, self._out, BUDGET)
+            arguments: tuple[Any, ...] = (*pattern, state, *self._scratch, *results, self._out, BUDGET)
+            said = find_domains(*arguments)
             if said == DONE:
                 return
             if said == SPACE:
