@@ -130,9 +130,9 @@ def test_frequent_patterns_of_the_shipped_data() -> None:
     """Each can be pasted into MATCH, which then finds as many matches, and as many vertices at each place."""
     with graphdb.connect(device="cpu") as db:
         db.load(GEOGRAPHY)
-        text = "MINE FREQUENT PATTERNS WITH SUPPORT >= 100 UP TO 3 EDGES COUNTING MATCHES AMONG :Country|City|Language"
+        text = "MINE FREQUENT PATTERNS WITH SUPPORT >= 100 UP TO 3 EDGES COUNTING MATCHES AMONG :Country|Language"
         rows = db.query(text).fetchall()
-        assert len(rows) > 20
+        assert len(rows) > 10
         for pattern, _, support, matches, _ in rows[:: 1 if FUZZ >= 1 else 3]:
             assert pasted(db, pattern, True) == (support, matches), pattern
 
