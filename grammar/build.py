@@ -35,9 +35,22 @@ def build(machine: Machine, text: str, start: int, end: int, original: str | Non
         raise builder.error(TOO_LARGE, min(builder.too_large))
     if isinstance(statement, (s.Query, s.Composite)):
         return _whole(statement, builder)
-    if isinstance(statement, (s.Explain, s.CreateTable)):
+    if isinstance(statement, s.CreateContinuous):
         return replace(statement, query=_whole(statement.query, builder))
-    return statement
+    if isinstance(statement, (s.Explain, s.CreateTable)):
+        inner = statement.query
+        whole = _mined(inner, builder) if isinstance(inner, s.Mine) else _whole(inner, builder)
+        return replace(statement, query=whole)
+    if isinstance(statement, s.ExplainContinuous) and isinstance(created := statement.subject, s.CreateContinuous):
+        return replace(statement, subject=replace(created, query=_whole(created.query, builder)))
+    return _mined(statement, builder) if isinstance(statement, s.Mine) else statement
+
+
+def _mined(statement: s.Mine, builder: _Builder) -> s.Mine:
+    """Return a statement that mines; the query that it mines the rows of is checked as such."""
+    if statement.scope.query is None:
+        return statement
+    return replace(statement, scope=replace(statement.scope, query=_whole(statement.scope.query, builder)))
 
 
 def _whole(query: s.Query | s.Composite, builder: _Builder) -> s.Query | s.Composite:
@@ -181,7 +194,7 @@ class _Builder(Patterns, Expressions):
     def or_replace(self, span: s.Span, children: list[Any]) -> bool:
         return True
 
-    temporary = if_not_exists = or_replace
+    temporary = if_not_exists = if_exists = maximal = directed = undirected = mine_matches = or_replace
 
     def table_name(self, span: s.Span, children: list[Any]) -> tuple[str, ...]:
         if len(children) > 3:
@@ -193,6 +206,84 @@ class _Builder(Patterns, Expressions):
         if token.type == "STRING" and token.startswith("'"):
             raise self.error("a table's name stands bare or in double quotes", token.start_pos)
         return self._plain(token)
+
+    def continuous_value(self, span: s.Span, children: list[Any]) -> bool | int | str:
+        value = children[0]
+        if isinstance(value, bool):
+            return value
+        return int(str(value).replace("_", ""), 0) if value.type == "INTEGER" else self._plain(value)
+
+    def continuous_option(self, span: s.Span, children: list[Any]) -> s.Option:
+        return s.Option(self._plain(children[0]).lower(), children[1], span)
+
+    def continuous_options(self, span: s.Span, children: list[Any]) -> tuple[s.Option, ...]:
+        return tuple(children)
+
+    def continuous_name(self, span: s.Span, children: list[Any]) -> tuple[str, s.Span]:
+        return self.table_part(span, children), span
+
+    def create_continuous(self, span: s.Span, children: list[Any]) -> s.CreateContinuous:
+        replace, (name, named), options, query = children
+        return s.CreateContinuous(name, query, options or (), bool(replace), named, span)
+
+    def drop_continuous(self, span: s.Span, children: list[Any]) -> s.DropContinuous:
+        if_exists, (name, named) = children
+        return s.DropContinuous(name, bool(if_exists), named, span)
+
+    def show_continuous(self, span: s.Span, children: list[Any]) -> s.ShowContinuous:
+        return s.ShowContinuous(span)
+
+    def explain_continuous(self, span: s.Span, children: list[Any], profile: bool = False) -> s.ExplainContinuous:
+        [subject] = children
+        name, named = (subject, s.Span(0, 0)) if isinstance(subject, s.CreateContinuous) else subject
+        return s.ExplainContinuous(name, profile, named, span)
+
+    def profile_continuous(self, span: s.Span, children: list[Any]) -> s.ExplainContinuous:
+        return self.explain_continuous(span, children, profile=True)
+
+    # --- mining -------------------------------------------------------------------------------------------
+
+    def mine(self, span: s.Span, children: list[Any]) -> s.Mine:
+        task, *scope = children
+        if len(scope) == 1:
+            return s.Mine(task, s.MineScope(query=scope[0]), span)
+        return s.Mine(task, s.MineScope(scope[0] or (), scope[1] or ()), span)
+
+    def mine_cliques(self, span: s.Span, children: list[Any]) -> s.MineCliques:
+        least, most, maximal = children
+        return s.MineCliques(least, most or least, bool(maximal))
+
+    def mine_motifs(self, span: s.Span, children: list[Any]) -> s.MineMotifs:
+        return s.MineMotifs(children[0], bool(children[1]))
+
+    def mine_frequent(self, span: s.Span, children: list[Any]) -> s.MineFrequent:
+        undirected, _, support, edges, matches = children
+        return s.MineFrequent(support, edges, not undirected, bool(matches))
+
+    def mine_edges(self, span: s.Span, children: list[Any]) -> s.MineNumber:
+        number: s.MineNumber = children[0]
+        return number
+
+    def mine_number(self, span: s.Span, children: list[Any]) -> s.MineNumber:
+        return s.MineNumber(self._number(children[0]), span)
+
+    def _number(self, token: Any) -> int:
+        if not token.isdecimal():
+            raise self.error(f"{token} is no whole number", int(token.start_pos or 0))
+        return int(token)
+
+    def mine_parameter(self, span: s.Span, children: list[Any]) -> s.MineNumber:
+        return s.MineNumber(self.parameter(span, children), span)
+
+    def mine_from(self, span: s.Span, children: list[Any]) -> s.Query | s.Composite:
+        query: s.Query | s.Composite = children[0]
+        return query
+
+    def mine_labels(self, span: s.Span, children: list[Any]) -> tuple[tuple[s.Word, ...], ...]:
+        return tuple(children)
+
+    def mine_label(self, span: s.Span, children: list[Any]) -> tuple[s.Word, ...]:
+        return tuple(word for word in children if word is not None)
 
     # --- clauses ------------------------------------------------------------------------------------------
 

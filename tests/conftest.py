@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +20,6 @@ if os.environ.get("CI"):
     settings.load_profile("ci")
 
 FIRST = (
-    "execute/test_warm.py",
     "gpu/test_kernels.py",
     "suites/test_w3c_rdf.py",
     "suites/test_tck_parse.py",
@@ -35,9 +35,14 @@ FIRST = (
 )
 """Where several processes share the tests: the files (and folders) begun first, in this order.
 
-Of two processes, the first then compiles the CPU's kernels, of queries and of loads, while the second tests what needs
-none: else each would compile them all.  Few long tests follow, so that none is left when others are done.
+Of two processes, the first compiles kernels for CUDA devices, and the second the CPU's as it comes to need them: a process
+that needs what another compiles waits for it.  Few long tests follow, so that none is left when others are done.
 """
+
+# Programs that tests start load modules that are compiled, even where the environment says that none are stored:
+# compiling them takes each half a second more.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # A shell's background job ignores interrupts: tests of them would wait for ever.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from graphdb.grammar.syntax.names import HERE, Span
+from graphdb.grammar.syntax.expressions import Parameter
+from graphdb.grammar.syntax.names import HERE, Span, Word
 from graphdb.grammar.syntax.queries import Composite, Query
 
 
@@ -57,11 +58,70 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
+class MineNumber:
+    """A number of ``MINE``, or the parameter that says it."""
+
+    value: int | Parameter
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class MineCliques:
+    """``CLIQUES OF SIZE least..most [MAXIMAL]``; both numbers are the same where one is written."""
+
+    least: MineNumber
+    most: MineNumber
+    maximal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MineMotifs:
+    """``MOTIFS OF SIZE size [DIRECTED]``."""
+
+    size: MineNumber
+    directed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MineFrequent:
+    """``FREQUENT PATTERNS [UNDIRECTED] WITH SUPPORT >= support UP TO edges EDGES [COUNTING MATCHES]``."""
+
+    support: MineNumber
+    edges: MineNumber
+    directed: bool = True
+    matches: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MineScope:
+    """What is mined: ``OVER :label|label AMONG :label|label``, or ``FROM (query)``; by default all edges.
+
+    A label is one word, or a prefix and a local name.
+    """
+
+    edges: tuple[tuple[Word, ...], ...] = ()
+    vertices: tuple[tuple[Word, ...], ...] = ()
+    query: Query | Composite | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mine:
+    """``MINE task scope``."""
+
+    task: MineCliques | MineMotifs | MineFrequent
+    scope: MineScope = MineScope()
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class CreateTable:
-    """``CREATE [OR REPLACE] [TEMP] TABLE [IF NOT EXISTS] name AS MATCH …``; ``name`` has up to three parts."""
+    """``CREATE [OR REPLACE] [TEMP] TABLE [IF NOT EXISTS] name AS MATCH …`` or ``AS MINE …``.
+
+    ``name`` has up to three parts.
+    """
 
     name: tuple[str, ...]
-    query: Query | Composite
+    query: Query | Composite | Mine
     replace: bool = False
     temporary: bool = False
     if_not_exists: bool = False
@@ -69,10 +129,62 @@ class CreateTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Explain:
-    """``EXPLAIN MATCH …`` and ``PROFILE MATCH …``."""
+class Option:
+    """``name = value`` among the options of a statement."""
 
+    name: str
+    value: bool | int | str
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateContinuous:
+    """``CREATE [OR REPLACE] CONTINUOUS QUERY name [WITH (option = value, …)] AS MATCH …``."""
+
+    name: str
     query: Query | Composite
+    options: tuple[Option, ...] = ()
+    replace: bool = False
+    named: Span = field(default=HERE, compare=False)
+    """Where the name stands."""
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DropContinuous:
+    """``DROP CONTINUOUS QUERY [IF EXISTS] name``."""
+
+    name: str
+    if_exists: bool = False
+    named: Span = field(default=HERE, compare=False)
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ShowContinuous:
+    """``SHOW CONTINUOUS QUERIES``."""
+
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainContinuous:
+    """``EXPLAIN CONTINUOUS QUERY name``, ``PROFILE CONTINUOUS QUERY name``, ``EXPLAIN CREATE CONTINUOUS QUERY …``."""
+
+    subject: str | CreateContinuous
+    profile: bool = False
+    named: Span = field(default=HERE, compare=False)
+    span: Span = field(default=HERE, compare=False)
+
+
+Continuous: TypeAlias = CreateContinuous | DropContinuous | ShowContinuous | ExplainContinuous
+
+
+@dataclass(frozen=True, slots=True)
+class Explain:
+    """``EXPLAIN MATCH …`` and ``PROFILE MATCH …``; and so with ``MINE …``."""
+
+    query: Query | Composite | Mine
     profile: bool = False
     span: Span = field(default=HERE, compare=False)
 
@@ -85,4 +197,4 @@ class Sql:
     span: Span = field(default=HERE, compare=False)
 
 
-Statement: TypeAlias = Query | Composite | Prefix | Load | CreateTable | Explain | Sql
+Statement: TypeAlias = Query | Composite | Prefix | Load | Mine | CreateTable | Continuous | Explain | Sql

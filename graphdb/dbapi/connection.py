@@ -64,6 +64,11 @@ class Connection:
         self.autocommit = autocommit
         self._closed = False
 
+    @property
+    def closed(self) -> bool:
+        """Whether :meth:`close` was called."""
+        return self._closed
+
     def cursor(self) -> Cursor:
         """Return a new cursor."""
         self.check_open()

@@ -7,11 +7,14 @@ which ``pandas.read_sql`` takes by itself.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 from duckdb_sqlalchemy import Dialect
+from sqlalchemy import Uuid, util
+from sqlalchemy.dialects.postgresql import UUID
 from sqlalchemy.dialects.postgresql.base import PGExecutionContext
 from sqlalchemy.engine import URL, Connection
 from sqlalchemy.engine.default import DefaultDialect
@@ -29,6 +32,15 @@ _READERS: dict[str, Callable[[str], object]] = {
 """The options of a URL (``graphdb:///file.duckdb?read_only=true``), and how their texts are read."""
 
 
+class _Uuid(UUID[Any]):
+    """UUIDs, which results have as texts."""
+
+    def result_processor(self, dialect: Any, coltype: object) -> Callable[[Any], Any] | None:
+        if not self.as_uuid:
+            return None
+        return lambda value: uuid.UUID(value) if isinstance(value, str) else value
+
+
 class GraphDBDialect(Dialect):
     """The dialect of ``graphdb://`` URLs; its name stays DuckDB's, whose SQL it writes."""
 
@@ -36,6 +48,8 @@ class GraphDBDialect(Dialect):
     supports_statement_cache = True
     execution_ctx_cls = PGExecutionContext  # type: ignore[assignment]  # DuckDB's reads its own cursors' fields
     insert_returning = update_returning = delete_returning = True
+    supports_sane_multi_rowcount = True
+    colspecs = util.update_copy(Dialect.colspecs, {Uuid: _Uuid, UUID: _Uuid})
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         options.setdefault("paramstyle", "numeric_dollar")  # what patterns and SQL both have

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
+from graphdb.dispatch.mining import Mining
 from graphdb.dispatch.queries import Queries
 from graphdb.grammar import syntax as ast
 from graphdb.relational.explain import Explanation
@@ -14,21 +15,24 @@ from graphdb.sql.udf import running
 
 
 class Explainer:
-    """Explains queries."""
+    """Explains queries, and statements that mine."""
 
-    def __init__(self, state: State, queries: Queries) -> None:
+    def __init__(self, state: State, queries: Queries, mining: Mining) -> None:
         self._state = state
         self._queries = queries
+        self._mining = mining
 
     def explain(
         self,
-        query: ast.Query | ast.Composite,
+        query: ast.Query | ast.Composite | ast.Mine,
         profile: bool,
         text: str,
         arguments: Mapping[str, object],
         timeout: float | None,
     ) -> Explanation:
         """Explain a query, or with ``profile`` run it and tell what happened."""
+        if isinstance(query, ast.Mine):
+            return self._mining.explain(query, profile, text, arguments)
         with self._queries.calling(query, text, arguments) as called:
             return self._explain(called, profile, text, arguments, timeout)
 

@@ -1,4 +1,4 @@
-"""``CREATE TABLE … AS MATCH …``: a query's result as a table of DuckDB's."""
+"""``CREATE TABLE … AS MATCH …`` and ``AS MINE …``: a result as a table of DuckDB's."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from graphdb.common.duckdb.connection import quoted
+from graphdb.common.errors import StorageError
+from graphdb.common.stopping import time_left
+from graphdb.dispatch.mining import Mining
 from graphdb.dispatch.queries import Queries
 from graphdb.grammar import syntax as ast
 from graphdb.relational.projection.presentation import presented
@@ -23,11 +26,12 @@ if TYPE_CHECKING:
 
 
 class Tables:
-    """Makes tables of queries' results."""
+    """Makes tables of queries' results, and of what was mined."""
 
-    def __init__(self, state: State, queries: Queries) -> None:
+    def __init__(self, state: State, queries: Queries, mining: Mining) -> None:
         self._state = state
         self._queries = queries
+        self._mining = mining
 
     def create(
         self,
@@ -45,15 +49,31 @@ class Tables:
         kind = "TEMP TABLE" if statement.temporary else "TABLE"
         absent = "IF NOT EXISTS " if statement.if_not_exists else ""
         made = f"{create} {kind} {absent}{name} AS"
-        with self._queries.new_run(text, arguments, timeout) as run:
-            prepared = self._queries.prepare_anew(run, statement.query, text, arguments)
-            count = self._made(run, prepared, made, timeout)
+        if isinstance(statement.query, ast.Mine):
+            self._admit(statement)
+            mined = self._mining.run(statement.query, text, arguments)
+            count = self._keep(f"{made} FROM", mined.presented(), time_left())
+        else:
+            with (
+                self._queries.calling(statement.query, text, arguments) as query,
+                self._queries.new_run(text, arguments, timeout) as run,
+            ):
+                prepared = self._queries.prepare_anew(run, query, text, arguments)
+                count = self.make(run, prepared, made, timeout)
         return f"table {'.'.join(statement.name)}: {count[0][0] if count else 0:,} rows"
 
-    def _made(
+    def _admit(self, statement: ast.CreateTable) -> None:
+        """Refuse a table that cannot be made before anything is mined."""
+        if self._state.read_only and not statement.temporary:
+            raise StorageError(
+                "the database is open read-only, and takes no table",
+                hint="open it for writing, or create a TEMP TABLE",
+            )
+
+    def make(
         self, run: PathRun, prepared: Prepared | Program, made: str, timeout: float | None
     ) -> list[tuple[int, ...]]:
-        """Make a table of what was prepared."""
+        """Make a table of what was prepared: ``made`` is the SQL before its rows."""
         projection = prepared.projection
         if any(made_in_python(column.type) for column in projection.columns):
             return self._keep(f"{made} FROM", self._queries.result(run, prepared, 0.0).presented(), timeout)

@@ -77,7 +77,7 @@ def estimate(pattern: PatternGraph, graph: DataGraph) -> Estimates:
         if vertex.candidates is not None:
             sizes[v] = float(len(vertex.candidates))
         elif isolated[v]:
-            sizes[v] = float(graph.resources)
+            sizes[v] = float(len(graph.universe()))
     links: list[list[tuple[int, float, float]]] = [[] for _ in range(count)]
     kinds: Kinds = {}
     for edge, triples, subjects, objects in conditions:

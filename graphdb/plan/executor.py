@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -90,6 +90,11 @@ class Control:
         self.check()
         if self.due:
             self.report(share())
+
+    def within(self, begin: float, end: float) -> Control:
+        """Return a control for a part of the run, which leads from one share of it to another."""
+        report = None if self.progress is None else lambda share: self.report(begin + (end - begin) * share)
+        return replace(self, progress=report, _share=0.0)
 
     def check(self) -> None:
         """Raise if the run must stop now."""

@@ -37,6 +37,9 @@ DEFAULT_BUDGET = 4 << 30
 _QUICK = 300_000
 """Edges that a structure is derived from before anybody would want to stop it: some 20 ms."""
 
+_LABELS_READ = 8
+"""Vertex labels whose members are read one by one; for more, a partition of all is derived once."""
+
 
 class ArraySource:
     """A :class:`TripleSource` over NumPy arrays, for tests and embedded use.
@@ -60,9 +63,10 @@ class ArraySource:
         literals: int = 0,
         type_label: int | None = None,
     ) -> None:
-        columns = [np.asarray(column, dtype=np.int64).reshape(-1) for column in (objects, subjects, labels)]
-        order = np.lexsort(columns)
-        o, s, p = (column[order] for column in columns)
+        o, s, p = (np.asarray(column, dtype=np.int64).reshape(-1) for column in (objects, subjects, labels))
+        if not _rises(p, s, o):
+            order = np.lexsort((o, s, p))
+            o, s, p = o[order], s[order], p[order]
         if len(s):
             fresh = np.append(True, (s[1:] != s[:-1]) | (p[1:] != p[:-1]) | (o[1:] != o[:-1]))
             s, p, o = s[fresh], p[fresh], o[fresh]
@@ -89,6 +93,12 @@ class ArraySource:
         """Subjects and objects of one label, sorted by (subject, object)."""
         run = self._runs.get(label, slice(0, 0))
         return self._triples[1][run], self._triples[2][run]
+
+    def subjects(self, label: int, object: int) -> Ints:
+        """Subjects of the triples of one label with one object, sorted."""
+        s, o = self.edges(label)
+        found: Ints = s[o == object]
+        return found
 
     def any_edges(self) -> tuple[Ints, Ints, Ints]:
         """Labels, subjects and objects of the edges between resources other than ``rdf:type``."""
@@ -178,6 +188,7 @@ class DataGraph:
         self._sketches: dict[tuple[tuple[int, ...] | None, int | None], DegreeSketch] = {}
         self._check: Callable[[], None] = lambda: None
         self._stale = StaleStructures()
+        self._labels_read = 0
         self._subsets: WeakValueDictionary[int, EdgeSubset] = WeakValueDictionary()
 
     @property
@@ -309,10 +320,16 @@ class DataGraph:
         """The vertices with vertex label ``class_id``: sorted int64."""
         if self.type_label is None:
             return np.empty(0, np.int64)
-        typed = (self.type_label,)
-        return self._cached(
-            ("members", class_id), lambda: self.partition(typed, "in").neighbours_of(class_id).astype(np.int64)
-        )
+        typed = self.type_label
+
+        def build() -> Ints:
+            known = self.source.statistics(typed).triples <= _QUICK or self.has_partition((typed,), "in")
+            if known or self._labels_read == _LABELS_READ:
+                return self.partition((typed,), "in").neighbours_of(class_id).astype(np.int64)
+            self._labels_read += 1
+            return self.source.subjects(typed, class_id)
+
+        return self._cached(("members", class_id), build)
 
     def universe(self) -> Ints:
         """What an unconstrained pattern vertex ranges over: sorted int64.
@@ -321,8 +338,11 @@ class DataGraph:
         """
         return self._cached(("universe",), self._build_universe)
 
-    def derived(self, key: tuple[Any, ...], build: Callable[[], NDArray[Any]]) -> NDArray[Any]:
-        """An array that a planner derives from the graph, cached like everything else; ``key`` begins with a word."""
+    def derived(self, key: tuple[Any, ...], build: Callable[[], T]) -> T:
+        """What a planner or a miner derives from the graph (it has ``nbytes``), cached like everything else.
+
+        ``key`` begins with a word.
+        """
         return self._cached(("derived", *key), build)
 
     def statistics(self, labels: tuple[int, ...] | None) -> LabelStatistics:
@@ -487,6 +507,15 @@ class DataGraph:
         """Return the subset of edges that a structure is derived from, alone: it goes with that."""
         numbers = (each for part in key for each in (part if isinstance(part, tuple) else (part,)))
         return next((self._subsets[each] for each in numbers if isinstance(each, int) and is_subset(each)), None)
+
+
+def _rises(*columns: Ints) -> bool:
+    """Whether rows are sorted by their columns."""
+    falls, equal = False, np.ones(max(len(columns[0]) - 1, 0), bool)
+    for column in columns:
+        falls = falls or bool((equal & (column[1:] < column[:-1])).any())
+        equal &= column[1:] == column[:-1]
+    return not falls
 
 
 def _closure_in(labels: tuple[int, ...] | None) -> Closure | None:

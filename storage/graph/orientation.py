@@ -42,11 +42,20 @@ class Oriented:
 
 def orient(partition: Partition, vertices: int) -> Oriented:
     """Orient a partition of direction ``both``; loops are left out, and parallel edges are one."""
-    keys, starts, neighbours = runs(partition)
+    return orient_lists(*runs(partition), vertices, partition.neighbours.dtype)
+
+
+def by_degree(degrees: Ints) -> Ints:
+    """Return the places of vertices in the order of their ranks."""
+    return np.argsort(degrees, kind="stable")
+
+
+def orient_lists(keys: Ints, starts: Ints, neighbours: Ints, vertices: int, dtype: np.dtype[Any]) -> Oriented:
+    """Orient lists of neighbours: those of ``keys[i]`` are ``neighbours[starts[i]:starts[i + 1]]``, sorted."""
     count = len(keys)
     degrees = np.diff(starts)
     rank = np.zeros(vertices, np.int64)
-    rank[keys[np.argsort(degrees, kind="stable")]] = np.arange(count)
+    rank[keys[by_degree(degrees)]] = np.arange(count)
     source, target = np.repeat(rank[keys], degrees), rank[neighbours]
     upwards = source < target
     source, target = source[upwards], target[upwards]
@@ -58,4 +67,4 @@ def orient(partition: Partition, vertices: int) -> Oriented:
     sizes = np.diff(offsets)
     work = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(source, weights=sizes[target], minlength=count), out=work[1:])
-    return Oriented(offsets, np.ascontiguousarray(target, partition.neighbours.dtype), work)
+    return Oriented(offsets, np.ascontiguousarray(target, dtype), work)

@@ -5,7 +5,6 @@ reported.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -80,8 +79,7 @@ class CountRun:
 
     def as_control(self) -> Control:
         """A control for another counting algorithm: the share that it reports is a share of the current part."""
-        control, begin, end = self._control, self._share, self._to
-        return replace(control, progress=lambda share: control.report(begin + (end - begin) * share), _share=0.0)
+        return self._control.within(self._share, self._to)
 
     def expect(self, part: Part, begin: float, end: float) -> None:
         """The share of the whole that counting a part leads from and to: from now on progress is reported within

@@ -1,0 +1,175 @@
+"""Cliques: complete subgraphs, counted by size, over the graph oriented by degree.
+
+All cliques of a size are counted as the matcher counts them (:mod:`graphdb.execute.counting.cliques`).  Maximal ones
+are enumerated (:mod:`.clique_kernels`), and so is the first of each size, which is the example.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.execute.counting.cliques import count_cliques
+from graphdb.execute.scheduler import Pause
+from graphdb.mining.graph import MiningGraph
+from graphdb.mining.limits import BUDGET, Limits
+from graphdb.plan.physical import CliqueCount
+from graphdb.storage.graph.pcsr import stable_order
+
+Ints = NDArray[np.int64]
+
+LEAST, MOST = 3, 8
+"""Sizes of cliques."""
+MOST_MAXIMAL = 1000
+"""Vertices of maximal cliques."""
+_PIECES = 64
+"""Pieces of work for each thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cliques:
+    """The cliques of one size: how many there are, and the vertices of one (ids of the data), rising."""
+
+    size: int
+    count: int
+    example: tuple[int, ...]
+
+
+def cliques(
+    graph: MiningGraph, least: int = LEAST, most: int = MOST, *, maximal: bool = False, limits: Limits | None = None
+) -> list[Cliques]:
+    """Count the cliques of ``least`` to ``most`` vertices, whatever the direction and labels of edges.
+
+    Parameters
+    ----------
+    maximal
+        Count those only that are part of no larger clique.
+
+    Returns
+    -------
+    list of Cliques
+        One for each size; none for sizes that the graph has no such clique of.
+
+    Raises
+    ------
+    MemoryLimitError, QueryTimeout, QueryInterrupted
+        As ``limits`` say.
+    """
+    limits = limits or Limits()
+    limits.need(memory(graph, limits.threads, maximal), "rows of bits")
+    if maximal:
+        return _enumerated(graph, least, most, limits)
+    found: list[Cliques] = []
+    control, sizes = limits.control, range(least, most + 1)
+    for size in sizes:
+        part = control.within((size - least) / len(sizes), (size - least + 1) / len(sizes))
+        count = count_cliques(CliqueCount(size, graph.oriented), limits.threads, part)
+        control.threads = max(control.threads, part.threads)
+        if not count:  # nor is there a larger one
+            break
+        found.append(Cliques(size, count, _first(graph, size, limits)))
+    control.report(1.0)
+    return found
+
+
+def memory(graph: MiningGraph, threads: int, maximal: bool) -> int:
+    """Return the bytes that counting cliques takes beside the graph."""
+    degrees = np.diff(graph.offsets)
+    widest = int(np.diff(graph.oriented.offsets).max(initial=0))
+    words = (widest + 63) // 64
+    each = 8 * (len(graph) + words * widest)
+    if maximal:
+        each += 8 * (_outer(graph) + 4 * (widest + 2) * words) + 4 * int(degrees.max(initial=0))
+    return threads * each + graph.oriented.nbytes
+
+
+def _outer(graph: MiningGraph) -> int:
+    """The words of the most that lower neighbours of one vertex take."""
+    higher = np.diff(graph.oriented.offsets)
+    lower = np.diff(graph.offsets)[graph.ranked] - higher
+    return int((lower * ((higher + 63) // 64)).max(initial=0))
+
+
+def _first(graph: MiningGraph, size: int, limits: Limits) -> tuple[int, ...]:
+    """The first clique of a size, which is known to be there."""
+    search = _Search(graph, size, size, first=True)
+    search.start(0, len(graph))
+    while not search.advance():
+        limits.control.check()
+    return _example(graph, search.examples[size, :size])
+
+
+def _example(graph: MiningGraph, ranks: Ints) -> tuple[int, ...]:
+    return tuple(sorted(graph.ids[graph.ranked[ranks]].tolist()))
+
+
+def _enumerated(graph: MiningGraph, least: int, most: int, limits: Limits) -> list[Cliques]:
+    """Enumerate maximal cliques: ranges of ranks, scheduled on threads."""
+    ranks = len(graph)
+    work = np.append(0, np.cumsum(np.diff(graph.offsets)[graph.ranked]))
+    shares = np.linspace(0, work[-1], limits.threads * _PIECES + 1)[1:-1]
+    bounds = sorted({0, ranks, *np.searchsorted(work, shares).tolist()})
+    # The densest part is at the end: it goes first, so that no worker is left alone with it.
+    searches: dict[int, _Search] = {}
+    done = [0]
+
+    def search(bounds: tuple[int, int], worker: int, pause: Pause) -> None:
+        found = searches.get(worker) or searches.setdefault(worker, _Search(graph, least, most))
+        found.start(*bounds)
+        while not found.advance():
+            pause()
+        done.append(int(work[bounds[1]] - work[bounds[0]]))
+
+    pieces = list(pairwise(bounds))[::-1]
+    limits.each(pieces, search, lambda: sum(done) / max(int(work[-1]), 1))
+    limits.control.report(1.0)
+    counts = sum((found.counts for found in searches.values()), np.zeros(most + 1, np.int64))
+    sizes = np.flatnonzero(counts).tolist()
+    # Of several workers' examples the least is taken: the same one every time.
+    examples = {
+        size: min(_example(graph, found.examples[size, :size]) for found in searches.values() if found.counts[size])
+        for size in sizes
+    }
+    return [Cliques(size, int(counts[size]), examples[size]) for size in sizes]
+
+
+class _Search:
+    """One worker's search, with its scratch memory."""
+
+    def __init__(self, graph: MiningGraph, least: int, most: int, *, first: bool = False) -> None:
+        from graphdb.mining.clique_kernels import FOUND
+
+        oriented, ranks = graph.oriented, len(graph)
+        source = np.repeat(np.arange(ranks), np.diff(oriented.offsets))
+        target = oriented.neighbours.astype(np.int64)
+        below = np.zeros(ranks + 1, np.int64)
+        np.cumsum(np.bincount(target, minlength=ranks), out=below[1:])
+        lower = source[stable_order(target, ranks)].astype(np.int32)
+        widest = int(np.diff(oriented.offsets).max(initial=0))
+        words, depths = (widest + 63) // 64, min(widest, most) + 2
+        self._lists = (oriented.offsets, oriented.neighbours, below, lower, least, most, first)
+        self._state = np.zeros(FOUND + 1, np.int64)
+        self.counts = np.zeros(most + 1, np.int64)
+        self.examples = np.zeros((most + 1, most), np.int64)
+        self._scratch = (
+            np.zeros(ranks, np.int64),
+            np.zeros(widest * words, np.int64),
+            np.zeros(_outer(graph), np.int64),
+            np.zeros(int(np.diff(below).max(initial=0)), np.int32),
+            np.zeros(depths + 1, np.int64),
+            np.zeros((depths + 1, 4, max(words, 1)), np.int64),
+        )
+
+    def start(self, begin: int, end: int) -> None:
+        """Search the cliques whose lowest rank is ``begin … end-1``."""
+        self._state[:] = (begin, end, 0, 0, 0)
+
+    def advance(self) -> bool:
+        """Go on for some milliseconds: whether all is done."""
+        from graphdb.mining.clique_kernels import maximal_cliques
+
+        found = (self.counts, self.examples, BUDGET)
+        return bool(maximal_cliques(*self._lists, self._state, *self._scratch, *found))

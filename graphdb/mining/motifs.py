@@ -1,0 +1,283 @@
+"""Motifs: how often each connected pattern of a size is an induced subgraph.
+
+*By linear relations* (Pinar, Seshadhri and Vishal, "ESCAPE", WWW 2017): the matcher counts the copies of every pattern,
+induced or not, as sums of products, without enumerating them.  A copy of H lies in the induced subgraph K of its
+vertices, and K has a known number of copies of H; so the counts of copies are a triangular system of equations in the
+counts of induced subgraphs, which is solved from the complete graph down.
+
+*By enumeration*, where there are too many patterns for that (with directions 199 of four vertices, 9,364 of five):
+every connected set of vertices is visited once, by extension, and the sets are counted by what joins their vertices as
+they stand; only the codes that occur get canonical labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.execute.host import HostExecutor
+from graphdb.execute.scheduler import Pause
+from graphdb.grammar.syntax import MatchMode
+from graphdb.mining.canonical import canonical, distinct
+from graphdb.mining.extension import vertex_extension
+from graphdb.mining.graph import UNLABELLED, MiningGraph
+from graphdb.mining.limits import BUDGET, Limits
+from graphdb.mining.patterns import NAMES, Pattern
+from graphdb.mining.table import EmbeddingTable
+from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
+from graphdb.plan.passes.pipeline import make_plan
+from graphdb.storage.graph.data_graph import DataGraph
+
+Ints = NDArray[np.int64]
+
+LEAST, MOST = 3, 5
+"""Sizes of motifs."""
+_PIECE = 1 << 10
+"""Rows that a worker takes at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Motif:
+    """A pattern, how many induced subgraphs are isomorphic to it, and the vertices of one (ids of the data), if any."""
+
+    pattern: Pattern
+    count: int
+    example: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Motifs:
+    """The connected patterns of a size, and how many copies of each every one has.
+
+    Attributes
+    ----------
+    patterns
+        In the order of their numbers of edges, then of their canonical labels.
+    automorphisms
+        Of each pattern.
+    copies
+        int64 [patterns, patterns]: how many subgraphs of the second, with all its vertices, are isomorphic to the
+        first.
+    """
+
+    patterns: tuple[Pattern, ...]
+    automorphisms: tuple[int, ...]
+    copies: Ints
+
+
+def is_enumerated(size: int, directed: bool) -> bool:
+    """Whether motifs are enumerated: there are too many patterns to count them one by one."""
+    return directed and size > 3
+
+
+def motifs(graph: MiningGraph, size: int, limits: Limits | None = None) -> list[Motif]:
+    """Count the induced subgraphs of ``size`` (3 to 5) vertices by pattern; labels of vertices and edges are ignored.
+
+    Directions are those of the graph.
+
+    Returns
+    -------
+    list of Motif
+        For all connected patterns; where they are enumerated, for those that occur.
+
+    Raises
+    ------
+    MemoryLimitError, QueryTimeout, QueryInterrupted
+        As ``limits`` say.
+    """
+    limits = limits or Limits()
+    if is_enumerated(size, graph.directed):
+        return _enumerated(graph, size, limits)
+    return _solved(graph, known_motifs(size, graph.directed), limits)
+
+
+# --- by linear relations
+
+
+@cache
+def known_motifs(size: int, directed: bool) -> Motifs:
+    """Return the connected patterns of a size."""
+    ends = np.array([(i, j) for j in range(1, size) for i in range(j)], np.int64)
+    radix = 4 if directed else 2
+    codes = np.arange(radix ** len(ends), dtype=np.int64)
+    digits = codes[:, None] // radix ** np.arange(len(ends)) % radix
+    found = canonical(np.zeros((len(codes), size), np.int64), _cells(digits, ends, size))
+    first, place, labelled = distinct(found.codes)
+    whole = [index for index, code in enumerate(first) if _connected(digits[code], ends, size)]
+    whole.sort(key=lambda index: (int(_arcs(digits[first[index]])), found.codes[first[index]].tolist()))
+    number = np.full(len(first), -1)
+    number[whole] = np.arange(len(whole))
+    patterns = tuple(_pattern(found.cells[first[index]], directed) for index in whole)
+    copies = np.zeros((len(whole), len(whole)), np.int64)
+    for index in whole:  # every subset of its edges
+        code = int(codes[first[index]])
+        inside = codes[codes & ~code == 0]
+        parts = number[place[inside]]
+        np.add.at(copies[:, number[index]], parts[parts >= 0], 1)
+    factorial = int(np.prod(np.arange(1, size + 1)))
+    # Each labelled graph comes once: so many are isomorphic as there are orders without automorphisms.
+    automorphisms = tuple(factorial // int(labelled[index]) for index in whole)
+    return Motifs(patterns, automorphisms, copies)
+
+
+def _arcs(digits: Ints) -> Ints:
+    """How many edges there are; 3 stands for one in either direction."""
+    arcs: Ints = np.array([0, 1, 1, 2])[digits].sum(axis=-1)
+    return arcs
+
+
+def _cells(digits: Ints, ends: Ints, size: int) -> Ints:
+    """The cells of graphs that are written as a digit for each pair: bit 0 for an edge onwards, bit 1 for one back."""
+    cells = np.zeros((len(digits), size, size), np.int64)
+    cells[:, ends[:, 0], ends[:, 1]] = digits
+    cells[:, ends[:, 1], ends[:, 0]] = digits if digits.max(initial=0) < 2 else (digits & 1) << 1 | digits >> 1
+    return cells
+
+
+def _connected(digits: Ints, ends: Ints, size: int) -> bool:
+    reached = {0}
+    for _ in range(size):
+        for (i, j), digit in zip(ends.tolist(), digits.tolist(), strict=True):
+            if digit and (i in reached or j in reached):
+                reached |= {i, j}
+    return len(reached) == size
+
+
+def _pattern(cells: Ints, directed: bool) -> Pattern:
+    """The pattern of cells in canonical order."""
+    size = len(cells)
+    edges = []
+    for i, j in combinations(range(size), 2):
+        if cells[i, j] & 1:
+            edges.append((i, j, 0))
+        if cells[i, j] & 2:
+            edges.append((j, i, 0))
+    return Pattern((0,) * size, tuple(sorted(edges)), directed)
+
+
+def matched(pattern: Pattern, mode: MatchMode, *, limit: int | None = None) -> PatternGraph:
+    """A pattern as the matcher takes it: to be counted, or to find so many matches of it."""
+    vertices = tuple(PatternVertex(NAMES[place]) for place in range(len(pattern)))
+    edges = tuple(
+        PatternEdge(f"e{number}", source, target, (UNLABELLED,), pattern.directed, 0)
+        for number, (source, target, _) in enumerate(pattern.edges)
+    )
+    clauses = (Clause(mode, tuple(range(len(vertices)))),)
+    outputs = () if limit is None else tuple(NAMES[: len(pattern)])
+    return PatternGraph(vertices, edges, clauses, outputs=outputs, count_only=limit is None, limit=limit)
+
+
+def _solved(graph: MiningGraph, known: Motifs, limits: Limits) -> list[Motif]:
+    """Count the copies of all patterns, and solve for the induced ones."""
+    data, control = graph.data, limits.control
+    executor = HostExecutor(limits.threads, memory_limit=limits.memory)
+    total = len(known.patterns)
+    copies: list[int] = []
+    with data.watched(control.check):
+        for number, pattern in enumerate(known.patterns):
+            control.check()
+            plan = make_plan(matched(pattern, MatchMode.DIFFERENT_NODES), data)
+            part = control.within(number / (total + 1), (number + 1) / (total + 1))
+            matches = executor.count(plan, part)
+            control.threads = max(control.threads, part.threads)
+            copies.append(matches // known.automorphisms[number])
+        counts = copies[:]
+        for large in range(total - 1, -1, -1):  # larger patterns have more edges
+            for small in range(large):
+                counts[small] -= int(known.copies[small, large]) * counts[large]
+        found = [
+            Motif(pattern, count, _example(pattern, data, graph, executor, limits) if count else ())
+            for pattern, count in zip(known.patterns, counts, strict=True)
+        ]
+    control.report(1.0)
+    return found
+
+
+def _example(
+    pattern: Pattern, data: DataGraph, graph: MiningGraph, executor: HostExecutor, limits: Limits
+) -> tuple[int, ...]:
+    """The vertices of one induced match, which is known to be there."""
+    plan = make_plan(matched(pattern, MatchMode.INDUCED, limit=1), data)
+    block = next(executor.run(plan, limits.control.within(1.0, 1.0)))
+    return tuple(int(graph.ids[block.columns[NAMES[place]][0]]) for place in range(len(pattern)))
+
+
+# --- by enumeration
+
+
+def _enumerated(graph: MiningGraph, size: int, limits: Limits) -> list[Motif]:
+    """Visit every connected set of vertices; all but the last vertex are in a table, piece by piece."""
+    from graphdb.mining.motif_kernels import count_codes
+
+    codes = 1 << size * (size - 1)
+    ways = way_of(graph)
+    limits.need(memory(graph, size, limits.threads), f"the codes of sets of {size} vertices")
+    workers: dict[int, tuple[NDArray[np.int32], Ints, NDArray[np.int32]]] = {}
+    done: list[int] = []
+
+    def work(roots: tuple[int, int], worker: int, pause: Pause) -> None:
+        cells = workers.get(worker) or workers.setdefault(
+            worker, (np.zeros(len(graph), np.int32), np.zeros(codes, np.int64), np.zeros((codes, size), np.int32))
+        )
+        for table in _extended(graph, EmbeddingTable.of_vertices(graph, np.arange(*roots)), size - 1, pause, limits):
+            for begin in range(0, len(table), _PIECE):
+                rows, at = table.rows(begin, begin + _PIECE), 0
+                while at < len(rows):
+                    pause()
+                    at = int(count_codes(graph.offsets, graph.neighbours, ways, rows, at, BUDGET, *cells))
+        done.append(roots[1] - roots[0])
+
+    # Sets are found from their lowest vertex: few of those with high numbers are left.
+    step = max(1, len(graph) // (64 * limits.threads))
+    roots = [(begin, min(begin + step, len(graph))) for begin in range(0, len(graph), step)]
+    limits.each(roots, work, lambda: sum(done) / max(len(graph), 1))
+    limits.control.report(1.0)
+    return _by_code(graph, size, list(workers.values()))
+
+
+def memory(graph: MiningGraph, size: int, threads: int) -> int:
+    """Return the bytes that enumerated motifs take beside the graph and the tables of sets."""
+    return threads * (4 * len(graph) + (8 + 4 * size) * (1 << size * (size - 1)))
+
+
+def _extended(
+    graph: MiningGraph, table: EmbeddingTable, size: int, pause: Pause, limits: Limits
+) -> list[EmbeddingTable] | tuple[EmbeddingTable, ...]:
+    """Tables of embeddings of ``size`` vertices that begin with those of a table, none of them too large."""
+    inner = Limits(threads=1, memory=limits.memory, control=limits.control.within(0.0, 0.0))
+    inner.control.progress = None
+    for _ in range(size - table.size):
+        pause()
+        table = vertex_extension(table, graph, limits=inner)
+    return (table,)
+
+
+def way_of(graph: MiningGraph) -> NDArray[np.uint8]:
+    """uint8, beside the neighbours: 1 for edges to the neighbour, 2 for edges from it, 3 for both."""
+    of_state = [np.bitwise_or.reduce([1 << (code & 1) for code in codes]) for codes in graph.codes]
+    return np.array(of_state, np.uint8)[graph.states]
+
+
+def _by_code(
+    graph: MiningGraph, size: int, workers: list[tuple[NDArray[np.int32], Ints, NDArray[np.int32]]]
+) -> list[Motif]:
+    """Put the codes together that are of the same pattern."""
+    counts = sum((worker[1] for worker in workers), np.zeros(1 << size * (size - 1), np.int64))
+    codes = np.flatnonzero(counts)
+    ends = np.array([(i, j) for j in range(1, size) for i in range(j)], np.int64)
+    digits = codes[:, None] >> 2 * np.arange(len(ends)) & 3
+    found = canonical(np.zeros((len(codes), size), np.int64), _cells(digits, ends, size))
+    first, place, _ = distinct(found.codes)
+    totals = np.zeros(len(first), np.int64)
+    np.add.at(totals, place, counts[codes])
+    result = []
+    for number, row in enumerate(first.tolist()):
+        code, order = codes[row], found.orders[row]
+        example = min(tuple(worker[2][code][order].tolist()) for worker in workers if worker[1][code])
+        pattern = _pattern(found.cells[row], graph.directed)
+        result.append(Motif(pattern, int(totals[number]), tuple(graph.ids[list(example)].tolist())))
+    return sorted(result, key=lambda motif: (len(motif.pattern.edges), motif.pattern))

@@ -1,0 +1,126 @@
+"""Embedding tables: a column for each vertex (or edge) of the embeddings, in which rows share their prefixes.
+
+Row ``r`` of a column has a value and a *parent*, a row of the column before: its embedding is its parent's, and its
+value.  So what many embeddings have in common stands once.  A filter marks the rows of the last column that stay;
+prefix sums over the marks say where each goes, and rows of earlier columns that no row has as its parent any more go
+too (GAMMA §5.2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from graphdb.mining.graph import MiningGraph
+from graphdb.mining.limits import Limits
+
+Ints = NDArray[np.int64]
+
+
+class Column(NamedTuple):
+    """One column.
+
+    Attributes
+    ----------
+    values
+        int32 [rows]: vertices, or int64 [rows]: edges.
+    parents
+        int64 [rows], never falling: rows of the column before; those of the first column are its own rows.
+    """
+
+    values: NDArray[np.signedinteger]
+    parents: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddingTable:
+    """Embeddings of one size.
+
+    Attributes
+    ----------
+    kind
+        What the columns hold: vertices of the graph, or its edges (numbers of the rows of its edge arrays).
+    columns
+        The columns, one for each vertex or edge.
+    """
+
+    kind: Literal["vertex", "edge"]
+    columns: tuple[Column, ...]
+
+    @classmethod
+    def of_vertices(cls, graph: MiningGraph, vertices: ArrayLike | None = None) -> EmbeddingTable:
+        """A table of single vertices: all of them, or those given, each once."""
+        found = np.arange(len(graph)) if vertices is None else np.unique(np.asarray(vertices, np.int64))
+        return cls("vertex", (Column(found.astype(np.int32), np.arange(len(found))),))
+
+    @classmethod
+    def of_edges(cls, graph: MiningGraph, edges: ArrayLike | None = None) -> EmbeddingTable:
+        """A table of single edges: all of them, or those given, each once."""
+        found = np.arange(graph.edges) if edges is None else np.unique(np.asarray(edges, np.int64))
+        return cls("edge", (Column(found.astype(np.int64), np.arange(len(found))),))
+
+    def __len__(self) -> int:
+        return len(self.columns[-1].values)
+
+    @property
+    def size(self) -> int:
+        """How many vertices or edges an embedding has."""
+        return len(self.columns)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all columns."""
+        return sum(values.nbytes + parents.nbytes for values, parents in self.columns)
+
+    def rows(self, begin: int = 0, end: int | None = None) -> Ints:
+        """Return the embeddings of some rows, written out: int64 [rows, size]."""
+        end = len(self) if end is None else min(end, len(self))
+        return self.rows_at(np.arange(begin, max(end, begin)))
+
+    def rows_at(self, places: Ints) -> Ints:
+        """Return the embeddings of given rows, written out: int64 [places, size]."""
+        found = np.empty((len(places), self.size), np.int64)
+        for i in range(self.size - 1, -1, -1):
+            values, parents = self.columns[i]
+            found[:, i] = values[places]
+            places = parents[places]
+        return found
+
+
+def filtering(table: EmbeddingTable, keep: ArrayLike, limits: Limits | None = None) -> EmbeddingTable:
+    """Return a table of the rows that stay, compressed in all its columns.
+
+    Parameters
+    ----------
+    keep
+        bool [rows]: which rows stay.
+    limits
+        Deadline and cancellation.
+
+    Raises
+    ------
+    ValueError
+        ``keep`` has not a value for each row.
+    """
+    limits = limits or Limits()
+    marks = np.asarray(keep, bool)
+    if marks.shape != (len(table),):
+        raise ValueError(f"a filter has a value for each of the {len(table):,} rows, found {marks.shape}")
+    return limits.cancellable(len(table), lambda: _compressed(table, marks))
+
+
+def _compressed(table: EmbeddingTable, marks: NDArray[np.bool_]) -> EmbeddingTable:
+    columns: list[Column] = []
+    for i in range(table.size - 1, -1, -1):
+        values, parents = table.columns[i]
+        values, parents = values[marks], parents[marks]
+        if i == 0:
+            columns.append(Column(values, np.arange(len(values))))
+            break
+        marks = np.zeros(len(table.columns[i - 1].values), bool)
+        marks[parents] = True
+        columns.append(Column(values, (np.cumsum(marks) - 1)[parents]))
+    return EmbeddingTable(table.kind, tuple(columns[::-1]))

@@ -1,0 +1,157 @@
+"""What MINE does: the numbers of a statement checked, its table made, and what EXPLAIN says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from graphdb.common.errors import ExecutionError, ParameterError
+from graphdb.common.values.types import INTEGER, NODE, STRING, Column, list_of
+from graphdb.grammar import syntax as ast
+from graphdb.mining import cliques, motifs
+from graphdb.mining.graph import MiningGraph
+from graphdb.mining.limits import Limits
+from graphdb.pattern.names import Names
+from graphdb.storage.arrays.arrow import strings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Rows = tuple[tuple[Column, ...], "pa.Table"]
+Read = Callable[[ast.MineNumber, str, int, int | None], int]
+"""Reads a number of a statement: (number, what it is, its least value, its greatest); raises where it is none."""
+
+_LARGEST = 10**38
+
+
+class Task(Protocol):
+    """One kind of mining, with its numbers."""
+
+    @property
+    def directed(self) -> bool:
+        """Whether the direction of edges matters."""
+
+    def explain(self, graph: MiningGraph, threads: int) -> list[str]:
+        """How it is done, and the memory that it needs."""
+
+    def run(self, graph: MiningGraph, names: Names, limits: Limits) -> Rows:
+        """Do it: the table, in the engine's own terms, and its columns."""
+
+
+def task_of(statement: ast.Mine, read: Read) -> Task:
+    """Return what a statement asks for.
+
+    Raises
+    ------
+    ParameterError
+        A number is out of range.
+    """
+    match statement.task:
+        case ast.MineCliques(least, most, maximal):
+            greatest = cliques.MOST_MAXIMAL if maximal else cliques.MOST
+            low = read(least, "cliques have a size", cliques.LEAST, greatest)
+            return CliquesTask(low, read(most, "cliques have a size", low, greatest), maximal)
+        case ast.MineMotifs(size, directed):
+            return MotifsTask(read(size, "motifs have a size", motifs.LEAST, motifs.MOST), directed)
+    raise AssertionError(statement.task)
+
+
+def reader(text: str, arguments: Mapping[str, object]) -> Read:
+    """Return what reads the numbers of a statement: as written, or by their parameters."""
+
+    def read(number: ast.MineNumber, what: str, least: int, most: int | None) -> int:
+        value = number.value
+        if isinstance(value, ast.Parameter):
+            value = arguments[value.name]  # type: ignore[assignment]
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if not whole or value < least or (most is not None and value > most):  # type: ignore[operator]
+            bounds = f"of {least:,} or more" if most is None else f"from {least:,} to {most:,}"
+            raise ParameterError(f"{what} {bounds}, found {value!r}", text=text, position=number.span.start)
+        return value  # type: ignore[return-value]
+
+    return read
+
+
+@dataclass(frozen=True, slots=True)
+class CliquesTask:
+    """``CLIQUES OF SIZE least..most [MAXIMAL]``."""
+
+    least: int
+    most: int
+    maximal: bool
+
+    directed = False
+
+    def explain(self, graph: MiningGraph, threads: int) -> list[str]:
+        """Over the oriented graph, counted or enumerated."""
+        how = (
+            "maximal cliques enumerated with pivots, from each vertex among its higher neighbours as rows of bits"
+            if self.maximal
+            else "counted size by size: rows of bits of higher neighbours intersected, the last choice a count of bits"
+        )
+        need = cliques.memory(graph, threads, self.maximal)
+        return ["cliques over the graph oriented by degree", f"  {how}", f"  {need:,} bytes for {threads} threads"]
+
+    def run(self, graph: MiningGraph, names: Names, limits: Limits) -> Rows:
+        """One row for each size."""
+        found = cliques.cliques(graph, self.least, self.most, maximal=self.maximal, limits=limits)
+        return _rows(
+            ("size", [each.size for each in found]),
+            ("cliques", [each.count for each in found]),
+            ("example", [each.example for each in found]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MotifsTask:
+    """``MOTIFS OF SIZE size [DIRECTED]``."""
+
+    size: int
+    directed: bool
+
+    def explain(self, graph: MiningGraph, threads: int) -> list[str]:
+        """By linear relations, or by enumeration."""
+        if motifs.is_enumerated(self.size, self.directed):
+            need = motifs.memory(graph, self.size, threads)
+            return [
+                f"directed motifs of {self.size} vertices",
+                "  every connected set of vertices visited once, by vertex extension, and counted by its edges",
+                f"  {need:,} bytes for {threads} threads, and tables of sets of {self.size - 1} vertices",
+            ]
+        known = motifs.known_motifs(self.size, self.directed)
+        kind = "directed motifs" if self.directed else "motifs"
+        return [
+            f"{kind} of {self.size} vertices: {len(known.patterns)} patterns",
+            "  copies of each pattern counted as sums of products, induced ones by linear relations",
+        ]
+
+    def run(self, graph: MiningGraph, names: Names, limits: Limits) -> Rows:
+        """One row for each pattern."""
+        found = motifs.motifs(graph, self.size, limits)
+        return _rows(
+            ("motif", [each.pattern.text() for each in found]),
+            ("count", [each.count for each in found]),
+            ("example", [each.example or None for each in found]),
+            ("drawing", [each.pattern.drawing() for each in found]),
+        )
+
+
+def _rows(*columns: tuple[str, Sequence[object]]) -> Rows:
+    """A table of columns: of numbers, of texts, and of lists of vertices (``example``)."""
+    import pyarrow as pa
+
+    shape, arrays = [], {}
+    for i, (name, values) in enumerate(columns):
+        if name == "example":
+            type, array = list_of(NODE), pa.array(values, pa.list_(pa.int64()))
+        elif any(isinstance(value, str) for value in values):
+            type, array = STRING, strings(values)  # type: ignore[arg-type]
+        else:
+            largest = max(values, default=0)  # type: ignore[type-var]
+            if largest >= _LARGEST:  # type: ignore[operator]
+                raise ExecutionError("a count has more digits than a table holds")
+            type, array = INTEGER, pa.array(values, pa.int64() if largest < 1 << 63 else pa.decimal128(38, 0))  # type: ignore[operator]
+        shape.append(Column(name, name, type))
+        arrays[f"c{i}"] = array
+    return tuple(shape), pa.table(arrays)
