@@ -205,7 +205,7 @@ class Properties:
         return self._joined(label, ids) if column is None else column.gather(ids)
 
     def _spread(self, label: EdgeLabel, column: ValueColumn) -> ValueColumn:
-        """Return a column of texts most of which are asked for; the second time each is put in its place, if they fit."""
+        """Return a column of texts most of which are asked for: the second time, each in its place, if they fit."""
         self._sweeps[label.id] += 1
         if self._sweeps[label.id] != 2 or (spread := column.spread(self._memory)) is None:
             return column
