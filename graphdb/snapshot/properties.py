@@ -51,7 +51,9 @@ _LEAST_BYTES = 8
 LOOKS = 2
 """How often a handful of vertices is looked up in the file before the values of all are read, …"""
 _HANDFUL = 32
-"""… and how many those are."""
+"""… how many those are, …"""
+_LARGE = 50_000
+"""… and values that are read sooner."""
 
 _NONE = np.empty((0, 3), np.int64)
 
@@ -112,15 +114,15 @@ class Properties:
         """Return the type that holds all single values of a property."""
         return type_of_kinds(label.kinds, self.scales.get(label.id, 18))
 
-    def column(self, label: EdgeLabel) -> PropertyColumn:
-        """Return the values of a property, made into a table the first time."""
+    def column(self, label: EdgeLabel, *, make: bool = True) -> PropertyColumn:
+        """Return the values of a property, made into a table the first time; a query for them if not to ``make`` it."""
         found = self._tables.get(label.id)
         if found is not None:
             if label.id in self._behind:
                 self._catch_up(label, found)
             return found
         type, many = self._type(label), label.max_values > 1
-        if self._connection.transactions.inside:  # its ROLLBACK would take a table away
+        if not make or self._connection.transactions.inside:  # its ROLLBACK would take a table away
             return PropertyColumn(f"({self._relation(label)})", type, many)
         array = self.array(label) if self.in_memory(label) else None
         table = self._connection.temporary()
@@ -190,7 +192,8 @@ class Properties:
 
     def gather(self, label: EdgeLabel, ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
         """Return the values of a property :meth:`in_memory` of vertices (term ids, or null), row for row."""
-        if label.id not in self._arrays and len(ids) <= _HANDFUL < label.triples and self._looks[label.id] < LOOKS:
+        at_once = label.id in self._arrays or len(ids) > _HANDFUL or label.triples <= _LARGE
+        if not at_once and self._looks[label.id] < LOOKS:
             self._looks[label.id] += 1
             wanted = values(ids.drop_null()).astype(np.int64, copy=False)
             return self._looked_up(label, np.unique(wanted)).gather(ids)
