@@ -21,6 +21,7 @@ What is not a pattern query is DuckDB's SQL, on the same connection and the same
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -78,6 +79,8 @@ class Database:
         self.unfinished = self._state.unfinished()
         """What another process had begun on this file when it was killed, or None: it was rolled back as a whole."""
         self._lazy_statements: Statements | None = None
+        own = weakref.ref(self)
+        self._state.observed.maintainer = lambda: _alive(own)._statements().live.maintenance
 
     # --- statements
 
@@ -472,3 +475,10 @@ class Database:
 
             self._lazy_statements = Statements(self._state, self.device, self.threads)
         return self._lazy_statements
+
+
+def _alive(database: weakref.ref[Database]) -> Database:
+    """Return the database whose statement is under way."""
+    found = database()
+    assert found is not None
+    return found

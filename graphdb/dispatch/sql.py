@@ -12,8 +12,11 @@ from graphdb.common.duckdb.connection import quoted
 from graphdb.common.errors import ParameterError
 from graphdb.dispatch.arguments import parameters_named
 from graphdb.dispatch.sql_parameters import chosen
+from graphdb.grammar import syntax as ast
+from graphdb.grammar.parser import parse
 from graphdb.relational.session.authorizer import authorize
-from graphdb.relational.session.embedded import CypherCall, caller_tables, cypher_calls, first_word, is_vacuum
+from graphdb.relational.session.embedded import CypherCall, caller_tables, cypher_calls, first_word, is_vacuum, limit_of
+from graphdb.relational.session.graph_tables import with_cypher_calls
 from graphdb.relational.session.state import State
 from graphdb.results.result import Result
 from graphdb.storage.arrays import times_with_offset
@@ -71,7 +74,8 @@ class SqlStatements:
                 sql = statement
                 for call in reversed(cypher_calls(statement)):
                     view = self._state.connection.temporary()
-                    rows = self._cypher(call.text, self._given(call, arguments), timeout).presented()
+                    query = _limited(call.text, limit_of(statement, call))
+                    rows = self._cypher(query, self._given(call, arguments), timeout).presented()
                     stack.enter_context(self._state.connection.view(view, rows))
                     sql = sql[: call.start] + view + sql[call.end :]
                 if not self._state.untrusted:
@@ -106,6 +110,7 @@ class SqlStatements:
 
     def _split(self, text: str) -> list[_Piece]:
         """Return the statements of a text."""
+        text = with_cypher_calls(text)
         text.encode()  # the error of a lone surrogate says where it is, DuckDB's does not
         with self._state.connection.guard(ours=False) as raw:
             return [
@@ -147,6 +152,16 @@ class SqlStatements:
             self._state.moved = True
             self._state.check_path()
         return table
+
+
+def _limited(query: str, limit: int | None) -> str:
+    """Return a pattern query that gives at most so many rows, where it states no limit of its own."""
+    if limit is None:
+        return query
+    statement = parse(query)
+    if not isinstance(statement, ast.Query) or statement.returns.limit is not None or limit > 2**62:
+        return query
+    return f"{query[: statement.span.end]}\nLIMIT {limit}"
 
 
 def _embedded(piece: _Piece) -> frozenset[str]:

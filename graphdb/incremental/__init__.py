@@ -9,11 +9,14 @@ The story of one batch, as in GAMMA (Qiu et al., "GPU-Accelerated Batch-Dynamic 
    batch inserts and deletes again so cancels out, and both versions are read in one list.
 3. The counters that pattern vertices need are compared when they change, and only then is a vertex encoded again in the
    *candidate table*, one bit for each pattern vertex (§IV-B).
-4. For every pattern edge there is a *delta plan* (:mod:`.delta_plan`): it binds the edge to every changed data edge,
-   then one vertex after the other, in an order of its own, by depth-first search (:mod:`.search_kernels`, §IV-C).
-   Pattern edges before it bind edges that are in both versions, those after it edges of the new version where
-   matches are gained, of the old one where they are lost: so every match is found by one delta plan alone, that of
-   the first of its pattern edges that binds a changed edge.
+4. For every pattern edge there is a *delta plan* (:mod:`.delta_plan`), but one for those that automorphisms map to each
+   other (:mod:`.orbits`, §V-B): it binds the edge to every changed data edge, then one vertex after the other, in an
+   order of its own, by depth-first search (:mod:`.search_kernels`, §IV-C).  The other pattern edges bind edges that are
+   in both versions, and changed ones that come after the first: so every match is found once, at the least of its
+   changed edges, in the new version where it is gained, in the old one where it is lost.
+
+Vertices whose candidates change (:mod:`.vertices`) gain or lose the entries of their edges: nothing else is different.
+Several threads share a large batch (:mod:`.searches`).
 
 :mod:`.matcher` is what others call.
 """

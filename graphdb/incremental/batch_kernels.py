@@ -15,9 +15,10 @@ from graphdb.incremental.frame import (
     FORWARDS,
     FOUND,
     GAINED,
-    HEADS,
+    GRAPH,
     INT,
     KEY_SHIFT,
+    LAST_RECORD,
     LEVEL,
     LONG,
     LOST,
@@ -106,9 +107,9 @@ def withdraw(graph: int, like: Any, vertices: Ints, relations: Ints, begin: int)
 
 
 @entry("i8, T -> i8")
-def link(graph: int, like: Any) -> int:
-    """Link the records of entries that are in one version alone, relation by relation: how many there are."""
-    records, heads, codes = load(graph, RECORDS, LONG), load(graph, HEADS, LONG), load(graph, CODES, LONG)
+def note_versions(graph: int, like: Any) -> int:
+    """Write the versions into the records of entries: how many are in one version alone."""
+    records, codes = load(graph, RECORDS, LONG), load(graph, CODES, LONG)
     changed = 0
     for i in range(load(graph, RECORD_COUNT, LONG)):
         record = records + i * RECORD_CELLS * 8
@@ -119,21 +120,16 @@ def link(graph: int, like: Any) -> int:
         at = place_of(graph, begin, end, load(record, 2, LONG), load(record, 3, LONG), like)
         versions = load(codes, at, INT) & BOTH
         store(record, 4, versions, LONG)
-        if versions not in (0, BOTH):
-            store(record, 5, load(heads, relation, LONG), LONG)
-            store(heads, relation, i, LONG)
-            changed += 1
+        changed += versions not in (0, BOTH)
     return changed
 
 
 @entry("i8, T, i8")
 def finish(graph: int, like: Any, version: int) -> None:
     """End the batch: ``NEW`` commits it, ``OLD`` rolls it back."""
-    records, heads = load(graph, RECORDS, LONG), load(graph, HEADS, LONG)
+    records = load(graph, RECORDS, LONG)
     for i in range(load(graph, RECORD_COUNT, LONG)):
-        record = records + i * RECORD_CELLS * 8
-        leave(graph, record, version, like)
-        store(heads, load(record, 0, LONG), -1, LONG)
+        leave(graph, records + i * RECORD_CELLS * 8, version, like)
     store(graph, RECORD_COUNT, 0, LONG)
 
 
@@ -169,7 +165,7 @@ def count_batches(
             state[1] = stage(graph, like, updates, state[1], ends[batch])
             if state[1] < ends[batch]:
                 return SPACE
-            if link(graph, like) == 0:
+            if note_versions(graph, like) == 0:
                 finish(graph, like, NEW)
                 state[0] += 1
                 continue
@@ -202,18 +198,25 @@ def search_of(graph: int, plain: int, full: int) -> int:
 
 
 @entry("i8, i8, i8 -> i8")
-def start(graph: int, plain: int, full: int) -> int:
-    """Have a pattern's search begin: the address of the frame that it runs on (:func:`search_of`)."""
-    search = search_of(graph, plain, full)
+def choose(graph: int, plain: int, full: int) -> int:
+    """The frame of a pattern's search: see :func:`search_of`."""
+    return search_of(graph, plain, full)
+
+
+@entry("i8, i8, i8")
+def begin(search: int, first: int, last: int) -> None:
+    """Have a search begin, which goes from record ``first`` to before ``last``."""
     begin_search(search)
-    return search
+    store(search, RECORD, first, LONG)
+    store(search, LAST_RECORD, last, LONG)
 
 
 @kernel
 def begin_search(search: int) -> None:
-    """Have a search begin with its first delta plan."""
+    """Have a search begin with the first record."""
     store(search, PLAN, -1, LONG)
-    store(search, RECORD, -1, LONG)
+    store(search, RECORD, 0, LONG)
+    store(search, LAST_RECORD, load(load(search, GRAPH, LONG), RECORD_COUNT, LONG), LONG)
     store(search, LEVEL, -1, LONG)
     store(search, FOUND, 0, LONG)
     store(search, GAINED, 0, LONG)

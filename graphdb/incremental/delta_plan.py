@@ -1,8 +1,9 @@
 """Delta plans: how the matches that a changed edge takes part in are found, one plan for each pattern edge.
 
-The plan of pattern edge *i* binds it to the changed edges, and all others to edges that are there: those before *i* in
-both versions of the graph, those after it in the version that is searched.  With the edges' total order every match is
-found once (GAMMA §IV-C; Graphflow, Kankanamge et al., SIGMOD 2017, derives the same from the join's difference).
+The plan of a pattern edge binds it to the changed edges, and all others to edges that are there: in both versions of
+the graph, or in the version that is searched if they come after the changed edge.  With this total order every match is
+found once, at the least of its changed edges (GAMMA §IV-C; Graphflow orders the pattern's edges instead, and
+derives the same from the join's difference: Kankanamge et al., SIGMOD 2017).
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class Planner:
         checks: Sequence[Check],
         stepped: set[int],
     ) -> None:
-        self._pattern, self._relations, self._numbers = pattern, relations, numbers
+        self._pattern, self._relations, self.numbers = pattern, relations, numbers
         self._sizes, self._vertices, self._stepped = sizes, vertices, stepped
         self._near: dict[int, list[PatternEdge]] = {v: [] for v in range(len(pattern.vertices))}
         for edge in pattern.edges:
@@ -128,7 +129,7 @@ class Planner:
 
     def _plan(self, first: int, start: int | None) -> DeltaPlan:
         """Return the plan of a pattern edge that binds ``start`` first."""
-        edges, relation = self._pattern.edges, self._numbers[self._relations[first]]
+        edges, relation = self._pattern.edges, self.numbers[self._relations[first]]
         bound = {edges[first].source, edges[first].target}
         done = {first}
         steps = self._edge_steps(bound, done)
@@ -206,15 +207,15 @@ class Planner:
         for e, edge in enumerate(self._pattern.edges):
             if e not in done and {edge.source, edge.target} <= bound:
                 done.add(e)
-                steps.append(EdgeStep(Leg(self._numbers[self._relations[e]], edge.source, e)))
+                steps.append(EdgeStep(Leg(self.numbers[self._relations[e]], edge.source, e)))
         return steps
 
     def _leg(self, edge: int, to: int) -> Leg:
         """Return the leg of an edge by which its end ``to`` is bound."""
         end, relation = self._pattern.edges[edge], self._relations[edge]
         if end.target == to:
-            return Leg(self._numbers[relation], end.source, edge)
-        return Leg(self._numbers[relation.reversed], end.target, edge)
+            return Leg(self.numbers[relation], end.source, edge)
+        return Leg(self.numbers[relation.reversed], end.target, edge)
 
     def _next(self, bound: set[int]) -> list[tuple[int, tuple[Leg, ...]]]:
         """Return the vertices beside those bound, with their legs."""

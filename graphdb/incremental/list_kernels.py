@@ -24,7 +24,11 @@ from graphdb.incremental.frame import (
     LATE,
     LATE_CELLS,
     LATE_MASK,
+    LEAST_MARKED,
     LONG,
+    MARK_CAPACITY,
+    MARKS,
+    MARKS_USED,
     NEED_CELLS,
     NEEDS,
     NEIGHBOURS,
@@ -186,6 +190,41 @@ def grow(graph: int, row: int, like: Any) -> bool:
 
 
 @kernel
+def mark(graph: int, relation: int, row: int, far: int, there: bool) -> None:
+    """Have a list's bitmap say whether it has an entry of a far end in the relation's range."""
+    span = load(graph, RANGES, LONG) + relation * RANGE_CELLS * 8
+    offset, word = far - load(span, 3, LONG), load(row, 6, INT)
+    if word != 0 and offset >= 0 and offset < load(span, 4, LONG):
+        address = load(graph, MARKS, LONG) + (word + (offset >> 6)) * 8
+        bit = 1 << (offset & 63)
+        store(address, 0, load(address, 0, LONG) | bit if there else load(address, 0, LONG) & ~bit, LONG)
+
+
+@kernel
+def mark_list(graph: int, relation: int, row: int, like: Any) -> None:
+    """Give a list a bitmap if it is long enough that the bitmap is not much larger, and there is space."""
+    span, size = load(graph, RANGES, LONG) + relation * RANGE_CELLS * 8, load(row, 1, INT)
+    far, used = load(span, 4, LONG), load(graph, MARKS_USED, LONG)
+    words = (far >> 6) + 1
+    if size < load(graph, LEAST_MARKED, LONG) or 8 * size < words or used + words > load(graph, MARK_CAPACITY, LONG):
+        return
+    store(graph, MARKS_USED, used + words, LONG)
+    store(row, 6, used, INT)
+    begin = load(row, 0, INT) * UNIT
+    for at in range(begin, begin + size):
+        mark(graph, relation, row, load(load(graph, NEIGHBOURS, LONG), at, like), True)
+
+
+@entry("i8, T, i8")
+def mark_lists(graph: int, like: Any, relations: int) -> None:
+    """Give all long lists that lie in range a bitmap."""
+    for relation in range(relations):
+        span = load(graph, RANGES, LONG) + relation * RANGE_CELLS * 8
+        for i in range(load(span, 1, LONG)):
+            mark_list(graph, relation, load(graph, ROWS, LONG) + (load(span, 2, LONG) + i) * ROW_BYTES, like)
+
+
+@kernel
 def note(graph: int, relation: int, near: int, far: int, key: int) -> None:
     """Write a record of an entry that the batch touches for the first time."""
     count = load(graph, RECORD_COUNT, LONG)
@@ -263,6 +302,10 @@ def change(graph: int, relation: int, near: int, far: int, key: int, inserted: b
     store(codes, at, key << KEY_SHIFT | TOUCHED | NEW, INT)
     store(row, 1, size + 1, INT)
     count_versions(row, 0, NEW)
+    if load(row, 6, INT) != 0:
+        mark(graph, relation, row, far, True)
+    else:
+        mark_list(graph, relation, row, like)
     note(graph, relation, near, far, key)
     lengthened(graph, relation, near, size + 1)
     return True
@@ -287,5 +330,7 @@ def leave(graph: int, record: int, version: int, like: Any) -> None:
         store(codes, i, load(codes, i + 1, INT), INT)
     if joined(neighbours, begin, begin + size - 1, at, load(record, 2, LONG), like):
         count_parallel(graph, relation, -1)
+    else:
+        mark(graph, relation, row, load(record, 2, LONG), False)
     store(row, 1, size - 1, INT)
     shortened(graph, relation, near, size - 1)

@@ -23,6 +23,10 @@ NARROW = 1 << 31
 _FIRST_RECORDS = 1 << 12
 _LATE = 1 << 7
 """Places in the first table of rows out of range: there are half as many rows."""
+LEAST_MARKED = 16
+"""Entries of a list that gets a bitmap, which has at most eight words for each of them."""
+_MARKS = 1 << 14
+"""Words for the bitmaps of lists that become long."""
 _SLACK = 1 << 10
 """Units of the pool that are free at first, beside a quarter of those in use."""
 
@@ -64,7 +68,6 @@ class Lists:
         self._order: Ints = np.empty(0, np.int64)
         self._free = np.full(frame.SIZES, -1, np.int64)
         self._records = np.empty((_FIRST_RECORDS, frame.RECORD_CELLS), np.int64)
-        self._heads = np.full(len(relations.numbers), -1, np.int64)
         self._parallel = np.zeros(len(relations.numbers), np.int64)
         self.vertices = Vertices(relations)
         self.words = self.vertices.words
@@ -76,6 +79,9 @@ class Lists:
         self._table = np.zeros((len(needs), self.vertices.capacity), np.uint64)
         self._encode(needs)
         self._point()
+        from graphdb.incremental.list_kernels import mark_lists
+
+        mark_lists(self.cells.ctypes.data, self.like, len(relations.numbers))
 
     @property
     def labels(self) -> Ints:
@@ -85,13 +91,26 @@ class Lists:
     @property
     def bytes(self) -> int:
         """What all arrays take."""
-        own = (self._rows, self._neighbours, self._codes, self.vertices.ends, self._table, self._records, self._late)
+        own = (
+            self._rows,
+            self._neighbours,
+            self._codes,
+            self.vertices.ends,
+            self._table,
+            self._records,
+            self._late,
+            self._marks,
+        )
         return sum(array.nbytes for array in own)
 
     def number(self, labels: Ints) -> Ints:
         """Return the numbers of edge labels; those not seen before get new ones."""
         if not len(labels):
             return labels
+        if len(self._labels) and labels[0] == labels[-1] and (labels == labels[0]).all():  # as in most streams
+            known = np.flatnonzero(self._labels == labels[0])
+            if len(known):
+                return np.full(len(labels), known[0])
         if len(self._labels):
             found = self._order[np.searchsorted(self._labels[self._order[:-1]], labels)]
             if np.array_equal(self._labels[found], labels):
@@ -128,8 +147,10 @@ class Lists:
         for number, relation in enumerate(relations.numbers):
             own = np.flatnonzero(relations.members[relation.near][outer[1:]]) + 1
             low, high = (int(own[0]), int(own[-1]) + 1) if len(own) else (0, 0)
-            self._ranges[number] = low, high - low, rows
+            self._ranges[number, :3] = low, high - low, rows
             rows += high - low
+        for relation, number in relations.numbers.items():
+            self._ranges[number, 3:] = self._ranges[relations.numbers[relation.reversed], :2]
         self._rows = np.zeros((rows, frame.ROW_CELLS), np.int32)
         self.cells[frame.ROWS_USED] = rows
         self._late = np.full((1, frame.LATE_CELLS), -1, np.int64)
@@ -157,7 +178,7 @@ class Lists:
 
     def _rows_of(self, relation: int) -> NDArray[np.int32]:
         """Return the rows of a relation's lists, by the range of vertices that it has some of."""
-        _, count, first = self._ranges[relation].tolist()
+        _, count, first = self._ranges[relation, :3].tolist()
         return self._rows[first : first + count]
 
     def _mark_labels(self) -> None:
@@ -183,7 +204,7 @@ class Lists:
             if relation.labels not in edges:
                 edges[relation.labels] = self.relations.edges(relation.labels)
             near, far, key = self._entries(relation, *edges[relation.labels])
-            low, count, _ = self._ranges[number].tolist()
+            low, count = self._ranges[number, :2].tolist()
             near -= low
             lengths = np.bincount(near, minlength=count)
             units = -(-lengths // frame.UNIT)
@@ -200,6 +221,16 @@ class Lists:
         for places, far, codes in pieces:
             self._neighbours[places], self._codes[places] = far, codes
         self.cells[frame.USED] = used
+        self._reserve_marks()
+
+    def _reserve_marks(self) -> None:
+        """Have space for the bitmaps of long lists, and some more."""
+        words = _MARKS
+        for number in self.relations.numbers.values():
+            own, lengths = int(self._ranges[number, 4]) // 64 + 1, self._rows_of(number)[:, 1]
+            words += own * int(np.count_nonzero(lengths >= max(LEAST_MARKED, own / 8)) * 5 // 4)
+        self._marks = np.zeros(words, np.int64)
+        self.cells[frame.MARKS_USED], self.cells[frame.LEAST_MARKED] = 1, LEAST_MARKED
 
     def _entries(self, relation: Relation, labels: Ints, subjects: Ints, objects: Ints) -> tuple[Ints, Ints, Ints]:
         """Return a relation's entries, sorted: near end, far end, key."""
@@ -232,7 +263,7 @@ class Lists:
                 fits = np.ones(self.vertices.capacity, bool)
                 for need in own:
                     counters[need.relation].append((len(rows), need.entries))
-                    low, count, _ = self._ranges[need.relation].tolist()
+                    low, count = self._ranges[need.relation, :2].tolist()
                     high = low + count
                     fits[:low] = fits[high:] = False
                     fits[low:high] &= self._rows_of(need.relation)[:, 1] >= need.entries
@@ -259,14 +290,15 @@ class Lists:
             (frame.NEEDS, self._needs),
             (frame.TABLE, self._table),
             (frame.RECORDS, self._records),
-            (frame.HEADS, self._heads),
             (frame.PARALLEL, self._parallel),
             (frame.RANGES, self._ranges),
             (frame.LATE, self._late),
+            (frame.MARKS, self._marks),
         ):
             cells[cell] = array.ctypes.data
         cells[frame.STRIDE], cells[frame.WORDS] = self._table.shape[1], self.words
         cells[frame.VERTEX_COUNT] = self.vertices.count
         cells[frame.LATE_MASK], cells[frame.ROW_CAPACITY] = len(self._late) - 1, len(self._rows)
+        cells[frame.MARK_CAPACITY] = len(self._marks)
         cells[frame.UNITS] = len(self._neighbours) // frame.UNIT
         cells[frame.RECORD_CAPACITY] = len(self._records)

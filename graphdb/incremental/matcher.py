@@ -17,8 +17,9 @@ from graphdb.common.errors import ExecutionError, NotSupportedError
 from graphdb.grammar.syntax import MatchMode
 from graphdb.incremental import frame
 from graphdb.incremental.lists import Lists, Need
-from graphdb.incremental.program import Program, make_program
+from graphdb.incremental.program import make_program
 from graphdb.incremental.relations import ITSELF, Relation, Relations
+from graphdb.incremental.searches import BUDGET, FEWEST, Search, Searches
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph
 from graphdb.storage.graph.source import TripleSource
 
@@ -26,10 +27,6 @@ Ints = NDArray[np.int64]
 
 MOST_VERTICES = 64
 """Of a pattern: the bits of a row of the candidate table."""
-_BUDGET = 1 << 20
-"""Steps of a search between two looks at whether to stop: some 20 ms."""
-_FIRST_ROWS, _MOST_ROWS = 1 << 8, 1 << 16
-"""Matches that a search hands over at a time."""
 
 
 class Updates(NamedTuple):
@@ -90,7 +87,7 @@ class Changes(NamedTuple):
 
 
 class IncrementalMatcher:
-    """Matches standing patterns incrementally, on one thread.
+    """Matches standing patterns incrementally.
 
     Parameters
     ----------
@@ -101,6 +98,8 @@ class IncrementalMatcher:
     conditions
         By pattern, by its vertices, what their candidates are known by: equal ones change together
         (:class:`CandidateChange`).  None, for all or for one: by the candidates that they have now.
+    threads
+        How many search a batch of some hundred changed edges or more.
 
     Raises
     ------
@@ -116,7 +115,9 @@ class IncrementalMatcher:
         source: TripleSource,
         patterns: Sequence[PatternGraph],
         conditions: Sequence[Sequence[Hashable]] | None = None,
+        threads: int = 1,
     ) -> None:
+        self._threads = threads
         for pattern in patterns:
             _refuse(pattern)
         relations = Relations(source)
@@ -142,15 +143,14 @@ class IncrementalMatcher:
 
     def _program(self) -> None:
         """Make the programs of all patterns."""
-        self._patterns: list[tuple[_Search, _Search]] = []
+        pairs = []
         for row, (pattern, own) in enumerate(zip(self._graphs, self._own, strict=True)):
-            make = partial(make_program, pattern, own, self._lists, row, partial(self._apart, row))
-            full = plain = _Search(make(plain=True), self._lists.cells)
+            make = partial(make_program, pattern, own, self._lists, self._sets[row], partial(self._apart, row))
+            full = plain = Search(make(plain=True), self._lists, row, self._threads)
             if plain.program.relations:
-                full = _Search(make(plain=False), self._lists.cells)
-            self._patterns.append((plain, full))
-        self._addresses = np.array([[plain.address, full.address] for plain, full in self._patterns], np.int64)
-        self._addresses = self._addresses.reshape(-1, 2)
+                full = Search(make(plain=False), self._lists, row, self._threads)
+            pairs.append((plain, full))
+        self._searches = Searches(pairs, self._lists, self._threads)
 
     def _apart(self, pattern: int, left: int, right: int) -> bool:
         """Whether two vertices of a pattern never had a candidate in common."""
@@ -180,8 +180,7 @@ class IncrementalMatcher:
             lists.vertices.begin()
             try:
                 self._stage(updates, vertices)
-                kernels.link(cells, like)
-                yield [self._changes(pattern, check) for pattern in range(len(self._patterns))]
+                yield [self._outer(number, rows) for number, rows in enumerate(self._searches.rows(check))]
                 version = frame.NEW
             finally:
                 kernels.finish(cells, like, version)
@@ -212,15 +211,12 @@ class IncrementalMatcher:
             lists.extend()
         lists.extend()
         self._compare(changed.candidates)
-        rows, at = self._rows(updates), 0
+        rows = self._rows(updates)
         if lists.relations.reflexive:
             own = np.concatenate(fresh)
             label = np.full(len(own), lists.number_of(ITSELF))
             rows = np.concatenate([rows, np.column_stack([label, own, own, np.ones(len(own), np.int64)])])
-        while at < len(rows):
-            at = kernels.stage(cells, like, rows, at, len(rows))
-            if at < len(rows):
-                lists.reserve()
+        self._put(rows)
 
     def _compare(self, changed: Sequence[CandidateChange]) -> None:
         """Make programs anew where candidate sets that had no vertex in common now have some."""
@@ -254,7 +250,9 @@ class IncrementalMatcher:
         from graphdb.incremental import batch_kernels as kernels
 
         rows, last = self._rows(updates), np.ascontiguousarray(ends, np.int64)
-        counts = np.zeros((len(last), len(self._patterns), 2), np.int64)
+        if self._threads > 1 and len(rows) >= FEWEST * len(last):
+            return self._count_each(rows, last, check)
+        counts = np.zeros((len(last), len(self._graphs), 2), np.int64)
         state = np.zeros(3, np.int64)
         cells, like = self._lists.cells.ctypes.data, self._lists.like
         result = frame.YIELD
@@ -262,13 +260,43 @@ class IncrementalMatcher:
             try:
                 while result != frame.DONE:
                     check()
-                    result = kernels.count_batches(cells, like, self._addresses, rows, last, counts, state, _BUDGET)
+                    result = kernels.count_batches(
+                        cells, like, self._searches.addresses, rows, last, counts, state, BUDGET
+                    )
                     if result == kernels.SPACE:
                         self._lists.reserve()
             finally:
                 if result != frame.DONE:
                     kernels.finish(cells, like, frame.OLD)
         return counts
+
+    def _count_each(self, rows: Ints, ends: Ints, check: Callable[[], None]) -> Ints:
+        """Count what batches change that are worth several threads."""
+        from graphdb.incremental import batch_kernels as kernels
+
+        cells, like = self._lists.cells.ctypes.data, self._lists.like
+        counts = np.zeros((len(ends), len(self._graphs), 2), np.int64)
+        for number, (begin, end) in enumerate(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)):
+            version = frame.OLD
+            with self._alone():
+                try:
+                    self._put(rows[begin:end])
+                    counts[number] = self._searches.counts(check)
+                    version = frame.NEW
+                finally:
+                    kernels.finish(cells, like, version)
+        return counts
+
+    def _put(self, rows: Ints) -> None:
+        """Put changed edges into the new version, and write down which versions they are in."""
+        from graphdb.incremental import batch_kernels as kernels
+
+        cells, like, at = self._lists.cells.ctypes.data, self._lists.like, 0
+        while at < len(rows):
+            at = kernels.stage(cells, like, rows, at, len(rows))
+            if at < len(rows):
+                self._lists.reserve()
+        kernels.note_versions(cells, like)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -290,48 +318,16 @@ class IncrementalMatcher:
             rows[:, number] = column
         return rows
 
-    def _changes(self, pattern: int, check: Callable[[], None]) -> Changes:
-        from graphdb.incremental import batch_kernels as kernels
-        from graphdb.incremental.search_kernels import search as find
-
-        plain, full = self._patterns[pattern]
-        address = kernels.start(self._lists.cells.ctypes.data, plain.address, full.address)
-        search = plain if address == plain.address else full
-        capacity, parts, result = _FIRST_ROWS, list[Ints](), frame.YIELD
-        block = np.empty((capacity, len(search.program.pattern.outputs) + 1), np.int64)
-        while result != frame.DONE:
-            check()
-            result = find(address, self._lists.like, block.ctypes.data, capacity, _BUDGET)
-            found = int(search.cells[frame.FOUND])
-            if result != frame.YIELD:
-                parts.append(block[:found])
-                capacity = min(2 * capacity, _MOST_ROWS)
-                block = np.empty((capacity, block.shape[1]), np.int64)
-                search.cells[frame.FOUND] = 0
-        rows = np.concatenate(parts)
-        first = len(search.program.pattern.vertices)
-        for column, slot in enumerate(search.program.tables[frame.OUTPUTS].tolist(), 1):
-            if slot < first:
+    def _outer(self, number: int, rows: Ints) -> Changes:
+        """Return the changes of a pattern, as the data graph numbers vertices and labels."""
+        pattern = self._graphs[number]
+        vertices = {vertex.name for vertex in pattern.vertices}
+        for column, name in enumerate(pattern.outputs, 1):
+            if name in vertices:
                 rows[:, column] = self._lists.vertices.outer(rows[:, column])
             else:
                 rows[:, column] = 2 * self._lists.labels[rows[:, column] >> 1] + (rows[:, column] & 1)
         return Changes(rows[rows[:, 0] == frame.NEW, 1:], rows[rows[:, 0] == frame.OLD, 1:])
-
-
-class _Search:
-    """A program with the frame that its search runs on."""
-
-    def __init__(self, program: Program, graph: Ints) -> None:
-        self.program, self._graph = program, graph
-        self._relations = np.array(program.relations, np.int64)
-        self.cells = np.zeros(frame.SEARCH_CELLS, np.int64)
-        self.cells[frame.GRAPH] = graph.ctypes.data
-        for cell, table in program.tables.items():
-            self.cells[cell] = table.ctypes.data
-        self.cells[frame.PLAN_COUNT] = len(program.tables[frame.PLANS])
-        self.cells[frame.COLUMNS] = len(program.pattern.outputs)
-        self.cells[frame.PLAIN], self.cells[frame.PLAIN_COUNT] = self._relations.ctypes.data, len(self._relations)
-        self.address = self.cells.ctypes.data
 
 
 def _refuse(pattern: PatternGraph) -> None:

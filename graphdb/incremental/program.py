@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from graphdb.incremental import frame
 from graphdb.incremental.delta_plan import DeltaPlan, EdgeStep, Planner, VertexStep, slots_of
 from graphdb.incremental.lists import Lists
+from graphdb.incremental.orbits import Copy, Orbit, orbits
 from graphdb.incremental.relations import Relation
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.checks import Check, EdgesDiffer, Never, NotBothEqual, Unequal
@@ -34,7 +35,8 @@ class Program:
     pattern: PatternGraph
     plain: bool
     plans: tuple[tuple[DeltaPlan, ...], ...]
-    """By pattern edge, its plan in several orders."""
+    """By orbit of pattern edges, the plan of one of them in several orders."""
+    orbits: tuple[Orbit, ...]
     tables: dict[int, Ints]
     """By cell of a search's frame."""
     relations: tuple[int, ...]
@@ -45,7 +47,7 @@ def make_program(
     pattern: PatternGraph,
     relations: Sequence[Relation],
     lists: Lists,
-    table_row: int,
+    sets: Sequence[int],
     apart: Callable[[int, int], bool],
     *,
     plain: bool,
@@ -58,8 +60,8 @@ def make_program(
         The pattern, and the relation of each of its edges, seen from its source.
     lists
         What relations and edge labels are numbered in, and orders are estimated from.
-    table_row
-        The pattern's row of the candidate table.
+    sets
+        By vertex, the number of its candidate set.
     apart
         Whether two of its vertices have no candidate in common.
     """
@@ -68,15 +70,16 @@ def make_program(
     checks = distinctness(pattern, source.type_label, lambda edge: plain or not several[edges.index(edge)])
     checks = [check for check in checks if not (isinstance(check, Unequal) and apart(check.left, check.right))]
     compared = {e for check in checks if isinstance(check, EdgesDiffer) for e in (check.first, check.second)}
-    stepped = {
-        e for e, edge in enumerate(edges) if several[e] and (not plain or e in compared or edge.name in pattern.outputs)
-    }
-    planner = Planner(pattern, relations, numbers, lists.sizes, lists.relations.vertices, checks, stepped)
     never = any(isinstance(check, Never) for check in checks)
-    plans = () if never else tuple(tuple(planner.plans(e)) for e in range(len(edges)))
+    found = () if never else tuple(orbits(pattern, sets))
+    outputs = [e for e, edge in enumerate(edges) if edge.name in pattern.outputs]
+    wanted = {copy.edges[e][0] for orbit in found for copy in orbit.copies for e in outputs}
+    stepped = {e for e in range(len(edges)) if several[e] and (not plain or e in compared or e in wanted)}
+    planner = Planner(pattern, relations, numbers, lists.sizes, lists.relations.vertices, checks, stepped)
+    plans = tuple(tuple(planner.plans(orbit.edge)) for orbit in found)
     uncertain = {numbers[relation] for relation, more in zip(relations, several, strict=True) if more and plain}
-    tables = _Tables(pattern, relations, checks, planner, table_row, plain, lists.number_of).write(plans)
-    return Program(pattern, plain, plans, tables, tuple(sorted(uncertain)))
+    tables = _Tables(pattern, relations, checks, planner, plain, lists.number_of).write(found, plans)
+    return Program(pattern, plain, plans, found, tables, tuple(sorted(uncertain)))
 
 
 class _Tables:
@@ -88,11 +91,10 @@ class _Tables:
         relations: Sequence[Relation],
         checks: Sequence[Check],
         planner: Planner,
-        table_row: int,
         plain: bool,
         number_of: Callable[[int], int],
     ) -> None:
-        self._pattern, self._relations, self._table_row, self._plain = pattern, relations, table_row, plain
+        self._pattern, self._relations, self._plain = pattern, relations, plain
         self._planner = planner
         self._tests = [self._test(check) for check in checks if not isinstance(check, Never)]
         self._tests_of: dict[int, list[int]] = {}
@@ -100,6 +102,7 @@ class _Tables:
             for slot in slots:
                 self._tests_of.setdefault(slot, []).append(number)
         self._plans: list[list[int]] = []
+        self._copies: list[list[list[int]]] = []
         self._steps: list[list[int]] = []
         self._legs: list[list[int]] = []
         self._checks: list[list[int]] = []
@@ -108,23 +111,43 @@ class _Tables:
             if not relations[e].several and edge.labels:
                 self._values[self._edge_slot(e)] = 2 * number_of(edge.labels[0])
 
-    def write(self, plans: Sequence[Sequence[DeltaPlan]]) -> dict[int, Ints]:
+    def write(self, found: Sequence[Orbit], plans: Sequence[Sequence[DeltaPlan]]) -> dict[int, Ints]:
         """Return the tables by their cells."""
-        for orders in plans:
+        starts: dict[int, list[int]] = {number: [] for number in self._planner.numbers.values()}
+        for orbit, orders in zip(found, plans, strict=True):
+            starts[orders[0].relation].append(len(self._plans))
+            copies = len(self._copies)
+            self._copies += [self._copy(copy) for copy in orbit.copies]
             for number, plan in enumerate(orders):
                 self._write_plan(plan, len(orders) - number)
-        names = [vertex.name for vertex in self._pattern.vertices] + [edge.name for edge in self._pattern.edges]
-        outputs = np.array([names.index(name) for name in self._pattern.outputs], np.int64)
+                self._plans[-1] += [copies, len(orbit.copies), int(orbit.one_way), 0, 0]
+        numbers = [starts[number] for number in range(len(starts))]
         return {
             frame.PLANS: _table(self._plans, frame.PLAN_CELLS),
+            frame.PLAN_STARTS: np.cumsum([0] + [len(own) for own in numbers]),
+            frame.PLAN_NUMBERS: np.array([plan for own in numbers for plan in own], np.int64),
             frame.STEPS: _table(self._steps, frame.STEP_CELLS),
             frame.LEGS: _table(self._legs, frame.LEG_CELLS),
             frame.CHECKS: _table(self._checks, frame.CHECK_CELLS),
-            frame.OUTPUTS: outputs,
+            frame.COPIES: np.array(self._copies, np.int64).reshape(-1, frame.COPY_CELLS),
             frame.VALUES: self._values,
             frame.STACK: np.zeros((len(self._steps), frame.STACK_CELLS), np.int64),
             frame.SPANS: np.zeros((len(self._legs), frame.SPAN_CELLS), np.int64),
         }
+
+    def _copy(self, copy: Copy) -> list[list[int]]:
+        """Return the cells of a match's copy, by column."""
+        vertices = {vertex.name: v for v, vertex in enumerate(self._pattern.vertices)}
+        edges = {edge.name: e for e, edge in enumerate(self._pattern.edges)}
+        cells = []
+        for name in self._pattern.outputs:
+            if name in vertices:
+                cells.append([copy.vertices[vertices[name]], -1, -1])
+            else:
+                number, turned = copy.edges[edges[name]]
+                edge = self._pattern.edges[number]
+                cells.append([self._edge_slot(number), *((edge.source, edge.target) if turned else (-1, -1))])
+        return cells
 
     def _edge_slot(self, edge: int) -> int:
         return len(self._pattern.vertices) + edge
@@ -174,7 +197,7 @@ class _Tables:
             self._steps[-1] += self._family(plan, number, first)
         row = [plan.relation, edge.source, edge.target, self._edge_slot(plan.edge), first, len(self._steps), begin, end]
         work = min(int(plan.work * _SCALE), 1 << 30)
-        self._plans.append([*row, self._table_row, int(edge.source == edge.target), orders, work])
+        self._plans.append([*row, int(edge.source == edge.target), orders, work])
 
     def _family(self, plan: DeltaPlan, number: int, first: int) -> list[int]:
         """Return a step's parent, first child and next sibling, or -1."""

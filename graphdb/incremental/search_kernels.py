@@ -9,31 +9,41 @@ from __future__ import annotations
 from typing import Any
 
 from graphdb.incremental.frame import (
+    BOTH,
     COLUMNS,
+    COPIES,
+    COPY_CELLS,
     DONE,
     FOUND,
     FULL,
     GAINED,
     GRAPH,
-    HEADS,
     INT,
+    LAST_RECORD,
     LEG_CELLS,
     LEGS,
     LEVEL,
     LONG,
     LOST,
+    MOST_COPIES,
     NEW,
     ORDER,
-    OUTPUTS,
     PLAN,
     PLAN_CELLS,
-    PLAN_COUNT,
+    PLAN_NUMBERS,
+    PLAN_STARTS,
     PLANS,
     PRODUCT,
     RECORD,
     RECORD_CELLS,
     RECORDS,
+    SEED_LABEL,
+    SEED_SOURCE,
+    SEED_TARGET,
     SIGN,
+    STRIDE,
+    TABLE,
+    TABLE_ROW,
     VALUES,
     VERTEX_COUNT,
     YIELD,
@@ -41,7 +51,6 @@ from graphdb.incremental.frame import (
 from graphdb.incremental.list_kernels import row_of
 from graphdb.incremental.step_kernels import (
     count_step,
-    is_candidate,
     next_binding,
     open_step,
     passes,
@@ -55,7 +64,7 @@ from graphdb.storage.compile.kernels import entry, kernel, load, store
 def choose_order(search: int, graph: int, plan: int) -> int:
     """The order of a delta plan that is expected to be the least work, by the first step's shortest list."""
     plans, values = load(search, PLANS, LONG), load(search, VALUES, LONG)
-    orders = load(plans, plan * PLAN_CELLS + 10, LONG)
+    orders = load(plans, plan * PLAN_CELLS + 9, LONG)
     best, least = plan, -1
     if orders > 1:
         for order in range(plan, plan + orders):
@@ -66,7 +75,7 @@ def choose_order(search: int, graph: int, plan: int) -> int:
                 size = load(row_of(graph, load(leg, 0, LONG), load(values, load(leg, 1, LONG), LONG)), 1, INT)
                 length = size if length < 0 else min(length, size)
             length = load(graph, VERTEX_COUNT, LONG) if length < 0 else length
-            work = length * load(plans, order * PLAN_CELLS + 11, LONG)
+            work = length * load(plans, order * PLAN_CELLS + 10, LONG)
             if least < 0 or work < least:
                 best, least = order, work
     return best
@@ -74,53 +83,77 @@ def choose_order(search: int, graph: int, plan: int) -> int:
 
 @kernel
 def next_seed(search: int) -> bool:
-    """Bind the edge of the next delta plan that some changed edge fits: False where there is none left."""
+    """Bind the edge of the next delta plan that a changed edge fits: False where there is none left."""
     graph, values = load(search, GRAPH, LONG), load(search, VALUES, LONG)
-    heads, records = load(graph, HEADS, LONG), load(graph, RECORDS, LONG)
-    plan, at = load(search, PLAN, LONG), load(search, RECORD, LONG)
-    while True:
-        if at >= 0:
-            at = load(records, at * RECORD_CELLS + 5, LONG)
-        while at < 0:
-            plan += load(load(search, PLANS, LONG), plan * PLAN_CELLS + 10, LONG) if plan >= 0 else 1
-            if plan >= load(search, PLAN_COUNT, LONG):
-                return False
-            at = load(heads, load(load(search, PLANS, LONG), plan * PLAN_CELLS, LONG), LONG)
-        row, record = load(search, PLANS, LONG) + plan * PLAN_CELLS * 8, records + at * RECORD_CELLS * 8
-        near, far = load(record, 1, LONG), load(record, 2, LONG)
-        source, target, table_row = load(row, 1, LONG), load(row, 2, LONG), load(row, 8, LONG)
-        if (source == target) != (near == far) and source == target:
-            continue
-        if not is_candidate(graph, table_row, near, source) or not is_candidate(graph, table_row, far, target):
-            continue
-        store(values, source, near, LONG)
-        store(values, target, far, LONG)
-        store(values, load(row, 3, LONG), load(record, 3, LONG), LONG)
-        if passes(search, load(row, 6, LONG), load(row, 7, LONG)):
-            store(search, PLAN, plan, LONG)
-            store(search, ORDER, choose_order(search, graph, plan), LONG)
-            store(search, RECORD, at, LONG)
-            store(search, SIGN, load(record, 4, LONG), LONG)
-            return True
+    starts, numbers = load(search, PLAN_STARTS, LONG), load(search, PLAN_NUMBERS, LONG)
+    records, count = load(graph, RECORDS, LONG), load(search, LAST_RECORD, LONG)
+    table_row = load(search, TABLE_ROW, LONG)
+    table = load(graph, TABLE, LONG) + table_row * load(graph, STRIDE, LONG) * 8
+    at, place = load(search, RECORD, LONG), load(search, PLAN, LONG)
+    while at < count:
+        record = records + at * RECORD_CELLS * 8
+        relation, near, far = load(record, 0, LONG), load(record, 1, LONG), load(record, 2, LONG)
+        key, versions = load(record, 3, LONG), load(record, 4, LONG)
+        last = load(starts, relation + 1, LONG)
+        place = load(starts, relation, LONG) if place < 0 else place
+        place = last if versions == 0 or versions == BOTH else place
+        near_bits, far_bits = (load(table, near, LONG), load(table, far, LONG)) if place < last else (0, 0)
+        while place < last:
+            plan = load(numbers, place, LONG)
+            place += 1
+            row = load(search, PLANS, LONG) + plan * PLAN_CELLS * 8
+            source, target = load(row, 1, LONG), load(row, 2, LONG)
+            if near_bits >> source & far_bits >> target & 1 == 0 or key & load(row, 13, LONG) != 0:
+                continue
+            if source == target and near != far:
+                continue
+            store(values, source, near, LONG)
+            store(values, target, far, LONG)
+            store(values, load(row, 3, LONG), key, LONG)
+            if passes(search, load(row, 6, LONG), load(row, 7, LONG)):
+                store(search, PLAN, place, LONG)
+                store(search, RECORD, at, LONG)
+                store(search, SIGN, versions, LONG)
+                store(search, SEED_LABEL, key >> 1, LONG)
+                store(search, SEED_SOURCE, far if key & 1 else near, LONG)
+                store(search, SEED_TARGET, near if key & 1 else far, LONG)
+                store(search, ORDER, choose_order(search, graph, plan), LONG)
+                return True
+        at += 1
+        place = -1
+    store(search, RECORD, at, LONG)
+    return False
+
+
+@kernel
+def plan_of(search: int) -> int:
+    """The address of the row of the plan, in the order chosen, that is under way."""
+    return load(search, PLANS, LONG) + load(search, ORDER, LONG) * PLAN_CELLS * 8
 
 
 @kernel
 def emit(search: int, block: int) -> None:
-    """Write a match behind the others: the version that it is in, and the outputs."""
-    values, outputs, columns = load(search, VALUES, LONG), load(search, OUTPUTS, LONG), load(search, COLUMNS, LONG)
-    found = load(search, FOUND, LONG)
-    row = block + found * (columns + 1) * 8
-    store(row, 0, load(search, SIGN, LONG), LONG)
-    for column in range(columns):
-        store(row, column + 1, load(values, load(outputs, column, LONG), LONG), LONG)
-    store(search, FOUND, found + 1, LONG)
+    """Write what is bound, and its copies, into the next rows of a block."""
+    plan, values, columns = plan_of(search), load(search, VALUES, LONG), load(search, COLUMNS, LONG)
+    found, sign = load(search, FOUND, LONG), load(search, SIGN, LONG)
+    cell = load(search, COPIES, LONG) + load(plan, 11, LONG) * columns * COPY_CELLS * 8
+    for row in range(found, found + load(plan, 12, LONG)):
+        out = block + row * (columns + 1) * 8
+        store(out, 0, sign, LONG)
+        for column in range(1, columns + 1):
+            value, a = load(values, load(cell, 0, LONG), LONG), load(cell, 1, LONG)
+            if a >= 0 and load(values, a, LONG) != load(values, load(cell, 2, LONG), LONG):
+                value ^= 1
+            store(out, column, value, LONG)
+            cell += COPY_CELLS * 8
+    store(search, FOUND, found + load(plan, 12, LONG), LONG)
 
 
 @kernel
 def add(search: int, count: int) -> None:
-    """Count matches, gained or lost by the version that they are in."""
+    """Count matches and their copies, gained or lost by the version that they are in."""
     cell = GAINED if load(search, SIGN, LONG) == NEW else LOST
-    store(search, cell, load(search, cell, LONG) + count, LONG)
+    store(search, cell, load(search, cell, LONG) + count * load(plan_of(search), 12, LONG), LONG)
 
 
 @entry("i8, T, i8, i8, i8 -> i8")
@@ -132,8 +165,8 @@ def search(frame: int, like: Any, block: int, capacity: int, budget: int) -> int
     frame, like
         The search's frame, and an array of the type of the lists' neighbours.
     block, capacity
-        The address of int64 [capacity, columns + 1]: a match's version (``NEW``: it is gained, ``OLD``: it is lost) and
-        outputs.
+        The address of int64 [capacity, columns + 1], with space for all copies of a match: its version (``NEW``: it is
+        gained, ``OLD``: it is lost) and outputs.
     budget
         Steps to open and entries to look at, before yielding.
 
@@ -144,14 +177,14 @@ def search(frame: int, like: Any, block: int, capacity: int, budget: int) -> int
     """
     level, work = load(frame, LEVEL, LONG), 0
     while True:
-        if load(frame, FOUND, LONG) == capacity:
+        if load(frame, FOUND, LONG) + load(frame, MOST_COPIES, LONG) > capacity:
             store(frame, LEVEL, level, LONG)
             return FULL
         opened = level < 0
         if opened and not next_seed(frame):
             return DONE
-        plan = load(frame, PLANS, LONG) + load(frame, ORDER, LONG) * PLAN_CELLS * 8
-        first, last, table_row = load(plan, 4, LONG), load(plan, 5, LONG) - 1, load(plan, 8, LONG)
+        plan, table_row = plan_of(frame), load(frame, TABLE_ROW, LONG)
+        first, last = load(plan, 4, LONG), load(plan, 5, LONG) - 1
         bound, following = 1, first
         if not opened:
             stack, following = stack_of(frame, level), level + 1
@@ -177,8 +210,7 @@ def count(frame: int, like: Any, budget: int) -> int:
     while True:
         if level < 0 and not next_seed(frame):
             return DONE
-        plan = load(frame, PLANS, LONG) + load(frame, ORDER, LONG) * PLAN_CELLS * 8
-        table_row = load(plan, 8, LONG)
+        plan, table_row = plan_of(frame), load(frame, TABLE_ROW, LONG)
         # The step to be counted next, or the one that has been counted, with what it has.
         step, counted, total = -1, -1, 0
         if level < 0:

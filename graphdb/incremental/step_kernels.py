@@ -1,7 +1,7 @@
 """The steps of a delta plan's search: their lists are found when all before them are bound, and gone through.
 
-The shortest list of a step's legs is gone through; what it holds is looked up in the others by galloping, from where
-the last value was found.
+The shortest list of a step's legs is gone through; what it holds is looked up in the others: in their bitmaps if they
+are long, else by galloping from where the last value was found.
 """
 
 from __future__ import annotations
@@ -23,8 +23,14 @@ from graphdb.incremental.frame import (
     LEG_CELLS,
     LEGS,
     LONG,
+    MARKS,
     NEIGHBOURS,
     NEW,
+    RANGE_CELLS,
+    RANGES,
+    SEED_LABEL,
+    SEED_SOURCE,
+    SEED_TARGET,
     SIGN,
     SPAN_CELLS,
     SPANS,
@@ -44,6 +50,9 @@ from graphdb.incremental.list_kernels import row_of
 from graphdb.storage.compile.kernels import kernel, load, store
 from graphdb.storage.graph.pcsr_kernels import find
 
+LONG_LIST = 48
+"""Entries of a list that is searched, and not scanned, for the next value."""
+
 
 @kernel
 def step_of(search: int, level: int) -> int:
@@ -58,9 +67,22 @@ def stack_of(search: int, level: int) -> int:
 
 
 @kernel
-def admits(code: int, late: int, sign: int) -> bool:
-    """Whether an entry may be bound: those of later pattern edges in the version searched, of earlier ones in both."""
-    return code & sign != 0 if late else code & BOTH == BOTH
+def admits(search: int, code: int, near: int, far: int, late: int) -> bool:
+    """Whether an entry may be bound: it is in both versions, or in the one searched and comes after the changed edge.
+
+    Changed edges are ordered by label, source and target; the changed edge itself may be bound by later pattern edges.
+    """
+    if code & BOTH == BOTH:
+        return True
+    if code & load(search, SIGN, LONG) == 0:
+        return False
+    key = code >> KEY_SHIFT
+    label, source, target = key >> 1, far if key & 1 else near, near if key & 1 else far
+    if label != load(search, SEED_LABEL, LONG):
+        return label > load(search, SEED_LABEL, LONG)
+    if source != load(search, SEED_SOURCE, LONG):
+        return source > load(search, SEED_SOURCE, LONG)
+    return target > load(search, SEED_TARGET, LONG) or (target == load(search, SEED_TARGET, LONG) and late != 0)
 
 
 @kernel
@@ -103,14 +125,25 @@ def open_step(search: int, level: int, like: Any) -> None:
         leg, span = legs + k * LEG_CELLS * 8, spans + k * SPAN_CELLS * 8
         row = row_of(graph, load(leg, 0, LONG), load(values, load(leg, 1, LONG), LONG))
         begin, size = load(row, 0, INT) * UNIT, load(row, 1, INT)
-        admitted = load(row, 5, INT)
-        if load(leg, 2, LONG):
-            admitted = load(row, 4, INT) if sign == NEW else load(row, 3, INT)
+        there = load(row, 4, INT) if sign == NEW else load(row, 3, INT)
         store(span, 0, begin, LONG)
-        store(span, 1, begin + size if admitted > 0 else begin, LONG)
-        store(span, 2, size - admitted if admitted > 0 else 0, LONG)
+        store(span, 1, begin + size if there > 0 else begin, LONG)
+        store(span, 2, size - load(row, 5, INT), LONG)
+        marks = load(row, 6, INT)
+        if marks != 0:
+            reach = load(graph, RANGES, LONG) + load(leg, 0, LONG) * RANGE_CELLS * 8
+            store(span, 4, load(reach, 3, LONG), LONG)
+            store(span, 5, load(reach, 4, LONG), LONG)
+            marks = load(graph, MARKS, LONG) + marks * 8
+        store(span, 3, marks, LONG)
         if length < 0 or size < length:
             shortest, length = k, size
+    first_asked = -1
+    for k in range(first, last):
+        marked = load(spans, k * SPAN_CELLS + 3, LONG) != 0
+        if k != shortest and (first_asked < 0 or (marked and load(spans, first_asked * SPAN_CELLS + 3, LONG) == 0)):
+            first_asked = k
+    store(stack, 5, first_asked, LONG)
     span = spans + shortest * SPAN_CELLS * 8
     begin, end = load(span, 0, LONG), load(span, 1, LONG)
     if load(step, 0, LONG) == EDGE:
@@ -129,6 +162,11 @@ def open_step(search: int, level: int, like: Any) -> None:
 @kernel
 def joins(search: int, graph: int, leg: int, span: int, value: int, like: Any) -> bool:
     """Whether a leg's list holds a value by an entry that may be bound.  Values are asked for in ascending order."""
+    marks, offset = load(span, 3, LONG), value - load(span, 4, LONG)
+    if marks != 0 and offset >= 0 and offset < load(span, 5, LONG):
+        there = load(marks, offset >> 6, LONG) >> (offset & 63) & 1
+        if there == 0 or load(span, 2, LONG) == 0:
+            return there != 0
     neighbours, codes = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG)
     end = load(span, 1, LONG)
     at = gallop(neighbours, load(span, 0, LONG), end, value, like)
@@ -137,9 +175,9 @@ def joins(search: int, graph: int, leg: int, span: int, value: int, like: Any) -
         return False
     if load(span, 2, LONG) == 0:
         return True
-    late, sign = load(leg, 2, LONG), load(search, SIGN, LONG)
+    late, near = load(leg, 2, LONG), load(load(search, VALUES, LONG), load(leg, 1, LONG), LONG)
     while at < end and load(neighbours, at, like) == value:
-        if admits(load(codes, at, INT), late, sign):
+        if admits(search, load(codes, at, INT), near, value, late):
             return True
         at += 1
     return False
@@ -153,18 +191,47 @@ def next_edge(search: int, level: int) -> int:
         load(search, STEPS, LONG) + level * STEP_CELLS * 8,
         load(search, STACK, LONG) + level * STACK_CELLS * 8,
     )
-    late = load(load(search, LEGS, LONG) + load(step, 2, LONG) * LEG_CELLS * 8, 2, LONG)
-    codes, sign, at = load(graph, CODES, LONG), load(search, SIGN, LONG), load(stack, 0, LONG)
+    leg, values = load(search, LEGS, LONG) + load(step, 2, LONG) * LEG_CELLS * 8, load(search, VALUES, LONG)
+    near, far = load(values, load(leg, 1, LONG), LONG), load(values, load(leg, 4, LONG), LONG)
+    late, codes, at = load(leg, 2, LONG), load(graph, CODES, LONG), load(stack, 0, LONG)
     while at < load(stack, 1, LONG):
         code = load(codes, at, INT)
         at += 1
-        if admits(code, late, sign):
+        if admits(search, code, near, far, late):
             store(load(search, VALUES, LONG), load(step, 1, LONG), code >> KEY_SHIFT, LONG)
             if passes(search, load(step, 4, LONG), load(step, 5, LONG)):
                 store(stack, 0, at, LONG)
                 return 1
     store(stack, 0, at, LONG)
     return 0
+
+
+@kernel
+def skip(graph: int, span: int, at: int, end: int, like: Any) -> int:
+    """The first place from ``at`` on, before ``end``, of an entry that is in the list of a span, too."""
+    neighbours, marks = load(graph, NEIGHBOURS, LONG), load(span, 3, LONG)
+    if marks != 0:
+        low, reach = load(span, 4, LONG), load(span, 5, LONG)
+        while at < end:
+            offset = load(neighbours, at, like) - low
+            if offset < 0 or offset >= reach or load(marks, offset >> 6, LONG) >> (offset & 63) & 1 != 0:
+                return at
+            at += 1
+        return at
+    place, last = load(span, 0, LONG), load(span, 1, LONG)
+    long = last - place > LONG_LIST
+    while at < end and place < last:
+        value = load(neighbours, at, like)
+        if long:
+            place = gallop(neighbours, place, last, value, like)
+        else:
+            while place < last and load(neighbours, place, like) < value:
+                place += 1
+        if place < last and load(neighbours, place, like) == value:
+            break
+        at += 1
+    store(span, 0, place, LONG)
+    return at if place < last else end
 
 
 @kernel
@@ -198,32 +265,36 @@ def next_vertex(search: int, level: int, table_row: int, counting: bool, like: A
     if first == last:
         return next_candidate(search, level, table_row, counting)
     first_check, last_check, bit = load(step, 4, LONG), load(step, 5, LONG), load(step, 6, LONG)
-    through, sign = load(stack, 2, LONG), load(search, SIGN, LONG)
+    through = load(stack, 2, LONG)
     leg = legs + through * LEG_CELLS * 8
-    late, several = load(leg, 2, LONG), load(leg, 3, LONG)
+    near, late, several = load(values, load(leg, 1, LONG), LONG), load(leg, 2, LONG), load(leg, 3, LONG)
     mixed = load(spans + through * SPAN_CELLS * 8, 2, LONG) != 0
     table = load(graph, TABLE, LONG) + table_row * load(graph, STRIDE, LONG) * 8
     at, end = load(stack, 0, LONG), load(stack, 1, LONG)
-    count = 0
+    asked, count = load(stack, 5, LONG), 0
     while at < end:
+        if asked >= 0:
+            at = skip(graph, spans + asked * SPAN_CELLS * 8, at, end, like)
+            if at == end:
+                break
         value = load(neighbours, at, like)
-        fits = not mixed or admits(load(codes, at, INT), late, sign)
+        fits = not mixed or admits(search, load(codes, at, INT), near, value, late)
         at += 1
         if several:
             while at < end and load(neighbours, at, like) == value:
-                fits = fits or admits(load(codes, at, INT), late, sign)
+                fits = fits or admits(search, load(codes, at, INT), near, value, late)
                 at += 1
         if not fits or (bit >= 0 and load(table, value, LONG) >> bit & 1 == 0):
-            continue
-        store(values, slot, value, LONG)
-        if first_check < last_check and not passes(search, first_check, last_check):
             continue
         k = first
         while k < last and (
             k == through or joins(search, graph, legs + k * LEG_CELLS * 8, spans + k * SPAN_CELLS * 8, value, like)
         ):
             k += 1
-        if k == last:
+        if k < last:
+            continue
+        store(values, slot, value, LONG)
+        if first_check == last_check or passes(search, first_check, last_check):
             count += 1
             if not counting:
                 break
@@ -237,10 +308,19 @@ def count_list(search: int, level: int, like: Any) -> int:
     graph, values = load(search, GRAPH, LONG), load(search, VALUES, LONG)
     step, stack = step_of(search, level), stack_of(search, level)
     begin, end, slot = load(stack, 0, LONG), load(stack, 1, LONG), load(step, 1, LONG)
-    neighbours, leg = load(graph, NEIGHBOURS, LONG), load(step, 2, LONG)
-    mixed = load(load(search, SPANS, LONG), leg * SPAN_CELLS + 2, LONG)
-    late, sign = load(load(search, LEGS, LONG), leg * LEG_CELLS + 2, LONG), load(search, SIGN, LONG)
-    count = end - begin - mixed
+    neighbours, codes = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG)
+    mixed = load(load(search, SPANS, LONG), load(step, 2, LONG) * SPAN_CELLS + 2, LONG)
+    leg = load(search, LEGS, LONG) + load(step, 2, LONG) * LEG_CELLS * 8
+    near, late = load(values, load(leg, 1, LONG), LONG), load(leg, 2, LONG)
+    count = end - begin
+    if mixed != 0:
+        count = 0
+        for at in range(begin, end):
+            code = load(codes, at, INT)
+            if code & BOTH == BOTH:
+                count += 1
+            else:
+                count += admits(search, code, near, load(neighbours, at, like), late)
     first = load(step, 4, LONG)
     for i in range(first, load(step, 8, LONG)):
         if count <= 0:
@@ -253,7 +333,7 @@ def count_list(search: int, level: int, like: Any) -> int:
         if not repeated:
             at = find(neighbours, begin, end, value, like)
             if at < end and load(neighbours, at, like) == value:
-                count -= mixed == 0 or admits(load(load(graph, CODES, LONG), at, INT), late, sign)
+                count -= mixed == 0 or admits(search, load(codes, at, INT), near, value, late)
     return count
 
 

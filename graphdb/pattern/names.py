@@ -89,6 +89,12 @@ class Names:
         names.edge_labels, names.vertex_labels, names._classes, names.hidden = known, classes, classes, hidden
         return names
 
+    def strict(self) -> Names:
+        """Return these names, where one that nothing has is a mistake, whoever made them."""
+        names = copy(self)
+        names.open = False
+        return names
+
     def vertex_label(self, words: Sequence[Word], text: str) -> VertexLabel:
         """Return the class that ``words`` name."""
         found = self._find(self._vertices, words, text, "label")
@@ -111,6 +117,11 @@ class Names:
         """Return the edge label that ``words`` name."""
         found = self._find(self._edges, words, text, "edge label")
         return self.edge_labels.get(found) or EdgeLabel(ABSENT, words[0].text, *[0] * 8)
+
+    @property
+    def with_subclasses(self) -> bool:
+        """Whether a vertex label stands for those below it too."""
+        return self._hierarchy is not None
 
     def property(self, words: Sequence[Word], text: str) -> EdgeLabel:
         """Return the edge label with literal objects that ``words`` name as a property key."""

@@ -65,7 +65,7 @@ def symmetry(
     identity = np.arange(count).reshape(1, -1)
     if count < 2 or not unequal:
         return Symmetry((), 1, identity)
-    search = _Automorphisms(pattern, fixed)
+    search = Automorphisms(pattern, fixed)
     if count > LARGEST:
         return _of_twins(search, order, set(unequal), rows)
     if not any(search.colours[a] == search.colours[b] for a, b in unequal):
@@ -84,7 +84,7 @@ def symmetry(
     return Symmetry(tuple(_reduce(restrictions)), size, permutations)
 
 
-def _of_twins(search: _Automorphisms, order: Sequence[int], unequal: set[Pair], rows: bool) -> Symmetry:
+def _of_twins(search: Automorphisms, order: Sequence[int], unequal: set[Pair], rows: bool) -> Symmetry:
     """The group that exchanges *twins*: vertices joined alike to all others, such as the leaves of a star.
 
     It is the product of the symmetric groups of their classes, so each class is bound in ascending order.
@@ -119,7 +119,7 @@ def _reduce(restrictions: list[Pair]) -> Iterator[Pair]:
             yield a, c
 
 
-def _free(search: _Automorphisms, unequal: set[Pair]) -> list[int]:
+def _free(search: Automorphisms, unequal: set[Pair]) -> list[int]:
     """Colours such that automorphisms which keep them only exchange vertices that are unequal: a group again.
 
     Vertices of one orbit get one colour if all of them differ from each other; else those connected by inequalities
@@ -145,13 +145,18 @@ def _free(search: _Automorphisms, unequal: set[Pair]) -> list[int]:
     return colours
 
 
-class _Automorphisms:
-    """The automorphisms of a pattern that keep ``colours``, by backtracking."""
+class Automorphisms:
+    """The automorphisms of a pattern that keep ``colours``, by backtracking.
 
-    def __init__(self, pattern: PatternGraph, fixed: Collection[int] = ()) -> None:
+    ``fixed`` vertices stay where they are; of ``kinds``, by vertex, each vertex keeps its own.
+    """
+
+    def __init__(self, pattern: PatternGraph, fixed: Collection[int] = (), kinds: Sequence[int] = ()) -> None:
         self.count = len(pattern.vertices)
         self._pattern = pattern
         self.colours = self._kinds()
+        if kinds:
+            self.colours = _numbered(zip(self.colours, kinds, strict=True))
         for v in fixed:
             self.colours[v] = -1 - v
 

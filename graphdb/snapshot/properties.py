@@ -18,8 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.duckdb.connection import Connection
+from graphdb.common.values.numeric_keys import key_of_union, key_type
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.common.values.types import EXACT_ONLY, VALUE, Base, Type, list_of, literal_sql, type_of_kinds
+from graphdb.common.values.types import (
+    EXACT_ONLY,
+    VALUE,
+    Base,
+    Type,
+    bases_of_kinds,
+    list_of,
+    literal_sql,
+    type_of_kinds,
+)
 from graphdb.snapshot.columns import ValueColumn, read_column
 from graphdb.storage.arrays.arrow import numbers, values
 from graphdb.storage.catalog import EdgeLabel
@@ -41,7 +51,9 @@ _LEAST_BYTES = 8
 LOOKS = 2
 """How often a handful of vertices is looked up in the file before the values of all are read, …"""
 _HANDFUL = 32
-"""… and how many those are."""
+"""… how many those are, …"""
+_LARGE = 50_000
+"""… and values that are read sooner."""
 
 _NONE = np.empty((0, 3), np.int64)
 
@@ -56,6 +68,8 @@ class PropertyColumn:
     """Whether ``value`` is a list, because some subject has several."""
     bases: frozenset[Base] | None = None
     """Of a union: the members that occur; None where that is not known."""
+    keys: frozenset[Base] | None = None
+    """Of a table of unions with a column ``key``, one for equal numbers: the members that this is of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +114,15 @@ class Properties:
         """Return the type that holds all single values of a property."""
         return type_of_kinds(label.kinds, self.scales.get(label.id, 18))
 
-    def column(self, label: EdgeLabel) -> PropertyColumn:
-        """Return the values of a property, made into a table the first time."""
+    def column(self, label: EdgeLabel, *, make: bool = True) -> PropertyColumn:
+        """Return the values of a property, made into a table the first time; a query for them if not to ``make`` it."""
         found = self._tables.get(label.id)
         if found is not None:
             if label.id in self._behind:
                 self._catch_up(label, found)
             return found
         type, many = self._type(label), label.max_values > 1
-        if self._connection.transactions.inside:  # its ROLLBACK would take a table away
+        if not make or self._connection.transactions.inside:  # its ROLLBACK would take a table away
             return PropertyColumn(f"({self._relation(label)})", type, many)
         array = self.array(label) if self.in_memory(label) else None
         table = self._connection.temporary()
@@ -125,6 +139,23 @@ class Properties:
             kept()
             self._tables[label.id] = found = PropertyColumn(f"temp.{table}", type, many)
         return found
+
+    def has_keys(self, label: EdgeLabel) -> bool:
+        """Whether the table of a property whose values are unions has a column ``key``, the same for equal numbers.
+
+        The first query that asks has it computed; a transaction's ROLLBACK would take it away.
+        """
+        found = self.column(label)
+        bases = bases_of_kinds(label.kinds)
+        if found.keys != bases:
+            if self._connection.transactions.inside:
+                return False
+            with self._connection.guard() as raw:
+                raw.execute(f"ALTER TABLE {found.relation} DROP COLUMN IF EXISTS key")
+                raw.execute(f"ALTER TABLE {found.relation} ADD COLUMN key {key_type(bases)}")
+                raw.execute(f"UPDATE {found.relation} SET key = {key_of_union('value', bases)}")
+            self._tables[label.id] = replace(found, keys=bases)
+        return True
 
     def _type(self, label: EdgeLabel) -> Type:
         single = self.type_of(label)
@@ -143,7 +174,12 @@ class Properties:
         places = ", ".join("?" * len(vertices))
         with self._connection.guard() as raw:
             raw.execute(f"DELETE FROM {column.relation} WHERE subject IN ({places})", vertices)
-            raw.execute(f"INSERT INTO {column.relation} {self._relation_of(label, vertices)}", vertices)
+            rows, keys = self._relation_of(label, vertices), column.keys
+            if keys is None:
+                raw.execute(f"INSERT INTO {column.relation} (subject, value) {rows}", vertices)
+            else:
+                rows = f"SELECT subject, value, {key_of_union('value', keys)} FROM ({rows})"
+                raw.execute(f"INSERT INTO {column.relation} (subject, value, key) {rows}", vertices)
         del self._behind[label.id]
 
     def in_memory(self, label: EdgeLabel) -> bool:
@@ -156,7 +192,8 @@ class Properties:
 
     def gather(self, label: EdgeLabel, ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
         """Return the values of a property :meth:`in_memory` of vertices (term ids, or null), row for row."""
-        if label.id not in self._arrays and len(ids) <= _HANDFUL < label.triples and self._looks[label.id] < LOOKS:
+        at_once = label.id in self._arrays or len(ids) > _HANDFUL or label.triples <= _LARGE
+        if not at_once and self._looks[label.id] < LOOKS:
             self._looks[label.id] += 1
             wanted = values(ids.drop_null()).astype(np.int64, copy=False)
             return self._looked_up(label, np.unique(wanted)).gather(ids)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.duckdb.parsed import parsed
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import conjuncts, is_edge_test, variables_in
@@ -96,10 +95,8 @@ class PathRun(UnrolledRun, SelectedRun, StepRun):
             found = self.projected(prepared, prepared.direct)
             if not isinstance(found, Waiting):
                 return found
-            with found.visible(), self._snapshot.connection.guard(self._left()) as raw:
-                return raw.sql(
-                    parsed(raw, prepared.projection.sql), params=dict(prepared.projection.parameters)
-                ).to_arrow_table()
+            with found.visible():
+                return self._result(prepared.projection)
         return super().run(prepared)
 
     @contextmanager

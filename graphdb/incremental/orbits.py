@@ -1,0 +1,105 @@
+"""Pattern edges that an automorphism maps to each other: one of them is searched, the matches of the others follow.
+
+What a changed edge adds at one pattern edge, it adds at each edge of the same orbit, with the vertices exchanged (GAMMA
+§V-B, of the whole pattern: k = 0, which rule 1 prefers).  That holds in a batch, too, as changed edges are ordered, and
+not the pattern's: a match is found at the least of its changed edges, wherever the pattern has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from graphdb.grammar.syntax import MatchMode
+from graphdb.pattern.graph import PatternEdge, PatternGraph
+from graphdb.plan.symmetry import LARGEST, Automorphisms
+
+MOST_COPIES = 1 << 10
+"""Of a match: a row for each is written at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Another match by one that was found: which of its bindings each vertex and edge takes."""
+
+    vertices: tuple[int, ...]
+    edges: tuple[tuple[int, bool], ...]
+    """(pattern edge, whether it is bound from its other end)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Orbit:
+    """Pattern edges that one delta plan is for."""
+
+    edge: int
+    """The one that is searched."""
+    one_way: bool
+    """Whether its changed edges are bound in one direction alone: an automorphism exchanges its ends."""
+    copies: tuple[Copy, ...]
+    """Of each match that is found, itself among them."""
+
+
+def orbits(pattern: PatternGraph, sets: Sequence[int]) -> list[Orbit]:
+    """Return the orbits of a pattern's edges; ``sets`` numbers the candidate sets of its vertices."""
+    vertices, edges = range(len(pattern.vertices)), pattern.edges
+    identity = tuple(vertices)
+    alone = [Orbit(e, False, (_copy(pattern, identity),)) for e in range(len(edges))]
+    ends = {frozenset((edge.source, edge.target)) for edge in edges}
+    modes = {pattern.clauses[edge.clause].mode for edge in edges}
+    exclusive = len({edge.clause for edge in edges}) == 1 and MatchMode.REPEATABLE_ELEMENTS not in modes
+    if not exclusive or len(ends) < len(edges) or len(vertices) > LARGEST:
+        return alone
+    search = Automorphisms(pattern, kinds=sets)
+    if len(set(search.colours)) == len(vertices):
+        return alone
+    different = modes == {MatchMode.DIFFERENT_NODES}
+    found, done = [], set[int]()
+    for e, edge in enumerate(edges):
+        if e in done:
+            continue
+        images = [identity]
+        for other in range(e + 1, len(edges)):
+            if other not in done and (image := _image(search, edge, edges[other])):
+                images.append(image)
+                done.add(other)
+        flip = (
+            next(search.extend({edge.source: edge.target, edge.target: edge.source}), None)
+            if (different and not edge.directed and edge.source != edge.target)
+            else None
+        )
+        if flip is not None:
+            images += [tuple(image[flip[v]] for v in vertices) for image in images]
+        if len(images) > MOST_COPIES:
+            return alone
+        found.append(Orbit(e, flip is not None, tuple(_copy(pattern, image) for image in images)))
+    return found
+
+
+def _image(search: Automorphisms, edge: PatternEdge, other: PatternEdge) -> tuple[int, ...] | None:
+    """Return an automorphism that maps an edge to another one."""
+    if (edge.labels, edge.directed) != (other.labels, other.directed):
+        return None
+    if (edge.source == edge.target) != (other.source == other.target):
+        return None
+    ways = [(other.source, other.target)] + ([] if edge.directed else [(other.target, other.source)])
+    for source, target in ways:
+        image = next(search.extend({edge.source: source, edge.target: target}), None)
+        if image is not None:
+            return image
+    return None
+
+
+def _copy(pattern: PatternGraph, image: tuple[int, ...]) -> Copy:
+    """Return the match that has, at the image of each vertex, what was found for the vertex."""
+    came = [image.index(v) for v in range(len(image))]
+    by_ends = {(edge.source, edge.target): e for e, edge in enumerate(pattern.edges)}
+    edges = []
+    for e, edge in enumerate(pattern.edges):
+        source, target = came[edge.source], came[edge.target]
+        if list(came) == list(range(len(came))):
+            edges.append((e, False))
+        elif (source, target) in by_ends:
+            edges.append((by_ends[source, target], False))
+        else:
+            edges.append((by_ends[target, source], True))
+    return Copy(tuple(came), tuple(edges))
