@@ -1,8 +1,8 @@
 """Circles in a stream of edges, as those who look for fraud follow payments: the graph changes, the answer follows.
 
-The edges are the borders of the shipped geography, each one way, in the order of the file.  They come thirty at a time, and
-go again when a hundred and twenty others have come: a sliding window.  A continuous query reports each circle of three
-as it closes, and as it opens again; only what a batch changes is matched.
+The edges are the borders of the shipped geography, each one way, in the order of the file.  They come thirty at a time,
+and go again when a hundred and twenty others have come: a sliding window.  A continuous query reports each circle of
+three as it closes, and as it opens again; only what a batch changes is matched.
 Run it with ``python examples/circles.py``; it takes seconds and leaves nothing behind.
 """
 
