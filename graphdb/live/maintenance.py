@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -150,7 +151,7 @@ class Maintenance:
         if net is not None and not net:
             return
         with self._state.at_home(), self._state.connection.guard() as raw:
-            standing = self.standing(raw)
+            standing = self._living(raw)
             batch = definitions.last_batch(raw) + 1
             changed = False
             for each in standing:
@@ -165,6 +166,14 @@ class Maintenance:
                     raise
             if changed:
                 definitions.set_last_batch(raw, batch)
+
+    def _living(self, raw: duckdb.DuckDBPyConnection) -> list[Standing]:
+        """Return the continuous queries, after those are dropped whose watch is closed."""
+        found = self.standing(raw)
+        stale = [each for each in found if each.definition.watch not in (None, *definitions.WATCHED)]
+        for each in stale:
+            definitions.delete(raw, each.definition)
+        return [each for each in found if each not in stale]
 
     def committed(self) -> None:
         """See :meth:`graphdb.relational.session.observed.Maintainer.committed`."""
@@ -313,6 +322,8 @@ class Maintenance:
                 each.matcher = each.delta.matcher(snapshot)
             except NotIncremental as error:
                 each.why = str(error)
+        if each.why is not None and definition.watch is not None:
+            definition = each.definition = replace(definition, stored=True)
         if each.why is not None and not definition.stored:
             raise NotSupportedError(
                 f"only what delta plans maintain can do without a table, and {each.why}",

@@ -102,6 +102,11 @@ class Statements:
             }
         )
 
+    def last_batch(self) -> int:
+        """Return the number of the last batch that changed an answer."""
+        with self._state.connection.guard() as raw:
+            return definitions.last_batch(raw)
+
     def find(self, name: str, text: str, at: int) -> Definition:
         """Return a continuous query by its name.
 
