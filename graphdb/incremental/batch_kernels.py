@@ -32,7 +32,6 @@ from graphdb.incremental.frame import (
     RECORD_CELLS,
     RECORD_COUNT,
     RECORDS,
-    SEARCH_NUMBER,
     UNIT,
     WORDS,
     YIELD,
@@ -236,7 +235,6 @@ def begin_search(search: int) -> None:
     store(search, PLAN, -1, LONG)
     store(search, RECORD, 0, LONG)
     store(search, LAST_RECORD, load(load(search, GRAPH, LONG), RECORD_COUNT, LONG), LONG)
-    store(search, SEARCH_NUMBER, load(search, SEARCH_NUMBER, LONG) + 1, LONG)
     store(search, LEVEL, -1, LONG)
     store(search, FOUND, 0, LONG)
     store(search, GAINED, 0, LONG)

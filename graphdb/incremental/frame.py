@@ -72,10 +72,7 @@ SEED_LABEL, SEED_SOURCE, SEED_TARGET = 23, 24, 25
 COPIES, MOST_COPIES = 26, 27
 # After the last record that is searched.
 LAST_RECORD = 28
-# Counts of subtrees by the vertex that they hang on, the number of the batch's search that they are of, and how many
-# lists were opened so far whose entries are not all in both versions.
-SUBTREES, SEARCH_NUMBER, MIXED = 29, 30, 31
-SEARCH_CELLS = 32
+SEARCH_CELLS = 29
 
 PLAN_CELLS = 16
 """(relation, source, target, the edge's slot, first and after last step, first and after last check, whether source and
@@ -83,22 +80,17 @@ target are one, orders from this one on, work expected for each entry of the fir
 whether only edges that lead from source to target are bound)."""
 COPY_CELLS = 3
 """(slot, and for an edge that is bound from its other end, the slots of its ends; else -1 twice)."""
-STEP_CELLS = 14
+STEP_CELLS = 12
 """(kind, slot bound, first and after last leg, first and after last check, bit of the candidate table or -1, how many
-twins are counted before it or -1 where its entries must be looked at, after last check but those of twins, parent,
-first child, next sibling, the table of its subtree's counts or -1, the vertex's slot that they are by)."""
-SUBTREE_CELLS = 3
-"""(number of the search, vertex, count); a vertex has one place in a table, and displaces others."""
-SUBTREE_PLACES = 1 << 13
-"""In each table."""
+twins are counted before it or -1 where its entries must be looked at, after last check but those of twins)."""
 LEG_CELLS = 5
 """(relation, slot of the bound near end, whether its pattern edge comes after the plan's own, whether its relation can
 join two vertices by several edges, for a step that binds an edge the slot of the far end)."""
 CHECK_CELLS = 7
 """(operation, its slots): see :mod:`.delta_plan`."""
-STACK_CELLS = 7
+STACK_CELLS = 6
 """(position, end, the leg that is gone through; while counting the sum over the bindings before, and the product of
-what the children have counted of this one; the leg whose list is asked first, or -1; ``MIXED`` when it was opened)."""
+what the children have counted of this one; the leg whose list is asked first, or -1)."""
 SPAN_CELLS = 6
 """(position, end, entries that are not in both versions; bitmap or 0, its first vertex and vertices)."""
 

@@ -102,7 +102,6 @@ class _Tables:
             for slot in slots:
                 self._tests_of.setdefault(slot, []).append(number)
         self._plans: list[list[int]] = []
-        self._subtrees: dict[str, int] = {}
         self._copies: list[list[list[int]]] = []
         self._steps: list[list[int]] = []
         self._legs: list[list[int]] = []
@@ -133,7 +132,6 @@ class _Tables:
             frame.COPIES: np.array(self._copies, np.int64).reshape(-1, frame.COPY_CELLS),
             frame.VALUES: self._values,
             frame.STACK: np.zeros((len(self._steps), frame.STACK_CELLS), np.int64),
-            frame.SUBTREES: np.zeros((len(self._subtrees), frame.SUBTREE_PLACES * frame.SUBTREE_CELLS), np.int64),
             frame.SPANS: np.zeros((len(self._legs), frame.SPAN_CELLS), np.int64),
         }
 
@@ -197,8 +195,6 @@ class _Tables:
                 twins = [other for other in vertices if self._planner.twins(step, other)]
                 self._write_vertex_step(plan, step, twins, bound)
             self._steps[-1] += self._family(plan, number, first)
-        for number in range(len(plan.steps)):
-            self._steps[first + number] += self._subtree(plan, number, first)
         row = [plan.relation, edge.source, edge.target, self._edge_slot(plan.edge), first, len(self._steps), begin, end]
         work = min(int(plan.work * _SCALE), 1 << 30)
         self._plans.append([*row, int(edge.source == edge.target), orders, work])
@@ -209,30 +205,6 @@ class _Tables:
         children = [i for i, of in enumerate(plan.parents) if of == number]
         siblings = [i for i, of in enumerate(plan.parents) if of == parent and i > number]
         return [parent + first if parent >= 0 else -1, *(f[0] + first if f else -1 for f in (children, siblings))]
-
-    def _subtree(self, plan: DeltaPlan, number: int, first: int) -> list[int]:
-        """Return the table of what a step's subtree counts, by the one vertex that it depends on, and its slot.
-
-        Plans share a table where they have the same subtree.  A step without children is counted as soon as looked up.
-        """
-        end = number + 1
-        while end < len(plan.steps) and plan.parents[end] >= number:
-            end += 1
-        rows = self._steps[first + number : first + end]
-        legs = [self._legs[leg] for row in rows for leg in range(row[2], row[3])]
-        checks = [self._checks[check] for row in rows for check in range(row[4], row[5])]
-        slots = {leg[1] for leg in legs} | {slot for check in checks for slot in _slots(check)}
-        slots |= {self._legs[row[2]][4] for row in rows if row[0] == frame.EDGE}
-        outside = slots - {row[1] for row in rows}
-        if len(rows) == 1 or len(outside) != 1 or max(outside) >= len(self._pattern.vertices):
-            return [-1, -1]
-        [vertex] = outside
-        shape = [
-            (row[:2], row[3] - row[2], row[5] - row[4], row[6:8], row[8] - row[4], plan.parents[number + i] - number)
-            for i, row in enumerate(rows)
-        ]
-        known = repr((vertex, shape, [leg[:2] + leg[3:] for leg in legs], checks))
-        return [self._subtrees.setdefault(known, len(self._subtrees)), vertex]
 
     def _write_vertex_step(self, plan: DeltaPlan, step: VertexStep, twins: list[VertexStep], bound: set[int]) -> None:
         """Write a step.
@@ -259,11 +231,6 @@ class _Tables:
         slot = self._edge_slot(leg.edge)
         begin, end, _ = self._due(bound, {slot})
         self._steps.append([frame.EDGE, slot, legs, legs + 1, begin, end, -1, -1, end])
-
-
-def _slots(check: list[int]) -> list[int]:
-    """Return the slots that a check reads."""
-    return check[1 : {frame.UNEQUAL: 3, frame.NOT_BOTH_EQUAL: 5, frame.EDGES_DIFFER: 7}[check[0]]]
 
 
 def _table(rows: list[list[int]], columns: int) -> Ints:

@@ -25,7 +25,6 @@ from graphdb.incremental.frame import (
     LEVEL,
     LONG,
     LOST,
-    MIXED,
     MOST_COPIES,
     NEW,
     ORDER,
@@ -38,15 +37,11 @@ from graphdb.incremental.frame import (
     RECORD,
     RECORD_CELLS,
     RECORDS,
-    SEARCH_NUMBER,
     SEED_LABEL,
     SEED_SOURCE,
     SEED_TARGET,
     SIGN,
     STRIDE,
-    SUBTREE_CELLS,
-    SUBTREE_PLACES,
-    SUBTREES,
     TABLE,
     TABLE_ROW,
     VALUES,
@@ -208,38 +203,6 @@ def search(frame: int, like: Any, block: int, capacity: int, budget: int) -> int
             return YIELD
 
 
-@kernel
-def subtree_place(search: int, step: int) -> int:
-    """The address of where the count of a step's subtree belongs, by the vertex that it hangs on; 0 for none."""
-    table = load(step, 12, LONG)
-    if table < 0:
-        return 0
-    vertex = load(load(search, VALUES, LONG), load(step, 13, LONG), LONG)
-    place = table * SUBTREE_PLACES + (vertex & (SUBTREE_PLACES - 1))
-    return load(search, SUBTREES, LONG) + place * SUBTREE_CELLS * 8
-
-
-@kernel
-def counted_before(search: int, step: int) -> int:
-    """What a step's subtree has at the vertex that it hangs on, if that is known; else -1."""
-    place = subtree_place(search, step)
-    if place == 0 or load(place, 0, LONG) != load(search, SEARCH_NUMBER, LONG):
-        return -1
-    vertex = load(load(search, VALUES, LONG), load(step, 13, LONG), LONG)
-    return load(place, 2, LONG) if load(place, 1, LONG) == vertex else -1
-
-
-@kernel
-def remember(search: int, level: int, total: int) -> None:
-    """Note what a step's subtree has, where no list of it depends on the version or on the changed edge."""
-    place = subtree_place(search, step_of(search, level))
-    if place != 0 and load(stack_of(search, level), 6, LONG) == load(search, MIXED, LONG):
-        store(place, 0, load(search, SEARCH_NUMBER, LONG), LONG)
-        vertex = load(load(search, VALUES, LONG), load(step_of(search, level), 13, LONG), LONG)
-        store(place, 1, vertex, LONG)
-        store(place, 2, total, LONG)
-
-
 @entry("i8, T, i8 -> i8")
 def count(frame: int, like: Any, budget: int) -> int:
     """Go on with counting what :func:`search` finds, into ``GAINED`` and ``LOST``: ``DONE`` or ``YIELD``."""
@@ -264,18 +227,15 @@ def count(frame: int, like: Any, budget: int) -> int:
                 step = load(step_of(frame, level), 10, LONG)
             else:
                 counted, total = level, load(stack, 3, LONG)
-                remember(frame, level, total)
             work += 1 + load(stack, 0, LONG) - at
         while step >= 0 or counted >= 0:
             if step >= 0:
-                counted, total = step, counted_before(frame, step_of(frame, step))
-                if total < 0:
-                    open_step(frame, step, like)
-                    if load(step_of(frame, step), 10, LONG) >= 0:
-                        store(stack_of(frame, step), 3, 0, LONG)
-                        level = step
-                        break
-                    total = count_step(frame, step, table_row, like)
+                open_step(frame, step, like)
+                if load(step_of(frame, step), 10, LONG) >= 0:
+                    store(stack_of(frame, step), 3, 0, LONG)
+                    level = step
+                    break
+                counted, total = step, count_step(frame, step, table_row, like)
                 work += 2
             parent = load(step_of(frame, counted), 9, LONG)
             step = load(step_of(frame, counted), 11, LONG) if total > 0 else -1

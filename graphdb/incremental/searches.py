@@ -24,8 +24,8 @@ _PIECES = 16
 _FIRST_ROWS, _MOST_ROWS = 1 << 8, 1 << 16
 """Matches that a search hands over at a time."""
 
-_SCRATCH = (frame.STACK, frame.SPANS, frame.SUBTREES)
-"""Tables that a search writes; they begin with zeros."""
+_OWN = (frame.VALUES, frame.STACK, frame.SPANS)
+"""Tables that a search writes."""
 
 
 class _Frame:
@@ -33,8 +33,7 @@ class _Frame:
 
     def __init__(self, program: Program, lists: Lists, table_row: int, relations: Ints) -> None:
         self.cells = np.zeros(frame.SEARCH_CELLS, np.int64)
-        self._own = {cell: np.zeros(program.tables[cell].shape, np.int64) for cell in _SCRATCH}
-        self._own[frame.VALUES] = program.tables[frame.VALUES].copy()
+        self._own = {cell: program.tables[cell].copy() for cell in _OWN}
         for cell, table in (program.tables | self._own).items():
             self.cells[cell] = table.ctypes.data
         self.cells[frame.GRAPH], self.cells[frame.TABLE_ROW] = lists.cells.ctypes.data, table_row

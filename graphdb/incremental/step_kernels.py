@@ -24,7 +24,6 @@ from graphdb.incremental.frame import (
     LEGS,
     LONG,
     MARKS,
-    MIXED,
     NEIGHBOURS,
     NEW,
     RANGE_CELLS,
@@ -116,8 +115,6 @@ def open_step(search: int, level: int, like: Any) -> None:
     step, legs = step_of(search, level), load(search, LEGS, LONG)
     stack, spans = stack_of(search, level), load(search, SPANS, LONG)
     first, last = load(step, 2, LONG), load(step, 3, LONG)
-    mixed = load(search, MIXED, LONG)
-    store(stack, 6, mixed, LONG)
     if first == last:  # any candidate
         store(stack, 0, 1, LONG)
         store(stack, 1, load(graph, VERTEX_COUNT, LONG), LONG)
@@ -132,7 +129,6 @@ def open_step(search: int, level: int, like: Any) -> None:
         store(span, 0, begin, LONG)
         store(span, 1, begin + size if there > 0 else begin, LONG)
         store(span, 2, size - load(row, 5, INT), LONG)
-        mixed += size != load(row, 5, INT)
         marks = load(row, 6, INT)
         if marks != 0:
             reach = load(graph, RANGES, LONG) + load(leg, 0, LONG) * RANGE_CELLS * 8
@@ -142,7 +138,6 @@ def open_step(search: int, level: int, like: Any) -> None:
         store(span, 3, marks, LONG)
         if length < 0 or size < length:
             shortest, length = k, size
-    store(search, MIXED, mixed, LONG)
     first_asked = -1
     for k in range(first, last):
         marked = load(spans, k * SPAN_CELLS + 3, LONG) != 0
