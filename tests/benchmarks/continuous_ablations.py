@@ -6,8 +6,7 @@ Processor time on one thread for counting what a stream's batches change, the va
 each.  A figure says how many times as long the stream takes without the part: geometric means over the queries of a class,
 and the query that gains most.  *encoding*: the counters of needed neighbours and the candidate table (GAMMA §IV-B);
 *orbits*: one search for pattern edges that automorphisms exchange (§V-B); *products*: steps that do not depend on each
-other are counted apart and multiplied; *subtrees*: what hangs on one vertex is counted once in a search; *bitmaps* of
-long lists.
+other are counted apart and multiplied; *bitmaps* of long lists.
 """
 
 from __future__ import annotations
@@ -52,7 +51,6 @@ VARIANTS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "encoding": lambda: patch.object(matcher, "_needs", _no_needs),
     "orbits": lambda: patch.object(program, "orbits", _no_orbits),
     "products": lambda: patch.object(Planner, "_grow", _in_a_row),
-    "subtrees": lambda: patch.object(program._Tables, "_subtree", lambda *_: [-1, -1]),
     "bitmaps": lambda: patch.object(lists, "LEAST_MARKED", 1 << 60),
 }
 
