@@ -35,10 +35,14 @@ def build(machine: Machine, text: str, start: int, end: int, original: str | Non
         raise builder.error(TOO_LARGE, min(builder.too_large))
     if isinstance(statement, (s.Query, s.Composite)):
         return _whole(statement, builder)
+    if isinstance(statement, s.CreateContinuous):
+        return replace(statement, query=_whole(statement.query, builder))
     if isinstance(statement, (s.Explain, s.CreateTable)):
         inner = statement.query
         whole = _mined(inner, builder) if isinstance(inner, s.Mine) else _whole(inner, builder)
         return replace(statement, query=whole)
+    if isinstance(statement, s.ExplainContinuous) and isinstance(created := statement.subject, s.CreateContinuous):
+        return replace(statement, subject=replace(created, query=_whole(created.query, builder)))
     return _mined(statement, builder) if isinstance(statement, s.Mine) else statement
 
 
@@ -190,7 +194,7 @@ class _Builder(Patterns, Expressions):
     def or_replace(self, span: s.Span, children: list[Any]) -> bool:
         return True
 
-    temporary = if_not_exists = maximal = directed = undirected = mine_matches = or_replace
+    temporary = if_not_exists = if_exists = maximal = directed = undirected = mine_matches = or_replace
 
     def table_name(self, span: s.Span, children: list[Any]) -> tuple[str, ...]:
         if len(children) > 3:
@@ -202,6 +206,40 @@ class _Builder(Patterns, Expressions):
         if token.type == "STRING" and token.startswith("'"):
             raise self.error("a table's name stands bare or in double quotes", token.start_pos)
         return self._plain(token)
+
+    def continuous_value(self, span: s.Span, children: list[Any]) -> bool | int | str:
+        value = children[0]
+        if isinstance(value, bool):
+            return value
+        return int(str(value).replace("_", ""), 0) if value.type == "INTEGER" else self._plain(value)
+
+    def continuous_option(self, span: s.Span, children: list[Any]) -> s.Option:
+        return s.Option(self._plain(children[0]).lower(), children[1], span)
+
+    def continuous_options(self, span: s.Span, children: list[Any]) -> tuple[s.Option, ...]:
+        return tuple(children)
+
+    def continuous_name(self, span: s.Span, children: list[Any]) -> tuple[str, s.Span]:
+        return self.table_part(span, children), span
+
+    def create_continuous(self, span: s.Span, children: list[Any]) -> s.CreateContinuous:
+        replace, (name, named), options, query = children
+        return s.CreateContinuous(name, query, options or (), bool(replace), named, span)
+
+    def drop_continuous(self, span: s.Span, children: list[Any]) -> s.DropContinuous:
+        if_exists, (name, named) = children
+        return s.DropContinuous(name, bool(if_exists), named, span)
+
+    def show_continuous(self, span: s.Span, children: list[Any]) -> s.ShowContinuous:
+        return s.ShowContinuous(span)
+
+    def explain_continuous(self, span: s.Span, children: list[Any], profile: bool = False) -> s.ExplainContinuous:
+        [subject] = children
+        name, named = (subject, s.Span(0, 0)) if isinstance(subject, s.CreateContinuous) else subject
+        return s.ExplainContinuous(name, profile, named, span)
+
+    def profile_continuous(self, span: s.Span, children: list[Any]) -> s.ExplainContinuous:
+        return self.explain_continuous(span, children, profile=True)
 
     # --- mining -------------------------------------------------------------------------------------------
 

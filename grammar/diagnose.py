@@ -29,7 +29,6 @@ _CLAUSES = {
     "USE": "USE is",
 }
 _CREATED = {
-    "CONTINUOUS": "CREATE CONTINUOUS QUERY is",
     "CONSTRAINT": "CREATE CONSTRAINT is",
     "VIEW": "CREATE VIEW … AS MATCH is",
 }
@@ -165,8 +164,6 @@ def _clause(place: _Place) -> tuple[str, int] | None:
         return None
     if value in _CREATED and "CREATE" in (place.at(-1), place.at(-2), place.at(-3), place.at(-4)):
         return _CREATED[value], index
-    if place.at(-1) == "CONTINUOUS" and place.at(-2) == "CREATE":
-        return _CREATED["CONTINUOUS"], index - 1
     if place.at(-1) == "LOAD" and value == "CSV":
         return "LOAD CSV is", index - 1
     if value in _CLAUSES:

@@ -107,6 +107,20 @@ def scan(text: str, start: int, end: int) -> list[Token]:
     return tokens
 
 
+def closing(text: str, start: int) -> int | None:
+    """Return where the parenthesis closes that was opened before ``start``, or None; what comes after is not read."""
+    depth = 0
+    while start < len(text):
+        found = _TRIVIA.match(text, start) or _TOKEN.match(text, start)
+        if found is None or found.end() == start:
+            return None
+        if text[start] == ")" and depth == 0:
+            return start
+        depth += (text[start] == "(") - (text[start] == ")")
+        start = found.end()
+    return None
+
+
 def _unreadable(text: str, at: int) -> str:
     if text[at] in "'\"":
         return "the string that begins here is not closed"

@@ -183,7 +183,9 @@ def _language(words: list[str]) -> Language:
     if first in _OWN:
         return Language.PATTERN
     ours = {
-        "EXPLAIN": lambda: _language(words[1:-3]) in (Language.PATTERN, Language.PREFIX),
+        "EXPLAIN": lambda: second == "CONTINUOUS" or _language(words[1:-3]) in (Language.PATTERN, Language.PREFIX),
+        "DROP": lambda: second == "CONTINUOUS",
+        "SHOW": lambda: second == "CONTINUOUS",
         "LOAD": lambda: _loads_data(second, third),
         "CREATE": lambda: _creates_from_pattern(words),
         "MERGE": lambda: second != "INTO",
@@ -256,6 +258,8 @@ def _creates_from_pattern(words: list[str]) -> bool:
     at = 1
     if words[at : at + 2] == ["OR", "REPLACE"]:
         at += 2
+    if words[at] == "CONTINUOUS":
+        return True
     if words[at] in ("TEMP", "TEMPORARY"):
         at += 1
     if words[at] not in ("TABLE", "VIEW"):

@@ -59,6 +59,11 @@ class TripleStore:
         self._degrees: dict[str, Ints] | None = None
         self._classes: dict[tuple[int, int, int], tuple[int, int]] | None = None
 
+    @property
+    def size(self) -> int:
+        """How many triples there are."""
+        return sum(label.triples for label in self._edge_labels.values())
+
     def edge_labels(self) -> tuple[int, ...]:
         """All predicates that have a triple, sorted."""
         return tuple(self._edge_labels)
@@ -107,9 +112,22 @@ class TripleStore:
                 raise damaged("a triple is there twice")
         return subjects, objects
 
+    def subjects(self, label: int, object: int) -> Ints:
+        """Subjects of the triples of one label with one object, a resource: sorted."""
+        with self._lock:
+            sql = f"SELECT subject FROM _graphdb.triple WHERE label = {int(label)} AND object = {int(object)}"
+            rows = self._connection.sql(sql).to_arrow_table()
+        found = values(rows.column(0))
+        self.ids.resource(found, "subject")
+        if not bool((found[1:] > found[:-1]).all()):
+            found = np.sort(found)
+            if bool((found[1:] == found[:-1]).any()):
+                raise damaged("a triple is there twice")
+        return found
+
     def triples(self) -> Iterator[tuple[int | Ints, Ints, Ints]]:
         """Labels, subjects and objects of all triples: label by label, or at once where they are few."""
-        if sum(label.triples for label in self._edge_labels.values()) > _AT_ONCE:
+        if self.size > _AT_ONCE:
             for label in self._edge_labels:
                 yield label, *self.edges(label)
         else:

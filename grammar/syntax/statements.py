@@ -129,6 +129,58 @@ class CreateTable:
 
 
 @dataclass(frozen=True, slots=True)
+class Option:
+    """``name = value`` among the options of a statement."""
+
+    name: str
+    value: bool | int | str
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateContinuous:
+    """``CREATE [OR REPLACE] CONTINUOUS QUERY name [WITH (option = value, …)] AS MATCH …``."""
+
+    name: str
+    query: Query | Composite
+    options: tuple[Option, ...] = ()
+    replace: bool = False
+    named: Span = field(default=HERE, compare=False)
+    """Where the name stands."""
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DropContinuous:
+    """``DROP CONTINUOUS QUERY [IF EXISTS] name``."""
+
+    name: str
+    if_exists: bool = False
+    named: Span = field(default=HERE, compare=False)
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ShowContinuous:
+    """``SHOW CONTINUOUS QUERIES``."""
+
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainContinuous:
+    """``EXPLAIN CONTINUOUS QUERY name``, ``PROFILE CONTINUOUS QUERY name``, ``EXPLAIN CREATE CONTINUOUS QUERY …``."""
+
+    subject: str | CreateContinuous
+    profile: bool = False
+    named: Span = field(default=HERE, compare=False)
+    span: Span = field(default=HERE, compare=False)
+
+
+Continuous: TypeAlias = CreateContinuous | DropContinuous | ShowContinuous | ExplainContinuous
+
+
+@dataclass(frozen=True, slots=True)
 class Explain:
     """``EXPLAIN MATCH …`` and ``PROFILE MATCH …``; and so with ``MINE …``."""
 
@@ -145,4 +197,4 @@ class Sql:
     span: Span = field(default=HERE, compare=False)
 
 
-Statement: TypeAlias = Query | Composite | Prefix | Load | Mine | CreateTable | Explain | Sql
+Statement: TypeAlias = Query | Composite | Prefix | Load | Mine | CreateTable | Continuous | Explain | Sql

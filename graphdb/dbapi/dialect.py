@@ -10,10 +10,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any
 
 from duckdb_sqlalchemy import Dialect
-from sqlalchemy import Uuid
+from sqlalchemy import Uuid, util
 from sqlalchemy.dialects.postgresql import UUID
 from sqlalchemy.dialects.postgresql.base import PGExecutionContext
 from sqlalchemy.engine import URL, Connection
@@ -49,7 +49,7 @@ class GraphDBDialect(Dialect):
     execution_ctx_cls = PGExecutionContext  # type: ignore[assignment]  # DuckDB's reads its own cursors' fields
     insert_returning = update_returning = delete_returning = True
     supports_sane_multi_rowcount = True
-    colspecs: ClassVar[dict[Any, Any]] = {**Dialect.colspecs, Uuid: _Uuid, UUID: _Uuid}
+    colspecs = util.update_copy(Dialect.colspecs, {Uuid: _Uuid, UUID: _Uuid})
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         options.setdefault("paramstyle", "numeric_dollar")  # what patterns and SQL both have

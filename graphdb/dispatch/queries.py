@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from graphdb.evaluate.subqueries import Prepare
     from graphdb.plan.executor import Executor
     from graphdb.relational.projection.relation import Relation
+    from graphdb.relational.snapshot import Snapshot
     from graphdb.writing.run import Writing
 
 
@@ -105,9 +106,14 @@ class Queries:
         return Result(self._state.version(), table, columns, elapsed=time.perf_counter() - started, value_of=value_of)
 
     def new_run(
-        self, text: str, arguments: Mapping[str, object], timeout: float | None, deleted: Deleted | None = None
+        self,
+        text: str,
+        arguments: Mapping[str, object],
+        timeout: float | None,
+        deleted: Deleted | None = None,
+        snapshot: Snapshot | None = None,
     ) -> PathRun:
-        """Return what prepares and runs a query over the present snapshot, with an executor chosen once.
+        """Return what prepares and runs a query over the present snapshot, or another, with an executor chosen once.
 
         ``deleted`` is what a statement has deleted of which the query is a part.
         """
@@ -115,8 +121,19 @@ class Queries:
         if executor is None:
             executor = choose_executor(self._device, threads=self._threads, memory_limit=self._state.budget.bindings)
             self._executor = executor
-        run, self._later = self._run(executor, text, arguments, timeout, deleted)
+        run, self._later = self._run(executor, text, arguments, timeout, deleted, snapshot=snapshot)
         return run
+
+    @contextmanager
+    def apart(self, text: str, snapshot: Snapshot | None = None) -> Iterator[PathRun]:
+        """Yield a run within the statement under way, which goes on after it; over a state other than the present."""
+        former = getattr(self, "_later", None)
+        try:
+            with self.new_run(text, {}, time_left(), snapshot=snapshot) as run:
+                yield run
+        finally:
+            if former is not None:
+                self._later = former
 
     def _run(
         self,
@@ -126,6 +143,7 @@ class Queries:
         timeout: float | None,
         deleted: Deleted | None,
         depth: int = 0,
+        snapshot: Snapshot | None = None,
     ) -> tuple[PathRun, _Later]:
         """Return what prepares and runs a query, and what makes who computes for it; within ``depth`` others."""
 
@@ -135,7 +153,7 @@ class Queries:
 
         later = _Later(self._state, prepare, text, arguments, deleted)
         run = PathRun(
-            replace(self._state.snapshot(), computing=later, deleted=deleted),
+            replace(snapshot or self._state.snapshot(), computing=later, deleted=deleted),
             executor,
             text,
             arguments,

@@ -9,11 +9,15 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphdb.common.duckdb.connection import quoted
-from graphdb.common.errors import ParameterError
+from graphdb.common.errors import ExecutionError, ParameterError
 from graphdb.dispatch.arguments import parameters_named
+from graphdb.dispatch.habits import with_hint
 from graphdb.dispatch.sql_parameters import chosen
+from graphdb.grammar import syntax as ast
+from graphdb.grammar.parser import parse
 from graphdb.relational.session.authorizer import authorize
-from graphdb.relational.session.embedded import CypherCall, caller_tables, cypher_calls, first_word, is_vacuum
+from graphdb.relational.session.embedded import CypherCall, caller_tables, cypher_calls, first_word, is_vacuum, limit_of
+from graphdb.relational.session.graph_tables import with_cypher_calls
 from graphdb.relational.session.state import State
 from graphdb.results.result import Result
 from graphdb.storage.arrays import times_with_offset
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
 
 
 _PATH = re.compile(r"\b(search_path|schema)\b", re.IGNORECASE)
+_SHOW_TABLES = re.compile(r"\s*SHOW\s+(ALL\s+)?TABLES\s*;?\s*", re.IGNORECASE)
 Cypher = Callable[[str, Mapping[str, object], float | None], Result]
 """Runs the pattern query of a ``cypher(…)`` with its parameters, within so many seconds."""
 
@@ -71,7 +76,8 @@ class SqlStatements:
                 sql = statement
                 for call in reversed(cypher_calls(statement)):
                     view = self._state.connection.temporary()
-                    rows = self._cypher(call.text, self._given(call, arguments), timeout).presented()
+                    query = _limited(call.text, limit_of(statement, call))
+                    rows = self._cypher(query, self._given(call, arguments), timeout).presented()
                     stack.enter_context(self._state.connection.view(view, rows))
                     sql = sql[: call.start] + view + sql[call.end :]
                 if not self._state.untrusted:
@@ -106,12 +112,16 @@ class SqlStatements:
 
     def _split(self, text: str) -> list[_Piece]:
         """Return the statements of a text."""
+        text = with_cypher_calls(text)
         text.encode()  # the error of a lone surrogate says where it is, DuckDB's does not
-        with self._state.connection.guard(ours=False) as raw:
-            return [
-                _Piece(statement.query, _kind(statement), frozenset(statement.named_parameters))
-                for statement in raw.extract_statements(text)
-            ]
+        try:
+            with self._state.connection.guard(ours=False) as raw:
+                return [
+                    _Piece(statement.query, _kind(statement), frozenset(statement.named_parameters))
+                    for statement in raw.extract_statements(text)
+                ]
+        except ExecutionError as error:
+            raise with_hint(error, text) from None
 
     def _transaction(self, sql: str) -> None:
         """Begin or end the user's transaction."""
@@ -134,11 +144,15 @@ class SqlStatements:
     def _execute(self, sql: str, values: dict[str, Any], timeout: float | None) -> pa.Table | None:
         try:
             with self._state.connection.guard(timeout, ours=False) as raw:
+                if _SHOW_TABLES.fullmatch(sql) is not None:
+                    sql = f"FROM ({sql.rstrip('; ')}) WHERE NOT starts_with(name, '_graphdb_')"
                 relation = raw.sql(sql, params=values) if values else raw.sql(sql)
                 table = _table_of(relation) if relation is not None else None
-        except BaseException:
+        except BaseException as error:
             self._state.versions.after_failure()
             self._state.transactions.look()
+            if isinstance(error, ExecutionError) and str(error).startswith("Catalog Error"):
+                raise with_hint(error, sql) from None
             raise
         first = first_word(sql)
         if first in ("SET", "RESET", "PRAGMA"):
@@ -147,6 +161,16 @@ class SqlStatements:
             self._state.moved = True
             self._state.check_path()
         return table
+
+
+def _limited(query: str, limit: int | None) -> str:
+    """Return a pattern query that gives at most so many rows, where it states no limit of its own."""
+    if limit is None:
+        return query
+    statement = parse(query)
+    if not isinstance(statement, ast.Query) or statement.returns.limit is not None or limit > 2**62:
+        return query
+    return f"{query[: statement.span.end]}\nLIMIT {limit}"
 
 
 def _embedded(piece: _Piece) -> frozenset[str]:

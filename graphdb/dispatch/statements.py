@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from graphdb.common.errors import (
@@ -26,6 +27,7 @@ from graphdb.dispatch.queries import Queries
 from graphdb.dispatch.sql import SqlStatements
 from graphdb.dispatch.sql_parameters import check_known
 from graphdb.dispatch.tables import Tables
+from graphdb.dispatch.warnings import unknown_names
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse_script
 from graphdb.procedures.implied import expand_call, parameters_of
@@ -34,6 +36,7 @@ from graphdb.relational.session.state import State
 from graphdb.results.result import Result
 
 if TYPE_CHECKING:
+    from graphdb.dispatch.live import Live
     from graphdb.storage.loaders.load import LoadReport
 
 
@@ -48,6 +51,16 @@ class Statements:
         self.explain = Explainer(state, self.queries, self.mining).explain
         self._tables = Tables(state, self.queries, self.mining)
         self._sql = SqlStatements(state, self._cypher)
+        self._lazy_live: Live | None = None
+
+    @property
+    def live(self) -> Live:
+        """What continuous queries need; imported with the first one."""
+        if self._lazy_live is None:
+            from graphdb.dispatch.live import Live
+
+            self._lazy_live = Live(self._state, self.queries, self._tables)
+        return self._lazy_live
 
     def run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
         """Run the statements of a text, all within ``timeout`` seconds; the last one's result."""
@@ -59,6 +72,7 @@ class Statements:
             and not state.progress
             and (count := self.queries.counted_again(text)) is not None
         ):
+            count.warn = partial(self._warnings, text)
             return count
         result = None
         with stopping(timeout, self._cancelled):
@@ -75,7 +89,15 @@ class Statements:
                     raise _late(error, timeout) from None
                 except ExecutionError as error:
                     raise placed(error, text) from error.__cause__
-        return Result(self._state.version(), None) if result is None else result
+        if result is None:
+            return Result(self._state.version(), None)
+        result.warn = partial(self._warnings, text)
+        return result
+
+    def _warnings(self, text: str) -> list[str]:
+        """Return what may be a slip in a text that ran."""
+        snapshot = self._state.snapshot()
+        return unknown_names(parse_script(text), snapshot.names, lambda: snapshot.edges.keys, text)
 
     def run_sql(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
         """Run SQL by itself; see :meth:`graphdb.database.Database.sql`."""
@@ -167,6 +189,13 @@ class Statements:
                         elapsed=time.perf_counter() - started,
                         verbatim=True,
                     )
+                case ast.CreateContinuous() | ast.DropContinuous() | ast.ShowContinuous() | ast.ExplainContinuous():
+                    answer = self.live.run(statement, text)
+                    if not isinstance(answer, str):
+                        plan = isinstance(statement, ast.ExplainContinuous)
+                        seconds = time.perf_counter() - started
+                        return Result(self._state.version(), answer, elapsed=seconds, verbatim=plan)
+                    message = answer
                 case ast.Prefix():
                     with self._state.connection.guard(), self._state.writing():
                         self._state.transactions.touch()

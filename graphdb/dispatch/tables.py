@@ -59,7 +59,7 @@ class Tables:
                 self._queries.new_run(text, arguments, timeout) as run,
             ):
                 prepared = self._queries.prepare_anew(run, query, text, arguments)
-                count = self._made(run, prepared, made, timeout)
+                count = self.make(run, prepared, made, timeout)
         return f"table {'.'.join(statement.name)}: {count[0][0] if count else 0:,} rows"
 
     def _admit(self, statement: ast.CreateTable) -> None:
@@ -70,10 +70,10 @@ class Tables:
                 hint="open it for writing, or create a TEMP TABLE",
             )
 
-    def _made(
+    def make(
         self, run: PathRun, prepared: Prepared | Program, made: str, timeout: float | None
     ) -> list[tuple[int, ...]]:
-        """Make a table of what was prepared."""
+        """Make a table of what was prepared: ``made`` is the SQL before its rows."""
         projection = prepared.projection
         if any(made_in_python(column.type) for column in projection.columns):
             return self._keep(f"{made} FROM", self._queries.result(run, prepared, 0.0).presented(), timeout)

@@ -15,7 +15,8 @@ from graphdb.common.errors import ExecutionError, NotSupportedError
 from graphdb.common.stopping import checked
 from graphdb.common.values.entities import Edge, Path, Vertex
 from graphdb.common.values.literals import moment_at, value_of
-from graphdb.common.values.temporal import Date, Duration, from_python
+from graphdb.common.values.temporal import Date, Duration
+from graphdb.common.values.temporal_python import from_python
 from graphdb.common.values.terms import LITERAL_BASE, XSD
 from graphdb.common.values.types import (
     ANY,

@@ -10,7 +10,8 @@ import numpy as np
 
 from graphdb.common.errors import ParameterError
 from graphdb.common.values.elements import Node
-from graphdb.common.values.temporal import Temporal, from_python
+from graphdb.common.values.temporal import Temporal
+from graphdb.common.values.temporal_python import from_python
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.common.values.types import INT64
 from graphdb.evaluate.memory import MemoryWatch

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphdb.common.values.elements import Node, Path, Relationship
-from graphdb.common.values.temporal import Temporal, to_python
+from graphdb.common.values.temporal import Temporal
+from graphdb.common.values.temporal_python import to_python
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.evaluate.context import Context, Row
 from graphdb.evaluate.values import Edge, Vertex

@@ -11,7 +11,7 @@ import numpy as np
 
 from graphdb.common.values.entities import Vertex
 from graphdb.common.values.literals import value_of
-from graphdb.common.values.temporal import from_python
+from graphdb.common.values.temporal_python import from_python
 from graphdb.common.values.terms import Kind
 from graphdb.common.values.types import ANY, EXACT_ONLY, tidied
 from graphdb.evaluate.codec import Convert, Keys, one_of, reader

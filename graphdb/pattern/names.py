@@ -89,6 +89,12 @@ class Names:
         names.edge_labels, names.vertex_labels, names._classes, names.hidden = known, classes, classes, hidden
         return names
 
+    def strict(self) -> Names:
+        """Return these names, where one that nothing has is a mistake, whoever made them."""
+        names = copy(self)
+        names.open = False
+        return names
+
     def vertex_label(self, words: Sequence[Word], text: str) -> VertexLabel:
         """Return the class that ``words`` name."""
         found = self._find(self._vertices, words, text, "label")
@@ -111,6 +117,11 @@ class Names:
         """Return the edge label that ``words`` name."""
         found = self._find(self._edges, words, text, "edge label")
         return self.edge_labels.get(found) or EdgeLabel(ABSENT, words[0].text, *[0] * 8)
+
+    @property
+    def with_subclasses(self) -> bool:
+        """Whether a vertex label stands for those below it too."""
+        return self._hierarchy is not None
 
     def property(self, words: Sequence[Word], text: str) -> EdgeLabel:
         """Return the edge label with literal objects that ``words`` name as a property key."""
@@ -184,6 +195,24 @@ class Names:
         if short != iri:
             return short
         return f"<{iri}>"
+
+    def edge_in_pattern(self, label: int) -> str:
+        """Return an edge label as a pattern can have it: the shortest way to write it that means no other."""
+        return self._in_pattern(self._edges, label)
+
+    def vertex_in_pattern(self, label: int) -> str:
+        """Return a vertex label as a pattern can have it: the shortest way to write it that means no other."""
+        return self._in_pattern(self._vertices, label)
+
+    def _in_pattern(self, index: _Index, id: int) -> str:
+        iri = index.iris[id]
+        if iri.startswith(DEFAULT_NAMESPACE):
+            name = default_name(iri)
+            return name if _PLAIN.match(name) else "`" + name.replace("`", "``") + "`"
+        local = local_name(iri)
+        if _PLAIN.match(local) and local not in index.by_name and index.by_local[local] == [id]:
+            return local
+        return self.quoted(iri)
 
     def _find(self, index: _Index, words: Sequence[Word], text: str, what: str) -> int:
         position = words[0].span.start

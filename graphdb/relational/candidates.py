@@ -108,6 +108,15 @@ class Candidates:
             found[number] = self._vertex(bound, number, known)
         return tuple(found[number] for number in range(len(bound.vertices)))
 
+    def of_each(self, bound: BoundPattern) -> tuple[PatternVertex, ...]:
+        """Return the vertices with all candidates that the conditions on each leave, whatever edges there are.
+
+        All of them are resources at the ends of edges.
+        """
+        self._look_up([constant for info in bound.vertices for constant in info.iris])
+        alone = replace(bound, vertices=[replace(info, resources_only=False) for info in bound.vertices])
+        return tuple(self._vertex(alone, number) for number in range(len(bound.vertices)))
+
     def named(self, constant: ast.Expression) -> Ids:
         """Return the one vertex that a constant names, or none."""
         self._look_up([constant])

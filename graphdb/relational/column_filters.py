@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.values.temporal import DateTime, from_python
+from graphdb.common.values.temporal import DateTime
+from graphdb.common.values.temporal_python import from_python
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.common.values.types import INTEGER, MOMENT, Type
 from graphdb.grammar import syntax as ast

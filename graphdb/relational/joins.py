@@ -19,8 +19,9 @@ from graphdb.pattern.rename import rewritten
 from graphdb.pattern.unroll import is_plain
 from graphdb.relational.edges.parallel_edges import settle
 from graphdb.relational.program import AnyStep, Given, Rows, Step
-from graphdb.relational.projection.compile import Asked, ProjectionCompiler
+from graphdb.relational.projection.compile import ProjectionCompiler
 from graphdb.relational.projection.late import BesideBindings, Gathered, gathered_in, needed_first
+from graphdb.relational.projection.lookups import Asked, having, sharing
 from graphdb.relational.projection.relation import GROUP, MATCHES, ORDER, ROW, Relation, Source, bindings_of
 from graphdb.relational.snapshot import Snapshot
 from graphdb.sql.expressions import MOST_OPERANDS
@@ -202,7 +203,7 @@ class Joins:
         """Yield what the rows say of vertices that must be, or whose property must be, something of theirs."""
         for _, subject, asked in _asked(left, bound):
             vertex = _vertex_of(bound, subject)
-            sql = None if vertex is None else self._projecting(left).having(asked)
+            sql = None if vertex is None else having(left, self._projecting(left), self._snapshot, self._text, asked)
             if vertex is not None and sql is not None:
                 yield Given(vertex, sql, self._parameters.used(sql), left.source.reads)
 
@@ -214,7 +215,7 @@ class Joins:
         for condition, subject, asked in _asked(left, bound):
             several = asked.listed or isinstance(asked.expression, ast.Property | ast.Variable)
             if _vertex_of(bound, subject) is not None and several:
-                sql = self._projecting(left).sharing(asked)
+                sql = sharing(left, self._projecting(left), self._snapshot, self._text, asked)
                 if sql is not None:
                     yield condition, subject, sql
 
@@ -243,7 +244,8 @@ class Joins:
         if not ready and self._number(relation, [name for name in names if name not in shared]):
             return replace(relation, variables={name: relation.variables[name] for name in names})
         sql, found = self._projecting(replace(relation, where=ready)).select(names)
-        return replace(found, source=self._materialized(sql, relation.source), where=waiting)
+        table = self._materialized(sql, relation.source)
+        return replace(found, source=table, where=waiting, links=relation.links)
 
     def _with_columns(self, relation: Relation, names: Collection[str]) -> Relation:
         """Return the rows with lists that are one for all of them as columns."""

@@ -36,6 +36,8 @@ from graphdb.storage.arrays.sorted_sets import both
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from graphdb.common.duckdb.connection import Connection
+
 Ids = NDArray[np.int64]
 T = TypeVar("T")
 
@@ -91,6 +93,11 @@ class MatchRun:
         """Bindings that are visible to SQL, and that others start from."""
         self.control: Control | None = None
         """What the match reported, once it ran."""
+
+    @property
+    def connection(self) -> Connection:
+        """Where its SQL runs."""
+        return self._snapshot.connection
 
     def __enter__(self) -> Self:
         self._limits = stopping(self._left(), self._cancelled)
@@ -196,6 +203,15 @@ class MatchRun:
             with self._visible(gathered if shown else None, view):
                 yield
             self._numbered.pop(view, None)
+
+    @contextmanager
+    def showing(
+        self, block: Block, needs: Wanted, bound: BoundPattern, beside: Sequence[Beside] = ()
+    ) -> Iterator[None]:
+        """Show matches that were found already to SQL, as the bindings of a statement's only match."""
+        table = self._with_beside(self._terms(block, needs, bound), beside)
+        with self._visible(table):
+            yield
 
     @contextmanager
     def _visible(self, gathered: pa.Table | None, view: str = BINDINGS) -> Iterator[None]:

@@ -20,7 +20,8 @@ from graphdb.common.values.elements import Node
 from graphdb.common.values.elements import Path as PathOfResult
 from graphdb.common.values.entities import Edge, Path, Vertex
 from graphdb.common.values.literals import exported, moment_at
-from graphdb.common.values.temporal import Duration, to_python
+from graphdb.common.values.temporal import Duration
+from graphdb.common.values.temporal_python import to_python
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.common.values.types import CODE_BITS, LABEL_OF, MIXED, Base, Type, tidied
 from graphdb.results.path_materialization import MaterializedPaths, Walks, distinct, relationships

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from html import escape
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
-from graphdb.common.errors import ExecutionError, StorageError
+from graphdb.common.errors import ExecutionError, GraphDBError, StorageError
 from graphdb.common.foreign_errors import own_errors
 from graphdb.common.values.elements import without_collection
 from graphdb.common.values.types import STRING, Column, has_ids, is_plain, tidied
@@ -125,6 +126,8 @@ class Result:
         self._names: tuple[str, ...] | None = None
         self._fetching: Iterator[tuple[Any, ...]] | None = None
         """The rows that fetchone and fetchmany did not return yet, where one of them was called."""
+        self.warn: Callable[[], list[str]] | None = None
+        """What finds the warnings, where there may be some."""
         self.elapsed = elapsed
         self.message = message
         self.verbatim = verbatim
@@ -155,6 +158,14 @@ class Result:
             named = [column.name for column in self._shape or ()]
             self._names = tuple(table.column_names if table is not None else named)
         return self._names
+
+    @property
+    def warnings(self) -> list[str]:
+        """What may be a slip: labels, edge labels and properties that the statement reads and nothing has.
+
+        Each is a text with its place in the statement and what may be meant, as the database is when it is asked.
+        """
+        return [] if self.warn is None else self.warn()
 
     @property
     def _table(self) -> pa.Table | None:
@@ -378,7 +389,15 @@ class Result:
             return None
         if rows is None:
             return None
-        return "".join([*as_html(self.columns, rows), f"<p>{self._count_text(_SHOWN)}</p>"])
+        told = [f"<pre>warning: {escape(warning)}</pre>" for warning in self._told()]
+        return "".join([*as_html(self.columns, rows), f"<p>{self._count_text(_SHOWN)}</p>", *told])
+
+    def _told(self) -> list[str]:
+        """The warnings, as far as there is still a database to ask."""
+        try:
+            return self.warnings
+        except GraphDBError:
+            return []
 
     def __repr__(self) -> str:
         try:

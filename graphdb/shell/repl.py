@@ -145,6 +145,8 @@ class Shell:
             start = time.perf_counter()
             result = self._wait(self._worker.submit(self.database.query, statement))
             self.show(result, time.perf_counter() - start)
+            for warning in result.warnings:
+                self._complain(f"warning: {warning}")
         return True
 
     def _wait(self, future: Future[T]) -> T:

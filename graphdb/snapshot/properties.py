@@ -18,8 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.duckdb.connection import Connection
+from graphdb.common.values.numeric_keys import key_of_union, key_type
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.common.values.types import EXACT_ONLY, VALUE, Base, Type, list_of, literal_sql, type_of_kinds
+from graphdb.common.values.types import (
+    EXACT_ONLY,
+    VALUE,
+    Base,
+    Type,
+    bases_of_kinds,
+    list_of,
+    literal_sql,
+    type_of_kinds,
+)
 from graphdb.snapshot.columns import ValueColumn, read_column
 from graphdb.storage.arrays.arrow import numbers, values
 from graphdb.storage.catalog import EdgeLabel
@@ -41,7 +51,9 @@ _LEAST_BYTES = 8
 LOOKS = 2
 """How often a handful of vertices is looked up in the file before the values of all are read, …"""
 _HANDFUL = 32
-"""… and how many those are."""
+"""… how many those are, …"""
+_LARGE = 50_000
+"""… and values that are read sooner."""
 
 _NONE = np.empty((0, 3), np.int64)
 
@@ -56,6 +68,8 @@ class PropertyColumn:
     """Whether ``value`` is a list, because some subject has several."""
     bases: frozenset[Base] | None = None
     """Of a union: the members that occur; None where that is not known."""
+    keys: frozenset[Base] | None = None
+    """Of a table of unions with a column ``key``, one for equal numbers: the members that this is of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,20 +109,22 @@ class Properties:
         """Labels of properties whose values take more than the budget."""
         self._looks: Counter[int] = Counter()
         """How often a handful of vertices was looked up, by label id."""
+        self._sweeps: Counter[int] = Counter()
+        """How often most texts of a column were asked for, by label id."""
 
     def type_of(self, label: EdgeLabel) -> Type:
         """Return the type that holds all single values of a property."""
         return type_of_kinds(label.kinds, self.scales.get(label.id, 18))
 
-    def column(self, label: EdgeLabel) -> PropertyColumn:
-        """Return the values of a property, made into a table the first time."""
+    def column(self, label: EdgeLabel, *, make: bool = True) -> PropertyColumn:
+        """Return the values of a property, made into a table the first time; a query for them if not to ``make`` it."""
         found = self._tables.get(label.id)
         if found is not None:
             if label.id in self._behind:
                 self._catch_up(label, found)
             return found
         type, many = self._type(label), label.max_values > 1
-        if self._connection.transactions.inside:  # its ROLLBACK would take a table away
+        if not make or self._connection.transactions.inside:  # its ROLLBACK would take a table away
             return PropertyColumn(f"({self._relation(label)})", type, many)
         array = self.array(label) if self.in_memory(label) else None
         table = self._connection.temporary()
@@ -125,6 +141,23 @@ class Properties:
             kept()
             self._tables[label.id] = found = PropertyColumn(f"temp.{table}", type, many)
         return found
+
+    def has_keys(self, label: EdgeLabel) -> bool:
+        """Whether the table of a property whose values are unions has a column ``key``, the same for equal numbers.
+
+        The first query that asks has it computed; a transaction's ROLLBACK would take it away.
+        """
+        found = self.column(label)
+        bases = bases_of_kinds(label.kinds)
+        if found.keys != bases:
+            if self._connection.transactions.inside:
+                return False
+            with self._connection.guard() as raw:
+                raw.execute(f"ALTER TABLE {found.relation} DROP COLUMN IF EXISTS key")
+                raw.execute(f"ALTER TABLE {found.relation} ADD COLUMN key {key_type(bases)}")
+                raw.execute(f"UPDATE {found.relation} SET key = {key_of_union('value', bases)}")
+            self._tables[label.id] = replace(found, keys=bases)
+        return True
 
     def _type(self, label: EdgeLabel) -> Type:
         single = self.type_of(label)
@@ -143,7 +176,12 @@ class Properties:
         places = ", ".join("?" * len(vertices))
         with self._connection.guard() as raw:
             raw.execute(f"DELETE FROM {column.relation} WHERE subject IN ({places})", vertices)
-            raw.execute(f"INSERT INTO {column.relation} {self._relation_of(label, vertices)}", vertices)
+            rows, keys = self._relation_of(label, vertices), column.keys
+            if keys is None:
+                raw.execute(f"INSERT INTO {column.relation} (subject, value) {rows}", vertices)
+            else:
+                rows = f"SELECT subject, value, {key_of_union('value', keys)} FROM ({rows})"
+                raw.execute(f"INSERT INTO {column.relation} (subject, value, key) {rows}", vertices)
         del self._behind[label.id]
 
     def in_memory(self, label: EdgeLabel) -> bool:
@@ -156,12 +194,23 @@ class Properties:
 
     def gather(self, label: EdgeLabel, ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
         """Return the values of a property :meth:`in_memory` of vertices (term ids, or null), row for row."""
-        if label.id not in self._arrays and len(ids) <= _HANDFUL < label.triples and self._looks[label.id] < LOOKS:
+        at_once = label.id in self._arrays or len(ids) > _HANDFUL or label.triples <= _LARGE
+        if not at_once and self._looks[label.id] < LOOKS:
             self._looks[label.id] += 1
             wanted = values(ids.drop_null()).astype(np.int64, copy=False)
             return self._looked_up(label, np.unique(wanted)).gather(ids)
         column = self.array(label)
+        if column is not None and column.places is not None and 2 * len(ids) > len(column.places):
+            column = self._spread(label, column)
         return self._joined(label, ids) if column is None else column.gather(ids)
+
+    def _spread(self, label: EdgeLabel, column: ValueColumn) -> ValueColumn:
+        """Return a column of texts most of which are asked for: the second time, each in its place, if they fit."""
+        self._sweeps[label.id] += 1
+        if self._sweeps[label.id] != 2 or (spread := column.spread(self._memory)) is None:
+            return column
+        self._cache(label, replace(self._arrays.pop(label.id), column=spread))
+        return spread
 
     def _looked_up(self, label: EdgeLabel, vertices: NDArray[np.int64]) -> ValueColumn:
         """Return the values of some vertices, sorted, as a column of these."""
@@ -184,16 +233,21 @@ class Properties:
                 self._large.add(label.id)
                 return None
             cached = _Cached(column, self._type(label))
-            taken = column.nbytes + sum(each.column.nbytes for each in self._arrays.values())
-            while self._arrays and taken > self._memory:
-                taken -= self._arrays.pop(next(iter(self._arrays))).column.nbytes
+            self._sweeps[label.id] = 0
         elif cached.behind:
             column = cached.column
             changed = cached.behind if column.changed is None else cached.behind.union(column.changed.tolist())
             vertices = np.array(sorted(changed), np.int64)
             cached = _Cached(column.changed_to(vertices, self._looked_up(label, vertices)), cached.type)
-        self._arrays[label.id] = cached
+        self._cache(label, cached)
         return cached.column
+
+    def _cache(self, label: EdgeLabel, cached: _Cached) -> None:
+        """Put a column at the end of those in memory; where they take too much, those go that were used first."""
+        taken = cached.column.nbytes + sum(each.column.nbytes for each in self._arrays.values())
+        while self._arrays and taken > self._memory:
+            taken -= self._arrays.pop(next(iter(self._arrays))).column.nbytes
+        self._arrays[label.id] = cached
 
     def _joined(self, label: EdgeLabel, ids: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
         """Return what :meth:`gather` does, by a join: DuckDB has the values, on disk where they are too many."""
@@ -215,7 +269,7 @@ class Properties:
             return before.union(rows[rows[:, 0] == id, 1].tolist())
 
         self._large = former._large
-        self._looks = former._looks
+        self._looks, self._sweeps = former._looks, former._sweeps
         for id, table in list(former._tables.items()):
             vertices, label = changed(id, former._behind.get(id, frozenset())), labels.get(id)
             if label is not None and self._goes_on(label, table.type) and len(vertices) <= FOLLOWED:
@@ -242,7 +296,7 @@ class Properties:
         self._behind.clear()
         self.drop_arrays()
         self._large = set()
-        self._looks = Counter()
+        self._looks, self._sweeps = Counter(), Counter()
 
     def drop_arrays(self) -> None:
         """Read arrays anew, because a setting changed how DuckDB hands values over."""

@@ -54,8 +54,7 @@ class Lookup:
     def __init__(self, connection: Connection, store: TripleStore, limit_bytes: int) -> None:
         self._connection = connection
         self._store = store
-        labels = store.edge_labels()
-        entries = store.resources + store.literals + sum(store.statistics(label).triples for label in labels)
+        entries = store.resources + store.literals + store.size
         self._fits = entries <= min(_MOST, limit_bytes // _ENTRY)
         self._asked = self._fits and entries <= _AT_ONCE
         self._scanning = 0.0

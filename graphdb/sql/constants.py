@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from graphdb.common.errors import NotSupportedError, ParameterError
 from graphdb.common.values.decimals import fits, shortest
 from graphdb.common.values.elements import Node
-from graphdb.common.values.temporal import offset_of
+from graphdb.common.values.temporal_python import offset_of
 from graphdb.common.values.types import (
     BOOLEAN,
     DATE,

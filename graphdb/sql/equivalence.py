@@ -1,10 +1,8 @@
 """Compiles equivalence: DISTINCT, grouping and UNION take values that are equal for one, whatever their types.
 
 DuckDB takes 1 and 1.0 of a property of several types for two values, as members of a union, and so it does within lists
-and maps.  Such values are grouped by keys instead.  A key is what the numbers that are equal have in common: the float
-that they are, or (of what no float is exactly) a decimal.  A decimal is a float if it is the shortest one read as it.
-DuckDB hashes and compares a union by each of its members, and so it does a key: it has columns only for the types that
-a property's values have.  A value that only Python has goes by what its key has in common with those of equivalent
+and maps.  Such values are grouped by keys instead (:mod:`graphdb.common.values.numeric_keys`), which the table of a
+property has in a column.  A value that only Python has goes by what its key has in common with those of equivalent
 values.  Vertices that are literals go by their values.  Null is null here, and NaN is NaN.  Of the values of a group
 the least one stands for all.
 """
@@ -12,14 +10,12 @@ the least one stands for all.
 from __future__ import annotations
 
 from graphdb.common.errors import NotSupportedError
+from graphdb.common.values.numeric_keys import key_of_union
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.common.values.types import MEMBERS, NULL, NUMERIC, VALUE, Base, Type, has_terms
+from graphdb.common.values.types import NULL, NUMERIC, VALUE, Base, Type, has_terms
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.computing import VARIANT
 from graphdb.sql.value import SqlValue, instant, item_of, offset_of
-
-_EXACT = 1 << 53
-"""All integers up to here are floats, and no fractions are from here on."""
 
 
 def has_key(type: Type, bases: frozenset[Base] | None = None) -> bool:
@@ -74,10 +70,12 @@ def key(c: Compiler, value: SqlValue) -> str:
             fields = [value.part(f"f{i}", type) for i, (_, type) in enumerate(value.type.fields)]
             packed = ", ".join(f"f{i} := {key(c, field)}" for i, field in enumerate(fields))
             return f"CASE WHEN {value.sql} IS NOT NULL THEN struct_pack({packed}) END"
+    if value.table is not None and c.rows.has_keys(value.table[1]):
+        return f"{value.table[0]}.key"
     if value.atomic:
-        return _canonical(value.sql, value.bases)
+        return key_of_union(value.sql, value.bases)
     item = c.fresh()
-    return f"(list_transform([{value.sql}], lambda {item}: {_canonical(item, value.bases)}))[1]"
+    return f"(list_transform([{value.sql}], lambda {item}: {key_of_union(item, value.bases)}))[1]"
 
 
 def least(value: SqlValue) -> str:
@@ -114,48 +112,3 @@ def _first_of_each(c: Compiler, pairs: str) -> str:
     first = f"list_filter({whole}, lambda {pair}, {at}: {at} = 1 OR {whole}[{at} - 1].k IS DISTINCT FROM {pair}.k)"
     found = f"list_transform({first}, lambda {pair}: {pair}.v)"
     return f"(list_transform([list_sort({pairs})], lambda {whole}: {found}))[1]"
-
-
-def _canonical(union: str, bases: frozenset[Base] | None) -> str:
-    """Return SQL of a struct that is one for equal values of a union: the float or the decimal that a number is, and
-    what is none.  Of null all its parts are null.
-    """
-    there = [base for base in MEMBERS if bases is None or base in bases]
-    member = {base: f"({union}).{MEMBERS[base][0]}" for base in there}
-    parts = {MEMBERS[base][0]: member[base] for base in there if base not in NUMERIC}
-    decimal = MEMBERS[Base.DECIMAL][1]
-    floats, exact = [], []
-    if Base.FLOAT not in there:  # a decimal holds all others
-        exact = [f"CAST({member[base]} AS {decimal})" for base in there if base in NUMERIC]
-    else:
-        floats.append(member[Base.FLOAT])
-        if Base.INTEGER in there:
-            whole = member[Base.INTEGER]
-            floats.append(f"CASE WHEN {_is_float(whole)} THEN CAST({whole} AS DOUBLE) END")
-            exact.append(f"CASE WHEN NOT ({_is_float(whole)}) THEN CAST({whole} AS {decimal}) END")
-        if Base.DECIMAL in there:
-            near = _nearest(member[Base.DECIMAL])
-            floats.append(near)
-            exact.append(f"CASE WHEN {near} IS NULL THEN {member[Base.DECIMAL]} END")
-    parts |= {name: f"coalesce({', '.join(of)})" for name, of in (("f", floats), ("e", exact)) if of}
-    packed = ", ".join(f'"{name}" := {sql}' for name, sql in parts.items())
-    return f"struct_pack({packed})"  # without a CASE around it, DuckDB computes only once what stands there twice
-
-
-def _is_float(whole: str) -> str:
-    """Return SQL of whether a float is an integer exactly."""
-    return f"{whole} BETWEEN {-_EXACT} AND {_EXACT} OR CAST(CAST({whole} AS DOUBLE) AS HUGEINT) = {whole}"
-
-
-def _nearest(exact: str) -> str:
-    """Return SQL of the float of which a decimal is the shortest text that is read as it; NULL if it is of none."""
-    decimal = MEMBERS[Base.DECIMAL][1]
-    # Of 15 digits at most it always is, and the quotient of two integers that floats hold is rounded but once.
-    millionths = f"round(CAST({exact} AS DOUBLE) * 1e6)"
-    is_short = f"TRY_CAST({millionths} AS DECIMAL(15, 0)) * 0.000001 = {exact}"
-    near = f"CAST(CAST({exact} AS VARCHAR) AS DOUBLE)"  # of the text: the nearest, however many digits it has
-    same = (
-        f"CASE WHEN abs({near}) < {_EXACT} THEN TRY_CAST(CAST({near} AS VARCHAR) AS {decimal}) "
-        f"ELSE TRY_CAST(CAST({near} AS HUGEINT) AS {decimal}) END = {exact}"
-    )
-    return f"CASE WHEN {is_short} THEN {millionths} / 1e6 WHEN {same} THEN {near} END"

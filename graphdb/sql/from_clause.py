@@ -114,6 +114,8 @@ class Rows:
         Who shows properties without a join.
     after
         Joins that stand before these in the same FROM clause: what they have is not joined again.
+    seldom
+        Whether the SQL is seldom run: no tables are made for it of properties that have none.
     """
 
     def __init__(
@@ -125,6 +127,8 @@ class Rows:
         deleted: Deleted | None = None,
         beside: Beside | None = None,
         after: Rows | None = None,
+        *,
+        seldom: bool = False,
     ) -> None:
         self.parameters = parameters
         self.deleted = deleted
@@ -134,6 +138,7 @@ class Rows:
         self._properties = properties
         self._beside = beside if deleted is None else None
         self._after = after
+        self._seldom = seldom
         self._prefix: str = "j" if after is None else f"{after._prefix}j"
         self._joins: dict[tuple[object, ...], tuple[str, str]] = {}
 
@@ -154,10 +159,14 @@ class Rows:
             name = self._beside.add(vertex.column, label)
             if name is not None:
                 return column_of_rows(name, self._properties.type_of(label), bases=bases_of_kinds(label.kinds))
-        found = self._properties.column(label)
+        found = self._properties.column(label, make=not self._seldom)
         alias = self._property(vertex, label, found.relation)
         value = self._column(alias, "value", vertex, found.type, found.many, bases_of_kinds(label.kinds))
-        return self._alive(vertex, value)
+        return self._alive(vertex, replace(value, table=(alias, label)) if found.type == VALUE else value)
+
+    def has_keys(self, label: EdgeLabel) -> bool:
+        """Whether the table of a property has a column ``key``: see :meth:`graphdb.snapshot.properties.Properties`."""
+        return self._properties.has_keys(label)
 
     def shared(self, values: SqlValue) -> SqlValue:
         """A list that is one for all rows, as a column of theirs."""
@@ -177,7 +186,11 @@ class Rows:
         if self.deleted is None:
             return value
         return replace(
-            value, sql=self._unless_deleted(element, value.sql), atomic=False, effects=value.effects | CAN_FAIL
+            value,
+            sql=self._unless_deleted(element, value.sql),
+            table=None,
+            atomic=False,
+            effects=value.effects | CAN_FAIL,
         )
 
     def _unless_deleted(self, element: SqlValue, sql: str) -> str:

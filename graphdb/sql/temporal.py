@@ -13,7 +13,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from graphdb.common.errors import GraphDBError, NotSupportedError
-from graphdb.common.values.temporal import DateTime, Duration, Temporal, from_python, to_python
+from graphdb.common.values.temporal import DateTime, Duration, Temporal
+from graphdb.common.values.temporal_python import from_python, to_python
 from graphdb.common.values.types import (
     DATE,
     DATETIME,

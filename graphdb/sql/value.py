@@ -25,6 +25,7 @@ from graphdb.common.values.types import (
     list_of,
     sql_type,
 )
+from graphdb.storage.catalog import EdgeLabel
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,8 @@ class SqlValue:
     """
     bases: frozenset[Base] | None = None
     """Of a union, or of the unions in a list: the members that occur; None where any may."""
+    table: tuple[str, EdgeLabel] | None = None
+    """Of the values of a property, read from its table: the alias of that, and the property."""
     column: str | None = None
     """Of a column of the rows that an expression is over: its name; None for any other value."""
     shared: tuple[str, str] | None = None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdb.common.values.decimals import shortest_sql
 from graphdb.common.values.literals import literal_of
-from graphdb.common.values.temporal import from_python
+from graphdb.common.values.temporal_python import from_python
 from graphdb.common.values.terms import LIST_DATATYPE, XSD
 from graphdb.common.values.types import MEMBERS, Base, Type
 from graphdb.sql import durations, temporal

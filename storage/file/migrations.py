@@ -59,6 +59,13 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
         f"UPDATE _graphdb.resource SET iri = renamed.iri FROM ({_RENAMED}) AS renamed WHERE resource.id = renamed.id "
         f"AND renamed.iri NOT IN (SELECT iri FROM _graphdb.resource WHERE starts_with(iri, 'urn:graphdb:'))",
     ),
+    # Continuous queries, and the batches that changed their answers.
+    7: (
+        "CREATE TABLE _graphdb.continuous_query (number BIGINT NOT NULL, name VARCHAR NOT NULL, text VARCHAR NOT NULL, "
+        "stored BOOLEAN NOT NULL, changes BIGINT, retention VARCHAR, since BIGINT NOT NULL, watch VARCHAR)",
+        "CREATE TABLE _graphdb.batch (query BIGINT NOT NULL, batch BIGINT NOT NULL, noted TIMESTAMPTZ NOT NULL, "
+        "added BIGINT NOT NULL, removed BIGINT NOT NULL)",
+    ),
 }
 """By the version that they start from: what leads to the next one."""
 

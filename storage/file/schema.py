@@ -168,3 +168,28 @@ label_pair = Table(
     Column("vertices", BigInteger, nullable=False),
 )
 """Edges of an edge label at vertices of a vertex label (``class``).  Rows of the same three keys are added up."""
+
+continuous_query = Table(
+    "continuous_query",
+    metadata,
+    Column("number", BigInteger, nullable=False),
+    Column("name", String, nullable=False),
+    Column("text", String, nullable=False),
+    Column("stored", Boolean, nullable=False),
+    Column("changes", BigInteger),
+    Column("retention", String),
+    Column("since", BigInteger, nullable=False),
+    Column("watch", String),
+)
+"""Continuous queries: see :mod:`graphdb.live.definitions`."""
+
+batch = Table(
+    "batch",
+    metadata,
+    Column("query", BigInteger, nullable=False),
+    Column("batch", BigInteger, nullable=False),
+    Column("noted", TIMESTAMP(timezone=True), nullable=False),
+    Column("added", BigInteger, nullable=False),
+    Column("removed", BigInteger, nullable=False),
+)
+"""The batches that changed the answer of a continuous query (by its number), as long as their changes are stored."""

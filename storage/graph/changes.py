@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays.sorted_sets import places
+from graphdb.storage.file.prepared_sql import execute
 from graphdb.storage.graph.closure import closure_of
 from graphdb.storage.graph.pcsr import Direction, Partition, build_partition
 
@@ -84,7 +85,7 @@ class Changes:
         def rows(table: str | None) -> Ints:
             if table is None:
                 return np.empty((0, 3), np.int64)
-            found = connection.execute(f"SELECT label, subject, object FROM {table}").fetchnumpy()
+            found = execute(connection, f"SELECT label, subject, object FROM {table}").fetchnumpy()
             return np.column_stack([found[name] for name in ("label", "subject", "object")])
 
         return cls(rows(removed), rows(added))
@@ -196,33 +197,40 @@ def grown(universe: Ints, type_label: int | None, changes: Iterable[Changes]) ->
 class StaleStructures:
     """Derived structures of an earlier graph, until they are asked for or dropped.
 
-    Each is stored with the sizes that the graph had and the changes since.
+    Each is stored with the sizes that the graph had, and where in the log the changes since begin.
     """
 
     def __init__(self) -> None:
-        self._entries: dict[tuple[Any, ...], tuple[Any, Sizes, tuple[Changes, ...]]] = {}
+        self._entries: dict[tuple[Any, ...], tuple[Any, Sizes, int]] = {}
+        self._log: list[tuple[Changes, frozenset[int]]] = []
+        """Changes in their order, with their labels: as long as some structure needs them."""
+        self._totals = [0]
+        """How many triples changed before each, and with all of them."""
 
     def __contains__(self, key: tuple[Any, ...]) -> bool:
         return key in self._entries
 
     def add(self, key: tuple[Any, ...], value: Any, sizes: Sizes) -> None:
         """Add a structure of the graph as it is."""
-        self._entries[key] = (value, sizes, ())
+        self._entries[key] = (value, sizes, len(self._log))
 
     def note(self, changes: Changes) -> None:
-        """Note a change for all of them."""
-        self._entries = {
-            key: (value, sizes, (*since, changes))
-            for key, (value, sizes, since) in self._entries.items()
-            if sum(len(change.added) + len(change.removed) for change in since) <= MOST
-        }
+        """Note a change for all of them; those behind by more than :data:`MOST` triples are dropped."""
+        least, totals = self._totals[-1] - MOST, self._totals
+        self._entries = {key: entry for key, entry in self._entries.items() if totals[entry[2]] >= least}
+        if not self._entries:
+            self._log, self._totals = [], [0]
+            return
+        self._log.append((changes, changes.labels))
+        self._totals.append(self._totals[-1] + len(changes.added) + len(changes.removed))
 
     def updated(self, key: tuple[Any, ...], now: Sizes, type_label: int | None) -> Any:
         """The structure ``key`` as it is now; None where it is to be derived anew."""
         if key not in self._entries:
             return None
-        value, before, since = self._entries.pop(key)
-        touched = frozenset[int]().union(*(change.labels for change in since))
+        value, before, begin = self._entries.pop(key)
+        since = [changes for changes, _ in self._log[begin:]]
+        touched = frozenset[int]().union(*(labels for _, labels in self._log[begin:]))
         match key:
             case ("partition", (label,), _) if (closure := closure_of(label)) is not None:
                 if closure.label in touched or (closure.low == 0 and before.resources != now.resources):

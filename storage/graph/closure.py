@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.graph.pcsr import Direction, Layer, Partition, build_partition, stable_order
+from graphdb.storage.graph.pcsr import Direction, Layer, Partition, build_partition, partition_of_runs
 
 Ints = NDArray[np.int64]
 
@@ -119,20 +119,21 @@ class Forest:
         layer: Layer | None,
     ) -> Partition:
         """Build the partition of a closure, as that of an edge label with its number."""
-        from graphdb.storage.graph.closure_kernels import ancestors_of
+        from graphdb.storage.graph.closure_kernels import ancestors_of, descendants_of
 
-        count = self.pairs(closure.low, closure.high)
-        lower, upper = np.empty(count, np.int64), np.empty(count, np.int64)
-        high = len(self.parents) if closure.high is None else closure.high
-        ancestors_of(self.parents, self.depths, closure.low, high, lower, upper)
-        order = stable_order(upper, vertices)
-        lower, upper = lower[order], upper[order]
-        if self.upwards == "in":  # sorted by (ancestor, descendant): by (subject, object)
-            return build_partition(number, upper, lower, direction, vertices, dtype, layer)
-        if direction == "in":  # sorted as the partition is
-            return build_partition(number, upper, lower, "out", vertices, dtype, layer)
-        order = stable_order(lower, vertices)
-        return build_partition(number, lower[order], upper[order], direction, vertices, dtype, layer)
+        if direction == "both":
+            out = self.partition(closure, number, "out", vertices, dtype, "direct")
+            subjects, objects = np.repeat(out.keys, out.lengths()), out.neighbours.astype(np.int64)
+            return build_partition(number, subjects, objects, direction, vertices, dtype, layer)
+        low, high = closure.low, len(self.parents) if closure.high is None else closure.high
+        neighbours = np.empty(self.pairs(low, closure.high), dtype)
+        offsets = np.zeros(len(self.parents) + 1, np.int64)
+        if direction == self.upwards:
+            np.cumsum(np.maximum(np.minimum(self.depths, high).astype(np.int64) - (low - 1), 0), out=offsets[1:])
+            ancestors_of(self.parents, self.depths, low, high, offsets, neighbours)
+        else:
+            descendants_of(self.parents, self.depths, low, high, offsets, neighbours)
+        return partition_of_runs(offsets, neighbours, low == 0 and len(neighbours) > 0, vertices, layer)
 
 
 def forest_of(partition: Partition, upwards: Direction, resources: int) -> Forest:

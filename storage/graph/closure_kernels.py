@@ -53,16 +53,49 @@ def depths_of(
     return True
 
 
-@entry("i8[:], i4[:], i8, i8, i8[:], i8[:]")
-def ancestors_of(parents: Ints, depths: Depths, low: int, high: int, vertices: Ints, ancestors: Ints) -> None:
-    """Write each vertex with its ancestors ``low`` to ``high`` edges above, nearest first; 0 edges above is itself."""
-    filled = 0
+@entry("i8[:], i4[:], i8, i8, i8[:], T[:]")
+def ancestors_of(parents: Ints, depths: Depths, low: int, high: int, offsets: Ints, neighbours: NDArray[Any]) -> None:
+    """Write the ancestors of each vertex, ``low`` to ``high`` edges above, sorted; 0 edges above is itself.
+
+    ``offsets`` says where those of each vertex begin.
+    """
     for vertex in range(len(parents)):
-        last = min(depths[vertex], high)
-        at = vertex
-        for length in range(last + 1):
+        begin, at, above = offsets[vertex], offsets[vertex + 1], vertex
+        for length in range(min(depths[vertex], high) + 1):
             if length >= low:
-                vertices[filled] = vertex
-                ancestors[filled] = at
-                filled += 1
-            at = parents[at]
+                at -= 1  # most vertices are younger than what is above them, so that these are sorted already
+                neighbours[at] = above
+            above = parents[above]
+        for i in range(begin + 1, offsets[vertex + 1]):
+            moved = neighbours[i]
+            j = i
+            while j > begin and neighbours[j - 1] > moved:
+                neighbours[j] = neighbours[j - 1]
+                j -= 1
+            neighbours[j] = moved
+
+
+@entry("i8[:], i4[:], i8, i8, i8[:], T[:]")
+def descendants_of(parents: Ints, depths: Depths, low: int, high: int, offsets: Ints, neighbours: NDArray[Any]) -> None:
+    """Write the descendants of each vertex, ``low`` to ``high`` edges below, sorted; 0 edges below is itself.
+
+    ``offsets`` (int64 [vertices + 1], zeros) becomes where those of each vertex begin, and the last ones end.
+    """
+    for vertex in range(len(parents)):
+        above = vertex
+        for length in range(min(depths[vertex], high) + 1):
+            if length >= low:
+                offsets[above + 1] += 1
+            above = parents[above]
+    for vertex in range(len(offsets) - 1):
+        offsets[vertex + 1] += offsets[vertex]
+    for vertex in range(len(parents)):
+        above = vertex
+        for length in range(min(depths[vertex], high) + 1):
+            if length >= low:
+                neighbours[offsets[above]] = vertex
+                offsets[above] += 1
+            above = parents[above]
+    for vertex in range(len(offsets) - 1, 0, -1):  # each has moved to where the next one begins
+        offsets[vertex] = offsets[vertex - 1]
+    offsets[0] = 0

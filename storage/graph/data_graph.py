@@ -37,6 +37,9 @@ DEFAULT_BUDGET = 4 << 30
 _QUICK = 300_000
 """Edges that a structure is derived from before anybody would want to stop it: some 20 ms."""
 
+_LABELS_READ = 8
+"""Vertex labels whose members are read one by one; for more, a partition of all is derived once."""
+
 
 class ArraySource:
     """A :class:`TripleSource` over NumPy arrays, for tests and embedded use.
@@ -90,6 +93,12 @@ class ArraySource:
         """Subjects and objects of one label, sorted by (subject, object)."""
         run = self._runs.get(label, slice(0, 0))
         return self._triples[1][run], self._triples[2][run]
+
+    def subjects(self, label: int, object: int) -> Ints:
+        """Subjects of the triples of one label with one object, sorted."""
+        s, o = self.edges(label)
+        found: Ints = s[o == object]
+        return found
 
     def any_edges(self) -> tuple[Ints, Ints, Ints]:
         """Labels, subjects and objects of the edges between resources other than ``rdf:type``."""
@@ -179,6 +188,7 @@ class DataGraph:
         self._sketches: dict[tuple[tuple[int, ...] | None, int | None], DegreeSketch] = {}
         self._check: Callable[[], None] = lambda: None
         self._stale = StaleStructures()
+        self._labels_read = 0
         self._subsets: WeakValueDictionary[int, EdgeSubset] = WeakValueDictionary()
 
     @property
@@ -310,10 +320,16 @@ class DataGraph:
         """The vertices with vertex label ``class_id``: sorted int64."""
         if self.type_label is None:
             return np.empty(0, np.int64)
-        typed = (self.type_label,)
-        return self._cached(
-            ("members", class_id), lambda: self.partition(typed, "in").neighbours_of(class_id).astype(np.int64)
-        )
+        typed = self.type_label
+
+        def build() -> Ints:
+            known = self.source.statistics(typed).triples <= _QUICK or self.has_partition((typed,), "in")
+            if known or self._labels_read == _LABELS_READ:
+                return self.partition((typed,), "in").neighbours_of(class_id).astype(np.int64)
+            self._labels_read += 1
+            return self.source.subjects(typed, class_id)
+
+        return self._cached(("members", class_id), build)
 
     def universe(self) -> Ints:
         """What an unconstrained pattern vertex ranges over: sorted int64.

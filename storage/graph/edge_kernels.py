@@ -1,4 +1,4 @@
-"""The loop behind :mod:`graphdb.storage.graph.edges` (Numba)."""
+"""The loop behind :mod:`graphdb.storage.graph.edges`."""
 
 from __future__ import annotations
 

@@ -174,6 +174,12 @@ def build_partition(
     if not isinstance(labels, int) or direction == "both":
         return partition_of(*_with_codes(labels, subjects, objects, direction), vertices, dtype, layer)
     source, target = (subjects, objects) if direction == "out" else (objects, subjects)
+    if direction == "in" and _by_counting(len(source), vertices):
+        from graphdb.storage.graph.transpose_kernels import transpose
+
+        offsets, neighbours = np.zeros(int(objects.max()) + 2, np.int64), np.empty(len(source), dtype)
+        transpose(subjects, objects, offsets, neighbours)
+        return partition_of_runs(offsets, neighbours, bool((source == target).any()), vertices, layer)
     if direction == "in":  # sorted by (subject, object): a stable sort by object leaves the subjects sorted
         order = stable_order(source, vertices)
         source, target = source[order], target[order]
@@ -206,6 +212,46 @@ def partition_of(
     return _laid_out(source[entries], target[entries], code_offsets, codes, vertices, dtype, layer)
 
 
+def partition_of_runs(
+    offsets: Ints, neighbours: NDArray[Any], loops: bool, vertices: int, layer: Layer | None
+) -> Partition:
+    """Build the partition of one label in which the neighbours of each vertex are a sorted run.
+
+    Parameters
+    ----------
+    offsets
+        int64 [up to vertices + 1]: where the run of each vertex begins, and the last one ends; further ones have none.
+    neighbours
+        int32 or int64 [edges].
+    loops
+        Whether some vertex is its own neighbour.
+    """
+    lengths = np.diff(offsets)
+    keys = np.flatnonzero(lengths)
+    if (layer or _layer_for(vertices, len(keys))) == "hashed":
+        source, dtype = np.repeat(keys, lengths[keys]), neighbours.dtype.type
+        return _laid_out(source, neighbours, None, None, vertices, dtype, "hashed")
+    all_offsets = np.full(vertices + 1, len(neighbours))
+    all_offsets[: len(offsets)] = offsets
+    return Partition(
+        layer="direct",
+        offsets=all_offsets,
+        groups=0,
+        neighbours=neighbours,
+        code_offsets=None,
+        codes=None,
+        keys=keys,
+        max_degree=int(lengths.max(initial=0)),
+        simple=True,
+        loops=loops,
+    )
+
+
+def _layer_for(vertices: int, keys: int) -> Layer:
+    """Return the offset layer that pays, where so many of all vertices have neighbours."""
+    return "direct" if 8 * (vertices + 1) <= _DIRECT_FAVOUR * GROUP_BYTES * keys else "hashed"
+
+
 def _laid_out(
     source: Ints,
     neighbours: Ints,
@@ -222,7 +268,7 @@ def _laid_out(
     starts = np.append(starts, len(source)).astype(np.int64)
     degrees = np.diff(starts)
     if layer is None:
-        layer = "direct" if 8 * (vertices + 1) <= _DIRECT_FAVOUR * GROUP_BYTES * len(keys) else "hashed"
+        layer = _layer_for(vertices, len(keys))
     if layer == "direct":
         offsets, groups = np.zeros(vertices + 1, np.int64), 0
         offsets[keys + 1] = degrees
@@ -273,13 +319,18 @@ def _with_codes(labels: Ints | int, subjects: Ints, objects: Ints, direction: Di
 
 def stable_order(keys: Ints, bound: int) -> Ints:
     """The stable order that sorts ``keys``: by counting, unless they are few among many vertices."""
-    if len(keys) * 16 < bound or len(keys) < 64:
+    if not _by_counting(len(keys), bound):
         return np.argsort(keys, kind="stable")
     from graphdb.storage.graph.pcsr_kernels import counting_order
 
     order = np.empty(len(keys), np.int64)
     counting_order(np.ascontiguousarray(keys, dtype=np.int64), np.zeros(bound + 1, np.int64), order)
     return order
+
+
+def _by_counting(keys: int, bound: int) -> bool:
+    """Whether so many keys below a bound are sorted sooner by counting them."""
+    return keys >= 64 and keys * 16 >= bound
 
 
 def _reorder(starts: Ints, order: Ints) -> tuple[Ints, Ints]:

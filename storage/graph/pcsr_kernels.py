@@ -1,4 +1,4 @@
-"""The loops behind :mod:`graphdb.storage.graph.pcsr` and :mod:`graphdb.storage.graph.signatures` (Numba)."""
+"""The loops behind :mod:`graphdb.storage.graph.pcsr` and :mod:`graphdb.storage.graph.signatures`."""
 
 from __future__ import annotations
 

@@ -50,6 +50,9 @@ class TripleSource(Protocol):
     def edges(self, label: int) -> tuple[Ints, Ints]:
         """Subjects and objects of one label: int64, sorted by (subject, object), unique; empty if unknown."""
 
+    def subjects(self, label: int, object: int) -> Ints:
+        """Subjects of the triples of one label with one object: int64, sorted, unique."""
+
     def triples(self) -> Iterator[tuple[int | Ints, Ints, Ints]]:
         """Labels (one for all, or int64), subjects and objects of all triples: in pieces, in any order."""
 

@@ -36,7 +36,13 @@ A negative number is no id: it stands for the default graph."""
 STATISTICS = {"edge_label": ("id",), "vertex_label": ("id",), "degree": ("label",), "label_pair": ("label", "class")}
 """Tables of what is counted of ids: their rows are no reason to keep a term."""
 
-_OTHERS = {"meta": ("key",), "prefix": ("prefix",), "source": ("id",)}
+_OTHERS = {
+    "meta": ("key",),
+    "prefix": ("prefix",),
+    "source": ("id",),
+    "continuous_query": ("number",),
+    "batch": ("query", "batch"),
+}
 """Tables without ids of terms."""
 
 _LEAST = 10_000

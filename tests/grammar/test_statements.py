@@ -16,12 +16,17 @@ from graphdb.grammar.lexing import scan
 from graphdb.grammar.machine import _RULES_OF_A_TEXT, _RULES_OF_A_TOKEN, Outline, Stopped
 from graphdb.grammar.parser import _machine, is_complete, parse, parse_script, split
 from graphdb.grammar.syntax import (
+    CreateContinuous,
     CreateTable,
+    DropContinuous,
     Explain,
+    ExplainContinuous,
     Load,
     LoadSource,
+    Option,
     Prefix,
     Query,
+    ShowContinuous,
     Sql,
 )
 from tests.suites.grammar_texts import Writer
@@ -273,3 +278,40 @@ def test_cached_parse_tables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
         assert not folder.exists() or [file.stat().st_size > 100_000 for file in folder.iterdir()] == [True]
     assert trees == trees[:1] * 4
     assert errors == errors[:1] * 4
+
+
+def test_continuous_queries() -> None:
+    inner = parse("MATCH (a) RETURN a")
+    assert parse("CREATE CONTINUOUS QUERY q AS MATCH (a) RETURN a") == CreateContinuous("q", inner)
+    options = (Option("table", False), Option("changes", 10_000), Option("retention", "7 days"))
+    text = "create or replace continuous query \"My Q\" with (TABLE = false, changes = 10_000, retention = '7 days') as match (a) return a;"
+    assert parse(text) == CreateContinuous("My Q", inner, options, True)
+    assert parse("DROP CONTINUOUS QUERY q") == DropContinuous("q")
+    assert parse("drop continuous query if exists q") == DropContinuous("q", True)
+    assert parse("SHOW CONTINUOUS QUERIES") == ShowContinuous()
+    assert parse("EXPLAIN CONTINUOUS QUERY q") == ExplainContinuous("q")
+    assert parse("PROFILE CONTINUOUS QUERY q") == ExplainContinuous("q", True)
+    created = CreateContinuous("q", inner)
+    assert parse("EXPLAIN CREATE CONTINUOUS QUERY q AS MATCH (a) RETURN a") == ExplainContinuous(created)
+
+
+def test_their_words_are_names_elsewhere() -> None:
+    assert isinstance(parse("MATCH (query)-[show:drop]->(continuous) RETURN query.queries AS show"), Query)
+    assert isinstance(parse("SHOW TABLES"), Sql)
+    assert isinstance(parse("DROP TABLE x"), Sql)
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "hint"),
+    [
+        ("CREATE CONTINUOUS QUERY q", "the statement ends too early: expected AS or WITH", None),
+        ("DROP CONTINUOUS QUERRY q", "unexpected QUERRY: expected QUERY", "did you mean QUERY?"),
+        ("CREATE CONTINUOUS q AS MATCH (a) RETURN a", "unexpected q: expected QUERY", None),
+        ("CREATE CONTINUOUS QUERY 'q' AS MATCH (a) RETURN a", "a table's name stands bare or in double quotes", None),
+    ],
+)
+def test_what_is_wrong_with_them_is_said(text: str, said: str, hint: str | None) -> None:
+    with pytest.raises(ParseError) as caught:
+        parse(text)
+    assert caught.value.message == said
+    assert caught.value.hint == hint

@@ -46,6 +46,11 @@ def test_a_gather_is_a_look_up(spread: int, texts: bool) -> None:
                 array = pa.array(wanted, random.choice([pa.int32(), pa.int64()]))
                 assert column.gather(array).to_pylist() == expected
                 assert column.gather(pa.chunked_array([array[:3], array[3:]])).to_pylist() == expected
+            assert column.spread(3) is (None if column.places is not None else column)
+            if random.random() < 0.5:
+                column = column.spread(1 << 20) or pytest.fail("there is room")
+                assert column.places is None
+            assert column.gather(pa.array(ids, pa.int64())).to_pylist() == [known.get(n) for n in ids]
             vertices, values = column.rows()
             assert vertices.tolist() == sorted(known)
             assert values.to_pylist() == [known[n] for n in sorted(known)]

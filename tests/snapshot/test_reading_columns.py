@@ -15,6 +15,7 @@ from graphdb.common.errors import StorageError
 from graphdb.snapshot import columns, edges, properties
 from graphdb.snapshot.columns import read_column
 from graphdb.snapshot.properties import LOOKS
+from graphdb.storage.graph import data_graph
 from tests.fuzz import scaled
 
 KEYS = {
@@ -84,6 +85,7 @@ def test_damage_is_noticed(db: graphdb.Database, damage: str) -> None:
 
 
 def test_a_handful_is_looked_up_before_all_are_read(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(properties, "_LARGE", 50)
     db.query("UNWIND range(1, 100) AS i CREATE (:A {id: i, name: 'x' + i})")
     read = []
 
@@ -95,6 +97,22 @@ def test_a_handful_is_looked_up_before_all_are_read(db: graphdb.Database, monkey
     for i in range(LOOKS + 3):
         assert db.query("MATCH (a:A {id: $i}) RETURN a.name", i=i).fetchall() == [(f"x{i}",)] * (i > 0)
     assert read == [label_of(db, "name").id]
+
+
+def test_members_of_labels_are_read_one_by_one(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_graph, "_QUICK", 10)
+    monkeypatch.setattr(data_graph, "_LABELS_READ", 3)
+    for _ in range(2):
+        for label in "ABCDE":
+            db.query(f"UNWIND range(1, 40) AS i CREATE (:{label} {{id: i}})")
+    graph = db._state.snapshot().graph
+    for number, label in enumerate("ABCDE"):
+        assert db.query(f"MATCH (a:{label}) WHERE a.id < 30 RETURN count(*)").scalar() == 58
+        assert graph.has_partition((graph.type_label,), "in") == (number >= 3)
+    db.query("MATCH (a:A {id: 3}) REMOVE a:A")
+    assert [db.query(f"MATCH (a:{label}) RETURN count(*)").scalar() for label in "AB"] == [78, 80]
+    db.query("MATCH (a:B {id: 3}) SET a:A")
+    assert [db.query(f"MATCH (a:{label}) RETURN count(*)").scalar() for label in "AB"] == [80, 80]
 
 
 @pytest.mark.parametrize("seed", range(scaled(1)))

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import graphdb
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.storage.graph.changes import Changes
+from graphdb.storage.graph import changes
+from graphdb.storage.graph.changes import Changes, Sizes, StaleStructures
 from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 from graphdb.storage.graph.pcsr import Partition
 from graphdb.storage.statistics import labels as statistics
@@ -192,3 +193,29 @@ def test_a_statement_that_wrote_few_rows_may_write_many(monkeypatch: pytest.Monk
         for k, rows in ((0, 3), (1, 4), (2, 2), (0, 3)):
             assert db.query(text, k=k).message == f"{rows} properties set"
         assert db.query("MATCH (n:T) WHERE n.seen = n.k RETURN count(*)").scalar() == 9
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_structures_are_behind_by_what_changed_since_they_were_added(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is told what came since, however many changes there were, unless these have too many triples."""
+    draw, sizes, most = np.random.default_rng(seed), Sizes(10_000, 0), 12
+    monkeypatch.setattr(changes, "MOST", most)
+    stale, known, behind = StaleStructures(), {label: set[int]() for label in range(4)}, dict[int, int]()
+    for vertex in range(100, 300):
+        label = int(draw.integers(4))
+        match draw.integers(3):
+            case 0 if label not in behind:
+                stale.add(("members", label), np.array(sorted(known[label]), np.int64), sizes)
+                behind[label] = 0
+            case 1 if label in behind:
+                found = stale.updated(("members", label), sizes, TYPE)
+                before = behind.pop(label)
+                assert (found is None) == (before > most + 1)  # it is dropped by the next change
+                assert found is None or found.tolist() == sorted(known[label])
+                assert stale.updated(("members", label), sizes, TYPE) is None
+            case _:
+                known[label].add(vertex)
+                stale.note(Changes(added=np.array([[TYPE, vertex, label]], np.int64)))
+                behind = {label: count + 1 for label, count in behind.items()}

@@ -81,6 +81,7 @@ def test_a_forest_has_the_closure_of_its_paths(forest: Any, length: Any, layer: 
     assert max(want.values(), default=1) == 1
     assert pairs_of(graph, number, "out") == sorted(want)
     assert pairs_of(graph, number, "in") == sorted((b, a) for a, b in want)
+    assert pairs_of(graph, number, "both") == sorted({*want, *((b, a) for a, b in want)})
     known, starts, ends = graph.statistics((number,)), *(Counter(pair[i] for pair in want) for i in (0, 1))
     assert (known.triples, known.resource_triples) == (len(want), len(want))
     assert (known.subjects, known.objects) == (len(starts), len(ends))

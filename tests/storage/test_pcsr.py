@@ -60,6 +60,25 @@ def test_neighbours_and_codes(data: Any, labels: Any, direction: Any, layer: Any
         assert partition.simple == all(len(codes) == 1 for near in want.values() for codes in near.values())
 
 
+@pytest.mark.parametrize("layer", ["direct", "hashed", None])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("vertices", [30, 900, 20_000])
+def test_many_edges_by_their_objects(vertices: int, dtype: Any, layer: Any) -> None:
+    """They are counted, not sorted, unless they are few for so many vertices."""
+    draw = np.random.default_rng(vertices)
+    pairs = np.unique(draw.integers(0, [vertices // 2, vertices], (400, 2)), axis=0)
+    partition = build_partition(2, *pairs.T.copy(), "in", vertices, dtype, layer)
+    want: dict[int, list[int]] = {}
+    for subject, object in pairs.tolist():
+        want.setdefault(object, []).append(subject)
+    assert partition.keys.tolist() == sorted(want)
+    assert partition.neighbours.dtype == dtype
+    assert partition.max_degree == max(map(len, want.values()))
+    assert partition.loops == any(a == b for a, b in pairs.tolist())
+    assert partition.layer == layer or layer is None
+    assert all(partition.neighbours_of(vertex).tolist() == want.get(vertex, []) for vertex in range(vertices))
+
+
 @pytest.mark.parametrize("count", [1, 7, 8, 1000, 5000])
 def test_hashed_groups_overflow_into_empty_ones(count: int) -> None:
     """Every key is found again, and so is the absence of the others."""

@@ -16,7 +16,8 @@ from typing import Any
 
 from graphdb import Node, Relationship
 from graphdb.common.values.elements import Path
-from graphdb.common.values.temporal import Temporal, from_python
+from graphdb.common.values.temporal import Temporal
+from graphdb.common.values.temporal_python import from_python
 
 TABLE = File(__file__).with_name("language.txt")
 

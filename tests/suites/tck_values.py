@@ -7,7 +7,8 @@ from typing import Any
 
 from graphdb import Node, Relationship
 from graphdb.common.values.elements import Path
-from graphdb.common.values.temporal import Temporal, from_python
+from graphdb.common.values.temporal import Temporal
+from graphdb.common.values.temporal_python import from_python
 
 _TOKEN = re.compile(
     r"""\s*(?:(?P<string>'(?:[^'\\]|\\.)*')|(?P<number>-?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+|Inf\b))

@@ -24,6 +24,13 @@ class Member(Protocol):
         """Prepare for a change that another one makes."""
 
 
+class Listener(Protocol):
+    """Who waits for changes of continuous queries."""
+
+    def wake(self) -> None:
+        """There may be some: called by the thread that has committed them."""
+
+
 class OpenFile:
     """A database file that is open, or a database in memory."""
 
@@ -35,6 +42,13 @@ class OpenFile:
         self.members: weakref.WeakSet[Member] = weakref.WeakSet()
         """All that have it open."""
         self._writer: weakref.ref[object] | None = None
+        self.listeners: weakref.WeakSet[Listener] = weakref.WeakSet()
+        """Who waits for changes of continuous queries."""
+
+    def announce(self) -> None:
+        """Wake those who wait for changes of continuous queries: some were committed."""
+        for listener in list(self.listeners):
+            listener.wake()
 
     def enter(self, writer: object, *, until_it_ends: bool) -> None:
         """Let a statement change the graph; ``until_it_ends`` for one within a transaction of the user's.

@@ -61,6 +61,11 @@ class Transactions:
         """Whether the user's transaction can only be rolled back."""
         self.on_rollback: Callable[[], None] = _nothing
         """Drops what memory holds of names and data: called before a transaction counts as rolled back or failed."""
+        self.before_commit: Callable[[], None] = _nothing
+        """Writes what belongs to the transaction and follows from the rest of it: called just before it is committed;
+        an error there rolls it back."""
+        self.after_commit: Callable[[], None] = _nothing
+        """Called once a transaction is committed."""
         self.on_end: Callable[[], None] = _nothing
         """Called when a transaction of the user's has ended, before it counts as ended."""
         self.workers: list[Callable[[], None]] = []
@@ -183,6 +188,7 @@ class Transactions:
             raise ExecutionError("no transaction is open", hint="BEGIN begins one")
         self.look()
         self.check()
+        self.before_commit()
         self._end(run)
 
     def rollback(self, run: Callable[[], object]) -> None:
@@ -203,6 +209,8 @@ class Transactions:
             raise
         self.by_user = self.failed = False
         self.changing = False
+        if not rolled_back:
+            self.after_commit()
 
     # --- what DuckDB does not say
 
@@ -264,11 +272,14 @@ class Atomic:
             return
         if not found.by_user:
             try:
+                found.before_commit()
                 found._connection.commit()
             except BaseException:
                 found.recover()
                 raise
         found.writing = False
+        if not found.by_user:
+            found.after_commit()
 
 
 def _nothing() -> None:

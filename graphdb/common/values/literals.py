@@ -24,9 +24,8 @@ from graphdb.common.values.temporal import (
     Temporal,
     Time,
     at_instant,
-    from_python,
-    to_python,
 )
+from graphdb.common.values.temporal_python import from_python, to_python
 from graphdb.common.values.terms import LIST_DATATYPE, XSD, ZONED_DATATYPE
 
 Literal = tuple[str, str | None]

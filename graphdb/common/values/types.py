@@ -261,7 +261,8 @@ def literal_sql(alias: str, type: Type) -> str:
 def _offset(lexical: str) -> str:
     """Return SQL of the offset, in seconds, at the end of a point in time as XML Schema writes it."""
     minutes = f"CAST({lexical}[-5:-4] AS INTEGER) * 60 + CAST({lexical}[-2:] AS INTEGER)"
-    return f"CASE {lexical}[-6] WHEN '+' THEN 60 * ({minutes}) WHEN '-' THEN -60 * ({minutes}) ELSE 0 END"
+    signed = f"CASE {lexical}[-6] WHEN '+' THEN 60 * ({minutes}) WHEN '-' THEN -60 * ({minutes}) ELSE 0 END"
+    return f"CASE WHEN suffix({lexical}, 'Z') THEN 0 ELSE {signed} END"  # most are of UTC
 
 
 def sql_type(type: Type) -> str:

@@ -1,4 +1,4 @@
-"""The loops behind :mod:`graphdb.plan.candidates.space` (Numba): candidate sets made smaller, and joined along pattern
+"""The loops behind :mod:`graphdb.plan.candidates.space`: candidate sets made smaller, and joined along pattern
 edges.
 
 Membership is stored as one int64 per data vertex: bit ``u`` of ``fits[x]`` says that ``x`` is a

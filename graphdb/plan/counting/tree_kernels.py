@@ -1,4 +1,4 @@
-"""The loops behind :mod:`graphdb.plan.counting.tree` (Numba): AND/OR trees of a pattern, built and compared by cost.
+"""The loops behind :mod:`graphdb.plan.counting.tree`: AND/OR trees of a pattern, built and compared by cost.
 
 Sets of pattern vertices are bits of an int64.
 """

@@ -1,4 +1,4 @@
-"""Random walks through the data graph along a matching order or a tree (Numba); see
+"""Random walks through the data graph along a matching order or a tree; see
 :mod:`graphdb.plan.ordering.sample`.
 """
 

@@ -95,8 +95,8 @@ class PathRun(UnrolledRun, SelectedRun, StepRun):
             found = self.projected(prepared, prepared.direct)
             if not isinstance(found, Waiting):
                 return found
-            with found.visible(), self._snapshot.connection.guard(self._left()) as raw:
-                return raw.sql(prepared.projection.sql, params=dict(prepared.projection.parameters)).to_arrow_table()
+            with found.visible():
+                return self._result(prepared.projection)
         return super().run(prepared)
 
     @contextmanager

@@ -9,11 +9,11 @@ query yields columns ``c0 … cn`` in the engine's own terms (vertices as ids), 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from graphdb.common.duckdb.connection import quoted
-from graphdb.common.errors import NotSupportedError, TypeMismatchError
-from graphdb.common.values.types import ANY, INTEGER, NODE, Base, Type, sql_type
+from graphdb.common.errors import NotSupportedError
+from graphdb.common.values.types import ANY, INTEGER, Base, Type, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern
@@ -31,34 +31,6 @@ from graphdb.sql.expressions import ExpressionCompiler
 from graphdb.sql.from_clause import Parameters, Rows
 from graphdb.sql.udf import OverRows, computed_over_rows
 from graphdb.sql.value import SqlValue, column, lacks_offset
-
-_LOOKED_UP = (Base.STRING, Base.INTEGER, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.TIME)
-"""Types whose values are equal if they are the same."""
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What rows ask of a pattern's vertex: that it, or a property of it, is what an expression over them yields."""
-
-    key: ast.KeyName | None
-    """The property; None for the vertex itself."""
-    expression: ast.Expression
-    listed: bool
-    """Whether it is one of a list's items that it has to be."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Values:
-    """The values of a property, and those of an expression over rows."""
-
-    ids: str
-    """SQL of the vertices with their values (``id``, ``value``)."""
-    rows: str
-    """SQL of the rows' numbers with their values (``row``, ``value``)."""
-    several: int
-    """How many of the two have several values for one vertex or row."""
-    shared: bool
-    """Whether those of the rows are the same for all of them."""
 
 
 class ProjectionCompiler:
@@ -185,7 +157,7 @@ class ProjectionCompiler:
             joins, after, tail = "", [], " ORDER BY b.top ASC" if order else ""
         # What is gathered after SQL, the last, is joined where only SQL can be used.
         others = self._rows() if cut else self._rows(self._beside, rows)
-        gathered = self._rows(after=others)
+        gathered = self._rows(after=others, seldom=True)
         given: list[Compiled] = []
         for i, item in enumerate(items):
             mine = self._compiler(gathered if i in late else others, compiler.scope)
@@ -234,10 +206,13 @@ class ProjectionCompiler:
         if relation.groups is not None:
             by.append(relation.groups)
         group = f" GROUP BY {', '.join(by)}" if aggregated and by else ""
-        joins, distinct = compiler.rows.joins, ""
         several = returns.distinct and any(has_key(value.type, value.bases) for _, value in compiled)
-        if returns.distinct and not several:
-            distinct = "DISTINCT "
+        keyed = []
+        if several and not aggregated:  # what has keys beside it is grouped by these
+            keyed = [i for i, (_, value) in enumerate(compiled) if value.table and has_key(value.type, value.bases)]
+            chosen += [f"{key(compiler, compiled[i][1])} AS k{i}" for i in keyed]
+        joins = compiler.rows.joins
+        distinct = "DISTINCT " if returns.distinct and not several else ""
         columns = ", ".join(chosen)
         inner = f"SELECT {distinct}{columns}{self._of_group} FROM {relation.source} b {joins}{_where(where)}{group}"
         if groups is not None and not keys:
@@ -246,7 +221,7 @@ class ProjectionCompiler:
             either = ", ".join(f"CASE WHEN a.g IS NULL THEN e.c{i} ELSE a.c{i} END AS c{i}" for i in range(len(items)))
             inner = f"SELECT {either}, o.g FROM {groups} o LEFT JOIN ({inner}) a ON a.g = o.g CROSS JOIN ({nothing}) e"
         if several:
-            inner = self._each_once(inner, compiled)
+            inner = self._each_once(inner, compiled, keyed)
         # ORDER BY sees the result's columns: by alias, by the variable returned, or by the same expression.
         outer = self._rows()
         over = [(item, value.at(f"c{i}", "q")) for i, (item, value) in enumerate(compiled)]
@@ -269,13 +244,18 @@ class ProjectionCompiler:
         inner = f"SELECT {columns} FROM {relation.source} b {joins}"
         return replace(found, grouped=f"SELECT q.* FROM ({inner}) q {outer.joins}{order}{window_sql(window)}")
 
-    def _each_once(self, sql: str, compiled: list[Compiled]) -> str:
-        """Return SQL of rows (``c0 …``) of which equivalent ones come once, though DuckDB tells them apart."""
+    def _each_once(self, sql: str, compiled: list[Compiled], keyed: list[int]) -> str:
+        """Return SQL of rows (``c0 …``) of which equivalent ones come once, though DuckDB tells them apart.
+
+        ``keyed`` are the values whose keys the rows have, too (``k0 …``).
+        """
         rows = self._rows()
         compiler = self._compiler(rows, Scope({}))
         columns = [value.at(f"c{i}", "p") for i, (_, value) in enumerate(compiled)]
-        by = [key(compiler, column) for column in columns]
-        chosen = [least(column) if has_key(column.type, column.bases) else column.sql for column in columns]
+        by, chosen = [], []
+        for i, value in enumerate(columns):
+            by.append(f"p.k{i}" if i in keyed else key(compiler, value))
+            chosen.append(least(value) if has_key(value.type, value.bases) else value.sql)
         group = "" if self._relation.groups is None else ", p.g"
         named = ", ".join(f"{column} AS c{i}" for i, column in enumerate(chosen))
         return f"SELECT {named}{group} FROM ({sql}) p {rows.joins} GROUP BY {', '.join(by)}{group}"
@@ -359,57 +339,11 @@ class ProjectionCompiler:
         chosen = "".join(f", {each.sql} AS c{i}" for i, each in enumerate(found.inputs))
         return f"SELECT b.rowid AS row{chosen} FROM {self._relation.source} b {rows.joins}", found
 
-    def having(self, asked: Asked) -> str | None:
-        """Return SQL of the vertices (``id``) that are what the rows ask for, for some row.
-
-        None where comparing them is more than looking values up: of several types, or inexact.
-        """
-        found = self._looked_up(asked)
-        if found is None:
-            return None
-        if asked.key is None:
-            return f"SELECT DISTINCT r.value AS id FROM ({found.rows}) r WHERE r.value IS NOT NULL"
-        return f"SELECT p.id FROM ({found.ids}) p WHERE p.value IN (SELECT r.value FROM ({found.rows}) r)"
-
-    def sharing(self, asked: Asked) -> str | None:
-        """Return SQL of the rows (``row``, their number) and vertices (``id``) that share a value, each pair once.
-
-        As :meth:`having`, and None where both have one value each: to DuckDB that is a join already.
-        """
-        found = self._looked_up(asked)
-        if found is None or not found.several or found.shared:
-            return None
-        if asked.key is None:
-            return f"SELECT r.row, r.value AS id FROM ({found.rows}) r WHERE r.value IS NOT NULL"
-        once = "DISTINCT " if found.several > 1 else ""  # they may share two
-        return f"SELECT {once}r.row, p.id FROM ({found.rows}) r JOIN ({found.ids}) p ON p.value = r.value"
-
-    def _looked_up(self, asked: Asked) -> _Values | None:
-        """Return SQL of the values of a property and of an expression; None where more is to compare."""
+    def native(self, node: ast.Expression) -> tuple[SqlValue, str]:
+        """Return what an expression is of each row, as SQL alone computes it, and the joins that it needs."""
         rows = self._rows()
-        try:
-            label = None if asked.key is None else self._snapshot.names.property(asked.key.words, self._text)
-            if label is not None and not label.kinds:  # it has no values
-                return None
-            found = None if label is None else self._snapshot.properties.column(label)
-            value = self._compiler(rows, Scope(self._variables, self._relation.known)).native(asked.expression)
-        except (NotSupportedError, TypeMismatchError):
-            return None
-        if asked.listed:
-            if value.many or value.type.base is not Base.LIST:
-                return None
-            value = replace(value, many=True)
-        type = value.type.element if value.many else value.type
-        each = f"SELECT b.rowid AS row, {_each(value)} AS value FROM {self._relation.source} b {rows.joins}"
-        if asked.listed and value.shared:
-            each = f"SELECT NULL AS row, i.item AS value FROM ({value.items_sql}) i"
-        if found is None:
-            return _Values("", each, 1, value.shared is not None) if type == NODE else None
-        if type is None or type.base not in _LOOKED_UP or type != (found.type.element if found.many else found.type):
-            return None
-        mine = _each(column("value", found.type, "p", found.many))
-        ids = f"SELECT p.subject AS id, {mine} AS value FROM {found.relation} p"
-        return _Values(ids, each, found.many + value.many, value.shared is not None)
+        value = self._compiler(rows, Scope(self._variables, self._relation.known)).native(node)
+        return value, rows.joins
 
     def _reads(self, groups: Source | None) -> frozenset[str]:
         """Return the names of the tables and views that a clause reads."""
@@ -427,10 +361,10 @@ class ProjectionCompiler:
             self._text, self._snapshot.names, self._arguments, rows, scope, self._snapshot.computing
         )
 
-    def _rows(self, beside: BesideBindings | None = None, after: Rows | None = None) -> Rows:
+    def _rows(self, beside: BesideBindings | None = None, after: Rows | None = None, *, seldom: bool = False) -> Rows:
         known = self._snapshot
         type_label, properties, edges = known.store.type_label, known.properties, known.edges
-        return Rows(self._parameters, type_label, properties, edges, known.deleted, beside, after)
+        return Rows(self._parameters, type_label, properties, edges, known.deleted, beside, after, seldom=seldom)
 
     def _settled(self, compiler: Compiler, value: SqlValue) -> SqlValue:
         """Return a literal vertex of known type as its value."""
@@ -502,8 +436,3 @@ def _is_column(expression: ast.Expression, relation: Relation) -> bool:
     if value is None and isinstance(expression, ast.Variable):
         value = relation.variables.get(expression.name)
     return value is not None and value.column is not None and value.type.base is not Base.TERM
-
-
-def _each(value: SqlValue) -> str:
-    """Return the SQL of a value as a column; of several, each of those that differ in a row of its own."""
-    return f"unnest(list_distinct({value.sql}))" if value.many else value.sql

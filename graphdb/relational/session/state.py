@@ -17,6 +17,7 @@ from graphdb.common.foreign_errors import own_error
 from graphdb.common.progress import Progress, watching
 from graphdb.procedures.catalog import standard
 from graphdb.relational.session.authorizer import authorize_path
+from graphdb.relational.session.observed import Observed
 from graphdb.relational.session.plan_cache import PlanCache
 from graphdb.relational.session.versions import LARGE, Version, Versions
 
@@ -80,6 +81,10 @@ class State:
         self.transactions = self.connection.transactions
         self.transactions.on_rollback = self.rolled_back
         self.transactions.on_end = self._transaction_ended
+        self.observed = Observed(self.connection)
+        """What continuous queries learn of the transaction under way."""
+        self.transactions.before_commit = self.observed.before_commit
+        self.transactions.after_commit = self.observed.after_commit
         self.procedures = standard()
         """What CALL knows."""
         self.plans: PlanCache[Any] = PlanCache(budget.bindings // 16)
@@ -152,7 +157,8 @@ class State:
     def refresh(self) -> None:
         """Forget what memory holds if another connection has changed the graph; called where the lock is held."""
         if self._version != self.connection.file.version and not self.transactions.by_user:
-            self.forget()
+            self.observed.drop()
+            self._forget()
 
     def close(self) -> None:
         """Close the file; what another thread runs is stopped first."""
@@ -161,6 +167,7 @@ class State:
                 self._macros.close()
             self.versions.close()
             self.connection.close()
+            self.connection.file.announce()
             self.connection.file.leave(self)
             self.connection.file.members.discard(self)
             self._lazy_snapshot = self._lazy_degrees = self._former = None
@@ -432,6 +439,10 @@ class State:
 
         Where all changes are known (none is None), the next snapshot takes over what they leave as it is.
         """
+        self.observed.note(changes)
+        self._forget(changes)
+
+    def _forget(self, changes: Sequence[Changes | None] = (None,)) -> None:
         if not self.transactions.by_user:
             self._version = self.connection.file.version
         if self._lazy_snapshot is not None:
@@ -486,7 +497,8 @@ class State:
 
     def rolled_back(self) -> None:
         """Forget what was read or created in a transaction that is no more, the catalog's tables included."""
-        self.forget()
+        self.observed.rolled_back()
+        self._forget()
         self.connection.calls.rolled_back()
         self._lazy_catalog = None
         self._wrote = False

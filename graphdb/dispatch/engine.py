@@ -1,0 +1,47 @@
+"""Pattern queries as continuous ones need them: whole answers, over the present state or the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from graphdb.dispatch.queries import Queries
+from graphdb.dispatch.tables import Tables
+from graphdb.relational.projection.presentation import presented
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from graphdb.grammar import syntax as ast
+    from graphdb.relational.paths.run import PathRun
+    from graphdb.relational.program import Program
+    from graphdb.relational.query import Prepared
+    from graphdb.relational.snapshot import Snapshot
+
+
+class Engine:
+    """See :class:`graphdb.live.maintenance.Engine`."""
+
+    def __init__(self, queries: Queries, tables: Tables) -> None:
+        self._queries = queries
+        self._tables = tables
+
+    @contextmanager
+    def prepared(
+        self, query: ast.Query | ast.Composite, text: str, snapshot: Snapshot | None = None
+    ) -> Iterator[tuple[PathRun, Prepared | Program]]:
+        """Prepare a query over the present state of the database, or another one."""
+        with self._queries.apart(text, snapshot) as run:
+            yield run, self._queries.prepare_anew(run, query, text, {})
+
+    def into(self, table: str, run: PathRun, prepared: Prepared | Program) -> None:
+        """Run a query and make a temporary table of its rows, as SQL sees them."""
+        self._tables.make(run, prepared, f"CREATE OR REPLACE TEMP TABLE {table} AS", None)
+
+    def rows(self, run: PathRun, prepared: Prepared | Program) -> pa.Table:
+        """Run a query over the state for which it was prepared, and return its rows as SQL sees them."""
+        projection = prepared.projection
+        rows = presented(f"({projection.sql})", projection.columns, ordered=False)
+        with run.bindings(prepared):
+            return run.connection.arrow(rows, projection.parameters)

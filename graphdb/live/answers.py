@@ -1,0 +1,203 @@
+"""The tables of a continuous query: its answer, and its changes by batch.
+
+Rows are bags: equal rows count.  Their types may change with the data (a property that had integers gets a text): then
+a table gets the type that has both, and its rows are cast to it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from graphdb.common.duckdb.connection import quoted
+from graphdb.live.column_types import cast, common
+from graphdb.live.definitions import Definition
+from graphdb.storage.file.prepared_sql import execute
+
+if TYPE_CHECKING:
+    import duckdb
+
+ADDED, REMOVED = "temp._graphdb_added", "temp._graphdb_removed"
+"""Tables of the rows that a batch adds to an answer, and takes away."""
+FRESH, FORMER = "temp._graphdb_fresh", "temp._graphdb_former"
+"""Tables of whole answers, after a batch and before it."""
+
+Columns = list[tuple[str, Any]]
+"""Names and types of columns, as DuckDB has them."""
+
+
+class Answer:
+    """The tables of one continuous query, in the transaction that is open on ``connection``."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, definition: Definition) -> None:
+        self._connection = connection
+        self.definition = definition
+
+    def names(self) -> list[str]:
+        """Return the names of the columns of the answer in :data:`FRESH`."""
+        return [name for name, _ in self._columns(FRESH)]
+
+    def create(self) -> None:
+        """Make the tables, of the answer in :data:`FRESH`."""
+        own = self.definition
+        columns = self._columns(FRESH)
+        if own.stored:
+            self._run(f"CREATE TABLE {own.answer} AS FROM {FRESH}")
+        typed = ", ".join(f"{quoted(name)} {type}" for name, type in columns)
+        self._run(f"CREATE TABLE {own.log} (batch BIGINT, change TINYINT{', ' * bool(typed)}{typed})")
+        for view, table in own.views:
+            self._run(f"CREATE VIEW main.{quoted(view)} AS FROM {table}")
+
+    def compare(self) -> None:
+        """Make :data:`ADDED` and :data:`REMOVED` of the answer in :data:`FRESH` and the one before.
+
+        The one before is the table of the answer, or :data:`FORMER` where there is none.
+        """
+        former = self.definition.answer if self.definition.stored else FORMER
+        wide = self._common(self._columns(FRESH), self._columns(former))
+        fresh, before = (self._select(table, wide) for table in (FRESH, former))
+        self._run(f"CREATE OR REPLACE TEMP TABLE {ADDED[5:]} AS {fresh} EXCEPT ALL {before}")
+        self._run(f"CREATE OR REPLACE TEMP TABLE {REMOVED[5:]} AS {before} EXCEPT ALL {fresh}")
+
+    def net(self) -> None:
+        """Leave out of :data:`ADDED` and :data:`REMOVED` the rows that both have."""
+        if all(self._count(table) for table in (ADDED, REMOVED)):
+            for table, other, made in ((ADDED, REMOVED, "fresh"), (REMOVED, ADDED, "former")):
+                self._run(f"CREATE OR REPLACE TEMP TABLE _graphdb_{made} AS FROM {table} EXCEPT ALL FROM {other}")
+            for table, made in ((ADDED, FRESH), (REMOVED, FORMER)):
+                self._run(f"CREATE OR REPLACE TEMP TABLE {table[5:]} AS FROM {made}")
+
+    def write(self, batch: int, *, whole: bool) -> tuple[int, int]:
+        """Write the rows of :data:`ADDED` and :data:`REMOVED` as those of a batch; return how many they are.
+
+        With ``whole``, :data:`FRESH` has the answer, whose types the table gets.
+        """
+        own = self.definition
+        added, removed = self._count(ADDED), self._count(REMOVED)
+        if not added and not removed and not whole:
+            return 0, 0
+        if added or removed:
+            columns = self._columns(own.log)[2:]
+            wide = self._common(columns, self._columns(ADDED))
+            if _differ(wide, columns):
+                self._retype(own.log, wide, "batch, change")
+            for change, table in ((-1, REMOVED), (1, ADDED)):
+                self._run(
+                    f"INSERT INTO {own.log} {self._select(table, wide, before='$batch, $change')}",
+                    {"batch": batch, "change": change},
+                )
+            execute(
+                self._connection,
+                "INSERT INTO _graphdb.batch VALUES (?, ?, now(), ?, ?)",
+                [own.number, batch, added, removed],
+            )
+        if own.stored:
+            self._write_answer(added, removed, whole=whole)
+        return added, removed
+
+    def _write_answer(self, added: int, removed: int, *, whole: bool) -> None:
+        own = self.definition
+        columns = self._columns(own.answer)
+        if whole:
+            fresh = self._columns(FRESH)
+            if _differ(fresh, columns):
+                self._run(f"CREATE OR REPLACE TABLE {own.answer} AS FROM {FRESH}")
+                self._show(own.answer)
+                return
+        wide = self._common(columns, self._columns(ADDED))
+        if _differ(wide, columns):
+            self._retype(own.answer, wide)
+        if removed:
+            self._delete(own.answer, wide)
+        if added:
+            self._run(f"INSERT INTO {own.answer} {self._select(ADDED, wide)}")
+
+    def _delete(self, table: str, columns: Columns) -> None:
+        """Delete from a table as many of equal rows as :data:`REMOVED` has."""
+        numbered = [f"c{i}" for i in range(len(columns))]
+        own = ", ".join(f"{quoted(name)} AS {column}" for (name, _), column in zip(columns, numbered, strict=True))
+        same = " AND ".join(f"a.{column} IS NOT DISTINCT FROM r.{column}" for column in numbered)
+        removed = f"SELECT {own} FROM ({self._select(REMOVED, columns)})"
+        counted = f"SELECT {', '.join(numbered)}, count(*) AS most FROM ({removed}) GROUP BY {', '.join(numbered)}"
+        self._run(
+            f"DELETE FROM {table} WHERE rowid IN (SELECT place FROM (SELECT place, most, row_number() OVER"
+            f" (PARTITION BY which ORDER BY place) AS number FROM (SELECT rowid AS place, {own} FROM {table}) a"
+            f" JOIN (SELECT *, row_number() OVER () AS which FROM ({counted})) r ON {same}) WHERE number <= most)"
+        )
+
+    def rows(self) -> int:
+        """Return how many rows of changes are stored."""
+        sql = "SELECT coalesce(sum(added + removed), 0) FROM _graphdb.batch WHERE query = ?"
+        return int(execute(self._connection, sql, [self.definition.number]).fetchall()[0][0])
+
+    def prune(self) -> int | None:
+        """Drop the changes of the oldest batches, as the options have it; return the first batch that is left then.
+
+        None where nothing goes.
+        """
+        own = self.definition
+        old = "false" if own.retention is None else "noted < now() - CAST($retention AS INTERVAL)"
+        given: dict[str, object] = {"number": own.number, "most": own.changes}
+        if own.retention is not None:
+            given["retention"] = own.retention
+        rows = execute(
+            self._connection,
+            "SELECT max(batch) FROM (SELECT batch, noted, sum(added + removed) OVER (ORDER BY batch DESC)"
+            f" - added - removed AS later FROM _graphdb.batch WHERE query = $number) WHERE later >= $most OR {old}",
+            given,
+        ).fetchall()
+        last = rows[0][0]
+        if last is None:
+            return None
+        self._run(f"DELETE FROM {own.log} WHERE batch <= $last", {"last": last})
+        self._run(
+            "DELETE FROM _graphdb.batch WHERE query = $number AND batch <= $last", {"number": own.number, "last": last}
+        )
+        self._run(
+            "UPDATE _graphdb.continuous_query SET since = $since WHERE number = $number",
+            {"since": last + 1, "number": own.number},
+        )
+        return int(last) + 1
+
+    # --- types
+
+    def _common(self, left: Columns, right: Columns) -> Columns:
+        """Return columns of the types that have the values of both."""
+        pairs = zip(left, right, strict=True)
+        return [(name, common(self._connection, one, other)) for (name, one), (_, other) in pairs]
+
+    def _select(self, table: str, columns: Columns, before: str = "") -> str:
+        """Return SQL for the rows of a table, as columns of other types; after some others ``before``."""
+        own = dict(self._columns(table))
+        made = [f"{cast(quoted(name), own[name], wanted)} AS {quoted(name)}" for name, wanted in columns]
+        return f"SELECT {', '.join([before] * bool(before) + made)} FROM {table}"
+
+    def _columns(self, table: str) -> Columns:
+        found = self._connection.sql(f"FROM {table} LIMIT 0")
+        return list(zip(found.columns, found.types, strict=True))
+
+    def _retype(self, table: str, columns: Columns, before: str = "") -> None:
+        self._run(f"CREATE OR REPLACE TABLE {table} AS {self._select(table, columns, before)}")
+        self._show(table)
+
+    def _show(self, table: str) -> None:
+        """Let SQL see a table as it is by now, where its view is still there."""
+        for view, behind in self.definition.views:
+            if behind == table:
+                there = self._connection.execute(
+                    "SELECT 1 FROM system.main.duckdb_views() WHERE schema_name = 'main' AND view_name = ?"
+                    " AND database_name = system.main.current_database()",
+                    [view],
+                ).fetchall()
+                if there:
+                    self._run(f"CREATE OR REPLACE VIEW main.{quoted(view)} AS FROM {table}")
+
+    def _count(self, table: str) -> int:
+        return int(self._connection.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0])
+
+    def _run(self, sql: str, given: dict[str, object] | None = None) -> None:
+        self._connection.execute(sql, given) if given else self._connection.execute(sql)
+
+
+def _differ(left: Columns, right: Columns) -> bool:
+    """Whether the types of columns differ."""
+    return [str(type) for _, type in left] != [str(type) for _, type in right]

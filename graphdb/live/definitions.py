@@ -1,0 +1,167 @@
+"""The continuous queries of a file: what they are called, what they ask, and what is stored for them.
+
+A row of ``_graphdb.continuous_query`` is one; its answer is in ``_graphdb.answer_N``, its changes in
+``_graphdb.changes_N``, which SQL sees as the views ``name`` and ``name_changes``.  ``_graphdb.batch`` has the batches
+that changed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from graphdb.common.duckdb.connection import quoted
+from graphdb.common.errors import BindError, ParameterError
+from graphdb.storage.file.prepared_sql import execute
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from graphdb.grammar import syntax as ast
+
+CHANGES = 1_000_000
+"""Rows of changes that are stored of a continuous query, where its options do not say how many."""
+
+WATCHED: set[str] = set()
+"""The queries of watches of this process that are not closed (:attr:`Definition.watch`); those of others are stale."""
+
+_LAST = "batch"
+"""The key of ``_graphdb.meta`` that has the number of the last batch which changed an answer."""
+
+_COLUMNS = "number, name, text, stored, changes, retention, since, watch"
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One continuous query."""
+
+    number: int
+    name: str
+    text: str
+    stored: bool = True
+    """Whether its answer is in a table."""
+    changes: int = CHANGES
+    """How many rows of changes are stored at least; older batches go as a whole."""
+    retention: str | None = None
+    """How long changes are stored, as DuckDB writes intervals; None for any time."""
+    since: int = 1
+    """The first batch whose changes can be asked for."""
+    watch: str | None = None
+    """Whose it is, if it goes with a watch of this process."""
+
+    @property
+    def answer(self) -> str:
+        """The table of its answer, in SQL."""
+        return f"_graphdb.answer_{self.number}"
+
+    @property
+    def log(self) -> str:
+        """The table of its changes, in SQL."""
+        return f"_graphdb.changes_{self.number}"
+
+    @property
+    def views(self) -> list[tuple[str, str]]:
+        """The names that SQL sees, and the tables behind them."""
+        if self.watch is not None:
+            return []
+        named = [(self.name, self.answer)] if self.stored else []
+        return [*named, (f"{self.name}_changes", self.log)]
+
+
+def read(connection: duckdb.DuckDBPyConnection) -> list[Definition]:
+    """Return the continuous queries of a file, in the order in which they were created."""
+    rows = execute(connection, f"SELECT {_COLUMNS} FROM _graphdb.continuous_query ORDER BY number").fetchall()
+    return [Definition(*row) for row in rows]
+
+
+def write(connection: duckdb.DuckDBPyConnection, definition: Definition) -> None:
+    """Add a continuous query."""
+    values = [getattr(definition, name) for name in _COLUMNS.split(", ")]
+    connection.execute(f"INSERT INTO _graphdb.continuous_query VALUES ({', '.join('?' * len(values))})", values)
+
+
+def delete(connection: duckdb.DuckDBPyConnection, definition: Definition) -> None:
+    """Take a continuous query away, with its tables, and its views where they are still there."""
+    for view, _ in definition.views:
+        if _kind_of(connection, view) == "view":
+            connection.execute(f"DROP VIEW main.{quoted(view)}")
+    connection.execute(f"DROP TABLE IF EXISTS {definition.answer}")
+    connection.execute(f"DROP TABLE IF EXISTS {definition.log}")
+    for table, column in (("continuous_query", "number"), ("batch", "query")):
+        connection.execute(f"DELETE FROM _graphdb.{table} WHERE {column} = ?", [definition.number])
+
+
+def next_number(connection: duckdb.DuckDBPyConnection) -> int:
+    """Return the number of the next continuous query."""
+    [(last,)] = connection.execute("SELECT coalesce(max(number), 0) FROM _graphdb.continuous_query").fetchall()
+    return int(last) + 1
+
+
+def last_batch(connection: duckdb.DuckDBPyConnection) -> int:
+    """Return the number of the last batch that changed an answer; 0 where none has."""
+    rows = execute(connection, "SELECT value FROM _graphdb.meta WHERE key = ?", [_LAST]).fetchall()
+    return int(rows[0][0]) if rows else 0
+
+
+def set_last_batch(connection: duckdb.DuckDBPyConnection, batch: int) -> None:
+    """Note the number of the last batch."""
+    execute(connection, "INSERT OR REPLACE INTO _graphdb.meta VALUES (?, ?)", [_LAST, str(batch)])
+
+
+def refuse_taken(connection: duckdb.DuckDBPyConnection, definition: Definition, text: str, at: int) -> None:
+    """Raise `BindError` where something else has one of its names."""
+    for name, _ in definition.views:
+        if (kind := _kind_of(connection, name)) is not None:
+            raise BindError(
+                f"there is a {kind} '{name}' already",
+                text=text,
+                position=at,
+                hint=f'give the query another name, or DROP {kind.upper()} "{name}" first',
+            )
+
+
+def _kind_of(connection: duckdb.DuckDBPyConnection, name: str) -> str | None:
+    """Return what has a name in the schema of users' tables: a table or a view."""
+    rows = connection.execute(
+        "SELECT table_type FROM information_schema.tables WHERE table_catalog = system.main.current_database()"
+        " AND table_schema = 'main' AND lower(table_name) = lower(?)",
+        [name],
+    ).fetchall()
+    return ("view" if rows[0][0] == "VIEW" else "table") if rows else None
+
+
+def with_options(definition: Definition, options: Sequence[ast.Option], text: str) -> Definition:
+    """Return a definition with what ``WITH (…)`` says.
+
+    Raises
+    ------
+    ParameterError
+        There is no such option, it is given twice, or its value is none that it takes.
+    """
+    from dataclasses import replace
+
+    given: dict[str, object] = {}
+    for option in options:
+        at = option.span.start
+        if option.name not in _OPTIONS:
+            from graphdb.common.errors import nearest
+
+            near = nearest(option.name, _OPTIONS)
+            hint = f"did you mean {near[0]}?" if near else f"options are {', '.join(_OPTIONS)}"
+            raise ParameterError(f"unknown option {option.name}", text=text, position=at, hint=hint)
+        field, kind, words = _OPTIONS[option.name]
+        if field in given:
+            raise ParameterError(f"the option {option.name} is given twice", text=text, position=at)
+        if type(option.value) is not kind or (kind is int and int(option.value) < 0):
+            raise ParameterError(f"{option.name} takes {words}", text=text, position=at)
+        given[field] = option.value
+    return replace(definition, **given)  # type: ignore[arg-type]
+
+
+_OPTIONS: dict[str, tuple[str, type, str]] = {
+    "table": ("stored", bool, "true or false"),
+    "changes": ("changes", int, "a number of rows"),
+    "retention": ("retention", str, "a text such as '7 days'"),
+}
+"""By its name: the field of a definition, the type of its values, and what these are."""

@@ -1,0 +1,383 @@
+"""Brings the answers of continuous queries up to date, within the transaction that changes the graph."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common.errors import (
+    BindError,
+    ExecutionError,
+    GraphDBError,
+    NotSupportedError,
+    QueryInterrupted,
+    QueryTimeout,
+)
+from graphdb.common.stopping import check_stop
+from graphdb.grammar import syntax as ast
+from graphdb.grammar.parser import parse
+from graphdb.live import definitions
+from graphdb.live.answers import ADDED, FORMER, FRESH, REMOVED, Answer
+from graphdb.live.definitions import Definition
+from graphdb.live.delta import DeltaQuery, Matcher, Net, NotIncremental, never
+from graphdb.relational.candidates import Candidates
+from graphdb.relational.projection.presentation import presented
+from graphdb.relational.query import Prepared
+from graphdb.relational.snapshot import take_snapshot
+from graphdb.storage.catalog import Catalog
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+    from graphdb.pattern.graph import PatternVertex
+    from graphdb.plan.executor import Block
+    from graphdb.relational.paths.run import PathRun
+    from graphdb.relational.program import Program
+    from graphdb.relational.session.state import State
+    from graphdb.relational.snapshot import Snapshot
+    from graphdb.storage.graph.changes import Changes
+
+Ints = NDArray[np.int64]
+Query = ast.Query | ast.Composite
+
+_NOTED = 100
+"""Batches of which it is noted what they took."""
+_EXCESS = 10
+"""Changes are dropped once there are more than their budget by this part of it."""
+_AGED = 60.0
+"""Seconds between two looks for changes that are too old."""
+
+
+class Engine(Protocol):
+    """Prepares and runs pattern queries."""
+
+    def prepared(
+        self, query: Query, text: str, snapshot: Snapshot | None = None
+    ) -> AbstractContextManager[tuple[PathRun, Prepared | Program]]:
+        """Prepare a query over the present state of the database, or another one."""
+
+    def into(self, table: str, run: PathRun, prepared: Prepared | Program) -> None:
+        """Run a query and make a temporary table of its rows, as SQL sees them."""
+
+    def rows(self, run: PathRun, prepared: Prepared | Program) -> pa.Table:
+        """Run a query over the state for which it was prepared, and return its rows as SQL sees them."""
+
+
+class Took(NamedTuple):
+    """What a batch was for one query."""
+
+    batch: int
+    """Its number; 0 where it changed nothing of the answer."""
+    updates: int
+    added: int
+    removed: int
+    strategy: str
+    seconds: float
+
+
+class Standing:
+    """A continuous query in memory.
+
+    Attributes
+    ----------
+    why
+        Why delta plans do not maintain it; None where they do.
+    """
+
+    def __init__(self, definition: Definition) -> None:
+        self.definition = definition
+        self.query: Query = parse(definition.text)  # type: ignore[assignment]  # it was one when it was created
+        self.delta: DeltaQuery | None = None
+        self.matcher: Matcher | None = None
+        self.resources = 0
+        """How many resources there were when :attr:`delta` was as the graph."""
+        self.why: str | None = None
+        self.took: deque[Took] = deque(maxlen=_NOTED)
+        self.rows: int | None = None
+        """Rows of changes that are stored."""
+        self.looked = time.monotonic()
+
+    def forget(self) -> None:
+        """Drop what was made of the graph."""
+        self.delta = self.matcher = None
+
+
+class Maintenance:
+    """Maintains the continuous queries of one open database; see :class:`graphdb.relational.session.observed`."""
+
+    def __init__(self, state: State, engine: Engine) -> None:
+        self._state = state
+        self.engine = engine
+        self._standing: dict[int, Standing] = {}
+        self._epoch = -1
+        self._last = 0
+
+    # --- which there are
+
+    def standing(self, raw: duckdb.DuckDBPyConnection) -> list[Standing]:
+        """Return the continuous queries of the file."""
+        if self._epoch != self._state.observed.epoch:
+            self._epoch = self._state.observed.epoch
+            for each in self._standing.values():
+                each.forget()
+                each.rows = None
+        found = definitions.read(raw)
+        self._standing = {
+            one.number: self._standing[one.number] if one.number in self._standing else Standing(one) for one in found
+        }
+        for one in found:
+            self._standing[one.number].definition = one
+        return list(self._standing.values())
+
+    # --- a batch
+
+    def maintain(self, changes: Sequence[Changes | None]) -> None:
+        """See :meth:`graphdb.relational.session.observed.Maintainer.maintain`.
+
+        Raises
+        ------
+        GraphDBError
+            A query cannot be answered any more: what changed the graph is rolled back.
+        """
+        net = Net.of(changes)
+        if net is not None and not net:
+            return
+        with self._state.at_home(), self._state.connection.guard() as raw:
+            standing = self._living(raw)
+            batch = definitions.last_batch(raw) + 1
+            changed = False
+            for each in standing:
+                try:
+                    with self._state.connection.guard():  # whose errors are ours
+                        changed = self._maintain(raw, each, net, batch) or changed
+                except GraphDBError as error:
+                    each.forget()
+                    raise self._broken(each, error) from error
+                except BaseException:
+                    each.forget()
+                    raise
+            if changed:
+                definitions.set_last_batch(raw, batch)
+
+    def _living(self, raw: duckdb.DuckDBPyConnection) -> list[Standing]:
+        """Return the continuous queries, after those are dropped whose watch is closed."""
+        found = self.standing(raw)
+        stale = [each for each in found if each.definition.watch not in (None, *definitions.WATCHED)]
+        for each in stale:
+            definitions.delete(raw, each.definition)
+        return [each for each in found if each not in stale]
+
+    def committed(self) -> None:
+        """See :meth:`graphdb.relational.session.observed.Maintainer.committed`."""
+        self._state.connection.file.announce()
+
+    def _maintain(self, raw: duckdb.DuckDBPyConnection, each: Standing, net: Net | None, batch: int) -> bool:
+        """Bring one answer up to date; return whether it changed."""
+        started = time.perf_counter()
+        answer = Answer(raw, each.definition)
+        added = removed = 0
+        why, found = self._by_delta(raw, each, net)
+        if why is not None:
+            self._anew(each)
+            answer.compare()
+        elif found:
+            answer.net()
+        if why is not None or found:
+            added, removed = answer.write(batch, whole=why is not None)
+            self._drop(raw)
+        if added or removed:
+            self._budget(answer, each, added + removed)
+        updates = 0 if net is None else len(net.added) + len(net.removed)
+        strategy = "delta plans" if why is None else f"compared: {why}"
+        number = batch if added or removed else 0
+        each.took.append(Took(number, updates, added, removed, strategy, time.perf_counter() - started))
+        return bool(added or removed)
+
+    def _by_delta(self, raw: duckdb.DuckDBPyConnection, each: Standing, net: Net | None) -> tuple[str | None, bool]:
+        """Make the tables of rows added and removed by delta plans; return why they do not take the batch, or None.
+
+        Also, whether there are such rows: without any, no tables are made.
+        """
+        if (why := never(each.query)) is not None:
+            each.why = why
+            return why, False
+        if net is None:
+            each.forget()
+            return "not all changes are known", False
+        snapshot = self._state.snapshot()
+        type_label, former = snapshot.store.type_label, each.delta
+        before, each.resources = each.resources, snapshot.graph.sizes.resources
+        read = former.read(net, type_label) if former is not None else np.empty(0, np.int64)
+        if former is None or former.is_bound_otherwise(net, type_label):
+            self.bind(each, snapshot)
+            if each.delta is None:
+                return each.why, False
+            if not (
+                each.delta.knows(net.removed, type_label) if former is None else former.is_like(each.delta, before)
+            ):
+                each.matcher = None
+                return "names of it stand for something else than before", False
+            read = np.concatenate([read, each.delta.read(net, type_label)])
+        delta = each.delta
+        assert delta is not None
+        updates = delta.updates(net, type_label)
+        if each.matcher is not None and not (each.matcher.follows(delta.pattern) and each.matcher.has(updates)):
+            each.matcher = None
+        if len(read) and (former is None or bool((read < before).any())):
+            if each.matcher is not None:
+                each.matcher.follow(updates, check_stop)
+            return "a label or property that it reads has changed", False
+        if each.matcher is None:
+            try:
+                each.matcher = delta.matcher(snapshot)
+            except NotIncremental as error:
+                each.why = str(error)
+                return each.why, False
+            each.matcher.rewind(updates, check_stop)
+
+        def candidates() -> Sequence[PatternVertex]:
+            return Candidates(snapshot, each.definition.text, {}).of_each(delta.bound)
+
+        found = each.matcher.apply(updates, candidates, check_stop)
+        if any(map(len, found)):
+            with self.engine.prepared(each.query, each.definition.text) as (run, prepared):
+                for rows, table in zip(found, (ADDED, REMOVED), strict=True):
+                    self._make(raw, run, prepared, delta.block(rows), table)
+        return None, any(map(len, found))
+
+    def bind(self, each: Standing, snapshot: Snapshot) -> None:
+        """Find out whether delta plans maintain a query, over the names of now."""
+        each.delta, text = None, each.definition.text
+        with self.engine.prepared(each.query, text) as (_, prepared):
+            try:
+                each.delta, each.why = DeltaQuery.of(each.query, prepared, snapshot, text), None
+            except NotIncremental as error:
+                each.matcher, each.why = None, str(error)
+
+    @staticmethod
+    def _make(
+        raw: duckdb.DuckDBPyConnection, run: PathRun, prepared: Prepared | Program, matches: Block, table: str
+    ) -> None:
+        """Make a table of the rows that a query has for some matches."""
+        assert isinstance(prepared, Prepared)  # as it was when delta plans were found to maintain it
+        projection = prepared.projection
+        shown = presented(f"({projection.sql})", projection.columns, ordered=False)
+        with run.showing(matches, prepared.wanted, prepared.bound, prepared.beside):
+            raw.execute(f"CREATE OR REPLACE TEMP TABLE {table[5:]} AS {shown}", dict(projection.parameters))
+
+    # --- whole answers
+
+    def _anew(self, each: Standing) -> None:
+        """Make tables of the answer after a batch, and of the one before where that is not stored."""
+        text = each.definition.text
+        with self.engine.prepared(each.query, text) as (run, prepared):
+            self.engine.into(FRESH[5:], run, prepared)
+        if each.definition.stored:
+            return
+        with self._former_snapshot() as former, self.engine.prepared(each.query, text, former) as (run, prepared):
+            rows = self.engine.rows(run, prepared)
+        connection = self._state.connection
+        with connection.view("_graphdb_rows", rows), connection.guard() as raw:
+            raw.execute(f"CREATE OR REPLACE TEMP TABLE {FORMER[5:]} AS FROM _graphdb_rows")
+
+    @contextmanager
+    def _former_snapshot(self) -> Iterator[Snapshot]:
+        """Yield what statements saw before the transaction under way."""
+        state = self._state
+        frozen = state.connection.frozen()
+        try:
+            catalog = Catalog(frozen.raw, frozen.transactions)
+            yield take_snapshot(frozen, catalog, state.budget.graph // 2, subclasses=state.subclasses)
+        finally:
+            frozen.close()
+
+    # --- what is stored
+
+    def create(self, raw: duckdb.DuckDBPyConnection, definition: Definition, text: str, at: int) -> Standing:
+        """Write a new continuous query with its answer, within the transaction that is open.
+
+        ``text`` is that of the statement, in which the query's name stands ``at`` an offset.
+
+        Raises
+        ------
+        GraphDBError
+            The query is wrong, a name is taken, or delta plans do not maintain what is to have no table.
+        """
+        definitions.refuse_taken(raw, definition, text, at)
+        each = Standing(definition)
+        snapshot = self._state.snapshot()
+        each.why = never(each.query)
+        if each.why is None:
+            self.bind(each, snapshot)
+        if each.delta is not None:
+            try:
+                each.matcher = each.delta.matcher(snapshot)
+            except NotIncremental as error:
+                each.why = str(error)
+        if each.why is not None and definition.watch is not None:
+            definition = each.definition = replace(definition, stored=True)
+        if each.why is not None and not definition.stored:
+            raise NotSupportedError(
+                f"only what delta plans maintain can do without a table, and {each.why}",
+                text=text,
+                position=at,
+                hint="leave out table = false",
+            )
+        each.resources = snapshot.graph.sizes.resources
+        if definition.stored:
+            with self.engine.prepared(each.query, definition.text) as (run, prepared):
+                self.engine.into(FRESH[5:], run, prepared)
+        elif each.delta is not None:
+            with self.engine.prepared(each.query, definition.text) as (run, prepared):
+                none = np.empty((0, len(each.delta.pattern.outputs)), np.int64)
+                self._make(raw, run, prepared, each.delta.block(none), FRESH)
+        answer = Answer(raw, definition)
+        for name in answer.names():
+            if name.lower() in ("batch", "change"):
+                raise BindError(
+                    f"a column of a continuous query cannot be called '{name}': its table of changes has one",
+                    text=text,
+                    position=at,
+                    hint=f"RETURN … AS {name}_",
+                )
+        answer.create()
+        self._drop(raw)
+        definitions.write(raw, definition)
+        self._state.observed.redefine()
+        self._standing[definition.number] = each
+        return each
+
+    def _budget(self, answer: Answer, each: Standing, rows: int) -> None:
+        """Note that so many rows of changes came, and drop old ones as the query's options have it."""
+        own, now = each.definition, time.monotonic()
+        each.rows = answer.rows() if each.rows is None else each.rows + rows
+        due = each.rows > own.changes + own.changes // _EXCESS
+        if own.retention is not None and now - each.looked > _AGED:
+            each.looked, due = now, True
+        if due:
+            answer.prune()
+            each.rows = answer.rows()
+
+    @staticmethod
+    def _drop(raw: duckdb.DuckDBPyConnection) -> None:
+        for table in (ADDED, REMOVED, FRESH, FORMER):
+            raw.execute(f"DROP TABLE IF EXISTS {table}")
+
+    @staticmethod
+    def _broken(each: Standing, error: GraphDBError) -> GraphDBError:
+        """Return what to raise where a continuous query fails: its error, which names it."""
+        if isinstance(error, (QueryTimeout, QueryInterrupted)):
+            return error
+        name = each.definition.name
+        return ExecutionError(
+            f"the continuous query '{name}' cannot be brought up to date, so nothing was changed: {error}",
+            hint=f"DROP CONTINUOUS QUERY {name}, or create it anew",
+        )

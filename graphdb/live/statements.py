@@ -1,0 +1,176 @@
+"""The statements of continuous queries: CREATE, DROP, SHOW."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from graphdb.common.errors import BindError, ExecutionError, NotSupportedError, ParameterError, StorageError, nearest
+from graphdb.functions.table import SIGNATURE_OF
+from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
+from graphdb.live import definitions
+from graphdb.live.definitions import Definition
+from graphdb.storage.arrays.arrow import strings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from graphdb.live.maintenance import Maintenance
+    from graphdb.relational.session.state import State
+
+
+class Statements:
+    """Runs them over an open database."""
+
+    def __init__(self, state: State, maintenance: Maintenance) -> None:
+        self._state = state
+        self._maintenance = maintenance
+
+    def create(self, statement: ast.CreateContinuous, text: str, *, watch: str | None = None) -> str:
+        """Create a continuous query with its answer of now; return what to report of it.
+
+        Raises
+        ------
+        GraphDBError
+            It cannot be one, or a name is taken.
+        """
+        self._refuse_transaction("CREATE CONTINUOUS QUERY")
+        refuse(statement.query, text)
+        own = text[statement.query.span.start : statement.query.span.end]
+        at = statement.named.start
+        if not statement.name.strip() or statement.name.lower().startswith("_graphdb"):
+            raise BindError(f"'{statement.name}' cannot name a continuous query", text=text, position=at)
+        with self._state.connection.guard() as raw, self._state.writing():
+            self._state.catalog()
+            self._state.transactions.touch()
+            there = self._find(statement.name)
+            if there is not None:
+                if not statement.replace:
+                    raise BindError(
+                        f"there is a continuous query '{there.name}' already",
+                        text=text,
+                        position=at,
+                        hint="CREATE OR REPLACE CONTINUOUS QUERY takes its place",
+                    )
+                definitions.delete(raw, there)
+            since = definitions.last_batch(raw) + 1
+            made = Definition(definitions.next_number(raw), statement.name, own, since=since, watch=watch)
+            made = definitions.with_options(made, statement.options, text)
+            with self._maintenance.engine.prepared(statement.query, text):
+                pass  # what is wrong with it stands in the statement's text
+            standing = self._maintenance.create(raw, made, text, at)
+            self._state.changed(())
+        how = "delta plans" if standing.why is None else f"comparing its answers, because {standing.why}"
+        return f"continuous query {statement.name}, maintained by {how}"
+
+    def drop(self, statement: ast.DropContinuous, text: str) -> str:
+        """Drop a continuous query with its tables; return what to report of it."""
+        self._refuse_transaction("DROP CONTINUOUS QUERY")
+        there = self._find(statement.name)
+        if there is None:
+            if statement.if_exists:
+                return "no changes"
+            raise self.unknown(statement.name, text, statement.named.start)
+        self.delete(there)
+        return f"continuous query {there.name} dropped"
+
+    def delete(self, definition: Definition) -> None:
+        """Take a continuous query away."""
+        with self._state.connection.guard() as raw, self._state.writing():
+            self._state.transactions.touch()
+            definitions.delete(raw, definition)
+            self._state.observed.redefine()
+            self._state.changed(())
+
+    def show(self) -> pa.Table:
+        """Return a row for each continuous query."""
+        import pyarrow as pa
+
+        with self._state.connection.guard() as raw:
+            standing = [each for each in self._maintenance.standing(raw) if each.definition.watch is None]
+            last = definitions.last_batch(raw)
+        rows = [each.definition for each in standing]
+        return pa.table(
+            {
+                "name": strings([row.name for row in rows]),
+                "query": strings([row.text for row in rows]),
+                "table": pa.array([row.stored for row in rows], pa.bool_()),
+                "changes": pa.array([row.changes for row in rows], pa.int64()),
+                "retention": pa.array([row.retention for row in rows], pa.string()),
+                "first_batch": pa.array([row.since for row in rows], pa.int64()),
+                "last_batch": pa.array([last] * len(rows), pa.int64()),
+            }
+        )
+
+    def last_batch(self) -> int:
+        """Return the number of the last batch that changed an answer."""
+        with self._state.connection.guard() as raw:
+            return definitions.last_batch(raw)
+
+    def find(self, name: str, text: str, at: int) -> Definition:
+        """Return a continuous query by its name.
+
+        Raises
+        ------
+        BindError
+            There is none.
+        """
+        found = self._find(name)
+        if found is None:
+            raise self.unknown(name, text, at)
+        return found
+
+    def unknown(self, name: str, text: str, at: int) -> BindError:
+        """Return the error of a name that no continuous query has."""
+        with self._state.connection.guard() as raw:
+            near = nearest(name, [each.name for each in definitions.read(raw) if each.watch is None])
+        hint = f"did you mean {near[0]}?" if near else "SHOW CONTINUOUS QUERIES lists them"
+        return BindError(f"there is no continuous query '{name}'", text=text, position=at, hint=hint)
+
+    def _find(self, name: str) -> Definition | None:
+        self._state.catalog()
+        with self._state.connection.guard() as raw:
+            named = [each for each in definitions.read(raw) if each.name.lower() == name.lower()]
+        return named[0] if named else None
+
+    def _refuse_transaction(self, what: str) -> None:
+        if self._state.read_only:
+            raise StorageError("the database is open read-only", hint="open it for writing")
+        if self._state.transactions.by_user:
+            raise ExecutionError(
+                f"{what} cannot run within a transaction", hint="COMMIT or ROLLBACK first, then run it by itself"
+            )
+
+
+def refuse(query: ast.Query | ast.Composite, text: str) -> None:
+    """Raise what is wrong with a query as a continuous one: that it writes, or that more than the graph decides it."""
+    if isinstance(query, ast.Composite) and query.writes:
+        raise NotSupportedError("a continuous query only reads", text=text, position=query.span.start)
+    for piece in walk(query):
+        match piece:
+            case ast.Parameter():
+                raise ParameterError(
+                    "a continuous query has no parameters: nobody gives them values later",
+                    text=text,
+                    position=piece.span.start,
+                    hint="write the value",
+                )
+            case ast.ProcedureClause():
+                raise NotSupportedError(
+                    "a continuous query cannot call procedures", text=text, position=piece.span.start
+                )
+            case ast.FunctionCall():
+                signature = SIGNATURE_OF.get(piece.name.lower())
+                if signature is None or signature.volatility == "immutable":
+                    continue
+                if signature.volatility == "volatile" or not signature.parameters or _reads_clock(piece):
+                    raise NotSupportedError(
+                        f"{piece.name} changes without the graph, and so would the answer",
+                        text=text,
+                        position=piece.span.start,
+                    )
+
+
+def _reads_clock(call: ast.FunctionCall) -> bool:
+    """Whether a temporal function is called for the time of now."""
+    return not call.arguments or "." in call.name

@@ -1,0 +1,221 @@
+"""CREATE, DROP and SHOW of continuous queries: what they do, and what is wrong with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import graphdb
+from graphdb.common.errors import (
+    BindError,
+    ExecutionError,
+    GraphDBError,
+    NotSupportedError,
+    ParameterError,
+    StorageError,
+)
+from tests.live.writes import opened
+
+FRIENDS = "MATCH (a:Person)-[:KNOWS]->(b:Person) RETURN a.name AS a, b.name AS b"
+
+
+@pytest.fixture
+def db() -> graphdb.Database:
+    found = opened(None)
+    found.query("CREATE (:Person {name: 'Ada'})-[:KNOWS]->(:Person {name: 'Bob'})")
+    return found
+
+
+def know(db: graphdb.Database, a: str, b: str) -> None:
+    db.query(f"MERGE (a:Person {{name: '{a}'}}) MERGE (b:Person {{name: '{b}'}}) MERGE (a)-[:KNOWS]->(b)")
+
+
+def test_the_answer_and_its_changes_are_tables(db: graphdb.Database) -> None:
+    assert db.query(f"CREATE CONTINUOUS QUERY friends AS {FRIENDS}").message is not None
+    assert db.sql("FROM friends").fetchall() == [("Ada", "Bob")]
+    assert db.sql("FROM friends_changes").fetchall() == []
+    know(db, "Bob", "Cy")
+    db.query("MATCH ({name: 'Ada'})-[e:KNOWS]->() DELETE e")
+    assert db.sql("FROM friends").fetchall() == [("Bob", "Cy")]
+    assert db.sql("FROM friends_changes").fetchall() == [(1, 1, "Bob", "Cy"), (2, -1, "Ada", "Bob")]
+
+
+def test_a_transaction_is_one_batch(db: graphdb.Database) -> None:
+    db.query(f"CREATE CONTINUOUS QUERY friends AS {FRIENDS}")
+    db.query("BEGIN")
+    know(db, "Bob", "Cy")
+    know(db, "Cy", "Di")
+    db.query("MATCH ({name: 'Bob'})-[e:KNOWS]->() DELETE e")
+    assert db.sql("FROM friends").fetchall() == [("Ada", "Bob")]
+    db.query("COMMIT")
+    assert db.sql("FROM friends_changes").fetchall() == [(1, 1, "Cy", "Di")]
+    db.query("BEGIN")
+    know(db, "Di", "Ed")
+    db.query("ROLLBACK")
+    know(db, "Ed", "Flo")
+    assert db.sql("SELECT * EXCLUDE change FROM friends_changes").fetchall() == [(1, "Cy", "Di"), (2, "Ed", "Flo")]
+
+
+def test_it_is_alive_after_reopening(tmp_path: Path) -> None:
+    with opened(tmp_path / "a.duckdb") as db:
+        db.query(f"CREATE CONTINUOUS QUERY friends AS {FRIENDS}")
+        know(db, "Ada", "Bob")
+    with opened(tmp_path / "a.duckdb") as db:
+        know(db, "Bob", "Cy")
+        assert db.sql("FROM friends_changes").fetchall() == [(1, 1, "Ada", "Bob"), (2, 1, "Bob", "Cy")]
+    with graphdb.connect(tmp_path / "a.duckdb", read_only=True) as db:
+        assert db.query("SHOW CONTINUOUS QUERIES").fetchall() == [("friends", FRIENDS, True, 1_000_000, None, 1, 2)]
+        assert len(db.sql("FROM friends")) == 2
+        for text in ("DROP CONTINUOUS QUERY friends", f"CREATE CONTINUOUS QUERY more AS {FRIENDS}"):
+            with pytest.raises(StorageError, match="read-only"):
+                db.query(text)
+
+
+def test_without_a_table_changes_alone_are_stored(db: graphdb.Database) -> None:
+    db.query(f"CREATE CONTINUOUS QUERY friends WITH (table = false) AS {FRIENDS}")
+    know(db, "Bob", "Cy")
+    db.query("MATCH (p {name: 'Bob'}) SET p.name = 'Bo'")
+    assert db.sql("SELECT * EXCLUDE batch FROM friends_changes ORDER BY ALL").fetchall() == [
+        (-1, "Ada", "Bob"),
+        (-1, "Bob", "Cy"),
+        (1, "Ada", "Bo"),
+        (1, "Bo", "Cy"),
+        (1, "Bob", "Cy"),
+    ]
+    with pytest.raises(GraphDBError, match="friends"):
+        db.sql("FROM friends")
+
+
+def test_old_changes_go_by_batches(db: graphdb.Database) -> None:
+    db.query(f"CREATE CONTINUOUS QUERY friends WITH (changes = 3) AS {FRIENDS}")
+    for number in range(10):
+        know(db, f"x{number}", f"x{number + 1}")
+    batches = [batch for batch, *_ in db.sql("FROM friends_changes ORDER BY batch").fetchall()]
+    assert batches == [8, 9, 10]
+    [(*_, first, last)] = db.query("SHOW CONTINUOUS QUERIES").fetchall()
+    assert (first, last) == (8, 10)
+    assert len(db.sql("FROM friends")) == 11
+
+
+def test_replacing_and_dropping(db: graphdb.Database) -> None:
+    db.query(f"CREATE CONTINUOUS QUERY friends AS {FRIENDS}")
+    with pytest.raises(BindError, match="already") as caught:
+        db.query(f"CREATE CONTINUOUS QUERY Friends AS {FRIENDS}")
+    assert caught.value.hint == "CREATE OR REPLACE CONTINUOUS QUERY takes its place"
+    know(db, "Bob", "Cy")
+    db.query("CREATE OR REPLACE CONTINUOUS QUERY friends AS MATCH (a)-[:KNOWS]->(b) RETURN count(*) AS n")
+    know(db, "Cy", "Di")
+    assert db.sql("FROM friends").fetchall() == [(3,)]
+    assert db.sql("FROM friends_changes").fetchall() == [(2, -1, 2), (2, 1, 3)]
+    with pytest.raises(BindError, match="no continuous query 'friend'") as caught:
+        db.query("DROP CONTINUOUS QUERY friend")
+    assert caught.value.hint == "did you mean friends?"
+    assert caught.value.column == 23
+    assert db.query("DROP CONTINUOUS QUERY IF EXISTS friend").message == "no changes"
+    db.query("DROP CONTINUOUS QUERY friends")
+    assert db.query("SHOW CONTINUOUS QUERIES").fetchall() == []
+    tables = db.sql("SELECT table_name FROM duckdb_tables() WHERE table_name SIMILAR TO '(answer|changes)_.*'")
+    assert tables.fetchall() == []
+    assert "friends" not in db.tables()
+    know(db, "Di", "Ed")
+
+
+def test_names_that_are_taken(db: graphdb.Database) -> None:
+    db.sql("CREATE TABLE mine AS SELECT 1 AS x")
+    db.sql("CREATE VIEW his_changes AS SELECT 1 AS x")
+    for name, what in (("mine", "table 'mine'"), ("his", "view 'his_changes'"), ("triples", "view 'triples'")):
+        with pytest.raises(BindError, match=f"there is a {what} already"):
+            db.query(f"CREATE OR REPLACE CONTINUOUS QUERY {name} AS {FRIENDS}")
+    assert db.sql("FROM mine").fetchall() == [(1,)]
+    with pytest.raises(BindError, match="cannot be called 'batch'"):
+        db.query("CREATE CONTINUOUS QUERY b AS MATCH (a) RETURN a AS batch")
+    assert db.query("SHOW CONTINUOUS QUERIES").fetchall() == []
+    know(db, "Bob", "Cy")
+
+
+@pytest.mark.parametrize(
+    ("query", "kind", "said"),
+    [
+        ("MATCH (a) WHERE a.x = rand() RETURN a", NotSupportedError, "rand changes without the graph"),
+        ("MATCH (a) RETURN a, date() AS d", NotSupportedError, "date changes without the graph"),
+        ("MATCH (a) RETURN datetime.statement() AS d", NotSupportedError, "changes without the graph"),
+        ("MATCH (a) SET a.x = 1 RETURN a", NotSupportedError, "only reads"),
+        ("CALL db.labels() YIELD label RETURN label", NotSupportedError, "cannot call procedures"),
+        ("MATCH (a:Person) RETURN b", BindError, "b"),
+    ],
+)
+def test_what_cannot_be_one(db: graphdb.Database, query: str, kind: type[GraphDBError], said: str) -> None:
+    with pytest.raises(kind, match=said) as caught:
+        db.query(f"CREATE CONTINUOUS QUERY q AS {query}")
+    assert caught.value.column is not None
+    assert caught.value.column > 25
+
+
+def test_parameters_have_no_values_later(db: graphdb.Database) -> None:
+    with pytest.raises(ParameterError, match="nobody gives them values later"):
+        db.query("CREATE CONTINUOUS QUERY q AS MATCH (a {name: $name}) RETURN a", name="Ada")
+
+
+@pytest.mark.parametrize(
+    ("options", "said", "hint"),
+    [
+        ("tabel = false", "unknown option tabel", "did you mean table?"),
+        ("table = 1", "table takes true or false", None),
+        ("changes = 'x'", "changes takes a number of rows", None),
+        ("table = true, table = true", "given twice", None),
+    ],
+)
+def test_options(db: graphdb.Database, options: str, said: str, hint: str | None) -> None:
+    with pytest.raises(ParameterError, match=said) as caught:
+        db.query(f"CREATE CONTINUOUS QUERY q WITH ({options}) AS {FRIENDS}")
+    assert caught.value.hint == hint
+
+
+def test_neither_within_a_transaction(db: graphdb.Database) -> None:
+    db.query("BEGIN")
+    with pytest.raises(ExecutionError, match="cannot run within a transaction"):
+        db.query(f"CREATE CONTINUOUS QUERY q AS {FRIENDS}")
+    know(db, "Bob", "Cy")
+    db.query("COMMIT")
+    db.query(f"CREATE CONTINUOUS QUERY q AS {FRIENDS}")
+    assert len(db.sql("FROM q")) == 2
+
+
+def test_sql_reads_and_does_not_write(db: graphdb.Database) -> None:
+    db.query(f"CREATE CONTINUOUS QUERY friends AS {FRIENDS}")
+    for text in ("DELETE FROM friends", "INSERT INTO friends VALUES ('x', 'y')", "DROP TABLE _graphdb.answer_1"):
+        with pytest.raises(GraphDBError):
+            db.sql(text)
+    db.sql("DROP VIEW friends")  # the user's own business: the query goes on
+    know(db, "Bob", "Cy")
+    assert len(db.sql("FROM friends_changes")) == 1
+    db.query("DROP CONTINUOUS QUERY friends")
+
+
+def test_a_query_that_fails_keeps_what_breaks_it_out(db: graphdb.Database) -> None:
+    db.query("CREATE CONTINUOUS QUERY q AS MATCH (a:Person)-[:KNOWS]->(b) RETURN 10 / size(b.name) AS x")
+    with pytest.raises(ExecutionError, match="the continuous query 'q' cannot be brought up to date") as caught:
+        know(db, "Bob", "")
+    assert "DROP CONTINUOUS QUERY q" in str(caught.value.hint)
+    assert db.sql("FROM q").fetchall() == [(3,)]
+    assert db.query("MATCH (a {name: ''}) RETURN count(*)").scalar() == 0
+    know(db, "Bob", "Cy")
+    assert sorted(db.sql("FROM q").fetchall()) == [(3,), (5,)]
+    db.query("BEGIN")
+    know(db, "Cy", "")
+    with pytest.raises(ExecutionError, match="'q'"):
+        db.query("COMMIT")
+    db.query("ROLLBACK")
+    db.query("DROP CONTINUOUS QUERY q")
+    know(db, "Cy", "")
+
+
+def test_types_of_columns_follow_the_data(db: graphdb.Database) -> None:
+    db.query("CREATE CONTINUOUS QUERY q AS MATCH (a:Person)-[:KNOWS]->(b) RETURN b.age AS age")
+    for value in ("1", "'x'", "2.5", "true"):
+        db.query(f"MATCH (a {{name: 'Ada'}}) CREATE (a)-[:KNOWS]->(:Person {{age: {value}}})")
+    assert [row for (row,) in db.sql("SELECT age FROM q_changes ORDER BY batch").fetchall()] == [1, "x", 2.5, True]
+    assert len(db.sql("FROM q")) == 5
+    db.query("MATCH (b) WHERE b.age = 'x' SET b.age = [1, 2]")
+    assert len(db.sql("FROM q")) == 5

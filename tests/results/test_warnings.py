@@ -1,0 +1,71 @@
+"""Warnings: names that a query reads and nothing has, in a graph of one's own."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+
+import pytest
+
+import graphdb
+from graphdb.shell.repl import Shell
+
+
+@pytest.fixture
+def db() -> Iterator[graphdb.Database]:
+    with graphdb.connect(threads=1) as database:
+        database.query("CREATE (:Person {name: 'a', age: 1})-[:KNOWS {since: 2}]->(:Person {name: 'b'})")
+        yield database
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("MATCH (p:Persn) RETURN p", ["label 'Persn' 10 'Person'"]),
+        ("MATCH (p:Persn) RETURN count(*)", ["label 'Persn' 10 'Person'"]),
+        ("MATCH (p:Person|Persn) RETURN p", ["label 'Persn' 17 'Person'"]),
+        ("MATCH (p) WHERE p:Persn RETURN p", ["label 'Persn' 19 'Person'"]),
+        ("MATCH (p:Person) RETURN p.nam", ["property 'nam' 27 'name'"]),
+        ("MATCH (p {agee: 1}) RETURN p", ["property 'agee' 11 'age'"]),
+        ("MATCH ()-[k:KNOW]->() RETURN k", ["edge label 'KNOW' 13 'KNOWS'"]),
+        ("MATCH ()-[k:KNOWS]->() RETURN k.Since", ["property 'Since' 33 None"]),
+        ("MATCH (p) WHERE EXISTS { (p)-[:KNEW]->() } RETURN p", ["edge label 'KNEW' 32 'KNOWS'"]),
+        ("MATCH (p:A) MATCH (q:A) RETURN p.b", ["label 'A' 10 None", "label 'A' 22 None", "property 'b' 34 None"]),
+        ("MATCH (p:Person)-[k:KNOWS]->(q) WHERE p.age > 0 RETURN q.name, k.since", []),
+        ("MATCH (p:Person) WITH {x: 1} AS p RETURN p.y", []),
+        ("MATCH (p:Person) SET p.new = 1", []),
+        ("MERGE (p:Other {n: 1}) RETURN p.n", []),
+        ("CREATE (:A)-[:B {c: 1}]->(:D)", []),
+        ("RETURN date('2020-01-01').year", []),
+        ("SELECT 1", []),
+    ],
+)  # fmt: skip
+def test_each_name_has_its_place_and_what_may_be_meant(db: graphdb.Database, text: str, expected: list[str]) -> None:
+    for _ in range(2):  # a repeated count is taken from another cache
+        found = []
+        for warning in db.query(text).warnings:
+            first, *_, last = warning.splitlines()
+            what, _, place = first.removeprefix("unknown ").partition(" (line 1, column ")
+            meant = last.removeprefix("hint: did you mean ").removesuffix("?") if last.startswith("hint") else None
+            found.append(f"{what} {place.removesuffix(')')} {meant}")
+        assert found == expected
+
+
+def test_a_name_that_comes_later_is_no_slip_any_more(db: graphdb.Database) -> None:
+    assert db.query("MATCH (c:City) RETURN c").warnings
+    db.query("CREATE (:City)")
+    assert not db.query("MATCH (c:City) RETURN c").warnings
+
+
+def test_shell_and_notebook_show_them(db: graphdb.Database) -> None:
+    output, errors = io.StringIO(), io.StringIO()
+    shell = Shell(db, output=output, errors=errors)
+    assert shell.accept("MATCH (p:Persn) RETURN p.name;")
+    assert "warning: unknown label 'Persn'" in errors.getvalue()
+    assert "did you mean 'Person'?" in errors.getvalue()
+    html = db.query("MATCH (p:Persn) RETURN p.name")._repr_html_()
+    assert html is not None
+    assert "warning: unknown label &#x27;Persn&#x27;" in html
+    result = db.query("MATCH (p:Persn) RETURN p.name")
+    db.close()
+    assert "warning" not in (result._repr_html_() or ""), "there is nobody left to ask"
