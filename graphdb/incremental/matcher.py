@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from graphdb.common.errors import ExecutionError, NotSupportedError
 from graphdb.grammar.syntax import MatchMode
 from graphdb.incremental import frame
+from graphdb.incremental.delta_plan import DeltaPlan
 from graphdb.incremental.lists import Lists, Need
 from graphdb.incremental.program import make_program
 from graphdb.incremental.relations import ITSELF, Relation, Relations
@@ -150,12 +151,20 @@ class IncrementalMatcher:
             if plain.program.relations:
                 full = Search(make(plain=False), self._lists, row, self._threads)
             pairs.append((plain, full))
+        self._programs = [plain.program for plain, _ in pairs]
         self._searches = Searches(pairs, self._lists, self._threads)
 
     def _apart(self, pattern: int, left: int, right: int) -> bool:
         """Whether two vertices of a pattern never had a candidate in common."""
         a, b = sorted((self._sets[pattern][left], self._sets[pattern][right]))
         return (a, b) not in self._common
+
+    def delta_plans(self, pattern: int = 0) -> tuple[DeltaPlan, ...]:
+        """Return the delta plans of a pattern, each in the order that is expected to bind the fewest vertices.
+
+        Pattern edges that a symmetry exchanges have one in common.
+        """
+        return tuple(orders[0] for orders in self._programs[pattern].plans)
 
     def apply(
         self, updates: Updates, check: Callable[[], None] = lambda: None, vertices: VertexChanges = _NO_VERTICES
