@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.output import Output
 
     from graphdb.database import Database
+    from graphdb.live.watch import Watch
     from graphdb.results.result import Result
     from graphdb.shell.completion import PatternCompleter
 
@@ -48,6 +49,7 @@ DOT_COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     ".schema": ((), "vertex labels, edge labels and properties, with counts"),
     ".tables": ((), "tables of the database"),
     ".timer": (("on", "off"), "whether times are printed"),
+    ".watch": (("QUERY",), "show the changes of a continuous query as they are committed, until Ctrl-C"),
 }
 """The shell's own commands: arguments and meaning."""
 
@@ -213,7 +215,7 @@ class Shell:
         choices, _ = DOT_COMMANDS[command]
         if argument and not choices:
             raise GraphDBError(f"{command} takes no argument")
-        if argument and choices != ("FILE",) and argument not in choices:
+        if argument and choices not in (("FILE",), ("QUERY",)) and argument not in choices:
             raise GraphDBError(f"{command} does not know {argument}", hint="one of: " + ", ".join(choices))
         match command:
             case ".quit" | ".exit":
@@ -242,6 +244,10 @@ class Shell:
                 path = Path(argument.strip().strip("'\"")).expanduser()
                 work = self._worker.submit(self.database.export, path, graphs=graphs.split() or None)
                 self._print(f"{render.plural(self._wait(work), 'statement')} to {path}")
+            case ".watch":
+                if not argument:
+                    raise GraphDBError(".watch needs a continuous query", hint="SHOW CONTINUOUS QUERIES lists them")
+                self._watch(argument)
             case ".schema":
                 self._print_all(self._wait(self._worker.submit(lambda: list(schema(self.database)))))
             case ".tables":
@@ -250,6 +256,31 @@ class Shell:
                 prefixes = self._wait(self._worker.submit(self.database.prefixes))
                 self._print_all(f"PREFIX {name}: <{iri}>" for name, iri in sorted(prefixes.items()))
         return True
+
+    def _watch(self, query: str) -> None:
+        """Print the changes of a continuous query until Ctrl-C; a pipe sees those that are stored."""
+        start = None if self.interactive else 0
+        watch = self._wait(self._worker.submit(self._followed, query, start))
+        with watch:
+            if self.interactive:
+                self._print(f"following {watch.name}, Ctrl-C stops it")
+            try:
+                while (change := watch.next(None if self.interactive else 0)) is not None:
+                    self._print(f"batch {change.batch:,}:")
+                    for sign, rows in (("+", change.added), ("-", change.removed)):
+                        values = zip(*(column.to_pylist() for column in rows.columns), strict=True)
+                        columns = ("", *rows.column_names)
+                        self._print_rows(columns, ((sign, *row) for row in values))
+            except KeyboardInterrupt:
+                self._print("")
+
+    def _followed(self, query: str, start: int | None) -> Watch:
+        """Return a watch from the next batch on, or from the first one that is stored."""
+        if start is None:
+            return self.database.watch(query)
+        listed = self.database.query("SHOW CONTINUOUS QUERIES").fetchall()
+        first = {name.lower(): first for name, *_, first, _ in listed}.get(query.lower())
+        return self.database.watch(query, first)
 
     # --- the terminal ------------------------------------------------------------------------------------------
 
@@ -400,6 +431,7 @@ def _help() -> Iterator[str]:
     """Yield the help text."""
     yield "MATCH (a:Country)-[:neighbour]->(b) RETURN a.name, b.name;   patterns, answered by subgraph matching"
     yield "SELECT …;  CREATE TABLE t AS MATCH …;  LOAD 'file.nt';       SQL, result tables, data"
+    yield "CREATE CONTINUOUS QUERY q AS MATCH …;  SHOW CONTINUOUS QUERIES;  answers that follow what is written"
     yield ""
     for name, (choices, meaning) in DOT_COMMANDS.items():
         yield f"{name + ' ' + '|'.join(choices):42}{meaning}"
