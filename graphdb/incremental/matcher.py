@@ -320,11 +320,14 @@ class IncrementalMatcher:
 
     def _rows(self, updates: Updates) -> Ints:
         """Return updates as kernels read them; raises ValueError where an end is no vertex."""
-        labels, sources, targets, inserted = (np.asarray(column, np.int64) for column in updates)
-        rows, lists = np.empty((len(labels), 4), np.int64), self._lists
-        columns = (lists.number(labels), lists.vertices.inner(sources), lists.vertices.inner(targets), inserted)
-        for number, column in enumerate(columns):
-            rows[:, number] = column
+        from graphdb.incremental.batch_kernels import write_updates
+
+        labels, sources, targets, inserted = (np.ascontiguousarray(column, np.int64) for column in updates)
+        rows, vertices = np.empty((len(labels), 4), np.int64), self._lists.vertices
+        rows[:, 0] = self._lists.number(labels)
+        if write_updates(sources, targets, inserted, vertices.of_resources, rows) < len(rows):
+            for number, column in enumerate((vertices.inner(sources), vertices.inner(targets), inserted), 1):
+                rows[:, number] = column
         return rows
 
     def _outer(self, number: int, rows: Ints) -> Changes:
