@@ -124,6 +124,15 @@ def test_transactions(tmp_path: pathlib.Path) -> None:
     connection.close()
 
 
+def test_a_continuous_query_is_made_outside_of_transactions(connection: dbapi.Connection) -> None:
+    connection.execute("CREATE CONTINUOUS QUERY people AS MATCH (p:P) RETURN p.n AS n")
+    connection.execute("CREATE (:P {n: 1})")
+    assert connection.execute("FROM people").fetchall() == [(1,)]
+    connection.rollback()
+    assert connection.execute("FROM people").fetchall() == []
+    assert connection.execute("FROM people_changes").fetchall() == []
+
+
 def test_a_load_is_a_transaction_of_its_own(connection: dbapi.Connection, tmp_path: pathlib.Path) -> None:
     (tmp_path / "x.nt").write_text("<a:a> <a:p> <a:b> .\n")
     connection.execute(f"LOAD '{tmp_path / 'x.nt'}'")
