@@ -7,7 +7,15 @@ import numpy as np
 
 import graphdb
 from graphdb.data import GEOGRAPHY
-from graphdb.mining import EmbeddingTable, MiningGraph, Pattern, aggregation, edge_extension, filtering, vertex_extension
+from graphdb.mining import (
+    EmbeddingTable,
+    MiningGraph,
+    Pattern,
+    aggregation,
+    edge_extension,
+    filtering,
+    vertex_extension,
+)
 
 
 def cliques(graph: MiningGraph, size: int) -> EmbeddingTable:

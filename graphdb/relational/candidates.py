@@ -69,8 +69,10 @@ def variable(vertex: VertexInfo, name: str, rows: str = "b") -> SqlValue:
     """Return what a pattern vertex, which is a column of rows, is in an expression: a vertex, a literal, or either."""
     if not vertex.kinds:
         return column(name, NODE, rows)
-    if vertex.resource or vertex.kinds & EXACT_ONLY:  # whose values SQL has no type for
+    if vertex.resource:
         return column(name, TERM, rows)
+    if vertex.kinds & EXACT_ONLY:
+        return column(name, Type(TERM.base, exact=True), rows)
     type = Type(TERM.base, type_of_kinds(vertex.kinds), unique=vertex.kinds == 1 << Kind.STRING)
     return column(name, type, rows)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common.duckdb.parsed import parsed
 from graphdb.common.errors import ExecutionError, NotSupportedError
 from graphdb.execute.search.group import grouped
 from graphdb.grammar import syntax as ast
@@ -234,7 +235,7 @@ class QueryRun(MatchRun):
         """Run the SQL after the match, and gather what only its result needs."""
         chosen = projection if projection.late is None else projection.late
         with self._snapshot.connection.guard(self._left()) as raw:
-            rows = raw.sql(chosen.sql, params=dict(chosen.parameters)).to_arrow_table()
+            rows = raw.sql(parsed(raw, chosen.sql), params=dict(chosen.parameters)).to_arrow_table()
         return rows if projection.late is None else projection.late.finished(rows, self._snapshot.properties)
 
     def _grouped(self, plan: PhysicalPlan, prepared: Prepared, sql: str) -> pa.Table:
@@ -251,7 +252,7 @@ class QueryRun(MatchRun):
             elif gathered is not None:
                 gathered = type(gathered).from_arrays(list(found), names=gathered.column_names)
             with self._visible(gathered), self._snapshot.connection.guard(self._left()) as raw:
-                return raw.sql(sql, params=dict(prepared.projection.parameters)).to_arrow_table()
+                return raw.sql(parsed(raw, sql), params=dict(prepared.projection.parameters)).to_arrow_table()
 
     def _of_last(self, program: Program) -> pa.Table | Counted:
         """Run a program whose result is the number of its last step's matches, or columns of these."""

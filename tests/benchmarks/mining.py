@@ -67,12 +67,13 @@ def run(argv: list[str]) -> list[Table]:
     """Measure and return the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeat", type=int, default=3)
-    repeat = parser.parse_args(argv).repeat
+    parser.add_argument("--without-igraph", action="store_true")
+    arguments = parser.parse_args(argv)
     warm.make_missing()
-    return [_structure(repeat), _frequent(repeat)]
+    return [_structure(arguments.repeat, not arguments.without_igraph), _frequent(arguments.repeat)]
 
 
-def _structure(repeat: int) -> Table:
+def _structure(repeat: int, beside: bool) -> Table:
     table = Table("cliques and motifs, seconds of processor time", ["graph", "task", "first", "ours", "peer", "igraph"])
     known, others = mining_sets.counts(), peers()
     limits = Limits(threads=THREADS)
@@ -80,12 +81,14 @@ def _structure(repeat: int) -> Table:
         graph, counts = mining_sets.snap(name), known["graphs"][name]
         other = plain(graph)
 
-        def row(task: str, work: Callable[[], Any], check: Callable[[Any], bool], theirs: Any, name: str = name) -> None:
+        def row(
+            task: str, work: Callable[[], Any], check: Callable[[Any], bool], theirs: Any, name: str = name
+        ) -> None:
             progress(f"{name}: {task}")
             first, ours = measured(work, check, repeat)
             peer = others.get((name, task))
-            beside = None if theirs is None else seconds(theirs)[0]
-            cells = [f"{first:.3f}", f"{ours:.3f}", f"{peer:.2f}" if peer else "", f"{beside:.2f}" if beside else ""]
+            other = f"{seconds(theirs)[0]:.2f}" if theirs and beside else ""
+            cells = [f"{first:.3f}", f"{ours:.3f}", f"{peer:.2f}" if peer else "", other]
             table.add(name, task, *cells)
 
         for k in (3, 4, 5):
@@ -93,7 +96,7 @@ def _structure(repeat: int) -> Table:
                 f"{k}-clique",
                 lambda graph=graph, k=k: cliques(graph, k, k, limits=limits)[0].count,
                 lambda found, counts=counts, k=k: found == counts["cliques"][str(k)],
-                (lambda other=other, k=k: len(other.cliques(k, k))) if k < 5 else None,
+                (lambda other=other, k=k: len(other.cliques(k, k))) if k == 3 else None,
             )
         row(
             "maximal cliques",
@@ -119,8 +122,8 @@ def _structure(repeat: int) -> Table:
             repeat,
         )
         peer = others["hprd", "5-motif (edge-induced counts)"] if k == 5 else None
-        beside = f"{seconds(theirs)[0]:.2f}" if theirs else ""
-        table.add(name, f"{k}-motif", f"{first:.3f}", f"{ours:.3f}", f"{peer:.2f}" if peer else "", beside)
+        cells = [f"{peer:.2f}" if peer else "", f"{seconds(theirs)[0]:.2f}" if theirs and beside else ""]
+        table.add(name, f"{k}-motif", f"{first:.3f}", f"{ours:.3f}", *cells)
     table.notes.append("peer: G2Miner (GraphSet for 5-motif of hprd); 2 threads each")
     table.notes.append(surroundings())
     return table
@@ -137,7 +140,9 @@ def _frequent(repeat: int) -> Table:
             progress(f"{name}: {edges} edges")
             count = sum(known["frequent by edges"][:edges])
             first, ours = measured(
-                lambda graph=graph, support=support, edges=edges: frequent_patterns(graph, support, edges, limits=limits),
+                lambda graph=graph, support=support, edges=edges: frequent_patterns(
+                    graph, support, edges, limits=limits
+                ),
                 lambda found, count=count: len(found) == count,
                 repeat,
             )
@@ -146,7 +151,7 @@ def _frequent(repeat: int) -> Table:
             vertices = f"fsm, patterns of at most {edges + 1} vertices (so also more edges)"
             theirs = [others.get((dataset, vertices)), others.get((dataset, f"fsm edges <= {edges}"))]
             cells = [f"{each:.2f}" if each else "" for each in theirs]
-            table.add(name, edges, f"{count:,}", f"{first:.3f}", f"{ours:.3f}", f"{counted:.2f}", *cells)
+            table.add(name, str(edges), f"{count:,}", f"{first:.3f}", f"{ours:.3f}", f"{counted:.2f}", *cells)
     with graphdb.connect(threads=THREADS, device="cpu") as db:
         db.load(GEOGRAPHY)
         for support, edges in ((100, 2), (100, 3), (50, 3)):
@@ -154,8 +159,10 @@ def _frequent(repeat: int) -> Table:
             ours = statistics.median(seconds(lambda: db.mine.frequent(support, edges))[0] for _ in range(repeat))  # noqa: B023
             counted = seconds(lambda: db.mine.frequent(support, edges, matches=True))[0]  # noqa: B023
             cells = [f"{len(found):,}", f"{first:.3f}", f"{ours:.3f}", f"{counted:.2f}", "", ""]
-            table.add(f"geography-{support}", edges, *cells)
-    table.notes.append("T-FSM (1 thread) takes patterns of so many edges and one vertex more, with all edges among these")
+            table.add(f"geography-{support}", str(edges), *cells)
+    table.notes.append(
+        "T-FSM (1 thread) takes patterns of so many edges and one vertex more, with all edges among these"
+    )
     return table
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from graphdb.common.duckdb import progress_bar
 from graphdb.common.duckdb.errors import failure, is_signal, of_stream, opening_error, refuse_others
 from graphdb.common.duckdb.open_files import opened
+from graphdb.common.duckdb.parsed import parsed
 from graphdb.common.duckdb.transactions import ABORTED, TOUCH, Transactions, failed_transaction
 from graphdb.common.duckdb.udf import Calls
 from graphdb.common.duckdb.watchdog import WATCHDOG
@@ -129,19 +130,19 @@ class Connection:
     def columns(self, sql: str, parameters: Mapping[str, object] | None = None) -> dict[str, NDArray[Any]]:
         """Run a query and return its columns as NumPy arrays."""
         with self.lock, self.guard() as raw:
-            return raw.execute(sql, dict(parameters or {})).fetchnumpy()
+            return raw.execute(parsed(raw, sql), dict(parameters or {})).fetchnumpy()
 
     def rows(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[tuple[Any, ...]]:
         """Run a query and return its rows; for small results."""
         with self.lock, self.guard() as raw:
-            return raw.execute(sql, dict(parameters or {})).fetchall()
+            return raw.execute(parsed(raw, sql), dict(parameters or {})).fetchall()
 
     def arrow(self, sql: str, parameters: Mapping[str, object] | None = None) -> pa.Table:
         """Run a query and return its rows as an Arrow table."""
         with self.lock, self.guard() as raw:
-            return (
-                raw.sql(sql, params=dict(parameters)).to_arrow_table() if parameters else raw.sql(sql).to_arrow_table()
-            )
+            statement = parsed(raw, sql)
+            found = raw.sql(statement, params=dict(parameters)) if parameters else raw.sql(statement)
+            return found.to_arrow_table()
 
     def view(self, name: str, table: pa.Table) -> View:
         """Make a table visible to SQL under ``name`` for a piece of work."""
