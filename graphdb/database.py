@@ -38,12 +38,9 @@ if TYPE_CHECKING:
     from graphdb.dispatch.miner import Miner
     from graphdb.dispatch.prepared import PreparedStatement
     from graphdb.dispatch.statements import Statements
-<<<<<<< HEAD
-    from graphdb.mining.graph import MiningGraph
-=======
     from graphdb.live.batches import Applied
     from graphdb.live.watch import Change, Watch
->>>>>>> 6a93a38e59b5aee5d3a0fe92eb6ebbd31df5b81e
+    from graphdb.mining.graph import MiningGraph
     from graphdb.results.result import Result
     from graphdb.storage.catalog import EdgeLabel
     from graphdb.storage.loaders.load import LoadReport
