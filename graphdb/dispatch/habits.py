@@ -30,7 +30,6 @@ _HINTS: tuple[tuple[str, str], ...] = (
         r"INSERT\s+DATA\b|DELETE\s+DATA\b|DELETE\s+WHERE\b|INSERT\s*\{",
         "this is SPARQL; here CREATE, MERGE and DELETE change a graph, and LOAD reads triples from a file",
     ),
-    (r"DESCRIBE\s+<([^<>]*)>", r"all about it: MATCH (x <\1>) OPTIONAL MATCH (x)-[e]-(y) RETURN x, e, y"),
     (
         r"(SELECT|ASK|CONSTRUCT)\b[^;]*\{[^;]*[?$]\w+",
         "this is SPARQL; here ?x :knows ?y is a pattern: MATCH (x)-[:knows]->(y) WHERE x.name = 'Ada' RETURN x, y",
@@ -45,9 +44,8 @@ def with_hint(error: GraphDBError, text: str) -> GraphDBError:
     """Return an error of a statement that DuckDB does not know with a hint, where it is another database's."""
     if error.hint is None:
         for pattern, hint in _HINTS:
-            found = re.match(_COMMENTS + f"({pattern})", text, re.I | re.S)
-            if found is not None:
-                return type(error)(_first_line(error), hint=re.sub(pattern, hint, found[1], flags=re.I | re.S))
+            if re.match(_COMMENTS + f"(?:{pattern})", text, re.I | re.S) is not None:
+                return type(error)(_first_line(error), hint=hint)
     return error
 
 

@@ -41,7 +41,8 @@ class Live:
                 return self.statements.drop(statement, text)
             case ast.ShowContinuous():
                 return self.statements.show()
-        return self.statements.show()
+            case ast.ExplainContinuous():
+                return self.statements.explain(statement, text)
 
     def watch(self, text: str, from_batch: int | None, on_change: Callable[[Change], object] | None) -> Watch:
         """Follow a continuous query, by its name, or a query that is one for as long as it is followed.

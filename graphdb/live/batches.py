@@ -74,7 +74,7 @@ def apply(state: State, additions: Any, deletions: Any, patch: Any) -> Applied:
 def _operations(names: Names, additions: Any, deletions: Any, patch: Any, state: State) -> Operations:
     if patch is not None:
         if additions is not None or deletions is not None:
-            raise LoadError("a patch says itself what comes and what goes", hint="apply(patch=…)")
+            raise LoadError("a patch says itself what comes and what goes", hint="give it alone: patch=…")
         text, added = lines_of_patch(_text(patch, state))
         return operations(text, added, "patch", state.spill)
     sides = [_lines(names, side, state) for side in (deletions, additions)]

@@ -10,6 +10,8 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.live import definitions
 from graphdb.live.definitions import Definition
+from graphdb.live.explain import explained, profiled
+from graphdb.live.maintenance import Standing
 from graphdb.storage.arrays.arrow import strings
 
 if TYPE_CHECKING:
@@ -101,6 +103,30 @@ class Statements:
                 "last_batch": pa.array([last] * len(rows), pa.int64()),
             }
         )
+
+    def explain(self, statement: ast.ExplainContinuous, text: str) -> pa.Table:
+        """Return the lines of an explanation."""
+        import pyarrow as pa
+
+        subject = statement.subject
+        if isinstance(subject, str):
+            number = self.find(subject, text, statement.named.start).number
+            with self._state.connection.guard() as raw:
+                standing = {each.definition.number: each for each in self._maintenance.standing(raw)}[number]
+            if self._state.transactions.by_user:  # which the graph in memory is to follow when it ends
+                took, standing = standing.took, Standing(standing.definition)
+                standing.took = took
+        else:
+            refuse(subject.query, text)
+            self._state.catalog()
+            with self._maintenance.engine.prepared(subject.query, text):
+                pass
+            own = text[subject.query.span.start : subject.query.span.end]
+            standing = Standing(definitions.with_options(Definition(0, subject.name, own), subject.options, text))
+        lines = [*explained(self._maintenance.explainable(standing), self._state.snapshot().names)]
+        if statement.profile:
+            lines += ["", *profiled(standing)]
+        return pa.table({"plan": strings(lines)})
 
     def last_batch(self) -> int:
         """Return the number of the last batch that changed an answer."""

@@ -42,7 +42,7 @@ def left_over(db: graphdb.Database) -> set[str]:
     state.connection.settle()
     rows = state.connection.rows("SELECT table_name FROM duckdb_tables() WHERE temporary")
     views = state.connection.rows("SELECT view_name FROM duckdb_views() WHERE temporary AND NOT internal")
-    cached = {column.relation for column in state.snapshot().properties._columns.values()}
+    cached = {column.relation for column in state.snapshot().properties._tables.values()}
     found = {name for (name,) in rows + views}
     windows = re.compile(r".*_names|_graphdb_(given_\w+|term|page|wanted)")  # an ArrowViews shows nothing afterwards
     return {name for name in found if f"temp.{name}" not in cached and not windows.fullmatch(name)}

@@ -154,7 +154,7 @@ def test_edges_with_properties_go_with_their_triples() -> None:
         assert db.query("MATCH ()-[e:R]->() RETURN e.w").fetchall() == [(None,)]
 
 
-@pytest.mark.parametrize("seed", range(scaled(10)))
+@pytest.mark.parametrize("seed", range(scaled(6)))
 def test_answers_after_random_batches(seed: int) -> None:
     draw = np.random.default_rng(seed)
     with opened(None) as db:
