@@ -35,10 +35,12 @@ from graphdb.relational.session.state import State
 from graphdb.storage.file.scratch import EXPORTED, SPILLED, sweep
 
 if TYPE_CHECKING:
+    from graphdb.dispatch.miner import Miner
     from graphdb.dispatch.prepared import PreparedStatement
     from graphdb.dispatch.statements import Statements
     from graphdb.live.batches import Applied
     from graphdb.live.watch import Change, Watch
+    from graphdb.mining.graph import MiningGraph
     from graphdb.results.result import Result
     from graphdb.storage.catalog import EdgeLabel
     from graphdb.storage.loaders.load import LoadReport
@@ -182,6 +184,30 @@ class Database:
             arguments = by_name(parameters, named)
             with self._state.at_home():
                 return str(self._statements().explain(statement, False, text, arguments, None))
+
+    @property
+    def mine(self) -> Miner:
+        """Cliques, motifs and frequent patterns: see :class:`graphdb.dispatch.miner.Miner`.
+
+        >>> import graphdb
+        >>> with graphdb.connect() as db:
+        ...     _ = db.query("CREATE (a)-[:KNOWS]->(b)-[:KNOWS]->(c)-[:KNOWS]->(a)")
+        ...     db.mine.cliques(3).fetchall()[0][:2]
+        (3, 1)
+        """
+        from graphdb.dispatch.miner import Miner
+
+        return Miner(self.query, self._mining_graph)
+
+    def _mining_graph(self, text: str, parameters: Mapping[str, object], directed: bool) -> MiningGraph:
+        from graphdb.grammar import syntax as ast
+        from graphdb.grammar.parser import parse
+
+        with self._state.diagnosed(text), self._state.hold():
+            statement = parse(text)
+            assert isinstance(statement, ast.Mine)
+            with self._state.at_home():
+                return self._statements().mining.graph(statement, text, parameters, directed)
 
     def load(
         self,

@@ -64,6 +64,8 @@ class Watch:
         self._closed = False
         self._woken: SimpleQueue[None] = SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._reading = threading.Lock()
+        """Held while a cursor is open: the connection cannot be closed then."""
         connection.file.listeners.add(self)
 
     @property
@@ -83,7 +85,13 @@ class Watch:
             if self._connection.closed:
                 self.close()
                 break
-            if (found := self._read(end)) is not None:
+            try:
+                found = self._read(end)
+            except StorageError:
+                if self._is_over():  # while it was read
+                    break
+                raise
+            if found is not None:
                 self._next = found.batch + 1
                 return found
             left = _TICK if end is None else min(_TICK, end - time.monotonic())
@@ -134,6 +142,9 @@ class Watch:
         self._thread = threading.Thread(target=run, name=f"graphdb-watch-{self.name}", daemon=True)
         self._thread.start()
 
+    def _is_over(self) -> bool:
+        return self._closed or self._connection.closed
+
     def _read(self, end: float | None) -> Change | None:
         """Return the first batch's changes from the next one on, if there is one."""
         connection = self._connection
@@ -144,18 +155,27 @@ class Watch:
             if connection.closed:
                 return None
             cursor = connection.raw.cursor()
+            self._reading.acquire()
         finally:
             connection.lock.release()
         try:
             cursor.execute("BEGIN TRANSACTION READ ONLY")
             cursor.execute(TOUCH).fetchall()
             return self._read_with(cursor)
+        except GraphDBError:
+            raise
         except Exception as error:
-            if connection.closed or isinstance(error, GraphDBError):
-                raise
             raise StorageError(f"the changes of '{self.name}' cannot be read: {error}") from error
         finally:
-            cursor.close()
+            try:
+                cursor.close()
+            finally:
+                self._reading.release()
+
+    def end_reading(self) -> None:
+        """See :class:`graphdb.common.duckdb.open_files.Listener`."""
+        with self._reading:
+            pass
 
     def _read_with(self, cursor: duckdb.DuckDBPyConnection) -> Change | None:
         own = self._definition

@@ -10,6 +10,7 @@ import pytest
 
 import graphdb
 from graphdb.common.errors import BindError, GraphDBError, StorageError
+from tests.fuzz import scaled
 from tests.live.test_statements import FRIENDS, know
 from tests.live.writes import opened
 
@@ -59,7 +60,8 @@ def test_another_thread_waits_and_ends_with_the_database(tmp_path: Path) -> None
     assert seen == [(batch, 1) for batch in range(1, 7)]
 
 
-def test_a_function_is_called(tmp_path: Path) -> None:
+@pytest.mark.parametrize("again", range(scaled(8)))
+def test_a_function_is_called(again: int) -> None:
     with opened(None) as db:
         called = threading.Event()
         seen = []

@@ -51,6 +51,7 @@ def test_every_example_is_tested() -> None:
         "four_modes.py",
         "neighbours.py",
         "notebook_style.py",
+        "own_mining.py",
     ]
 
 
@@ -89,6 +90,22 @@ def test_notebook_style() -> None:
     large = [city for city, count in people.items() if count > 1_000_000]
     assert f"{len(large)} cities of Europe" in printed
     assert "Moscow" in printed
+
+
+def test_own_mining(borders: nx.Graph) -> None:
+    printed = run("own_mining.py")
+    fours = sum(len(clique) == 4 for clique in nx.enumerate_all_cliques(borders))
+    assert f"{fours} times four countries" in printed
+    groups = set()
+    for group in nx.enumerate_all_cliques(borders):
+        if len(group) == 3:  # eight of ten pairs hold a triangle, and so does every connected way to add a vertex
+            around = {other for country in group for other in borders[country]}
+            around |= {further for other in around for further in borders[other]}
+            groups |= {frozenset([*group, a, b]) for a in around for b in around if len({*group, a, b}) == 5}
+    dense = [g for g in groups if borders.subgraph(g).number_of_edges() >= 8]
+    assert f"{len(dense)} groups of five" in printed
+    found, known = re.findall(r"(\d+) patterns .* MINE finds (\d+)", printed)[0]
+    assert int(found) == int(known) > 3
 
 
 def circles_of(edges: list[tuple[str, str]]) -> set[frozenset[str]]:

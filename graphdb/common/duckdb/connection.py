@@ -257,6 +257,8 @@ class Connection:
                     break
                 self.closed = False
                 raise StorageError("the database cannot be closed: a statement does not stop")
+        for listener in list(self.file.listeners):
+            listener.end_reading()
         try:
             self.raw.close()
         finally:

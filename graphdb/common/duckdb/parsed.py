@@ -31,6 +31,7 @@ def parsed(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
     if statement is None:
         statement = elder.get(sql)
         if statement is None:
+            sql.encode()  # raises UnicodeEncodeError, as running the text would
             [statement] = connection.extract_statements(sql)
         if len(sql) <= _LONGEST:
             if len(younger) >= _MOST:
