@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from graphdb._version import DISTRIBUTION
+
 _MAJOR, _MINOR = 75, 76
 """``CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR`` and ``…_MINOR``."""
 
@@ -60,9 +62,10 @@ class DeviceReport:
             return f"the NVIDIA driver shows no device ({self.problem or 'none is visible'}): queries run on the CPU"
         extra = "cuda13" if self.cuda >= (13, 0) else "cuda12"
         if self.cupy is None:
-            return f"{self.devices[0].name} is there, CuPy is not: pip install 'graphdb[{extra}]' to use it"
+            return f"{self.devices[0].name} is there, CuPy is not: pip install '{DISTRIBUTION}[{extra}]' to use it"
         if self.nvrtc is None:
-            return f"CuPy {self.cupy} finds no CUDA compiler (NVRTC): pip install 'graphdb[{extra}]' to use the device"
+            needed = f"pip install '{DISTRIBUTION}[{extra}]' to use the device"
+            return f"CuPy {self.cupy} finds no CUDA compiler (NVRTC): {needed}"
         return f"{self.devices[0].name} can be used"
 
 

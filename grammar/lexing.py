@@ -16,6 +16,7 @@ from lark import Token
 from lark.lexer import Lexer
 
 from graphdb.common.errors import ParseError
+from graphdb.common.lazy import lazy
 from graphdb.common.stopping import EVERY, check_stop
 from graphdb.grammar.spelling import IRI, QUOTED, RESERVED, STRING, TRIVIA
 
@@ -232,10 +233,14 @@ class _Lookahead:
     def __init__(self, text: str, tokens: list[Token]) -> None:
         self.text = text
         self.tokens = tokens
-        self.closing, unclosed = brackets(tokens)
-        self.too_deep = _too_deep(tokens) if len(self.closing) + len(unclosed) > DEEPEST else -1
+        self.too_deep = _too_deep(tokens) if len(tokens) > DEEPEST else -1
         """The first bracket that stands inside too many, or -1."""
         self.bars: set[int] = set()
+
+    @lazy
+    def closing(self) -> dict[int, int]:
+        """Where each bracket closes: most patterns do not ask."""
+        return brackets(self.tokens)[0]
 
     def value(self, index: int) -> str:
         """The token's text, or "" past the end; a word in capitals, so that it compares with keywords."""

@@ -27,6 +27,7 @@ from graphdb.common.errors import (
 from graphdb.common.values.elements import Node, Path, Relationship
 from graphdb.database import Database
 from graphdb.dispatch.prepared import PreparedStatement
+from graphdb.live.watch import Change, Watch
 from graphdb.opening import connect
 from graphdb.results.result import Result
 from graphdb.storage.loaders.tables.description import Table
@@ -34,6 +35,7 @@ from graphdb.storage.loaders.tables.description import Table
 __all__ = [
     "AccessError",
     "BindError",
+    "Change",
     "Database",
     "DeviceError",
     "ExecutionError",
@@ -53,6 +55,7 @@ __all__ = [
     "StorageError",
     "Table",
     "TypeMismatchError",
+    "Watch",
     "__version__",
     "connect",
 ]

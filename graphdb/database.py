@@ -35,8 +35,12 @@ from graphdb.relational.session.state import State
 from graphdb.storage.file.scratch import EXPORTED, SPILLED, sweep
 
 if TYPE_CHECKING:
+    from graphdb.dispatch.miner import Miner
     from graphdb.dispatch.prepared import PreparedStatement
     from graphdb.dispatch.statements import Statements
+    from graphdb.live.batches import Applied
+    from graphdb.live.watch import Change, Watch
+    from graphdb.mining.graph import MiningGraph
     from graphdb.results.result import Result
     from graphdb.storage.catalog import EdgeLabel
     from graphdb.storage.loaders.load import LoadReport
@@ -180,6 +184,30 @@ class Database:
             arguments = by_name(parameters, named)
             with self._state.at_home():
                 return str(self._statements().explain(statement, False, text, arguments, None))
+
+    @property
+    def mine(self) -> Miner:
+        """Cliques, motifs and frequent patterns: see :class:`graphdb.dispatch.miner.Miner`.
+
+        >>> import graphdb
+        >>> with graphdb.connect() as db:
+        ...     _ = db.query("CREATE (a)-[:KNOWS]->(b)-[:KNOWS]->(c)-[:KNOWS]->(a)")
+        ...     db.mine.cliques(3).fetchall()[0][:2]
+        (3, 1)
+        """
+        from graphdb.dispatch.miner import Miner
+
+        return Miner(self.query, self._mining_graph)
+
+    def _mining_graph(self, text: str, parameters: Mapping[str, object], directed: bool) -> MiningGraph:
+        from graphdb.grammar import syntax as ast
+        from graphdb.grammar.parser import parse
+
+        with self._state.diagnosed(text), self._state.hold():
+            statement = parse(text)
+            assert isinstance(statement, ast.Mine)
+            with self._state.at_home():
+                return self._statements().mining.graph(statement, text, parameters, directed)
 
     def load(
         self,
@@ -334,6 +362,71 @@ class Database:
         ):
             state.catalog()
             return to_networkx(raw, self.prefixes(), lambda ids: state.version().terms(ids)(), graphs)
+
+    def watch(
+        self,
+        query: str,
+        from_batch: int | None = None,
+        on_change: Callable[[Change], object] | None = None,
+    ) -> Watch:
+        """Follow the changes of a continuous query, as they are committed.
+
+        Parameters
+        ----------
+        query
+            The name of a continuous query, or the text of a query: it is a continuous one until the watch is closed.
+        from_batch
+            The first batch whose changes are wanted; by default the next one.  Who goes on names the one after the last
+            that it has seen.
+        on_change
+            Called with each change, by a thread of its own; else the watch is an iterator that waits for the next.
+
+        Returns
+        -------
+        A :class:`~graphdb.live.watch.Watch`, to be closed.
+
+        Raises
+        ------
+        GraphDBError
+            There is no such query, or the changes of that batch are not stored any more.
+        """
+        with self._state.diagnosed(query), self._state.hold():
+            return self._statements().live.watch(query, from_batch, on_change)
+
+    def apply(
+        self, additions: Any = None, deletions: Any = None, *, patch: Any = None, timeout: float | None = None
+    ) -> Applied:
+        """Apply a batch of triples or edges, in one transaction: deletions go first, then additions come.
+
+        Parameters
+        ----------
+        additions, deletions
+            An Arrow table, a data frame, or rows, of subject, predicate and object; or N-Triples, as a path, an open
+            file, or bytes.  Terms are written as in N-Triples (``<iri>``, ``"text"``, ``_:name`` of a blank node that
+            is there), or bare: IRIs; a predicate's local name, or a name of ours, as CREATE has them; other texts,
+            numbers, booleans, dates and times as objects.
+        patch
+            Lines of an RDF patch (``A <s> <p> <o> .``, ``D …``, ``TX``, ``TC``), as a path, an open file, or text: what
+            counts of a triple is its last line.
+        timeout
+            Seconds after which it is stopped, and nothing of it is kept.
+
+        Returns
+        -------
+        How many distinct triples were to come and to go.
+
+        Raises
+        ------
+        LoadError
+            Something is no triple; nothing was changed.
+        """
+        from graphdb.live.batches import apply
+
+        state = self._state
+        with state.diagnosed(), state.hold(), stopping(seconds_of(timeout), state.cancelled), state.at_home():
+            state.refresh()
+            state.versions.before_statement()
+            return apply(state, additions, deletions, patch)
 
     @property
     def progress(self) -> Progress | bool | None:

@@ -174,7 +174,8 @@ class Catalog:
     def add_prefixes(self, prefixes: dict[str, str]) -> None:
         """Declare prefixes where their names are free."""
         if prefixes:
-            self._connection.execute(
+            execute(
+                self._connection,
                 "INSERT INTO _graphdb.prefix SELECT unnest($names), unnest($iris) ON CONFLICT DO NOTHING",
                 {"names": list(prefixes), "iris": list(prefixes.values())},
             )
@@ -206,13 +207,15 @@ class Catalog:
         """Return the triples of rdfs:subClassOf (classes, classes above) and their classes with an IRI, by id."""
         import numpy as np
 
-        columns = self._connection.execute(
+        columns = execute(
+            self._connection,
             "SELECT subject, object FROM _graphdb.triple WHERE object < $literals"
             " AND label = (SELECT id FROM _graphdb.resource WHERE iri = $iri)",
             {"iri": PREFIXES["rdfs"] + "subClassOf", "literals": LITERAL_BASE},
         ).fetchnumpy()
         below, above = (np.asarray(columns[name], np.int64) for name in ("subject", "object"))
-        rows = self._connection.execute(
+        rows = execute(
+            self._connection,
             "SELECT id, iri FROM _graphdb.resource WHERE id IN (SELECT unnest($ids)) AND NOT starts_with(iri, '_:')",
             {"ids": np.union1d(below, above).tolist()},
         ).fetchall()
@@ -222,11 +225,11 @@ class Catalog:
 
     def begin_work(self, what: str) -> None:
         """Note, outside of any transaction, that something long begins; whoever finds the note knows it was killed."""
-        self._connection.execute("INSERT OR REPLACE INTO _graphdb.meta VALUES ('work', ?)", [what])
+        execute(self._connection, "INSERT OR REPLACE INTO _graphdb.meta VALUES ('work', ?)", [what])
 
     def end_work(self) -> None:
         """Take the note away; within the transaction of the work, it goes with the work's success."""
-        self._connection.execute("DELETE FROM _graphdb.meta WHERE key = 'work'")
+        execute(self._connection, "DELETE FROM _graphdb.meta WHERE key = 'work'")
 
     def unfinished(self) -> str | None:
         """What a process that is no more had begun and never ended."""
@@ -241,7 +244,8 @@ class Catalog:
 
     def add_sources(self, first: int, paths: list[str], triples: list[int]) -> None:
         """Note loaded files, numbered from ``first``, and their triples: in plain SQL, which needs no SQLAlchemy."""
-        self._connection.execute(
+        execute(
+            self._connection,
             "INSERT INTO _graphdb.source"
             " SELECT ? + unnest(range(len(?))), unnest(?::VARCHAR[]), unnest(?::BIGINT[]), now()",
             [first, paths, paths, triples],
@@ -249,7 +253,7 @@ class Catalog:
 
     def create_load_errors(self) -> None:
         """Create the table ``main.load_errors`` where it is missing."""
-        self._connection.execute(_LOAD_ERRORS)
+        execute(self._connection, _LOAD_ERRORS)
 
     # --- the connection ---
 

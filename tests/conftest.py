@@ -50,9 +50,14 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have pytest-xdist, where it is, hand out files in our order rather than by their numbers of tests."""
+    """Have pytest-xdist, where it is, hand out files in our order, and end once a process of its own has died.
+
+    By itself it orders files by their numbers of tests, and starts another process, which may wait for ever.
+    """
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
+    if getattr(config.option, "maxworkerrestart", "") is None:
+        config.option.maxworkerrestart = "0"
 
 
 @pytest.fixture(scope="session")

@@ -59,17 +59,34 @@ def table(columns: Sequence[str], rows: Iterable[Row], width: int | None = None)
     width
         Terminal columns to stay within, as far as :data:`NARROWEST` allows; None asks the terminal.
     """
+    lines, rules = _aligned(columns, rows, (width or shutil.get_terminal_size().columns) - 3 * len(columns) + 1)
+    for number, cells in enumerate(lines):
+        yield f" {' │ '.join(cells)}".rstrip()
+        if number == 0:
+            yield "┼".join(rules)
+
+
+def box(columns: Sequence[str], rows: Iterable[Row], width: int | None = None) -> Iterator[str]:
+    """Yield the table in a box; see :func:`table`."""
+    lines, rules = _aligned(columns, rows, (width or shutil.get_terminal_size().columns) - 3 * len(columns) - 1)
+    yield f"┌{'┬'.join(rules)}┐"
+    for number, cells in enumerate(lines):
+        yield f"│ {' │ '.join(cells)} │"
+        if number == 0:
+            yield f"├{'┼'.join(rules)}┤"
+    yield f"└{'┴'.join(rules)}┘"
+
+
+def _aligned(columns: Sequence[str], rows: Iterable[Row], width: int) -> tuple[list[list[str]], list[str]]:
+    """Return the cells of header and rows, each as wide as its column, and a rule below each column."""
     kept = [list(row) for row in rows]
     cells = [[_one_line(text(value)) for value in row] for row in kept]
     names = [_one_line(name) for name in columns]
     right = [_is_numeric(row[i] for row in kept) for i in range(len(columns))]
     natural = [max(map(_width, (name, *(row[i] for row in cells)))) for i, name in enumerate(names)]
-    widths = _fit(natural, (width or shutil.get_terminal_size().columns) - 3 * len(names) + 1)
-    for number, row in enumerate([names, *cells]):
-        line = " │ ".join(_cell(cell, widths[i], right[i]) for i, cell in enumerate(row))
-        yield f" {line}".rstrip()
-        if number == 0:
-            yield "┼".join("─" * (size + 2) for size in widths)
+    widths = _fit(natural, width)
+    lines = [[_cell(cell, widths[i], right[i]) for i, cell in enumerate(row)] for row in [names, *cells]]
+    return lines, ["─" * (size + 2) for size in widths]
 
 
 def line(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
@@ -84,8 +101,17 @@ def line(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
 
 def comma_separated(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
     """Yield CSV as RFC 4180 has it: a header, null as nothing, vertices as their IRI."""
+    return _delimited(columns, rows, ",")
+
+
+def tab_separated(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
+    """Yield what :func:`comma_separated` does, with tabs."""
+    return _delimited(columns, rows, "\t")
+
+
+def _delimited(columns: Sequence[str], rows: Iterable[Row], delimiter: str) -> Iterator[str]:
     buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="")
+    writer = csv.writer(buffer, delimiter=delimiter, lineterminator="")
     for row in itertools.chain([columns], rows):
         writer.writerow(["" if value is None else getattr(value, "iri", None) or text(value) for value in row])
         yield buffer.getvalue()
@@ -100,6 +126,29 @@ def as_json(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
         yield opening + json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False, default=_jsonable)
         opening = ","
     yield "[]" if opening == "[" else "]"
+
+
+def json_lines(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
+    """Yield a JSON object per line."""
+    for row in rows:
+        yield json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False, default=_jsonable)
+
+
+def latex(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
+    """Yield a ``tabular`` of LaTeX, numbers to the right."""
+    kept = [list(row) for row in rows]
+    sides = "".join("r" if _is_numeric(row[i] for row in kept) else "l" for i in range(len(columns)))
+    yield f"\\begin{{tabular}}{{{sides}}}"
+    yield " & ".join(map(_tex, columns)) + r" \\ \hline"
+    for row in kept:
+        yield " & ".join(_tex(text(value)) for value in row) + r" \\"
+    yield r"\end{tabular}"
+
+
+def _tex(cell: str) -> str:
+    escaped: dict[str, str | int | None] = {sign: f"\\{sign}" for sign in "&%$#_{}"}
+    escaped |= {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    return _one_line(cell).translate(str.maketrans(escaped))
 
 
 def markdown(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
@@ -133,10 +182,15 @@ def _short(cell: str) -> str:
 
 MODES: dict[str, Callable[[Sequence[str], Iterable[Row]], Iterator[str]]] = {
     "table": table,
+    "box": box,
     "line": line,
     "csv": comma_separated,
+    "tsv": tab_separated,
     "json": as_json,
+    "jsonl": json_lines,
     "markdown": markdown,
+    "latex": latex,
+    "html": as_html,
 }
 """The output modes by name."""
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from graphdb.common.errors import GraphDBError, ParseError
 from graphdb.dispatch.engine import Engine
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.parser import parse
+from graphdb.live.definitions import WATCHED, Definition
 from graphdb.live.maintenance import Maintenance
 from graphdb.live.statements import Statements
+from graphdb.live.watch import Change, Watch, refuse_gone
 
 if TYPE_CHECKING:
     from graphdb.common import arrow
@@ -20,6 +27,7 @@ class Live:
     """Runs their statements; see :mod:`graphdb.live`."""
 
     def __init__(self, state: State, queries: Queries, tables: Tables) -> None:
+        self._state = state
         self.maintenance = Maintenance(state, Engine(queries, tables))
         self.statements = Statements(state, self.maintenance)
 
@@ -32,4 +40,50 @@ class Live:
                 return self.statements.drop(statement, text)
             case ast.ShowContinuous():
                 return self.statements.show()
-        return self.statements.show()
+            case ast.ExplainContinuous():
+                return self.statements.explain(statement, text)
+
+    def watch(self, text: str, from_batch: int | None, on_change: Callable[[Change], object] | None) -> Watch:
+        """Follow a continuous query, by its name, or a query that is one for as long as it is followed.
+
+        Raises
+        ------
+        GraphDBError
+            There is none, it cannot be one, or the changes of ``from_batch`` are not stored any more.
+        """
+        state = self._state
+        with state.at_home():
+            definition = self._watched(text)
+            first = self.statements.last_batch() + 1 if from_batch is None else from_batch
+            if from_batch is not None:
+                refuse_gone(definition.name, from_batch, definition.since)
+
+        def closed() -> None:
+            if definition.watch is not None:
+                WATCHED.discard(definition.watch)
+                if not (state.connection.closed or state.transactions.inside):
+                    with suppress(GraphDBError), state.hold(), state.at_home():
+                        self.statements.delete(definition)
+
+        watch = Watch(state.connection, definition, first, closed)
+        if on_change is not None:
+            watch.call(on_change)
+        return watch
+
+    def _watched(self, text: str) -> Definition:
+        """Return the continuous query of a name, or a new one of a query."""
+        try:
+            query = parse(text)
+        except ParseError:
+            return self.statements.find(text.strip().strip(';"`'), text, 0)
+        if not isinstance(query, (ast.Query, ast.Composite)):
+            return self.statements.find(text.strip().strip(';"`'), text, 0)
+        token = uuid.uuid4().hex
+        WATCHED.add(token)
+        try:
+            created = ast.CreateContinuous(f"watch_{token}", query, (ast.Option("table", False),))
+            self.statements.create(created, text, watch=token)
+        except BaseException:
+            WATCHED.discard(token)
+            raise
+        return self.statements.find(created.name, text, 0)

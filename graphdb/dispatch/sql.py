@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from graphdb.common import arrow
 from graphdb.common.duckdb.connection import quoted
 from graphdb.common.duckdb.fetch import fetched
-from graphdb.common.errors import ParameterError
+from graphdb.common.errors import ExecutionError, ParameterError
 from graphdb.dispatch.arguments import parameters_named
+from graphdb.dispatch.habits import with_hint
 from graphdb.dispatch.sql_parameters import chosen
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 
 _PATH = re.compile(r"\b(search_path|schema)\b", re.IGNORECASE)
+_SHOW_TABLES = re.compile(r"\s*SHOW\s+(ALL\s+)?TABLES\s*;?\s*", re.IGNORECASE)
 Cypher = Callable[[str, Mapping[str, object], float | None], Result]
 """Runs the pattern query of a ``cypher(…)`` with its parameters, within so many seconds."""
 
@@ -113,11 +115,14 @@ class SqlStatements:
         """Return the statements of a text."""
         text = with_cypher_calls(text)
         text.encode()  # the error of a lone surrogate says where it is, DuckDB's does not
-        with self._state.connection.guard(ours=False) as raw:
-            return [
-                _Piece(statement.query, _kind(statement), frozenset(statement.named_parameters))
-                for statement in raw.extract_statements(text)
-            ]
+        try:
+            with self._state.connection.guard(ours=False) as raw:
+                return [
+                    _Piece(statement.query, _kind(statement), frozenset(statement.named_parameters))
+                    for statement in raw.extract_statements(text)
+                ]
+        except ExecutionError as error:
+            raise with_hint(error, text) from None
 
     def _transaction(self, sql: str) -> None:
         """Begin or end the user's transaction."""
@@ -140,11 +145,15 @@ class SqlStatements:
     def _execute(self, sql: str, values: dict[str, Any], timeout: float | None) -> arrow.Table | None:
         try:
             with self._state.connection.guard(timeout, ours=False) as raw:
+                if _SHOW_TABLES.fullmatch(sql) is not None:
+                    sql = f"FROM ({sql.rstrip('; ')}) WHERE NOT starts_with(name, '_graphdb_')"
                 relation = raw.sql(sql, params=values) if values else raw.sql(sql)
                 table = _table_of(relation) if relation is not None else None
-        except BaseException:
+        except BaseException as error:
             self._state.versions.after_failure()
             self._state.transactions.look()
+            if isinstance(error, ExecutionError) and str(error).startswith("Catalog Error"):
+                raise with_hint(error, sql) from None
             raise
         first = first_word(sql)
         if first in ("SET", "RESET", "PRAGMA"):

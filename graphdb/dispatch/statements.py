@@ -21,6 +21,7 @@ from graphdb.common.errors import (
 from graphdb.common.progress import watching
 from graphdb.common.stopping import stopping, time_left
 from graphdb.dispatch.arguments import check_arguments, parameters_named
+from graphdb.dispatch.describe import QUERY, described
 from graphdb.dispatch.explain import Explainer
 from graphdb.dispatch.mining import Mining
 from graphdb.dispatch.queries import Queries
@@ -151,6 +152,9 @@ class Statements:
         self, statement: ast.Statement, text: str, arguments: Mapping[str, object], timeout: float | None
     ) -> Result:
         if isinstance(statement, ast.Sql):
+            iri = described(statement.text, self._state.names()) if "DESC" in statement.text[:999].upper() else None
+            if iri is not None:
+                return self.run(QUERY, {"iri": iri}, timeout)
             return self._sql.run(statement.text, arguments, timeout)
         transactions = self._state.transactions
         if not transactions.by_user:

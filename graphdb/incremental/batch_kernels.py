@@ -38,10 +38,12 @@ from graphdb.incremental.frame import (
 )
 from graphdb.incremental.list_kernels import change, leave, place_of, row_of
 from graphdb.incremental.search_kernels import count
-from graphdb.storage.compile.kernels import entry, kernel, load, lowest, store
+from graphdb.storage.compile.kernels import entry, fetch, kernel, load, lowest, store
 
 Ints = NDArray[np.int64]
 
+AHEAD = 8
+"""Updates whose vertices are fetched into the cache before they are needed."""
 SPACE = 3
 """What :func:`count_batches` returns where the lists or the records need more space."""
 
@@ -70,6 +72,18 @@ def change_edge(graph: int, label: int, source: int, target: int, inserted: bool
     return True
 
 
+@entry("i8[:], i8[:], i8[:], i8[:], i8[:, :] -> i8")
+def write_updates(sources: Ints, targets: Ints, inserted: Ints, numbers: Ints, rows: Ints) -> int:
+    """Write updates of resources as :func:`stage` takes them, but for labels: the first of what is no resource."""
+    for i in range(len(sources)):
+        if not (0 <= sources[i] < len(numbers) and 0 <= targets[i] < len(numbers)):
+            return i
+        rows[i, 1] = numbers[sources[i]]
+        rows[i, 2] = numbers[targets[i]]
+        rows[i, 3] = inserted[i]
+    return len(sources)
+
+
 @entry("i8, T, i8[:, :], i8, i8 -> i8")
 def stage(graph: int, like: Any, updates: Ints, begin: int, end: int) -> int:
     """Put updates ``begin … end-1`` into the new version, in order.
@@ -77,7 +91,11 @@ def stage(graph: int, like: Any, updates: Ints, begin: int, end: int) -> int:
     ``updates`` is [updates, 4]: the number of the edge label, source, target, and 1 for an insertion, 0 for a deletion.
     Returns the first update for which there was no space; ``end`` where there was for all.
     """
+    ends, stride = load(graph, ENDS, LONG), load(graph, WORDS, LONG) * 16
     for i in range(begin, end):
+        ahead = min(i + AHEAD, end - 1)
+        fetch(ends + updates[ahead, 1] * stride)
+        fetch(ends + updates[ahead, 2] * stride)
         if not change_edge(graph, updates[i, 0], updates[i, 1], updates[i, 2], updates[i, 3] != 0, like):
             return i
     return end

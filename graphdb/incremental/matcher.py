@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from graphdb.common.errors import ExecutionError, NotSupportedError
 from graphdb.grammar.syntax import MatchMode
 from graphdb.incremental import frame
+from graphdb.incremental.delta_plan import DeltaPlan
 from graphdb.incremental.lists import Lists, Need
 from graphdb.incremental.program import make_program
 from graphdb.incremental.relations import ITSELF, Relation, Relations
@@ -150,12 +151,20 @@ class IncrementalMatcher:
             if plain.program.relations:
                 full = Search(make(plain=False), self._lists, row, self._threads)
             pairs.append((plain, full))
+        self._programs = [plain.program for plain, _ in pairs]
         self._searches = Searches(pairs, self._lists, self._threads)
 
     def _apart(self, pattern: int, left: int, right: int) -> bool:
         """Whether two vertices of a pattern never had a candidate in common."""
         a, b = sorted((self._sets[pattern][left], self._sets[pattern][right]))
         return (a, b) not in self._common
+
+    def delta_plans(self, pattern: int = 0) -> tuple[DeltaPlan, ...]:
+        """Return the delta plans of a pattern, each in the order that is expected to bind the fewest vertices.
+
+        Pattern edges that a symmetry exchanges have one in common.
+        """
+        return tuple(orders[0] for orders in self._programs[pattern].plans)
 
     def apply(
         self, updates: Updates, check: Callable[[], None] = lambda: None, vertices: VertexChanges = _NO_VERTICES
@@ -311,11 +320,14 @@ class IncrementalMatcher:
 
     def _rows(self, updates: Updates) -> Ints:
         """Return updates as kernels read them; raises ValueError where an end is no vertex."""
-        labels, sources, targets, inserted = (np.asarray(column, np.int64) for column in updates)
-        rows, lists = np.empty((len(labels), 4), np.int64), self._lists
-        columns = (lists.number(labels), lists.vertices.inner(sources), lists.vertices.inner(targets), inserted)
-        for number, column in enumerate(columns):
-            rows[:, number] = column
+        from graphdb.incremental.batch_kernels import write_updates
+
+        labels, sources, targets, inserted = (np.ascontiguousarray(column, np.int64) for column in updates)
+        rows, vertices = np.empty((len(labels), 4), np.int64), self._lists.vertices
+        rows[:, 0] = self._lists.number(labels)
+        if write_updates(sources, targets, inserted, vertices.of_resources, rows) < len(rows):
+            for number, column in enumerate((vertices.inner(sources), vertices.inner(targets), inserted), 1):
+                rows[:, number] = column
         return rows
 
     def _outer(self, number: int, rows: Ints) -> Changes:

@@ -303,24 +303,50 @@ def next_vertex(search: int, level: int, table_row: int, counting: bool, like: A
 
 
 @kernel
+def seed_place(search: int, begin: int, end: int, near: int, like: Any) -> int:
+    """The place of the changed edge under way in a vertex's list, of which just one entry is changed; else ``end``."""
+    graph = load(search, GRAPH, LONG)
+    neighbours, codes = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG)
+    source, target = load(search, SEED_SOURCE, LONG), load(search, SEED_TARGET, LONG)
+    if near != source and near != target:
+        return end
+    far = target if near == source else source
+    at = find(neighbours, begin, end, far, like)
+    return at if at < end and load(neighbours, at, like) == far and load(codes, at, INT) & BOTH != BOTH else end
+
+
+@kernel
+def occurs(graph: int, span: int, begin: int, end: int, value: int, like: Any) -> int:
+    """Whether a list has a value: 0 or 1."""
+    neighbours, marks, offset = load(graph, NEIGHBOURS, LONG), load(span, 3, LONG), value - load(span, 4, LONG)
+    if marks != 0 and offset >= 0 and offset < load(span, 5, LONG):
+        return load(marks, offset >> 6, LONG) >> (offset & 63) & 1
+    at = find(neighbours, begin, end, value, like)
+    return at < end and load(neighbours, at, like) == value
+
+
+@kernel
 def count_list(search: int, level: int, like: Any) -> int:
     """How many values an opened step of one leg has, which must differ from others, but not from twins."""
     graph, values = load(search, GRAPH, LONG), load(search, VALUES, LONG)
     step, stack = step_of(search, level), stack_of(search, level)
     begin, end, slot = load(stack, 0, LONG), load(stack, 1, LONG), load(step, 1, LONG)
     neighbours, codes = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG)
-    mixed = load(load(search, SPANS, LONG), load(step, 2, LONG) * SPAN_CELLS + 2, LONG)
+    span = load(search, SPANS, LONG) + load(step, 2, LONG) * SPAN_CELLS * 8
+    mixed = load(span, 2, LONG)
     leg = load(search, LEGS, LONG) + load(step, 2, LONG) * LEG_CELLS * 8
     near, late = load(values, load(leg, 1, LONG), LONG), load(leg, 2, LONG)
-    count = end - begin
+    if begin == end:
+        return 0
+    count = end - begin - mixed
     if mixed != 0:
-        count = 0
-        for at in range(begin, end):
-            code = load(codes, at, INT)
-            if code & BOTH == BOTH:
-                count += 1
-            else:
-                count += admits(search, code, near, load(neighbours, at, like), late)
+        at = seed_place(search, begin, end, near, like) if mixed == 1 else end
+        if at < end:
+            count += admits(search, load(codes, at, INT), near, load(neighbours, at, like), late)
+        else:
+            for at in range(begin, end):
+                if load(codes, at, INT) & BOTH != BOTH:
+                    count += admits(search, load(codes, at, INT), near, load(neighbours, at, like), late)
     first = load(step, 4, LONG)
     for i in range(first, load(step, 8, LONG)):
         if count <= 0:
@@ -330,10 +356,12 @@ def count_list(search: int, level: int, like: Any) -> int:
         repeated = False
         for j in range(first, i):
             repeated = repeated or load(values, other_slot(search, j, slot), LONG) == value
-        if not repeated:
+        if not repeated and mixed == 0:
+            count -= occurs(graph, span, begin, end, value, like)
+        elif not repeated:
             at = find(neighbours, begin, end, value, like)
             if at < end and load(neighbours, at, like) == value:
-                count -= mixed == 0 or admits(search, load(codes, at, INT), near, value, late)
+                count -= admits(search, load(codes, at, INT), near, value, late)
     return count
 
 

@@ -87,6 +87,11 @@ class Vertices:
         terms = self._terms[numbers]
         return np.where(terms < 0, self.resources - 1 - terms, terms) if self.literals else terms
 
+    @property
+    def of_resources(self) -> Ints:
+        """The numbers of all resources."""
+        return self._numbers[0][: self.resources]
+
     def begin(self) -> None:
         """Begin a batch, which :meth:`roll_back` takes back."""
         self._before = _Before(self.resources, self.literals, self.count, [], [])

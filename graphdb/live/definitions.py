@@ -13,14 +13,18 @@ from typing import TYPE_CHECKING
 
 from graphdb.common.duckdb.connection import quoted
 from graphdb.common.errors import BindError, ParameterError
-from graphdb.grammar import syntax as ast
 from graphdb.storage.file.prepared_sql import execute
 
 if TYPE_CHECKING:
     import duckdb
 
+    from graphdb.grammar import syntax as ast
+
 CHANGES = 1_000_000
 """Rows of changes that are stored of a continuous query, where its options do not say how many."""
+
+WATCHED: set[str] = set()
+"""The queries of watches of this process that are not closed (:attr:`Definition.watch`); those of others are stale."""
 
 _LAST = "batch"
 """The key of ``_graphdb.meta`` that has the number of the last batch which changed an answer."""

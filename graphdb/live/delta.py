@@ -35,6 +35,7 @@ from graphdb.semantics.aggregation import contains_aggregate
 from graphdb.storage.graph.closure import closure_of
 
 if TYPE_CHECKING:
+    from graphdb.incremental.delta_plan import DeltaPlan
     from graphdb.pattern.bind import BoundPattern
     from graphdb.pattern.graph import PatternVertex
     from graphdb.pattern.names import Names
@@ -236,6 +237,11 @@ class Matcher:
             self._matcher = IncrementalMatcher(cast("TripleSource", source), [replace(pattern, vertices=vertices)])
         except NotSupportedError as error:
             raise NotIncremental(error.message) from None
+
+    @property
+    def plans(self) -> tuple[DeltaPlan, ...]:
+        """Its delta plans."""
+        return self._matcher.delta_plans()
 
     def follows(self, pattern: PatternGraph) -> bool:
         """Whether it is a matcher of a pattern that was bound again, spare candidates aside."""

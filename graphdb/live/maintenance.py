@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -150,7 +151,7 @@ class Maintenance:
         if net is not None and not net:
             return
         with self._state.at_home(), self._state.connection.guard() as raw:
-            standing = self.standing(raw)
+            standing = self._living(raw)
             batch = definitions.last_batch(raw) + 1
             changed = False
             for each in standing:
@@ -165,6 +166,14 @@ class Maintenance:
                     raise
             if changed:
                 definitions.set_last_batch(raw, batch)
+
+    def _living(self, raw: duckdb.DuckDBPyConnection) -> list[Standing]:
+        """Return the continuous queries, after those are dropped whose watch is closed."""
+        found = self.standing(raw)
+        stale = [each for each in found if each.definition.watch not in (None, *definitions.WATCHED)]
+        for each in stale:
+            definitions.delete(raw, each.definition)
+        return [each for each in found if each not in stale]
 
     def committed(self) -> None:
         """See :meth:`graphdb.relational.session.observed.Maintainer.committed`."""
@@ -244,6 +253,19 @@ class Maintenance:
                     self._make(raw, run, prepared, delta.block(rows), table)
         return None, any(map(len, found))
 
+    def explainable(self, each: Standing) -> Standing:
+        """Return a continuous query with its delta plans, where it has some, over the graph of now."""
+        each.why, snapshot = never(each.query), self._state.snapshot()
+        if each.why is None and each.matcher is None:
+            self.bind(each, snapshot)
+            each.resources = snapshot.graph.sizes.resources
+            if each.delta is not None:
+                try:
+                    each.matcher = each.delta.matcher(snapshot)
+                except NotIncremental as error:
+                    each.why = str(error)
+        return each
+
     def bind(self, each: Standing, snapshot: Snapshot) -> None:
         """Find out whether delta plans maintain a query, over the names of now."""
         each.delta, text = None, each.definition.text
@@ -303,16 +325,9 @@ class Maintenance:
             The query is wrong, a name is taken, or delta plans do not maintain what is to have no table.
         """
         definitions.refuse_taken(raw, definition, text, at)
-        each = Standing(definition)
-        snapshot = self._state.snapshot()
-        each.why = never(each.query)
-        if each.why is None:
-            self.bind(each, snapshot)
-        if each.delta is not None:
-            try:
-                each.matcher = each.delta.matcher(snapshot)
-            except NotIncremental as error:
-                each.why = str(error)
+        each = self.explainable(Standing(definition))
+        if each.why is not None and definition.watch is not None:
+            definition = each.definition = replace(definition, stored=True)
         if each.why is not None and not definition.stored:
             raise NotSupportedError(
                 f"only what delta plans maintain can do without a table, and {each.why}",
@@ -320,7 +335,6 @@ class Maintenance:
                 position=at,
                 hint="leave out table = false",
             )
-        each.resources = snapshot.graph.sizes.resources
         if definition.stored:
             with self.engine.prepared(each.query, definition.text) as (run, prepared):
                 self.engine.into(FRESH[5:], run, prepared)

@@ -12,6 +12,8 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.live import definitions
 from graphdb.live.definitions import Definition
+from graphdb.live.explain import explained, profiled
+from graphdb.live.maintenance import Standing
 
 if TYPE_CHECKING:
     from graphdb.live.maintenance import Maintenance
@@ -98,6 +100,33 @@ class Statements:
                 "last_batch": arrow.array([last] * len(rows), arrow.INT64),
             }
         )
+
+    def explain(self, statement: ast.ExplainContinuous, text: str) -> arrow.Table:
+        """Return the lines of an explanation."""
+        subject = statement.subject
+        if isinstance(subject, str):
+            number = self.find(subject, text, statement.named.start).number
+            with self._state.connection.guard() as raw:
+                standing = {each.definition.number: each for each in self._maintenance.standing(raw)}[number]
+            if self._state.transactions.by_user:  # which the graph in memory is to follow when it ends
+                took, standing = standing.took, Standing(standing.definition)
+                standing.took = took
+        else:
+            refuse(subject.query, text)
+            self._state.catalog()
+            with self._maintenance.engine.prepared(subject.query, text):
+                pass
+            own = text[subject.query.span.start : subject.query.span.end]
+            standing = Standing(definitions.with_options(Definition(0, subject.name, own), subject.options, text))
+        lines = [*explained(self._maintenance.explainable(standing), self._state.snapshot().names)]
+        if statement.profile:
+            lines += ["", *profiled(standing)]
+        return arrow.table({"plan": strings(lines)})
+
+    def last_batch(self) -> int:
+        """Return the number of the last batch that changed an answer."""
+        with self._state.connection.guard() as raw:
+            return definitions.last_batch(raw)
 
     def find(self, name: str, text: str, at: int) -> Definition:
         """Return a continuous query by its name.

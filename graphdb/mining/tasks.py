@@ -11,7 +11,7 @@ from graphdb.common.arrow import strings
 from graphdb.common.errors import ExecutionError, ParameterError
 from graphdb.common.values.types import INTEGER, NODE, STRING, Column, list_of
 from graphdb.grammar import syntax as ast
-from graphdb.mining import cliques, motifs
+from graphdb.mining import cliques, frequent, motifs
 from graphdb.mining.graph import MiningGraph
 from graphdb.mining.limits import Limits
 from graphdb.pattern.names import Names
@@ -52,7 +52,10 @@ def task_of(statement: ast.Mine, read: Read) -> Task:
             return CliquesTask(low, read(most, "cliques have a size", low, greatest), maximal)
         case ast.MineMotifs(size, directed):
             return MotifsTask(read(size, "motifs have a size", motifs.LEAST, motifs.MOST), directed)
-    raise AssertionError(statement.task)
+        case ast.MineFrequent(threshold, edges, directed, matches):
+            support = read(threshold, "support is a number", 1, None)
+            largest = read(edges, "frequent patterns have a number of edges", 1, frequent.MOST)
+            return FrequentTask(support, largest, directed, matches)
 
 
 def reader(text: str, arguments: Mapping[str, object]) -> Read:
@@ -135,13 +138,57 @@ class MotifsTask:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class FrequentTask:
+    """``FREQUENT PATTERNS [UNDIRECTED] WITH SUPPORT >= support UP TO edges EDGES [COUNTING MATCHES]``."""
+
+    support: int
+    edges: int
+    directed: bool
+    matches: bool
+
+    def explain(self, graph: MiningGraph, threads: int) -> list[str]:
+        """Level by level."""
+        several = "1 edge" if self.edges == 1 else f"1 to {self.edges} edges, one more at each level"
+        lines = [
+            f"frequent patterns of {several}",
+            f"  domains as bits: joined along the edges, verified by search; given up below {self.support:,} vertices",
+            f"  {frequent.memory(graph, threads):,} bytes for {threads} threads, and the domains of a level",
+        ]
+        if self.matches:
+            lines.append("  matches counted by the matcher, pattern by pattern")
+        return lines
+
+    def run(self, graph: MiningGraph, names: Names, limits: Limits) -> Rows:
+        """One row for each pattern."""
+        found = frequent.frequent_patterns(graph, self.support, self.edges, matches=self.matches, limits=limits)
+        vertices, edges = graph.vertex_labels.tolist(), graph.edge_labels.tolist()
+
+        def vertex(label: int) -> str:
+            id = vertices[label]
+            return ":!%" if id < 0 else f":{names.vertex_in_pattern(id)}"
+
+        def edge(label: int) -> str:
+            id = edges[label]
+            return "" if id < 0 else f":{names.edge_in_pattern(id)}"
+
+        counts = [("matches", [each.matches for each in found])] if self.matches else []
+        return _rows(
+            ("pattern", [each.pattern.text(vertex, edge) for each in found]),
+            ("edges", [len(each.pattern.edges) for each in found]),
+            ("support", [each.support for each in found]),
+            *counts,
+            ("example", [each.example for each in found]),
+        )
+
+
 def _rows(*columns: tuple[str, Sequence[object]]) -> Rows:
     """A table of columns: of numbers, of texts, and of lists of vertices (``example``)."""
     shape, arrays = [], {}
     for i, (name, values) in enumerate(columns):
         if name == "example":
             type, array = list_of(NODE), arrow.array(values, arrow.list_of(arrow.INT64))
-        elif any(isinstance(value, str) for value in values):
+        elif name in ("motif", "drawing", "pattern"):
             type, array = STRING, strings(values)  # type: ignore[arg-type]
         else:
             largest = max(values, default=0)  # type: ignore[type-var]

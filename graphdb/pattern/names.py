@@ -196,6 +196,24 @@ class Names:
             return short
         return f"<{iri}>"
 
+    def edge_in_pattern(self, label: int) -> str:
+        """Return an edge label as a pattern can have it: the shortest way to write it that means no other."""
+        return self._in_pattern(self._edges, label)
+
+    def vertex_in_pattern(self, label: int) -> str:
+        """Return a vertex label as a pattern can have it: the shortest way to write it that means no other."""
+        return self._in_pattern(self._vertices, label)
+
+    def _in_pattern(self, index: _Index, id: int) -> str:
+        iri = index.iris[id]
+        if iri.startswith(DEFAULT_NAMESPACE):
+            name = default_name(iri)
+            return name if _PLAIN.match(name) else "`" + name.replace("`", "``") + "`"
+        local = local_name(iri)
+        if _PLAIN.match(local) and local not in index.by_name and index.by_local[local] == [id]:
+            return local
+        return self.quoted(iri)
+
     def _find(self, index: _Index, words: Sequence[Word], text: str, what: str) -> int:
         position = words[0].span.start
         if len(words) == 2 and not words[0].is_iri:

@@ -23,7 +23,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern, VertexInfo
 from graphdb.pattern.graph import PatternVertex
-from graphdb.relational.column_filters import ColumnTest, column_tests, fulfilling, having
+from graphdb.relational.column_filters import Compared, column_tests, fulfilling, having
 from graphdb.relational.reach import reachable
 from graphdb.relational.snapshot import Snapshot
 from graphdb.sql.compiler import Compiler, Scope
@@ -70,8 +70,10 @@ def variable(vertex: VertexInfo, name: str, rows: str = "b") -> SqlValue:
     """Return what a pattern vertex, which is a column of rows, is in an expression: a vertex, a literal, or either."""
     if not vertex.kinds:
         return column(name, NODE, rows)
-    if vertex.resource or vertex.kinds & EXACT_ONLY:  # whose values SQL has no type for
+    if vertex.resource:
         return column(name, TERM, rows)
+    if vertex.kinds & EXACT_ONLY:
+        return column(name, Type(TERM.base, exact=True), rows)
     type = Type(TERM.base, type_of_kinds(vertex.kinds), unique=vertex.kinds == 1 << Kind.STRING)
     return column(name, type, rows)
 
@@ -141,7 +143,7 @@ class Candidates:
         sets += [self._constant(constant) for constant in info.iris]
         known = reduce(both, sets) if sets else None
         grouped, others = self._group(info)
-        compared: list[ColumnTest] = []
+        compared: list[Compared] = []
         there: list[EdgeLabel] = []
         fewest = 0  # values of a property that is tested near other candidates
         for key, conditions in grouped.items():
@@ -151,7 +153,8 @@ class Candidates:
                 there.append(label)
                 conditions = [condition for condition in conditions if not _asks_presence(condition)]
             tests = {c: column_tests(self._snapshot, self._arguments, info.name, label, key, c) for c in conditions}
-            compared += [test for found in tests.values() for test in found or ()]
+            if own := [test for found in tests.values() for test in found or ()]:
+                compared.append((label, own))
             conditions = [condition for condition, found in tests.items() if found is None]
             if conditions and not self._in_sql(key):
                 others += conditions

@@ -37,12 +37,15 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnTest:
-    """A comparison of a property with a number: the value itself, or a point in time in microseconds."""
+class NumberTest:
+    """A comparison of a value with a number: with the value itself, or with a point in time in microseconds."""
 
-    label: EdgeLabel
     operator: str
     number: int
+
+
+Compared = tuple[EdgeLabel, Sequence[NumberTest]]
+"""A property of a vertex, and what its value is compared with."""
 
 
 def column_tests(
@@ -52,20 +55,27 @@ def column_tests(
     label: EdgeLabel,
     key: ast.KeyName,
     condition: ast.Expression,
-) -> list[ColumnTest] | None:
+) -> list[NumberTest] | None:
     """Return a condition on the property of the vertex ``subject`` as comparisons; None where it is more than that."""
-    if not isinstance(condition, ast.Comparison) or snapshot.deleted is not None:
+    if snapshot.deleted is not None or not label.kinds or not snapshot.properties.in_memory(label):
         return None
-    if not label.kinds or not snapshot.properties.in_memory(label):
+    own = ast.Property(ast.Variable(subject), key)
+    return number_tests(condition, own, snapshot.properties.type_of(label), arguments)
+
+
+def number_tests(
+    condition: ast.Expression, own: ast.Property, type: Type, arguments: Mapping[str, object]
+) -> list[NumberTest] | None:
+    """Return a condition on a property, whose values are of a type, as comparisons; None where it is more than that."""
+    if not isinstance(condition, ast.Comparison):
         return None
-    type, own = snapshot.properties.type_of(label), ast.Property(ast.Variable(subject), key)
     found = []
     for operator, (left, right) in zip(condition.operators, pairwise(condition.operands), strict=True):
         other = right if left == own else left
         number = _number(other, type, arguments) if own in (left, right) and operator in _KERNELS else None
         if number is None:
             return None
-        found.append(ColumnTest(label, operator if left == own else _MIRRORED[operator], number))
+        found.append(NumberTest(operator if left == own else _MIRRORED[operator], number))
     return found
 
 
@@ -86,45 +96,40 @@ def _number(node: ast.Expression, type: Type, arguments: Mapping[str, object]) -
     return moment.instant // 1000 if isinstance(moment, DateTime) and not moment.nanoseconds % 1000 else None
 
 
-def fulfilling(snapshot: Snapshot, tests: Sequence[ColumnTest], near: Ids | None) -> Ids:
+def fulfilling(snapshot: Snapshot, compared: Sequence[Compared], near: Ids | None) -> Ids:
     """Return the vertices whose properties fulfil all tests, sorted; of those ``near``, if they are given."""
-    of_label: dict[int, list[ColumnTest]] = {}
-    for test in tests:
-        of_label.setdefault(test.label.id, []).append(test)
     if near is not None:
         ids = numbers(near)
-        return near[_where([(snapshot.properties.gather(each[0].label, ids), each) for each in of_label.values()])]
+        return near[places_of([(snapshot.properties.gather(label, ids), tests) for label, tests in compared])]
     sets: list[Ids] = []
-    dense: list[tuple[ValueColumn, list[ColumnTest]]] = []
-    for each in of_label.values():
-        column = snapshot.properties.array(each[0].label)
+    dense: list[tuple[ValueColumn, Sequence[NumberTest]]] = []
+    for label, tests in compared:
+        column = snapshot.properties.array(label)
         if column is not None and column.subjects is None and column.changed is None:
-            dense.append((column, each))
+            dense.append((column, tests))
         else:
-            sets.append(_of_table(snapshot, each) if column is None else _of_column(column, each))
+            sets.append(_of_table(snapshot, label, tests) if column is None else _of_column(column, tests))
     if dense:
         first = max(column.first for column, _ in dense)
         count = max(min(column.first + len(column.values) for column, _ in dense) - first, 0)
-        sets.append(
-            _where([(column.values.slice(first - column.first, count), each) for column, each in dense]) + first
-        )
+        parts = [(column.values.slice(first - column.first, count), tests) for column, tests in dense]
+        sets.append(places_of(parts) + first)
     while len(sets) > 1:
         sets.append(both(sets.pop(), sets.pop()))
     return sets[0]
 
 
-def _of_column(column: ValueColumn, tests: Sequence[ColumnTest]) -> Ids:
+def _of_column(column: ValueColumn, tests: Sequence[NumberTest]) -> Ids:
     """Return the vertices whose values in a column fulfil all tests, sorted."""
-    found = _where([(column.values, tests)])
+    found = places_of([(column.values, tests)])
     ids = found + column.first if column.subjects is None else column.subjects[found]
     if column.changed is None or column.later is None:
         return ids
     return np.union1d(np.setdiff1d(ids, column.changed, assume_unique=True), _of_column(column.later, tests))
 
 
-def _of_table(snapshot: Snapshot, tests: Sequence[ColumnTest]) -> Ids:
+def _of_table(snapshot: Snapshot, label: EdgeLabel, tests: Sequence[NumberTest]) -> Ids:
     """Return the vertices whose values of a property, too many for memory, fulfil all tests, sorted."""
-    label = tests[0].label
     value = "p.value" if snapshot.properties.type_of(label) == INTEGER else "epoch_us((p.value).moment)"
     where = " AND ".join(f"{value} {test.operator} $p{i}" for i, test in enumerate(tests))
     sql = f"SELECT p.subject AS id FROM {snapshot.properties.column(label).relation} p WHERE {where}"
@@ -147,7 +152,7 @@ def having(snapshot: Snapshot, label: EdgeLabel, ids: Ids | None) -> Ids:
     return np.flatnonzero(flags) if ids is None else ids[flags[ids]]
 
 
-def _where(columns: Sequence[tuple[arrow.Array | arrow.ChunkedArray, Sequence[ColumnTest]]]) -> Ids:
+def places_of(columns: Sequence[tuple[arrow.Array | arrow.ChunkedArray, Sequence[NumberTest]]]) -> Ids:
     """Return the places (int64, sorted) where all tests of all columns, of the same length, are true."""
     mask: NDArray[np.bool_] | None = None
     for column, tests in columns:

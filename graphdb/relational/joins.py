@@ -241,7 +241,8 @@ class Joins:
         if not ready and self._number(relation, [name for name in names if name not in shared]):
             return replace(relation, variables={name: relation.variables[name] for name in names})
         sql, found = self._projecting(replace(relation, where=ready)).select(names)
-        return replace(found, source=self._materialized(sql, relation.source), where=waiting)
+        table = self._materialized(sql, relation.source)
+        return replace(found, source=table, where=waiting, links=relation.links)
 
     def _with_columns(self, relation: Relation, names: Collection[str]) -> Relation:
         """Return the rows with lists that are one for all of them as columns."""

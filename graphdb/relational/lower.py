@@ -168,7 +168,7 @@ class Lowering(Matches):
         if not looks_back(clause, items, relation.variables):
             named = None if self._groups is not None else _named(relation, clause.returns, items)
             if named is not None:
-                return replace(relation, variables=named, where=tuple(conjuncts(clause.where)))
+                return replace(relation, variables=named, where=tuple(conjuncts(clause.where)), links=())
             shared, returns = passed_on(relation, clause.returns, items)
             if shared:
                 items = self._items(returns, relation)
@@ -235,7 +235,7 @@ class Lowering(Matches):
         """Return the rows that a clause returns, before they are ordered, with its columns by their names, too."""
         found = self._known(relation, [item.expression for item in items], returns)
         named = {item.alias: found.known[item.expression] for item in items if item.alias}
-        return replace(found, variables={**found.variables, **named})
+        return replace(found, variables={**found.variables, **named}, links=())
 
     def _known(self, relation: Relation, columns: Sequence[ast.Expression], returns: ast.ReturnClause) -> Relation:
         """Return the rows of a clause that returns some columns, which are known expressions then."""

@@ -20,6 +20,7 @@ from graphdb.sql.from_clause import NAMES_VIEW, Deleted
 from graphdb.storage.arrays.arrow import names_table
 from graphdb.storage.catalog import PREFIXES, Catalog, EdgeLabel, VertexLabel
 from graphdb.storage.dictionary.terms import names_ahead, term_counts
+from graphdb.storage.file.prepared_sql import execute
 from graphdb.storage.graph.changes import Changes, Sizes
 from graphdb.storage.graph.data_graph import DataGraph
 from graphdb.storage.statistics.known import KnownStatistics
@@ -157,7 +158,8 @@ def _followed(raw: duckdb.DuckDBPyConnection, before: Snapshot, changes: list[Ch
     missing = [id for id in {**edges, **vertices} if id not in known]
     if missing:
         places = ", ".join("?" * len(missing))
-        known.update(raw.execute(f"SELECT id, iri FROM _graphdb.resource WHERE id IN ({places})", missing).fetchall())
+        sql = f"SELECT id, iri FROM _graphdb.resource WHERE id IN ({places})"
+        known.update(execute(raw, sql, missing).fetchall())
     return before.names.following(
         {id: None if row is None else EdgeLabel(id, known[id], *row) for id, row in edges.items()},
         {id: VertexLabel(id, known[id], count) if count else None for id, count in vertices.items()},
@@ -169,12 +171,9 @@ def _edges_counted(
 ) -> tuple[frozenset[int], frozenset[int]]:
     """Return the edge labels that have rows of single edges, and those of which some are parallel; of some, or all."""
     where = "true" if among is None else f"label IN ({', '.join('?' * len(among))})"
-    described, parallel = (
-        frozenset(label for (label,) in raw.execute(f"SELECT DISTINCT label FROM _graphdb.edge WHERE {which}",
-                                                    [*(among or ())]).fetchall())
-        for which in (where, f"{where} AND ordinal <> 0")
-    )  # fmt: skip
-    return described, parallel
+    sql = f"SELECT label, bool_or(ordinal <> 0) FROM _graphdb.edge WHERE {where} GROUP BY label"
+    found = execute(raw, sql, [*(among or ())]).fetchall()
+    return frozenset(label for label, _ in found), frozenset(label for label, several in found if several)
 
 
 def _edges_followed(
@@ -198,7 +197,8 @@ def _show(raw: duckdb.DuckDBPyConnection, names: Names) -> None:
 def _scales(raw: duckdb.DuckDBPyConnection) -> dict[int, int]:
     """Return the digits after the point of each decimal property, by label id."""
     return dict(
-        raw.execute(
+        execute(
+            raw,
             "SELECT t.label, least(max(length(split_part(l.lexical, '.', 2))), 18) FROM _graphdb.triple t "
             "JOIN _graphdb.literal l ON l.id = t.object WHERE l.kind = $kind GROUP BY t.label",
             {"kind": int(Kind.DECIMAL)},

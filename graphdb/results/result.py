@@ -14,6 +14,7 @@ from html import escape
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
+from graphdb._version import DISTRIBUTION
 from graphdb.common import arrow as columnar
 from graphdb.common.errors import ExecutionError, GraphDBError, StorageError
 from graphdb.common.foreign_errors import own_errors
@@ -419,7 +420,7 @@ def _pyarrow(method: str) -> Any:
     except ModuleNotFoundError:
         raise ExecutionError(
             f"{method}() needs PyArrow, which is not installed",
-            hint="pip install 'graphdb[arrow]'; fetchall(), to_polars() and SQL do without",
+            hint=f"pip install '{DISTRIBUTION}[arrow]'; fetchall(), to_polars() and SQL do without",
         ) from None
     return pyarrow
 

@@ -74,7 +74,8 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _shell(given: argparse.Namespace) -> int:
-    from graphdb.shell.repl import Shell, preload
+    from graphdb.shell.repl import Shell
+    from graphdb.shell.terminal import preload
 
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
     if interactive:
@@ -320,7 +321,7 @@ def _open(given: argparse.Namespace, must_exist: bool = False) -> Iterator[Datab
 
 def _say(error: Exception, verbose: bool) -> int:
     """Print an error as its reader needs it; returns the exit code."""
-    from graphdb.shell.repl import complain
+    from graphdb.shell.terminal import complain
 
     if verbose:
         traceback.print_exception(error)

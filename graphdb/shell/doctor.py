@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from graphdb._version import __version__
+from graphdb._version import DISTRIBUTION, __version__
 from graphdb.common.config import cores, physical_memory
 from graphdb.common.render import plural
 from graphdb.gpu.probe import probe
@@ -69,7 +69,7 @@ def _kernels() -> Finding:
     if library.loaded() is not None:
         return Finding("CPU kernels", f"for {library.level()}, from the library that is installed with the package")
     if not jit.available():
-        return Finding("CPU kernels", "none for this processor: pip install 'graphdb[jit]'", broken=True)
+        return Finding("CPU kernels", f"none for this processor: pip install '{DISTRIBUTION}[jit]'", broken=True)
     absent, total = missing()
     place = cache.folder()
     if objection := cache.objection(place):
@@ -81,7 +81,7 @@ def _kernels() -> Finding:
 def _dependencies() -> Iterator[Finding]:
     """Compare what the distribution asks for with what is there."""
     try:
-        requirements = importlib.metadata.requires("graphdb") or []
+        requirements = importlib.metadata.requires(DISTRIBUTION) or []
     except importlib.metadata.PackageNotFoundError:
         yield Finding("installation", "runs from a checkout that is not installed: dependencies are not known")
         return

@@ -7,7 +7,6 @@ shell; names for completion are read by the same worker, between statements.
 from __future__ import annotations
 
 import itertools
-import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -17,9 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeVar
 
 from graphdb._version import __version__
-from graphdb.common import compiling, render
+from graphdb.common import render
 from graphdb.common.errors import AccessError, GraphDBError, nearest
 from graphdb.shell.overview import schema
+from graphdb.shell.terminal import Status, complain, history_file
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -27,12 +27,16 @@ if TYPE_CHECKING:
     from prompt_toolkit.output import Output
 
     from graphdb.database import Database
+    from graphdb.live.watch import Watch
     from graphdb.results.result import Result
     from graphdb.shell.completion import PatternCompleter
 
 T = TypeVar("T")
 
 PROMPT, CONTINUATION = "graphdb> ", "     ...> "
+
+ALIGNED = {"table": render.table, "box": render.box}
+"""Modes whose tables stay within the terminal."""
 
 ROWS_SHOWN = 100
 """Rows that a table on a terminal shows; all other modes, and pipes, get every row."""
@@ -41,13 +45,19 @@ DOT_COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     ".exit": ((), "leave"),
     ".export": (("FILE",), "write the graph (FILE graphs union: all as one): .nt .nq .ttl .trig .graphml .parquet"),
     ".help": ((), "show this"),
+    ".import": (("FILE",), "load a file: LOAD 'FILE' (AS LABEL …, AS TYPE … may follow)"),
+    ".maxrows": (("NUMBER",), "how many rows a table on a terminal shows"),
     ".mode": (tuple(render.MODES), "how rows are printed"),
+    ".once": (("FILE",), "write the next answer to a file"),
+    ".output": (("FILE",), "write answers to a file; without one, to the terminal again"),
+    ".param": (("NAME VALUE",), "give $NAME a value, an expression; without one, show all; .param clear forgets them"),
     ".prefixes": ((), "prefixes and what they stand for"),
     ".quit": ((), "leave, as Ctrl-D does"),
     ".read": (("FILE",), "run the statements of a file, up to the first error"),
     ".schema": ((), "vertex labels, edge labels and properties, with counts"),
     ".tables": ((), "tables of the database"),
     ".timer": (("on", "off"), "whether times are printed"),
+    ".watch": (("QUERY",), "show the changes of a continuous query as they are committed, until Ctrl-C"),
 }
 """The shell's own commands: arguments and meaning."""
 
@@ -79,6 +89,12 @@ class Shell:
         self.mode = mode
         self.timer = interactive
         self.interactive = interactive
+        self.rows_shown = ROWS_SHOWN
+        self.parameters: dict[str, object] = {}
+        """Values for the parameters of statements, by name."""
+        self._first_output: TextIO | None = None
+        """Where answers went before they were redirected."""
+        self._once = False
         self.completer: PatternCompleter | None = None
         self._worker = ThreadPoolExecutor(1, "graphdb-shell")
         self._done = False
@@ -143,15 +159,17 @@ class Shell:
 
         for statement in split(entered):
             start = time.perf_counter()
-            result = self._wait(self._worker.submit(self.database.query, statement))
+            result = self._wait(self._worker.submit(self._run, statement))
             self.show(result, time.perf_counter() - start)
             for warning in result.warnings:
                 self._complain(f"warning: {warning}")
+            if self._once:
+                self._end_redirection()
         return True
 
     def _wait(self, future: Future[T]) -> T:
         """Wait for the worker; Ctrl-C interrupts the statement, and is raised once it has stopped."""
-        status = _Status(self.errors if self.interactive else None)
+        status = Status(self.errors if self.interactive else None)
         self.database.progress = status.hear if self.interactive else None
         try:
             while True:
@@ -182,19 +200,23 @@ class Shell:
             # EXPLAIN and PROFILE answer in lines that are laid out already.
             self._print_all(str(row[0]) for row in result)
             return
-        cut = self.interactive and self.mode == "table" and count > ROWS_SHOWN
-        self._print_rows(result.columns, itertools.islice(result, ROWS_SHOWN) if cut else iter(result))
-        if self.mode == "table":
-            shown = f", the first {ROWS_SHOWN} shown" if cut else ""
+        cut = self._on_terminal and self.mode in ALIGNED and count > self.rows_shown
+        self._print_rows(result.columns, itertools.islice(result, self.rows_shown) if cut else iter(result))
+        if self.mode in ALIGNED:
+            shown = f", the first {self.rows_shown} shown" if cut else ""
             self._print(f"({render.plural(count, 'row')}{shown}{took})")
         elif took:
             self._print(f"({render.plural(count, 'row')}{took})")
 
+    @property
+    def _on_terminal(self) -> bool:
+        return self.interactive and self._first_output is None
+
     def _print_rows(self, columns: Iterable[str], rows: Iterable[tuple[object, ...]]) -> None:
         names = tuple(columns)
-        if self.mode == "table":
+        if (aligned := ALIGNED.get(self.mode)) is not None:
             # A pipe has no width to stay within.
-            lines = render.table(names, rows, None if self.interactive else 1_000_000)
+            lines = aligned(names, rows, None if self._on_terminal else 1_000_000)
         else:
             lines = render.MODES[self.mode](names, rows)
         for line in lines:
@@ -213,7 +235,7 @@ class Shell:
         choices, _ = DOT_COMMANDS[command]
         if argument and not choices:
             raise GraphDBError(f"{command} takes no argument")
-        if argument and choices != ("FILE",) and argument not in choices:
+        if argument and not choices[0].isupper() and argument not in choices:
             raise GraphDBError(f"{command} does not know {argument}", hint="one of: " + ", ".join(choices))
         match command:
             case ".quit" | ".exit":
@@ -228,11 +250,26 @@ class Shell:
                 self.timer = argument == "on" if argument else self.timer
                 if not argument:
                     self._print("on" if self.timer else "off")
+            case ".maxrows":
+                if argument and not argument.isdecimal():
+                    raise GraphDBError(f".maxrows needs a number, found {argument}", hint=".maxrows 1000")
+                self.rows_shown = int(argument) if argument else self.rows_shown
+                if not argument:
+                    self._print(str(self.rows_shown))
+            case ".output" | ".once":
+                self._redirect(argument, once=command == ".once")
+            case ".param":
+                self._parameter(argument)
+            case ".import":
+                if not argument:
+                    raise GraphDBError(".import needs a file", hint=".import people.csv AS LABEL Person")
+                file, _, rest = entered.partition(" ")[2].strip().rstrip(";").partition(" AS ")
+                file = file.strip().strip("'\"").replace("'", "''")
+                return self._statements(f"LOAD '{file}'" + (f" AS {rest}" if rest else ""))
             case ".read":
                 if not argument:
                     raise GraphDBError(".read needs a file", hint=".read statements.txt")
-                if self.database.untrusted:
-                    raise AccessError(".read is not there in safe mode", hint="start the shell without --safe")
+                self._refuse_files(".read")
                 with Path(argument).expanduser().open(encoding="utf-8") as lines:
                     return self.run_lines(lines) == 0
             case ".export":
@@ -242,6 +279,10 @@ class Shell:
                 path = Path(argument.strip().strip("'\"")).expanduser()
                 work = self._worker.submit(self.database.export, path, graphs=graphs.split() or None)
                 self._print(f"{render.plural(self._wait(work), 'statement')} to {path}")
+            case ".watch":
+                if not argument:
+                    raise GraphDBError(".watch needs a continuous query", hint="SHOW CONTINUOUS QUERIES lists them")
+                self._watch(argument)
             case ".schema":
                 self._print_all(self._wait(self._worker.submit(lambda: list(schema(self.database)))))
             case ".tables":
@@ -250,6 +291,73 @@ class Shell:
                 prefixes = self._wait(self._worker.submit(self.database.prefixes))
                 self._print_all(f"PREFIX {name}: <{iri}>" for name, iri in sorted(prefixes.items()))
         return True
+
+    def _refuse_files(self, command: str) -> None:
+        if self.database.untrusted:
+            raise AccessError(f"{command} is not there in safe mode", hint="start the shell without --safe")
+
+    def _redirect(self, file: str, *, once: bool) -> None:
+        """Write answers to a file from now on, or only the next one; without a file to where they went first."""
+        command = ".once" if once else ".output"
+        if once and not file:
+            raise GraphDBError(".once needs a file", hint=".once answer.csv")
+        if file:
+            self._refuse_files(command)
+        opened = Path(file).expanduser().open("w", encoding="utf-8") if file else None
+        self._end_redirection()
+        if opened is not None:
+            self._first_output, self.output, self._once = self.output, opened, once
+
+    def _end_redirection(self) -> None:
+        if self._first_output is not None:
+            self.output.close()
+            self.output, self._first_output, self._once = self._first_output, None, False
+
+    def _parameter(self, argument: str) -> None:
+        """Give a parameter a value, show all, or forget them."""
+        name, _, value = argument.partition(" ")
+        if argument == "clear":
+            self.parameters.clear()
+        elif value:
+            name = name.removeprefix("$")
+            self.parameters[name] = self._wait(self._worker.submit(self._run, f"RETURN {value} AS value")).scalar()
+        else:
+            for name, given in sorted(self.parameters.items()):
+                self._print(f"${name}: {render.text(given)}")
+
+    def _run(self, statement: str) -> Result:
+        """Run a statement with those of the parameters that it has."""
+        if not self.parameters or "$" not in statement:
+            return self.database.query(statement)
+        named = self.database.prepare(statement).parameters
+        return self.database.query(
+            statement, {name: self.parameters[name] for name in named if name in self.parameters}
+        )
+
+    def _watch(self, query: str) -> None:
+        """Print the changes of a continuous query until Ctrl-C; a pipe sees those that are stored."""
+        start = None if self.interactive else 0
+        watch = self._wait(self._worker.submit(self._followed, query, start))
+        with watch:
+            if self.interactive:
+                self._print(f"following {watch.name}, Ctrl-C stops it")
+            try:
+                while (change := watch.next(None if self.interactive else 0)) is not None:
+                    self._print(f"batch {change.batch:,}:")
+                    for sign, rows in (("+", change.added), ("-", change.removed)):
+                        values = zip(*rows.to_pydict().values(), strict=True)
+                        columns = ("", *rows.column_names)
+                        self._print_rows(columns, ((sign, *row) for row in values))
+            except KeyboardInterrupt:
+                self._print("")
+
+    def _followed(self, query: str, start: int | None) -> Watch:
+        """Return a watch from the next batch on, or from the first one that is stored."""
+        if start is None:
+            return self.database.watch(query)
+        listed = self.database.query("SHOW CONTINUOUS QUERIES").fetchall()
+        first = {name.lower(): first for name, *_, first, _ in listed}.get(query.lower())
+        return self.database.watch(query, first)
 
     # --- the terminal ------------------------------------------------------------------------------------------
 
@@ -319,71 +427,6 @@ class Shell:
         complain(message, self.errors)
 
 
-class _Status:
-    """A line that says that a long statement still runs; it disappears when the statement ends."""
-
-    def __init__(self, stream: TextIO | None) -> None:
-        self._stream = stream if stream is not None and stream.isatty() else None
-        self._start = time.perf_counter()
-        self._said = False
-        self._far = ""
-
-    def hear(self, done: float, total: float, triples: int, phase: str) -> None:
-        """Hear how far a load or a query is."""
-        seconds = max(time.perf_counter() - self._start, 1e-9)
-        told = [f"{done / total:.0%}"] if total else []
-        told += [f"{triples:,} triples", f"{triples / seconds:,.0f}/s"] if triples else []
-        told += [f"{render.duration(seconds * (total - done) / done)} left"] if 0 < done < total else []
-        self._far = f"{phase}: {', '.join(told)}; "
-
-    def tick(self) -> None:
-        """Show or update the line."""
-        seconds = time.perf_counter() - self._start
-        if self._stream is None or seconds < 0.5:
-            return
-        if not self._said:
-            compiling.tell_by(lambda text: None)  # this line says it
-        self._said = True
-        kernel = compiling.now()
-        self._what = f"compiling {kernel} (once for this machine)" if kernel else "running"
-        print(
-            f"\r\x1b[2m{self._far or self._what + '… '}{seconds:.1f} s, Ctrl-C stops it\x1b[0m\x1b[K",
-            end="",
-            file=self._stream,
-            flush=True,
-        )
-
-    def clear(self) -> None:
-        """Take the line away."""
-        if self._stream is not None and self._said:
-            print("\r\x1b[K", end="", file=self._stream, flush=True)
-
-
-def preload() -> None:
-    """Import what the prompt needs."""
-    import prompt_toolkit
-
-    from graphdb.shell import completion, highlighting
-
-    del prompt_toolkit, completion, highlighting
-
-
-def history_file() -> Path | None:
-    """Return the file of the shell's history in the user's state folder, or None if there cannot be one."""
-    try:
-        state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "graphdb"
-        state.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError):
-        return None
-    return state / "history" if os.access(state, os.W_OK) else None
-
-
-def complain(message: str, stream: TextIO) -> None:
-    """Print an error, in red where a terminal shows it and ``NO_COLOR`` is not set."""
-    colour = stream.isatty() and not os.environ.get("NO_COLOR")
-    print(f"\x1b[31m{message}\x1b[0m" if colour else message, file=stream, flush=True)
-
-
 def _ends(entered: str) -> bool:
     """True if Enter ends what was typed, rather than starting its next line."""
     from graphdb.grammar.parser import is_complete
@@ -400,6 +443,7 @@ def _help() -> Iterator[str]:
     """Yield the help text."""
     yield "MATCH (a:Country)-[:neighbour]->(b) RETURN a.name, b.name;   patterns, answered by subgraph matching"
     yield "SELECT …;  CREATE TABLE t AS MATCH …;  LOAD 'file.nt';       SQL, result tables, data"
+    yield "CREATE CONTINUOUS QUERY q AS MATCH …;  SHOW CONTINUOUS QUERIES;  answers that follow what is written"
     yield ""
     for name, (choices, meaning) in DOT_COMMANDS.items():
         yield f"{name + ' ' + '|'.join(choices):42}{meaning}"

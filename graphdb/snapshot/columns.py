@@ -3,7 +3,7 @@
 A column is an Arrow array of typed values with a null mask.  Where a property's vertices lie close together, as those
 of one label do, the array has a place for each id between the first and the last of them; elsewhere it has the values
 alone, and a binary search among the sorted ids finds the place.  Texts stand once each, as in a dictionary encoding,
-and the places of the vertices say which is whose.
+and the places of the vertices say which is whose, until most of them are asked for again.
 
 Columns are read from the triples and the literal table of the file by gathers, too (:func:`read_column`): that takes
 some 20 ms for a million values, a fifth of what a join takes, so that nothing of them is stored.
@@ -95,6 +95,19 @@ class ValueColumn:
     def changed_to(self, vertices: Ints, later: ValueColumn) -> ValueColumn:
         """Return the column in which some vertices (sorted) have other values, or none."""
         return replace(self, changed=vertices, later=later, longest=max(self.longest, later.longest))
+
+    def spread(self, memory: int) -> ValueColumn | None:
+        """Return the column with each text in its place, so that those of a run of vertices are a slice.
+
+        None where it would take more than ``memory`` bytes.
+        """
+        if self.places is None:
+            return self
+        there = self.places >= 0
+        size = int(self.values.lengths()[self.places[there]].sum()) + 4 * len(there)
+        if size > min(memory, _TEXT_BYTES):
+            return None
+        return replace(self, places=None, values=taken(self.values, self.places))
 
     @property
     def nbytes(self) -> int:
@@ -258,7 +271,7 @@ def _longest(texts: arrow.Array) -> int:
     """Return the bytes of the longest of some texts, at least 1; 0 of values of another type."""
     if texts.offsets is None or not arrow.is_string(texts.type):
         return 0
-    return max(1, int(np.diff(texts.offsets).max(initial=0)))
+    return max(1, int(texts.lengths().max(initial=0)))
 
 
 def _is_run(places: NDArray[np.signedinteger[Any]]) -> bool:

@@ -107,6 +107,8 @@ class Properties:
         """Labels of properties whose values take more than the budget."""
         self._looks: Counter[int] = Counter()
         """How often a handful of vertices was looked up, by label id."""
+        self._sweeps: Counter[int] = Counter()
+        """How often most texts of a column were asked for, by label id."""
 
     def type_of(self, label: EdgeLabel) -> Type:
         """Return the type that holds all single values of a property."""
@@ -194,7 +196,17 @@ class Properties:
             wanted = values(ids.drop_null()).astype(np.int64, copy=False)
             return self._looked_up(label, np.unique(wanted)).gather(ids)
         column = self.array(label)
+        if column is not None and column.places is not None and 2 * len(ids) > len(column.places):
+            column = self._spread(label, column)
         return self._joined(label, ids) if column is None else column.gather(ids)
+
+    def _spread(self, label: EdgeLabel, column: ValueColumn) -> ValueColumn:
+        """Return a column of texts most of which are asked for: the second time, each in its place, if they fit."""
+        self._sweeps[label.id] += 1
+        if self._sweeps[label.id] != 2 or (spread := column.spread(self._memory)) is None:
+            return column
+        self._cache(label, replace(self._arrays.pop(label.id), column=spread))
+        return spread
 
     def _looked_up(self, label: EdgeLabel, vertices: NDArray[np.int64]) -> ValueColumn:
         """Return the values of some vertices, sorted, as a column of these."""
@@ -217,16 +229,21 @@ class Properties:
                 self._large.add(label.id)
                 return None
             cached = _Cached(column, self._type(label))
-            taken = column.nbytes + sum(each.column.nbytes for each in self._arrays.values())
-            while self._arrays and taken > self._memory:
-                taken -= self._arrays.pop(next(iter(self._arrays))).column.nbytes
+            self._sweeps[label.id] = 0
         elif cached.behind:
             column = cached.column
             changed = cached.behind if column.changed is None else cached.behind.union(column.changed.tolist())
             vertices = np.array(sorted(changed), np.int64)
             cached = _Cached(column.changed_to(vertices, self._looked_up(label, vertices)), cached.type)
-        self._arrays[label.id] = cached
+        self._cache(label, cached)
         return cached.column
+
+    def _cache(self, label: EdgeLabel, cached: _Cached) -> None:
+        """Put a column at the end of those in memory; where they take too much, those go that were used first."""
+        taken = cached.column.nbytes + sum(each.column.nbytes for each in self._arrays.values())
+        while self._arrays and taken > self._memory:
+            taken -= self._arrays.pop(next(iter(self._arrays))).column.nbytes
+        self._arrays[label.id] = cached
 
     def _joined(self, label: EdgeLabel, ids: arrow.Array | arrow.ChunkedArray) -> arrow.ChunkedArray:
         """Return what :meth:`gather` does, by a join: DuckDB has the values, on disk where they are too many."""
@@ -246,7 +263,7 @@ class Properties:
             return before.union(rows[rows[:, 0] == id, 1].tolist())
 
         self._large = former._large
-        self._looks = former._looks
+        self._looks, self._sweeps = former._looks, former._sweeps
         for id, table in list(former._tables.items()):
             vertices, label = changed(id, former._behind.get(id, frozenset())), labels.get(id)
             if label is not None and self._goes_on(label, table.type) and len(vertices) <= FOLLOWED:
@@ -273,7 +290,7 @@ class Properties:
         self._behind.clear()
         self.drop_arrays()
         self._large = set()
-        self._looks = Counter()
+        self._looks, self._sweeps = Counter(), Counter()
 
     def drop_arrays(self) -> None:
         """Read arrays anew, because a setting changed how DuckDB hands values over."""

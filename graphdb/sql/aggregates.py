@@ -92,7 +92,7 @@ def _addends(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     argument = node.arguments[0]
     if _is_duration(c, argument):
         return compute(c, argument, DURATION)
-    value = c.value_of(c.one(argument))
+    value = c.value_of(c.one(argument), or_text=True)
     as_it_is = value.type == DURATION or value.type.base is Base.VALUE
     return value if as_it_is else numeric(c, node, node.arguments[0])
 
@@ -111,7 +111,7 @@ def _is_duration(c: Compiler, node: ast.Expression) -> bool:
 
 def gathered(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     """Compile an aggregate that SQL does not compute: Python does, of the list of a group's values."""
-    value = c.value_of(c.one_of_any(node.arguments[0]))
+    value = c.value_of(c.one_of_any(node.arguments[0]), or_text=True)
     order = f" ORDER BY {c.scope.order} ASC" if c.scope.order is not None else ""
     there = f"list({value.sql}{order}) FILTER (WHERE {value.sql} IS NOT NULL)"
     values = [SqlValue(f"coalesce({there}, [])", list_of(value.type), bases=value.bases)]
@@ -147,7 +147,7 @@ def _deviation(function: str) -> Compile:
 
 def _over_once(c: Compiler, node: ast.FunctionCall, template: str) -> str:
     """Return SQL of a function of the list of an aggregate's numbers as floats, one of each that are equal."""
-    value = c.value_of(c.one(node.arguments[0]))
+    value = c.value_of(c.one(node.arguments[0]), or_text=True)
     if value.type.base is not Base.VALUE:
         return template.format(_reals_once(c, numeric(c, node, node.arguments[0])))
     return f"CASE {_refused(c, node, value)} ELSE {template.format(_reals_once(c, value))} END"
@@ -168,7 +168,7 @@ def _percentile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
 
 def _extreme(function: str) -> Compile:
     def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
-        value = c.value_of(c.one_of_any(node.arguments[0]))
+        value = c.value_of(c.one_of_any(node.arguments[0]), or_text=True)
         if value.type.base in (Base.NODE, Base.EDGE, Base.TERM, Base.PATH):
             raise c.mismatch(f"{node.name} needs values, found {value.type}", node.arguments[0])
         if value.type.base in (Base.VALUE, Base.MAP, Base.DURATION):

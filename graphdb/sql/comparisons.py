@@ -146,7 +146,7 @@ def sort_keys(c: Compiler, value: SqlValue) -> list[str]:
     if base is Base.NODE:
         return [c.rows.iri(value).sql]
     if base is Base.TERM:
-        return [c.rows.iri(value).sql, *sort_keys(c, c.value_of(value))]
+        return [c.rows.iri(value).sql, *sort_keys(c, c.value_of(value, or_text=True))]
     if base is Base.EDGE:
         return [f"({value.sql}).label", f'({value.sql})."start"', f'({value.sql})."end"', f"({value.sql}).ordinal"]
     if base is Base.MAP:

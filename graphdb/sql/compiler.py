@@ -232,10 +232,20 @@ class Compiler(ABC):
         sql = f"CASE WHEN len({value.sql}) > 1 THEN {error} ELSE ({value.sql})[1] END"
         return SqlValue(sql, value.type.element, bases=value.bases, effects=value.effects | CAN_FAIL)
 
-    def value_of(self, value: SqlValue) -> SqlValue:
-        """Return a literal vertex as its value (NULL where it is a resource), other values as they are."""
+    def value_of(self, value: SqlValue, *, or_text: bool = False) -> SqlValue:
+        """Return a literal vertex as its value (NULL where it is a resource), other values as they are.
+
+        ``or_text`` takes the text of a literal whose value SQL has no type for.
+
+        Raises
+        ------
+        NotSupportedError
+            It may be such a literal.
+        """
         if value.type.base is not Base.TERM:
             return value
+        if value.type.exact and not or_text:
+            raise NotSupportedError("lists and exact temporal values are not supported in SQL")
         return self.rows.literal(value, value.type.element or VALUE)
 
     # --- constants

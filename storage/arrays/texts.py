@@ -48,6 +48,16 @@ def filled(column: arrow.Array | arrow.ChunkedArray, other: arrow.Array | arrow.
     return taken(arrow.concat_arrays([first, second]), np.where(first.is_valid(), own, len(first) + own))
 
 
+def beginning_with(prefix: bytes, array: arrow.Array) -> Ints:
+    """Return the places of the texts that begin with some bytes, sorted; null begins with none."""
+    array = array.decoded()
+    data, begins = string_places(array)
+    found = np.flatnonzero(array.lengths() >= max(len(prefix), 1))
+    for at, byte in enumerate(prefix):
+        found = found[data[begins[found] + at] == byte]
+    return found
+
+
 def numbered_texts(array: arrow.Array) -> tuple[arrow.Array, Ints]:
     """Return the different texts in the order in which they first come, and which of them each is; -1 for null."""
     from graphdb.storage.arrays import text_kernels as kernels

@@ -13,6 +13,7 @@ import threading
 from functools import cache
 from typing import Any
 
+from graphdb._version import DISTRIBUTION
 from graphdb.common import compiling
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.forks import lock_at_fork
@@ -89,7 +90,7 @@ def _compiled(entry: Entry, variant: str) -> bytes:
     if not available():
         raise NotSupportedError(
             "there is no machine code for this processor, and Numba is not installed, which could make it",
-            hint="pip install 'graphdb[jit]'",
+            hint=f"pip install '{DISTRIBUTION}[jit]'",
         )
     with compiling.announced(entry.function.__name__):
         from graphdb.storage.compile.emit import lower, object_code
@@ -105,7 +106,7 @@ def _binding() -> Any:
     except ImportError as error:
         raise NotSupportedError(
             "there is no machine code for this processor, and no compiler that could make it",
-            hint="pip install 'graphdb[jit]'",
+            hint=f"pip install '{DISTRIBUTION}[jit]'",
         ) from error
     return llvm
 

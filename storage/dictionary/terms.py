@@ -50,9 +50,10 @@ def term_counts(connection: duckdb.DuckDBPyConnection) -> tuple[int, int]:
     StorageError
         Their ids are not what they are counted by: arrays of that size would be of any size.
     """
-    [(resources, first, last, literals, first_literal, last_literal)] = connection.execute(
+    [(resources, first, last, literals, first_literal, last_literal)] = execute(
+        connection,
         "FROM (SELECT count(*), min(id), max(id) FROM _graphdb.resource),"
-        " (SELECT count(*), min(id), max(id) FROM _graphdb.literal)"
+        " (SELECT count(*), min(id), max(id) FROM _graphdb.literal)",
     ).fetchall()
     verify_numbers(resources, first, last, 0)
     verify_numbers(literals, first_literal, last_literal, LITERAL_BASE)
@@ -202,21 +203,23 @@ class Numbering:
         They are left in a temporary table ``into`` (value, lexical, datatype, language), one row each.
         """
         first = self._upcoming("literal")
-        [(terms,)] = self._connection.execute(
-            f"CREATE TEMP TABLE _graphdb_distinct AS SELECT DISTINCT lexical, datatype, language FROM {source}"
+        [(terms,)] = execute(
+            self._connection,
+            f"CREATE TEMP TABLE _graphdb_distinct AS SELECT DISTINCT lexical, datatype, language FROM {source}",
         ).fetchall()
-        rows = self._connection.execute(
-            f"SELECT DISTINCT datatype FROM temp._graphdb_distinct LIMIT {_DATATYPES}"
+        rows = execute(
+            self._connection, f"SELECT DISTINCT datatype FROM temp._graphdb_distinct LIMIT {_DATATYPES}"
         ).fetchall()
         datatypes = {datatype for (datatype,) in rows} if len(rows) < _DATATYPES else None
         with self._keys["literal"].narrowed("temp._graphdb_distinct", {}, terms, first) as (known, parameters):
-            self._connection.execute(
+            execute(
+                self._connection,
                 f"CREATE TEMP TABLE {into} AS SELECT coalesce(known.id, {first - 1} + row_number()"
                 " OVER (PARTITION BY known.id IS NULL)) AS value, term.lexical, term.datatype, term.language"
                 f" FROM temp._graphdb_distinct AS term LEFT JOIN {known} AS known ON {_SAME_LITERAL}",
                 parameters,
             )
-        self._connection.execute("DROP TABLE temp._graphdb_distinct")
+        execute(self._connection, "DROP TABLE temp._graphdb_distinct")
         new = f"(SELECT value AS id, lexical, datatype, language FROM temp.{into} WHERE value >= {first})"
         self._insert("literal", typed_literals(new, datatypes))
 

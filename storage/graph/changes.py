@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays.sorted_sets import places
+from graphdb.storage.file.prepared_sql import execute
 from graphdb.storage.graph.closure import closure_of
 from graphdb.storage.graph.pcsr import Direction, Partition, build_partition
 
@@ -84,7 +85,7 @@ class Changes:
         def rows(table: str | None) -> Ints:
             if table is None:
                 return np.empty((0, 3), np.int64)
-            found = connection.execute(f"SELECT label, subject, object FROM {table}").fetchnumpy()
+            found = execute(connection, f"SELECT label, subject, object FROM {table}").fetchnumpy()
             return np.column_stack([found[name] for name in ("label", "subject", "object")])
 
         return cls(rows(removed), rows(added))

@@ -314,7 +314,8 @@ class DataGraph:
 
     def has_signature(self, label: int, direction: Direction) -> bool:
         """Whether that column is in memory already."""
-        return any(("signature", label, direction) in held for held in (self._cache, self._stale))
+        key = "signature", label, direction
+        return key in self._cache or key in self._stale
 
     def members(self, class_id: int) -> Ints:
         """The vertices with vertex label ``class_id``: sorted int64."""

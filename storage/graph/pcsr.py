@@ -201,8 +201,11 @@ def partition_of(
     source, target, codes
         int64 [edges]: vertex, neighbour and code of each, unique together.
     """
-    order = np.argsort(codes, kind="stable")
-    order = order[stable_order(target[order], vertices)]
+    if bool((codes[1:] >= codes[:-1]).all()):  # those of one label are, in one direction after the other
+        order = stable_order(target, vertices)
+    else:
+        order = np.argsort(codes, kind="stable")
+        order = order[stable_order(target[order], vertices)]
     order = order[stable_order(source[order], vertices)]
     source, target, codes = source[order], target[order], codes[order]
     first = np.ones(len(source), bool)
@@ -324,7 +327,8 @@ def stable_order(keys: Ints, bound: int) -> Ints:
     from graphdb.storage.graph.pcsr_kernels import counting_order
 
     order = np.empty(len(keys), np.int64)
-    counting_order(np.ascontiguousarray(keys, dtype=np.int64), np.zeros(bound + 1, np.int64), order)
+    counts = np.zeros(int(keys.max()) + 2, np.int64)  # fewer than for all, where keys are resources
+    counting_order(np.ascontiguousarray(keys, dtype=np.int64), counts, order)
     return order
 
 

@@ -202,19 +202,19 @@ def refresh(connection: duckdb.DuckDBPyConnection, labels: Ids) -> None:
     tables.settle(connection)
     known = known_pairs(connection)
     for table, key in (("edge_label", "id"), ("degree", "label"), ("label_pair", "label")):
-        connection.execute(f"DELETE FROM _graphdb.{table} WHERE {key} IN (SELECT unnest($labels::BIGINT[]))", chosen)
-    connection.execute(f"CREATE OR REPLACE TEMP TABLE _graphdb_touched AS {_FRESH}", chosen)
+        execute(connection, f"DELETE FROM _graphdb.{table} WHERE {key} IN (SELECT unnest($labels::BIGINT[]))", chosen)
+    execute(connection, f"CREATE OR REPLACE TEMP TABLE _graphdb_touched AS {_FRESH}", chosen)
     typed = type_label(connection)
     _add_labels(connection)
     if typed is not None and typed in chosen["labels"]:
-        connection.execute("DELETE FROM _graphdb.vertex_label")
+        execute(connection, "DELETE FROM _graphdb.vertex_label")
         _add_vertex_labels(connection, typed, "_graphdb.triple")
     if typed is not None:
         if known >= PAIRS or typed in chosen["labels"]:
             _refresh_pairs(connection, typed)
         else:
             _add_pairs(connection, _FRESH_PAIRS.format(touched="_graphdb_touched"), {"type": typed}, known)
-    connection.execute("DROP TABLE temp._graphdb_touched")
+    execute(connection, "DROP TABLE temp._graphdb_touched")
 
 
 def change(
@@ -242,7 +242,8 @@ def change(
     """
     triples = {"added": added, "removed": removed}
     tables.settle(connection)
-    connection.execute(
+    execute(
+        connection,
         f"CREATE OR REPLACE TEMP TABLE _graphdb_touched AS {_GROWN.format(**triples)}",
         {"fresh": fresh, "fresh_literals": fresh_literals},
     )
@@ -259,11 +260,11 @@ def change(
         def largest(label: int, column: str) -> int:
             return _counted(connection, f"SELECT {column} FROM _graphdb.edge_label WHERE id = $label", label)
 
-        for left in degrees_left(connection, connection.execute(LESSENED).fetchall(), largest):
+        for left in degrees_left(connection, execute(connection, LESSENED).fetchall(), largest):
             _put(connection, *left)
-        for left in literals_left(connection, connection.execute(LOST_LITERALS.format(removed=removed)).fetchall()):
+        for left in literals_left(connection, execute(connection, LOST_LITERALS.format(removed=removed)).fetchall()):
             _put(connection, *left)
-    connection.execute("DROP TABLE temp._graphdb_touched")
+    execute(connection, "DROP TABLE temp._graphdb_touched")
 
 
 def append_pairs(
@@ -287,7 +288,7 @@ def _appended_pairs(connection: duckdb.DuckDBPyConnection) -> int:
     if rows <= _UNSETTLED:
         return rows
     settled = f"SELECT value::BIGINT FROM _graphdb.meta WHERE key = '{tables.SETTLED}'"
-    [(settled, degrees)] = connection.execute(f"SELECT ({settled}), count(*) FROM _graphdb.degree").fetchall()
+    [(settled, degrees)] = execute(connection, f"SELECT ({settled}), count(*) FROM _graphdb.degree").fetchall()
     if rows + degrees > 2 * (settled or 0) + _UNSETTLED:
         tables.settle(connection)
         rows = known_pairs(connection)
@@ -323,7 +324,7 @@ def _has(connection: duckdb.DuckDBPyConnection, label: int, triples: str) -> boo
 
 def type_label(connection: duckdb.DuckDBPyConnection) -> int | None:
     """Return the edge label rdf:type, if the data has it."""
-    found = connection.execute("SELECT id FROM _graphdb.resource WHERE iri = ?", [RDF_TYPE]).fetchall()
+    found = execute(connection, "SELECT id FROM _graphdb.resource WHERE iri = ?", [RDF_TYPE]).fetchall()
     return found[0][0] if found else None
 
 
@@ -344,11 +345,11 @@ def _add_vertex_labels(connection: duckdb.DuckDBPyConnection, typed: int, added:
 
 def _refresh_pairs(connection: duckdb.DuckDBPyConnection, typed: int) -> None:
     """Count all pairs anew."""
-    connection.execute("DELETE FROM _graphdb.label_pair")
-    every = {"labels": [row[0] for row in connection.execute("SELECT id FROM _graphdb.edge_label").fetchall()]}
-    connection.execute(f"CREATE OR REPLACE TEMP TABLE _graphdb_every AS {_FRESH}", every)
+    execute(connection, "DELETE FROM _graphdb.label_pair")
+    every = {"labels": [row[0] for row in execute(connection, "SELECT id FROM _graphdb.edge_label").fetchall()]}
+    execute(connection, f"CREATE OR REPLACE TEMP TABLE _graphdb_every AS {_FRESH}", every)
     _add_pairs(connection, _FRESH_PAIRS.format(touched="_graphdb_every"), {"type": typed})
-    connection.execute("DROP TABLE temp._graphdb_every")
+    execute(connection, "DROP TABLE temp._graphdb_every")
 
 
 def _add_pairs(
@@ -360,7 +361,8 @@ def _add_pairs(
     """
     changed = tables.merge(connection, "label_pair", pairs, parameters)
     if known + changed > PAIRS and known_pairs(connection) > PAIRS:
-        connection.execute(
+        execute(
+            connection,
             "DELETE FROM _graphdb.label_pair WHERE (label, class, direction) NOT IN (SELECT (label, class, direction)"
             " FROM _graphdb.label_pair ORDER BY edges DESC, label ASC, class ASC, direction ASC LIMIT $most)",
             {"most": PAIRS},
@@ -370,7 +372,7 @@ def _add_pairs(
 
 def note_pairs(connection: duckdb.DuckDBPyConnection) -> None:
     """Note how many triples there are where not all pairs are stored."""
-    connection.execute(f"INSERT OR REPLACE INTO _graphdb.meta VALUES ('{_COUNTED}', ({_TRIPLES})::VARCHAR)")
+    execute(connection, f"INSERT OR REPLACE INTO _graphdb.meta VALUES ('{_COUNTED}', ({_TRIPLES})::VARCHAR)")
 
 
 _COUNTED = "pairs_counted"
@@ -379,13 +381,13 @@ _TRIPLES = "SELECT coalesce(sum(triples), 0)::BIGINT FROM _graphdb.edge_label"
 
 def triples(connection: duckdb.DuckDBPyConnection) -> int:
     """Return how many triples were counted."""
-    return int(connection.execute(_TRIPLES).fetchall()[0][0])
+    return int(execute(connection, _TRIPLES).fetchall()[0][0])
 
 
 def _much_new(connection: duckdb.DuckDBPyConnection) -> bool:
     """Whether a tenth of the triples came or went since all pairs were counted: dropped pairs are missed."""
-    [(now, then)] = connection.execute(
-        f"SELECT ({_TRIPLES}), (SELECT value::BIGINT FROM _graphdb.meta WHERE key = '{_COUNTED}')"
+    [(now, then)] = execute(
+        connection, f"SELECT ({_TRIPLES}), (SELECT value::BIGINT FROM _graphdb.meta WHERE key = '{_COUNTED}')"
     ).fetchall()
     return then is None or abs(now - then) * 10 >= then
 
@@ -418,11 +420,11 @@ def literals_left(
 
 
 def _put(connection: duckdb.DuckDBPyConnection, label: int, column: str, value: int) -> None:
-    connection.execute(f"UPDATE _graphdb.edge_label SET {column} = ? WHERE id = ?", [value, label])
+    execute(connection, f"UPDATE _graphdb.edge_label SET {column} = ? WHERE id = ?", [value, label])
 
 
 def _counted(connection: duckdb.DuckDBPyConnection, sql: str, label: int) -> int:
-    return int(connection.execute(sql, {"label": label}).fetchall()[0][0] or 0)
+    return int(execute(connection, sql, {"label": label}).fetchall()[0][0] or 0)
 
 
 _MOST = "SELECT max(n) FROM (SELECT count(*) AS n FROM _graphdb.triple WHERE label = $label GROUP BY {end})"

@@ -23,6 +23,7 @@ from graphdb.storage.arrays.batch import LITERAL
 from graphdb.storage.arrays.external_sort import Group, Keys, Labels, Piece, by_label, groups, in_chunks
 from graphdb.storage.arrays.spill import SpillArray, SpillFile, merge_runs, unmap, zeros_on_disk
 from graphdb.storage.dictionary.terms import term_counts
+from graphdb.storage.file.prepared_sql import execute
 from graphdb.storage.file.verify import Ids, verify_kinds
 from graphdb.storage.statistics.labels import PAIRS, note_pairs
 
@@ -64,7 +65,7 @@ class StreamingStatistics:
             verify_kinds(kinds)
             self._kinds[values(rows["id"]) - LITERAL_BASE] = kinds
             unmap(self._kinds)
-        found = connection.execute("SELECT id FROM _graphdb.resource WHERE iri = ?", [RDF_TYPE]).fetchall()
+        found = execute(connection, "SELECT id FROM _graphdb.resource WHERE iri = ?", [RDF_TYPE]).fetchall()
         self._typed = found[0][0] if found else -1
         self._spill = SpillFile(folder / "statistics", memory // 16)
         self._labels: list[SpillArray] = []
@@ -90,10 +91,10 @@ class StreamingStatistics:
         """Write what was found, in place of what was there."""
         views = ArrowViews(self._connection)
         for table, rows in self._tables().items():
-            self._connection.execute(f"DELETE FROM _graphdb.{table}")
+            execute(self._connection, f"DELETE FROM _graphdb.{table}")
             for some in rows.tables():
                 with views.view(f"_graphdb_{table}s", some):
-                    self._connection.execute(f"INSERT INTO _graphdb.{table} BY NAME SELECT * FROM _graphdb_{table}s")
+                    execute(self._connection, f"INSERT INTO _graphdb.{table} BY NAME SELECT * FROM _graphdb_{table}s")
         views.close()
         self._spill.close()
         if not self._all_pairs:

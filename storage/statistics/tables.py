@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from graphdb.storage.file.prepared_sql import execute
+
 if TYPE_CHECKING:
     import duckdb
 
@@ -36,18 +38,18 @@ def settle(connection: duckdb.DuckDBPyConnection, tables: Sequence[str] = APPEND
     unsettled = False
     for table in tables:
         keys = ", ".join(_SUMS[table][0])
-        rows, distinct = connection.execute(
-            f"SELECT count(*), count(DISTINCT ({keys})) FROM _graphdb.{table}"
+        rows, distinct = execute(
+            connection, f"SELECT count(*), count(DISTINCT ({keys})) FROM _graphdb.{table}"
         ).fetchall()[0]
         if rows > distinct:
-            connection.execute(f"CREATE OR REPLACE TEMP TABLE _graphdb_summed AS {summed(table)}")
-            connection.execute(f"DELETE FROM _graphdb.{table}")
-            connection.execute(f"INSERT INTO _graphdb.{table} FROM temp._graphdb_summed")
-            connection.execute("DROP TABLE temp._graphdb_summed")
+            execute(connection, f"CREATE OR REPLACE TEMP TABLE _graphdb_summed AS {summed(table)}")
+            execute(connection, f"DELETE FROM _graphdb.{table}")
+            execute(connection, f"INSERT INTO _graphdb.{table} FROM temp._graphdb_summed")
+            execute(connection, "DROP TABLE temp._graphdb_summed")
             unsettled = True
     if unsettled:
         counts = " + ".join(f"(SELECT count(*) FROM _graphdb.{table})" for table in APPENDED)
-        connection.execute(f"INSERT OR REPLACE INTO _graphdb.meta VALUES ('{SETTLED}', ({counts})::VARCHAR)")
+        execute(connection, f"INSERT OR REPLACE INTO _graphdb.meta VALUES ('{SETTLED}', ({counts})::VARCHAR)")
 
 
 def columns_of(table: str) -> tuple[str, ...]:
@@ -76,7 +78,8 @@ def merge(
     names = (*keys, *sets)
     gone = f"WHEN MATCHED AND held.{sums[0]} + new.{sums[0]} = 0 THEN DELETE"
     fresh = f"WHEN NOT MATCHED THEN INSERT ({', '.join(names)}) VALUES ({', '.join(f'new.{name}' for name in names)})"
-    [(changed,)] = connection.execute(
+    [(changed,)] = execute(
+        connection,
         f"MERGE INTO _graphdb.{table} AS held USING ({changes}) AS new"
         f" ON {' AND '.join(f'held.{key} = new.{key}' for key in keys)} {'' if only_known else gone}"
         f" WHEN MATCHED THEN UPDATE SET {', '.join(f'{name} = {value}' for name, value in sets.items())}"

@@ -26,7 +26,7 @@ from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays.arrow import ArrowViews
 from graphdb.storage.arrays.batch import LITERAL, Batch, Edges, Ids, Terms, Texts, ids
 from graphdb.storage.dictionary.terms import Numbering, term_counts
-from graphdb.storage.file.prepared_sql import has_rows
+from graphdb.storage.file.prepared_sql import execute, has_rows
 from graphdb.storage.graph.changes import MOST, Changes
 from graphdb.storage.statistics import incremental, streaming
 from graphdb.storage.statistics import labels as statistics
@@ -200,7 +200,8 @@ class Appender:
             self._take_properties()
         if "quad" in self._staged or ("triple" in self._staged and self._has("quad")):
             self._name_default()
-            self._connection.execute(
+            execute(
+                self._connection,
                 "INSERT INTO temp._graphdb_triple BY NAME SELECT subject, label, object FROM temp._graphdb_quad"
                 " WHERE graph <> $default",
                 {"default": DEFAULT_GRAPH},
@@ -219,7 +220,7 @@ class Appender:
             self._name_default()
             self._append("quad", _QUAD)
         for table in self._staged:
-            self._connection.execute(f"DROP TABLE temp._graphdb_{table}")
+            execute(self._connection, f"DROP TABLE temp._graphdb_{table}")
         self._staged.clear()
         self._views.close()
 
@@ -242,7 +243,7 @@ class Appender:
         else:
             statistics.refresh(self._connection, self._labels)
         if self._new is not None:
-            self._connection.execute("DROP TABLE temp._graphdb_new")
+            execute(self._connection, "DROP TABLE temp._graphdb_new")
         self._new = None
         self._labels = np.empty(0, np.int64)
 
@@ -259,42 +260,45 @@ class Appender:
         names = _COLUMNS[table]
         if table not in self._staged and not (columns and not len(columns[0])):
             self._staged.add(table)
-            self._connection.execute(
-                f"CREATE TEMP TABLE _graphdb_{table} ({', '.join(f'{name} BIGINT' for name in names)})"
+            execute(
+                self._connection,
+                f"CREATE TEMP TABLE _graphdb_{table} ({', '.join(f'{name} BIGINT' for name in names)})",
             )
         if not columns or not len(columns[0]):
             return
         with self._views.view("_graphdb_batch", arrow.table([*map(numbers, columns)], names)):
-            self._connection.execute(f"INSERT INTO temp._graphdb_{table} SELECT * FROM _graphdb_batch")
+            execute(self._connection, f"INSERT INTO temp._graphdb_{table} SELECT * FROM _graphdb_batch")
 
     def _name_default(self) -> None:
         """Note which of the triples of named graphs are in the default graph, too."""
         for table in ("triple", "quad"):
             self._stage(table, ())
         if has_rows(self._connection, "temp._graphdb_triple") or self._has("triple"):
-            self._connection.execute(_IN_DEFAULT, {"default": DEFAULT_GRAPH})
+            execute(self._connection, _IN_DEFAULT, {"default": DEFAULT_GRAPH})
 
     def _append_edges(self) -> None:
         """Give each new reifier an edge of its own, and the edges their properties."""
-        self._connection.execute(_NEW_EDGES)
-        self._connection.execute("INSERT INTO _graphdb.reifier BY NAME SELECT * FROM temp._graphdb_edge")
-        self._connection.execute(
-            "INSERT INTO _graphdb.edge BY NAME SELECT label, subject, object, ordinal FROM temp._graphdb_edge"
+        execute(self._connection, _NEW_EDGES)
+        execute(self._connection, "INSERT INTO _graphdb.reifier BY NAME SELECT * FROM temp._graphdb_edge")
+        execute(
+            self._connection,
+            "INSERT INTO _graphdb.edge BY NAME SELECT label, subject, object, ordinal FROM temp._graphdb_edge",
         )
         if self._named or self._has("edge_graph"):
-            self._connection.execute(_PLACES, {"default": DEFAULT_GRAPH})
+            execute(self._connection, _PLACES, {"default": DEFAULT_GRAPH})
             self._named = False
-        self._connection.execute("DROP TABLE temp._graphdb_edge")
-        self._connection.execute("DROP TABLE temp._graphdb_reifier")
+        execute(self._connection, "DROP TABLE temp._graphdb_edge")
+        execute(self._connection, "DROP TABLE temp._graphdb_reifier")
         if "triple" in self._staged:
             self._take_properties()
 
     def _take_properties(self) -> None:
         """Make the staged literals of reifiers properties of their edges."""
-        self._connection.execute(_PROPERTIES)
-        self._connection.execute(
+        execute(self._connection, _PROPERTIES)
+        execute(
+            self._connection,
             f"DELETE FROM temp._graphdb_triple WHERE object >= {LITERAL_BASE}"
-            " AND subject IN (SELECT reifier FROM _graphdb.reifier)"
+            " AND subject IN (SELECT reifier FROM _graphdb.reifier)",
         )
 
     def _has(self, table: str) -> bool:
@@ -307,18 +311,20 @@ class Appender:
         self._staged.remove("triple")
         # The staged triples are few beside those that are there: they are what the join looks up, and its bounds say
         # which parts of the sorted triples are read at all.  One number is looked up sooner than three.
-        self._connection.execute(
+        execute(
+            self._connection,
             "CREATE TEMP TABLE _graphdb_new AS WITH staged AS MATERIALIZED ("
             "SELECT DISTINCT label, subject, object FROM temp._graphdb_triple)"
             " FROM staged ANTI JOIN ("
             "SELECT label, subject, object FROM (SELECT label, subject, object FROM _graphdb.triple"
             " WHERE label IN (SELECT label FROM staged) AND subject IN (SELECT subject FROM staged))"
-            " SEMI JOIN staged USING (label, subject, object)) USING (label, subject, object)"
+            " SEMI JOIN staged USING (label, subject, object)) USING (label, subject, object)",
         )
-        [(appended,)] = self._connection.execute(
-            "INSERT INTO _graphdb.triple FROM temp._graphdb_new ORDER BY label ASC, subject ASC, object ASC"
+        [(appended,)] = execute(
+            self._connection,
+            "INSERT INTO _graphdb.triple FROM temp._graphdb_new ORDER BY label ASC, subject ASC, object ASC",
         ).fetchall()
-        self._connection.execute("DROP TABLE temp._graphdb_triple")
+        execute(self._connection, "DROP TABLE temp._graphdb_triple")
         self._new = int(appended)
         return self._new
 
@@ -329,11 +335,12 @@ class Appender:
         self._staged.remove(table)
         known = f"EXCEPT SELECT {columns} FROM _graphdb.{table}" if self._has(table) else ""
         order = ", ".join(f"{column} ASC" for column in columns.split(", "))
-        [(appended,)] = self._connection.execute(
+        [(appended,)] = execute(
+            self._connection,
             f"INSERT INTO _graphdb.{table} BY NAME SELECT DISTINCT {columns} FROM temp._graphdb_{table} {known} "
-            f"ORDER BY {order}"
+            f"ORDER BY {order}",
         ).fetchall()
-        self._connection.execute(f"DROP TABLE temp._graphdb_{table}")
+        execute(self._connection, f"DROP TABLE temp._graphdb_{table}")
         return int(appended)
 
 

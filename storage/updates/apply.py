@@ -139,6 +139,16 @@ class Update:
         self._terms.store()
         return list(map(int, ids))
 
+    def number(
+        self, resources: arrow.Array, literals: tuple[arrow.Array, arrow.Array, arrow.Array]
+    ) -> tuple[Ints, Ints]:
+        """Return the ids of distinct IRIs, and of distinct literals (as columns), adding those that are new."""
+        self._touch()
+        self._fresh_literals = min(self._fresh_literals, self._terms.next_literal)
+        found = self._terms.resources(resources), self._terms.literals(*literals)
+        self._terms.store()
+        return found
+
     def literals_of(self, source: str, into: str) -> None:
         """Number the literals of a relation; see :meth:`~graphdb.storage.dictionary.terms.Numbering.literals_of`."""
         self._touch()

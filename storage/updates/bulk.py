@@ -28,7 +28,7 @@ from graphdb.storage.arrays.batch import LITERAL, Edges, Terms, ids
 from graphdb.storage.arrays.external_sort import Group, Labels, Others, Piece, Whole, by_label, fresh, in_chunks, whole
 from graphdb.storage.arrays.spill import SpillArray, SpillFile, unmap, zeros_on_disk
 from graphdb.storage.dictionary.terms import Numbering
-from graphdb.storage.file.prepared_sql import has_rows
+from graphdb.storage.file.prepared_sql import execute, has_rows
 from graphdb.storage.statistics.streaming import ROWS, STORED, StreamingStatistics, stored
 from graphdb.storage.updates.append import Appender, much_new
 from graphdb.storage.updates.parallel_edges import write_edges
@@ -48,12 +48,12 @@ _TABLES = ("resource", "literal", "triple", "quad", "edge", "reifier")
 
 def is_empty(connection: duckdb.DuckDBPyConnection) -> bool:
     """Whether there are neither terms nor triples yet."""
-    return not any(has_rows(connection, f"_graphdb.{table}") for table in _TABLES)
+    return not has_rows(connection, *(f"_graphdb.{table}" for table in _TABLES))
 
 
 def can_grow(connection: duckdb.DuckDBPyConnection, new: int, memory: int) -> bool:
     """Whether so many triples, none of them in a named graph, are best written at once into a graph that has some."""
-    plain = not any(has_rows(connection, f"_graphdb.{table}") for table in ("quad", "edge", "reifier"))
+    plain = not has_rows(connection, "_graphdb.quad", "_graphdb.edge", "_graphdb.reifier")
     return plain and much_new(connection, new, memory)
 
 
@@ -136,8 +136,9 @@ class BulkWriter:
             total = 0
             for rows in arrow.Reader(schema, self._rows(labels, known)).tables():
                 with self._views.view("_graphdb_sorted", rows):
-                    [(count,)] = self._connection.execute(
-                        "INSERT INTO _graphdb.triple SELECT label, subject, object FROM _graphdb_sorted"
+                    [(count,)] = execute(
+                        self._connection,
+                        "INSERT INTO _graphdb.triple SELECT label, subject, object FROM _graphdb_sorted",
                     ).fetchall()
                 total += int(count)
         return total

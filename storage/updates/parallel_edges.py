@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage.arrays.arrow import ArrowViews, table_of
-from graphdb.storage.file.prepared_sql import has_rows
+from graphdb.storage.file.prepared_sql import execute, has_rows
 
 if TYPE_CHECKING:
     import duckdb
@@ -34,16 +34,17 @@ def write_edges(
     views = ArrowViews(connection)
     if has_rows(connection, "_graphdb.edge"):
         with views.view("_graphdb_edges", table_of({"number": np.arange(len(edges)), **columns})):
-            found = connection.execute(
+            found = execute(
+                connection,
                 f"SELECT number, last FROM _graphdb_edges JOIN (SELECT {_TRIPLE}, max(ordinal) + 1 AS last"
-                f" FROM _graphdb.edge GROUP BY {_TRIPLE}) USING ({_TRIPLE})"
+                f" FROM _graphdb.edge GROUP BY {_TRIPLE}) USING ({_TRIPLE})",
             ).fetchnumpy()
         columns["ordinal"][found["number"]] += found["last"]
     with views.view("_graphdb_edges", table_of(columns)):
-        connection.execute("INSERT INTO _graphdb.edge BY NAME SELECT * FROM _graphdb_edges")
+        execute(connection, "INSERT INTO _graphdb.edge BY NAME SELECT * FROM _graphdb_edges")
     if len(edges.owners):
         keys, values = (ids(column) for column in edges.properties.T)
         owned = {name: column[edges.owners] for name, column in columns.items()}
         with views.view("_graphdb_edge_properties", table_of({**owned, "key": keys, "value": values})):
-            connection.execute("INSERT INTO _graphdb.edge_property BY NAME SELECT * FROM _graphdb_edge_properties")
+            execute(connection, "INSERT INTO _graphdb.edge_property BY NAME SELECT * FROM _graphdb_edge_properties")
     views.close()

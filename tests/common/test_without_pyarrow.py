@@ -33,11 +33,23 @@ for name in ("all.nt", "all.ttl", "all.nq", "all.graphml", "all.parquet", "all.n
 import polars
 db.load(polars.DataFrame({":ID": ["p", "q"], ":LABEL": ["P", "P"], "size:int": [1, 2]}))
 assert db.query("MATCH (p:P) RETURN sum(p.size)").scalar() == 3
+((spain, norway),) = db.query("MATCH (c:Country {name: 'Spain'}), (n:Country {name: 'Norway'}) RETURN c, n")
+db.query("CREATE CONTINUOUS QUERY near AS MATCH (c:Country)-[:neighbour]->(n) WHERE c.name = 'Spain' RETURN n.name AS name")
+assert "delta plan" in str(db.query("EXPLAIN CONTINUOUS QUERY near").fetchall())
+with db.watch("near") as watch:
+    db.apply([(spain, "neighbour", norway)])
+    added = watch.next(timeout=10).added
+    assert added.to_pylist() == [{"name": "Norway"}] and polars.DataFrame(added).shape == (1, 1)
+import pandas
+triple = {"s": [spain.iri], "p": ["neighbour"], "o": [norway.iri]}
+assert db.apply(None, polars.DataFrame(triple)).deletions == db.apply(pandas.DataFrame(triple, index=[7])).additions == 1
+assert db.apply(patch=f"D <{spain.iri}> <http://www.geonames.org/ontology#neighbour> <{norway.iri}> .").deletions == 1
+assert len(db.sql("FROM near")) == 5
 for method in ("to_arrow", "to_pandas"):
     try:
         getattr(rows, method)()
     except graphdb.ExecutionError as error:
-        assert "pip install 'graphdb[arrow]'" in str(error), error
+        assert "pip install 'graphdb-duckdb[arrow]'" in str(error), error
     else:
         raise AssertionError(method)
 """

@@ -24,7 +24,7 @@ TRACED = (
     "graphdb/common/duckdb/open_files.py",
     "graphdb/common/duckdb/connection.py",
 )
-TRACED += ("storage/catalog.py", "storage/loaders/load.py", "writing/run.py")
+TRACED += ("storage/catalog.py", "storage/loaders/load.py", "storage/loaders/loading.py", "writing/run.py")
 """Files in which an interrupt comes at every line: those that begin, commit and roll back."""
 
 

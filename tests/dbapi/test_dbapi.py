@@ -124,6 +124,16 @@ def test_transactions(tmp_path: pathlib.Path) -> None:
     connection.close()
 
 
+def test_the_answer_of_a_continuous_query_follows_transactions(connection: dbapi.Connection) -> None:
+    connection.execute("CREATE CONTINUOUS QUERY people AS MATCH (p:P) RETURN p.n AS n")  # outside of one, by itself
+    connection.execute("CREATE (:P {n: 1})")
+    connection.commit()
+    connection.execute("CREATE (:P {n: 2})")
+    connection.rollback()
+    assert connection.execute("FROM people").fetchall() == [(1,)]
+    assert connection.execute("SELECT change, n FROM people_changes").fetchall() == [(1, 1)]
+
+
 def test_a_load_is_a_transaction_of_its_own(connection: dbapi.Connection, tmp_path: pathlib.Path) -> None:
     (tmp_path / "x.nt").write_text("<a:a> <a:p> <a:b> .\n")
     connection.execute(f"LOAD '{tmp_path / 'x.nt'}'")

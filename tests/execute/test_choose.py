@@ -238,7 +238,7 @@ def test_an_unusable_device_is_reported_once(caplog: pytest.LogCaptureFixture) -
             for _ in range(2):
                 assert executor.count(plan_of(1e12)) == 336
         (record,) = caplog.records
-        assert "pip install 'graphdb[cuda13]'" in record.message
+        assert "pip install 'graphdb-duckdb[cuda13]'" in record.message
         with pytest.raises(DeviceError, match="CuPy is not"):
             graphdb.connect(device="cuda")
 

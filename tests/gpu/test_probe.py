@@ -77,8 +77,8 @@ def test_advice_follows_what_is_missing() -> None:
     complete = DeviceReport((13, 0), (Device(0, "Imaginary", 1, (9, 0)),), None, "libnvrtc.so.13", "14.2.0")
     assert complete.usable
     assert "can be used" in complete.advice
-    assert "graphdb[cuda13]" in replace(complete, cupy=None).advice
-    assert "graphdb[cuda12]" in replace(complete, cupy=None, cuda=(12, 4)).advice
+    assert "graphdb-duckdb[cuda13]" in replace(complete, cupy=None).advice
+    assert "graphdb-duckdb[cuda12]" in replace(complete, cupy=None, cuda=(12, 4)).advice
     assert "NVRTC" in replace(complete, nvrtc=None).advice
     assert not replace(complete, nvrtc=None).usable
 

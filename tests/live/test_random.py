@@ -12,7 +12,7 @@ from tests.fuzz import scaled
 from tests.live.writes import begin, check, load, opened, statement, strategies
 
 
-@pytest.mark.parametrize("seed", range(scaled(20)))
+@pytest.mark.parametrize("seed", range(scaled(10)))
 def test_answers_stay_those_of_their_queries(seed: int, tmp_path: Path) -> None:
     draw = np.random.default_rng(seed)
     path = tmp_path / "a.duckdb" if seed % 3 == 0 else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,8 @@ from graphdb.common.errors import (
     StorageError,
     TypeMismatchError,
 )
+from graphdb.data import GEOGRAPHY
+from tests.fuzz import FUZZ
 from tests.stops import interrupted
 
 PEOPLE = """
@@ -94,6 +97,63 @@ def test_motifs_are_what_match_finds(directed: bool) -> None:
                 assert len({frozenset(row) for row in rows}) == count, motif
 
 
+def pasted(db: graphdb.Database, pattern: str, directed: bool) -> tuple[int, int]:
+    """What MATCH says of a pattern: its minimum image support, and how many matches it has."""
+    places = sorted(set(re.findall(r"\((\w)\b", pattern)))
+    if directed:
+        counts = ", ".join(f"count(DISTINCT {place})" for place in places)
+        *images, matches = db.query(f"MATCH DIFFERENT NODES {pattern} RETURN {counts}, count(*)").fetchone()  # type: ignore[misc]
+    else:  # an edge in either direction is one
+        rows = db.query(f"MATCH DIFFERENT NODES {pattern} RETURN DISTINCT {', '.join(places)}").fetchall()
+        images, matches = [len(set(column)) for column in zip(*rows, strict=True)], len(rows)
+    return min(images), matches
+
+
+def test_frequent_patterns(db: graphdb.Database) -> None:
+    result = db.query("MINE FREQUENT PATTERNS WITH SUPPORT >= 2 UP TO 3 EDGES COUNTING MATCHES")
+    assert result.columns == ("pattern", "edges", "support", "matches", "example")
+    rows = result.fetchall()
+    assert {edges for _, edges, *_ in rows} == {1, 2}
+    assert any("!%" in pattern for pattern, *_ in db.query("MINE FREQUENT PATTERNS WITH SUPPORT >= 1 UP TO 1 EDGE"))
+    for pattern, _, support, matches, example in rows:
+        assert pasted(db, pattern, True) == (support, matches), pattern
+        assert len(example) == len(set(re.findall(r"\((\w)\b", pattern)))
+    plain = db.query("MINE FREQUENT PATTERNS WITH SUPPORT >= 2 UP TO 3 EDGES")
+    assert plain.fetchall() == [(*row[:3], row[4]) for row in rows]
+    for pattern, _, support, matches, _ in db.query(
+        "MINE FREQUENT PATTERNS UNDIRECTED WITH SUPPORT >= 2 UP TO 2 EDGES COUNTING MATCHES OVER :knows"
+    ):
+        assert pasted(db, pattern, False) == (support, matches), pattern
+
+
+def test_frequent_patterns_of_the_shipped_data() -> None:
+    """Each can be pasted into MATCH, which then finds as many matches, and as many vertices at each place."""
+    with graphdb.connect(device="cpu") as db:
+        db.load(GEOGRAPHY)
+        text = "MINE FREQUENT PATTERNS WITH SUPPORT >= 100 UP TO 3 EDGES COUNTING MATCHES AMONG :Country|Language"
+        rows = db.query(text).fetchall()
+        assert len(rows) > 10
+        for pattern, _, support, matches, _ in rows[:: 1 if FUZZ >= 1 else 3]:
+            assert pasted(db, pattern, True) == (support, matches), pattern
+
+
+def test_frequent_patterns_of_vertices_without_edges(db: graphdb.Database) -> None:
+    """Two vertices of a row are joined by an edge without a label."""
+    text = (
+        "MINE FREQUENT PATTERNS WITH SUPPORT >= 2 UP TO 1 EDGE FROM (MATCH (a)-[:knows]->()-[:knows]->(b) RETURN a, b)"
+    )
+    assert [row[0] for row in db.query(text)] == ["(a:Person)-->(b:Person)"]
+
+
+def test_names_that_need_quotes() -> None:
+    with graphdb.connect(device="cpu") as db:
+        db.query("CREATE (:`a b`)-[:`is-in`]->(:`c``d`), (:`a b`)-[:`is-in`]->(:`c``d`)")
+        ((pattern, _, support, matches, _),) = db.query(
+            "MINE FREQUENT PATTERNS WITH SUPPORT >= 2 UP TO 1 EDGE COUNTING MATCHES"
+        )
+        assert pasted(db, pattern, True) == (support, matches) == (2, 2)
+
+
 def test_scopes(db: graphdb.Database) -> None:
     def triangles(scope: str, **given: object) -> int:
         return sum(row[1] for row in db.query(f"MINE CLIQUES OF SIZE 3 {scope}", given))
@@ -161,6 +221,9 @@ def test_writes_are_seen(db: graphdb.Database) -> None:
         ("MINE CLIQUES OF SIZE 3..9", ParameterError, "from 3 to 8, found 9", ""),
         ("MINE CLIQUES OF SIZE 5..4", ParameterError, "from 5 to 8, found 4", ""),
         ("MINE CLIQUES OF SIZE 3..1001 MAXIMAL", ParameterError, "from 3 to 1,000", ""),
+        ("MINE FREQUENT PATTERNS WITH SUPPORT >= 0 UP TO 2 EDGES", ParameterError, "of 1 or more, found 0", ""),
+        ("MINE FREQUENT PATTERNS WITH SUPPORT >= 9 UP TO 6 EDGES", ParameterError, "from 1 to 5, found 6", ""),
+        ("MINE FREQUENT PATTERNS WITH SUPPORT > 9 UP TO 6 EDGES", ParseError, "expected '>='", ""),
         ("MINE MOTIFS OF SIZE 6", ParameterError, "from 3 to 5, found 6", ""),
         ("MINE MOTIFS OF SIZE 3 OVER :know", BindError, "unknown edge label 'know'", "did you mean 'knows'"),
         ("MINE MOTIFS OF SIZE 3 AMONG :Persom", BindError, "unknown label 'Persom'", "did you mean 'Person'"),
@@ -211,7 +274,13 @@ def test_progress(db: graphdb.Database, large: graphdb.Database) -> None:
 
 @pytest.mark.parametrize("how", ["timeout", "interrupt", "signal"])
 @pytest.mark.parametrize(
-    "text", ["MINE CLIQUES OF SIZE 3..8", "MINE CLIQUES OF SIZE 3..1000 MAXIMAL", "MINE MOTIFS OF SIZE 5 DIRECTED"]
+    "text",
+    [
+        "MINE CLIQUES OF SIZE 3..8",
+        "MINE CLIQUES OF SIZE 3..1000 MAXIMAL",
+        "MINE MOTIFS OF SIZE 5 DIRECTED",
+        "MINE FREQUENT PATTERNS WITH SUPPORT >= 1 UP TO 5 EDGES FROM (MATCH (a)-->()-->(b) RETURN a, b)",
+    ],
 )
 def test_mining_is_stopped(large: graphdb.Database, text: str, how: str) -> None:
     large.query("MINE CLIQUES OF SIZE 3")  # the graph is there, and kernels are compiled

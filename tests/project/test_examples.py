@@ -46,7 +46,13 @@ def run(name: str) -> str:
 
 
 def test_every_example_is_tested() -> None:
-    assert [path.name for path in EXAMPLES] == ["four_modes.py", "neighbours.py", "notebook_style.py"]
+    assert [path.name for path in EXAMPLES] == [
+        "circles.py",
+        "four_modes.py",
+        "neighbours.py",
+        "notebook_style.py",
+        "own_mining.py",
+    ]
 
 
 def test_neighbours(borders: nx.Graph) -> None:
@@ -84,3 +90,38 @@ def test_notebook_style() -> None:
     large = [city for city, count in people.items() if count > 1_000_000]
     assert f"{len(large)} cities of Europe" in printed
     assert "Moscow" in printed
+
+
+def test_own_mining(borders: nx.Graph) -> None:
+    printed = run("own_mining.py")
+    fours = sum(len(clique) == 4 for clique in nx.enumerate_all_cliques(borders))
+    assert f"{fours} times four countries" in printed
+    groups = set()
+    for group in nx.enumerate_all_cliques(borders):
+        if len(group) == 3:  # eight of ten pairs hold a triangle, and so does every connected way to add a vertex
+            around = {other for country in group for other in borders[country]}
+            around |= {further for other in around for further in borders[other]}
+            groups |= {frozenset([*group, a, b]) for a in around for b in around if len({*group, a, b}) == 5}
+    dense = [g for g in groups if borders.subgraph(g).number_of_edges() >= 8]
+    assert f"{len(dense)} groups of five" in printed
+    found, known = re.findall(r"(\d+) patterns .* MINE finds (\d+)", printed)[0]
+    assert int(found) == int(known) > 3
+
+
+def circles_of(edges: list[tuple[str, str]]) -> set[frozenset[str]]:
+    return {frozenset(found) for found in nx.simple_cycles(nx.DiGraph(edges), length_bound=3) if len(found) == 3}
+
+
+def test_circles() -> None:
+    printed = run("circles.py")
+    with gzip.open(GEOGRAPHY, "rt", encoding="utf-8") as lines:
+        words = [line.split(" ")[:3] for line in lines]
+    pairs = [(s, o) for s, p, o in words if p.endswith("#neighbour>") and s > o]
+    stream = [pair[::-1] if number % 3 == 0 else pair for number, pair in enumerate(pairs)]
+    closed = opened = 0
+    before: set[frozenset[str]] = set()
+    for end in range(30, len(stream) + 30, 30):
+        now = circles_of(stream[max(end - 120, 0) : end])
+        closed, opened, before = closed + len(now - before), opened + len(before - now), now
+    assert closed > 5
+    assert f"{closed} circles closed, {opened} opened again, {len(before)} are there" in printed

@@ -19,7 +19,7 @@ RUN = {
     "README.md": (4, 6),
     "docs/exporting.md": (0, 5),
     "docs/loading.md": (0, 8),
-    "docs/python.md": (0, 13),
+    "docs/python.md": (0, 18),
     "docs/settings.md": (0, 5),
     "docs/tour.md": (7, 0),
     "docs/trust.md": (0, 3),

@@ -151,3 +151,36 @@ def test_writes_are_seen() -> None:
         assert database.query(query).fetchall() == [(5,)]
         database.query("MATCH (v:A {id: 60}) SET v.m = 2.5")
         assert database.query(query).fetchall() == [(4,)]
+
+
+@pytest.mark.parametrize("seed", range(scaled(30)))
+def test_conditions_of_edges(loaded: tuple[graphdb.Database, list[Item]], edges: graphdb.Database, seed: int) -> None:
+    _, items = loaded
+    dice = random.Random(2000 + seed)
+    given: dict[str, Any] = {}
+    found = [_condition(dice, given, "e") for _ in range(dice.choice([1, 2, 2]))]
+    wanted = [item["id"] for item in items if all(holds(item) for _, holds in found)]
+    where = " AND ".join(text for text, _ in found)
+    query = f"MATCH (a)-[e:K]->(b) WHERE {where} RETURN a.id AS id ORDER BY id"
+    assert [id for (id,) in edges.query(query, given)] == wanted, query
+    both = f"MATCH (a)-[e:K|L]->(b) WHERE {where} RETURN count(*)"
+    assert edges.query(both, given).fetchall() == [(len(wanted),)], both
+
+
+@pytest.fixture(scope="module")
+def edges(loaded: tuple[graphdb.Database, list[Item]]) -> Iterator[graphdb.Database]:
+    """Each item as an edge from the vertex of its number to the next one, and edges without properties."""
+    _, items = loaded
+    keys = ["n", "rare", "big", "text"]
+    rows = [
+        {"id": item["id"], "at": item["at"] and item["at"].isoformat(), **{key: item[key] for key in keys}}
+        for item in items
+    ]
+    with graphdb.connect(device="cpu", threads=1) as database:
+        database.query("UNWIND range(0, $count) AS i CREATE (:A {id: i})", {"count": COUNT})
+        database.query(
+            "UNWIND $rows AS r MATCH (a {id: r.id}), (b {id: r.id + 1}) CREATE (a)-[:L]->(b), "
+            "(a)-[:K {n: r.n, rare: r.rare, at: datetime(r.at), big: r.big, text: r.text}]->(b)",
+            {"rows": rows},
+        )
+        yield database

@@ -269,14 +269,14 @@ def test_on_a_terminal(tmp_path: Path) -> None:
 
 def test_progress_of_a_load(tmp_path: Path) -> None:
     """A person at a terminal sees how far a LOAD is; a pipe sees nothing."""
-    from graphdb.shell.repl import _Status
+    from graphdb.shell.terminal import Status
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
 
     for stream, shown in ((Terminal(), True), (io.StringIO(), False)):
-        status = _Status(stream)
+        status = Status(stream)
         status._start -= 10
         status.hear(25, 100, 5_000_000, "parsing")
         status.tick()

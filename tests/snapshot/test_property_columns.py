@@ -43,6 +43,11 @@ def test_a_gather_is_a_look_up(spread: int, texts: bool) -> None:
                 array = arrow.array(wanted, random.choice([arrow.INT32, arrow.INT64]))
                 assert arrow.pylist(column.gather(array)) == expected
                 assert arrow.pylist(column.gather(arrow.ChunkedArray([array.slice(0, 3), array.slice(3)]))) == expected
+            assert column.spread(3) is (None if column.places is not None else column)
+            if random.random() < 0.5:
+                column = column.spread(1 << 20) or pytest.fail("there is room")
+                assert column.places is None
+            assert arrow.pylist(column.gather(arrow.array(ids, arrow.INT64))) == [known.get(n) for n in ids]
             vertices, values = column.rows()
             assert vertices.tolist() == sorted(known)
             assert arrow.pylist(values) == [known[n] for n in sorted(known)]

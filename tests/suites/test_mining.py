@@ -12,6 +12,7 @@ import pytest
 import graphdb
 from graphdb.mining.canonical import canonical
 from graphdb.mining.cliques import cliques
+from graphdb.mining.frequent import frequent_patterns
 from graphdb.mining.motifs import Motif, motifs
 from tests import mining_sets
 from tests.fuzz import FUZZ
@@ -78,3 +79,25 @@ def test_by_statement(shared: Shared, tmp_path: Path, known: dict[str, dict[str,
         counts = [count for _, count, _, _ in db.query("MINE MOTIFS OF SIZE 4")]
         assert sorted(counts) == sorted(known["wiki-Vote"]["4-motifs"].values())
         assert all(a <= b for a, b in pairwise(len(m.split(", ")) for m, *_ in db.query("MINE MOTIFS OF SIZE 4")))
+
+
+@pytest.mark.parametrize("name", mining_sets.FREQUENT)
+def test_frequent_patterns(name: str, shared: Shared) -> None:
+    shared("suites/mining")
+    known = mining_sets.frequent(name)
+    graph = mining_sets.labelled(known["graph"])
+    labels = graph.vertex_labels.tolist()
+    wanted = {labelled_code(own, edges): support for own, edges, support in known["patterns: labels, edges, support"]}
+    found = frequent_patterns(graph, known["minsup"], known["max_edges"])
+    by_edges = np.bincount([len(each.pattern.edges) for each in found])[1:]
+    assert by_edges.tolist() == known["frequent by edges"]
+    codes = [labelled_code([labels[label] for label in each.pattern.labels], each.pattern.edges) for each in found]
+    assert dict(zip(codes, (each.support for each in found), strict=True)) == wanted
+
+
+def labelled_code(labels: list[int], edges: object) -> bytes:
+    """The canonical label of a pattern with labels of vertices."""
+    cells = np.zeros((1, len(labels), len(labels)), np.int64)
+    for a, b, *_ in edges:  # type: ignore[attr-defined]
+        cells[0, a, b] = cells[0, b, a] = 1
+    return canonical(np.array([labels]), cells).codes.tobytes()

@@ -17,6 +17,7 @@ import pytest
 
 from graphdb.common.errors import LoadError
 from graphdb.storage.catalog import Catalog
+from graphdb.storage.file.prepared_sql import execute_script
 from graphdb.storage.loaders.load import load
 from graphdb.storage.loaders.sources import Options
 
@@ -50,14 +51,18 @@ def _database() -> tuple[duckdb.DuckDBPyConnection, Catalog]:
     return connection, catalog
 
 
+@functools.cache
+def _emptying() -> str:
+    """SQL that empties all tables of the graph."""
+    tables = _database()[0].execute("SELECT table_name FROM duckdb_tables() WHERE schema_name = '_graphdb'").fetchall()
+    emptied = [f"TRUNCATE _graphdb.{table}" for (table,) in tables if table not in ("meta", "prefix")]
+    return "; ".join(["BEGIN", *emptied, "COMMIT"])
+
+
 @pytest.fixture
 def database() -> tuple[duckdb.DuckDBPyConnection, Catalog]:
     connection, catalog = _database()
-    for (table,) in connection.execute(
-        "SELECT table_name FROM duckdb_tables() WHERE schema_name = '_graphdb'"
-    ).fetchall():
-        if table not in ("meta", "prefix"):
-            connection.execute(f"TRUNCATE _graphdb.{table}")
+    execute_script(connection, _emptying())
     return connection, catalog
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from itertools import product
 from random import Random
@@ -11,8 +10,7 @@ import pytest
 
 import graphdb
 from graphdb.common.errors import ExecutionError
-
-MORE = int(os.environ.get("GRAPHDB_FUZZ", "1"))
+from tests.fuzz import FUZZ
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +60,7 @@ def test_reading_what_was_deleted_fails(db: graphdb.Database, element: str) -> N
     other = {"n": "b", "r": "s"}[element]
     combinations = list(product(WAYS, reads))
     deletes = "MATCH (n:P {id: 1})-[r]->(b)-[s]->() DETACH DELETE n"
-    for way, read in Random(element).sample(combinations, min(len(combinations), 16 * MORE)):
+    for way, read in Random(element).sample(combinations, min(len(combinations), int(16 * max(FUZZ, 1)))):
         with pytest.raises(ExecutionError, match="this was deleted by the statement") as error:
             db.query(f"{deletes} {WAYS[way].format(element)} {reads[read]}").fetchall()
         assert error.value.line == 1, (way, read)

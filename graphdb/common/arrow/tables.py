@@ -110,6 +110,10 @@ class Table:
     def __len__(self) -> int:
         return self.num_rows
 
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{field.name}: {field.type}" for field in self.schema)
+        return f"<Table of {self.num_rows:,} rows: {columns}>"
+
     @property
     def num_columns(self) -> int:
         """How many columns there are."""
@@ -169,6 +173,11 @@ class Table:
     def to_pydict(self) -> dict[str, list[Any]]:
         """Return the columns as lists of Python values."""
         return {name: pylist(column) for name, column in zip(self.schema.names, self.columns, strict=True)}
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """Return the rows as dictionaries of Python values."""
+        names = self.schema.names
+        return [dict(zip(names, row, strict=True)) for row in zip(*map(pylist, self.columns), strict=True)]
 
     def batches(self) -> Iterator[list[Array]]:
         """Yield the rows as batches, whose columns are in one piece each."""

@@ -21,6 +21,7 @@ from graphdb.common.duckdb import progress_bar
 from graphdb.common.duckdb.errors import failure, is_signal, opening_error, refuse_others
 from graphdb.common.duckdb.fetch import fetched, register
 from graphdb.common.duckdb.open_files import opened
+from graphdb.common.duckdb.parsed import parsed
 from graphdb.common.duckdb.transactions import ABORTED, TOUCH, Transactions, failed_transaction
 from graphdb.common.duckdb.udf import Calls
 from graphdb.common.duckdb.watchdog import WATCHDOG
@@ -131,17 +132,18 @@ class Connection:
     def columns(self, sql: str, parameters: Mapping[str, object] | None = None) -> dict[str, NDArray[Any]]:
         """Run a query and return its columns as NumPy arrays."""
         with self.lock, self.guard() as raw:
-            return raw.execute(sql, dict(parameters or {})).fetchnumpy()
+            return raw.execute(parsed(raw, sql), dict(parameters or {})).fetchnumpy()
 
     def rows(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[tuple[Any, ...]]:
         """Run a query and return its rows; for small results."""
         with self.lock, self.guard() as raw:
-            return raw.execute(sql, dict(parameters or {})).fetchall()
+            return raw.execute(parsed(raw, sql), dict(parameters or {})).fetchall()
 
     def arrow(self, sql: str, parameters: Mapping[str, object] | None = None) -> Table:
         """Run a query and return its rows as an Arrow table."""
         with self.lock, self.guard() as raw:
-            return fetched(raw.sql(sql, params=dict(parameters))) if parameters else fetched(raw.sql(sql))
+            statement = parsed(raw, sql)
+            return fetched(raw.sql(statement, params=dict(parameters)) if parameters else raw.sql(statement))
 
     def view(self, name: str, table: Table | Mapping[str, NDArray[Any]]) -> View:
         """Make a table visible to SQL under ``name`` for a piece of work."""
@@ -256,6 +258,8 @@ class Connection:
                     break
                 self.closed = False
                 raise StorageError("the database cannot be closed: a statement does not stop")
+        for listener in list(self.file.listeners):
+            listener.end_reading()
         try:
             self.raw.close()
         finally:

@@ -30,6 +30,9 @@ class Listener(Protocol):
     def wake(self) -> None:
         """There may be some: called by the thread that has committed them."""
 
+    def end_reading(self) -> None:
+        """Wait for the end of what is being read of the file; nothing begins while the caller holds the lock."""
+
 
 class OpenFile:
     """A database file that is open, or a database in memory."""

@@ -91,6 +91,8 @@ class Type:
     sparse: bool = False
     unique: bool = False
     """Of literals: whether those with one value are one and the same, as plain strings are."""
+    exact: bool = False
+    """Of literals: whether some may have values that SQL has no type for, such as lists."""
 
     def __str__(self) -> str:
         return self.base.value

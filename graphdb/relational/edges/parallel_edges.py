@@ -34,9 +34,10 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import replaced, walk
 from graphdb.pattern.bind import BoundPattern, Choice
 from graphdb.pattern.free import SUBQUERIES, free_variables
-from graphdb.pattern.graph import Duplicates, PatternGraph, PatternVertex, Wanted
+from graphdb.pattern.graph import Duplicates, PatternEdge, PatternGraph, PatternVertex, Wanted
 from graphdb.plan.passes.counting import WORTH, explosive, weighing_plan
 from graphdb.plan.physical import EdgeScan, PhysicalPlan
+from graphdb.relational.column_filters import NumberTest, number_tests, places_of
 from graphdb.relational.snapshot import Snapshot
 from graphdb.sql.compiler import Scope
 from graphdb.sql.expressions import ExpressionCompiler
@@ -153,6 +154,12 @@ def _test(
     if asked in tested:
         choice.fulfil, choice.others = tested[asked]
         return
+    if (compared := _compared(snapshot, text, arguments, edge, conditions)) is not None:
+        chosen = places_of([(edges.values(choice.labels, key), tests) for key, tests in compared])
+        choice.fulfil, choice.others = np.zeros(len(edges.table(choice.labels)), bool), False  # null is no number
+        choice.fulfil[chosen] = True
+        tested[asked] = choice.fulfil, choice.others
+        return
     table = edges.table(choice.labels)
     columns: dict[str, Any] = {"number": numbers(np.arange(len(table)))}
     known: dict[ast.Expression, SqlValue] = {}
@@ -188,6 +195,27 @@ def _test(
     else:
         choice.others = False
     tested[asked] = fulfil, choice.others
+
+
+def _compared(
+    snapshot: Snapshot,
+    text: str,
+    arguments: Mapping[str, object],
+    edge: PatternEdge,
+    conditions: list[ast.Expression],
+) -> list[tuple[int, list[NumberTest]]] | None:
+    """Return conditions on one edge as comparisons of its properties, by their keys; None where they are more."""
+    found = []
+    for condition in conditions:
+        parts = {part for part in walk(condition) if isinstance(part, ast.Property)}
+        own = parts.pop()
+        if parts or not snapshot.edges.plain(key := snapshot.edges.key(own.key, snapshot.names, text)):
+            return None
+        tests = number_tests(condition, own, snapshot.edges.column(key).type, arguments)
+        if tests is None:
+            return None
+        found.append((key, tests))
+    return found
 
 
 def settled(bound: BoundPattern, plan: PhysicalPlan) -> Iterator[str]:

@@ -70,6 +70,16 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class Link:
+    """An edge of some labels (None: any) between two vertices of a row, by their names."""
+
+    source: str
+    target: str
+    labels: tuple[int, ...] | None
+    directed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Relation:
     """Rows that are there, or that SQL makes."""
 
@@ -85,6 +95,8 @@ class Relation:
     """The column that says how many matches a row stands for; None where each is one."""
     grouped: bool = False
     """Whether it has a row for each group of a clause, with the clause's keys and aggregates among what is known."""
+    links: tuple[Link, ...] = ()
+    """Edges that certainly join vertices of each row: a pattern around these vertices is matched along them, too."""
 
     @property
     def groups(self) -> str | None:
@@ -108,6 +120,7 @@ def bindings_of(bound: BoundPattern, edges: Edges, rows: Source | str = BINDINGS
     Of edges that may be parallel, or whose properties are asked for, :mod:`graphdb.relational.edges.parallel_edges`
     adds what it chose.  ``rows`` has them: a view by its name, or any rows.
     """
+    names = [info.name for info in bound.vertices]
     found = {info.name: variable(info, f"v{number}") for number, info in enumerate(bound.vertices)}
     asked = variables_in(tuple(bound.residual))
     known: dict[ast.Expression, SqlValue] = {}
@@ -125,4 +138,6 @@ def bindings_of(bound: BoundPattern, edges: Edges, rows: Source | str = BINDINGS
         found[name] = SqlValue(f"struct_pack(label := {code} >> 1, {ends}, ordinal := {ordinal})", EDGE)
         for node, key in choice.facts.items() if choice is not None else ():
             known[node] = column(f"f{number}_{key}", edges.column(key).type)
-    return Relation(Source.of(rows) if isinstance(rows, str) else rows, found, tuple(bound.residual), known)
+    links = (Link(names[edge.source], names[edge.target], edge.labels, edge.directed) for edge in bound.edges)
+    rows = Source.of(rows) if isinstance(rows, str) else rows
+    return Relation(rows, found, tuple(bound.residual), known, links=tuple(links))

@@ -167,6 +167,7 @@ class State:
                 self._macros.close()
             self.versions.close()
             self.connection.close()
+            self.connection.file.announce()
             self.connection.file.leave(self)
             self.connection.file.members.discard(self)
             self._lazy_snapshot = self._lazy_degrees = self._former = None

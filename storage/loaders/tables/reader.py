@@ -20,7 +20,6 @@ from graphdb.common.duckdb import progress_bar
 from graphdb.common.duckdb.connection import quoted
 from graphdb.common.duckdb.fetch import batches
 from graphdb.common.errors import LoadError
-from graphdb.common.values.terms import LIST_DATATYPE, RDF_REIFIES, RDF_TYPE, VERTEX, escaped
 from graphdb.storage.arrays.arrow import string_bytes
 from graphdb.storage.file.parquet import column_names
 from graphdb.storage.loaders.files import DataFile
@@ -28,7 +27,8 @@ from graphdb.storage.loaders.formats import CSV, LABELLED, PARQUET
 from graphdb.storage.loaders.streams import BadLine, Block, Put, chunks
 from graphdb.storage.loaders.tables import delimited, terms, values
 from graphdb.storage.loaders.tables.delimited import literal as _text
-from graphdb.storage.loaders.tables.headers import IDENTIFIERS, Column, Mapping, name_iri
+from graphdb.storage.loaders.tables.headers import IDENTIFIERS, Column, Mapping
+from graphdb.storage.loaders.tables.lines import LINE, NUMBER, Lines
 from graphdb.storage.loaders.tables.places import CsvFile
 
 if TYPE_CHECKING:
@@ -40,9 +40,6 @@ ROWS = 20_000
 _BAD = 4096
 """Bad rows that are reported at a time."""
 
-# Columns of ours beside those of the table.
-_ID, _BODY, _LINE, _NUMBER = "_graphdb_id", "_graphdb_body", "_graphdb_line", "_graphdb_number"
-_REIFIER, _COPIES = "_graphdb_reifier", "_graphdb_copies"
 _SINGLE = {"ID", "START_ID", "END_ID", "TYPE", "REIFIER", "REIFIER_GRAPH", "ASSERTED", "GRAPH", "VALUE", "DATATYPE",
            "LANGUAGE"}  # fmt: skip
 """What only one column can be."""
@@ -181,8 +178,6 @@ class _Table:
         self._mapping = mapping
         self._skip = skip
         self._put = put
-        self._parameters: dict[str, str] = {}
-        self._end = terms.END
         self._nul = False
         self._csv: CsvFile | None = None
         self._size = file.size if file else 0
@@ -317,13 +312,13 @@ class _Table:
             if len(found) > 1 and role in _SINGLE:
                 names = " and ".join(repr(column.column) for column, _ in found)
                 raise LoadError(f"two columns are :{role}: {names}", source=self._name, hint="one can be; see columns=")
-        self._end = terms.line_end(by_role)
+        lines = Lines(self._mapping, self._name, self._number, terms.line_end(by_role))
         if "START_ID" in by_role and "END_ID" in by_role:
-            text, needed = self._edges(by_role, distinct)
+            text, needed = lines.edges(by_role, distinct)
         elif "START_ID" in by_role and "VALUE" in by_role and "TYPE" in by_role:
-            text, needed = self._literals(by_role)
+            text, needed = lines.literals(by_role)
         elif "ID" in by_role:
-            text, needed = self._nodes(by_role)
+            text, needed = lines.nodes(by_role)
         else:
             self._mapping.check()
             names = ", ".join(column.column for column, _ in columns)
@@ -332,22 +327,21 @@ class _Table:
                 source=self._name,
                 hint="name columns :ID, or :START_ID and :END_ID, or state columns={'…': ':ID'}",
             )
-        bad = self._bad(columns, needed)
+        bad = self._bad(columns, needed, lines)
         self._check(
-            f"SELECT {_NUMBER}, NULL, said.text, said.place FROM (SELECT {_NUMBER}, CASE {bad} END AS said FROM"
-            f" (SELECT row_number() OVER () AS {_NUMBER}, * FROM frame)) WHERE said IS NOT NULL ORDER BY {_NUMBER} ASC"
+            f"SELECT {NUMBER}, NULL, said.text, said.place FROM (SELECT {NUMBER}, CASE {bad} END AS said FROM"
+            f" (SELECT row_number() OVER () AS {NUMBER}, * FROM frame)) WHERE said IS NOT NULL ORDER BY {NUMBER} ASC"
         )
         [(total,)] = self._connection.execute("SELECT count(*) FROM frame").fetchall()
-        sql = f"SELECT {_LINE} FROM ({text}) WHERE CASE {bad} END IS NULL AND {_LINE} IS NOT NULL"
-        reader = batches(self._connection.sql(sql, params=self._parameters), ROWS)
+        sql = f"SELECT {LINE} FROM ({text}) WHERE CASE {bad} END IS NULL AND {LINE} IS NOT NULL"
+        reader = batches(self._connection.sql(sql, params=lines.parameters), ROWS)
         done, half = 0, self._size // 2
         for batch in reader:
             done += batch.num_rows
             self._put(Block(string_bytes(batch.column(0)), half + half * done // max(total, 1)))
         self._put(Block(b"", self._size))
-        self._parameters = {}
 
-    def _bad(self, columns: list[tuple[Column, str]], needed: list[Column]) -> str:
+    def _bad(self, columns: list[tuple[Column, str]], needed: list[Column], lines: Lines) -> str:
         """SQL for the cases in which a row cannot be read, and what to say of each."""
         place = {column.column: number for number, (column, _) in enumerate(columns)}
 
@@ -365,116 +359,13 @@ class _Table:
                 continue
             value = quoted(column.column)
             several = column.list or type.endswith("]")
-            given = self._values(column, type) if several else f"[{value}]"
+            given = lines.values_of(column, type) if several else f"[{value}]"
             stated = column.stated or ""
             wrong = f"list_filter({given}, lambda x: {values.wrong('x', terms.element_type(column, type), stated)})"
             called = _text(column.name or f":{column.role}")
             word = f"'this row has a value of ' || {called} || ' that is no {column.type}: '"
             cases.append(case(f"len({wrong}) > 0", f"{word} || left({wrong}[1]::VARCHAR, 100)", column))
         return " ".join(cases)
-
-    def _nodes(self, by_role: dict[str, list[tuple[Column, str]]]) -> tuple[str, list[Column]]:
-        """SQL for the lines of vertices: their labels and properties; one without either is a vertex all the same."""
-        ((identifier, type_of_id), *_) = by_role["ID"]
-        parts = []
-        typed = self._parameter(RDF_TYPE)
-        for label in self._mapping.labels:
-            parts.append(f"{_ID} || {typed} || '<' || {self._parameter(name_iri(label), '{}')} || '>' || {self._end}")
-        for column, type in by_role.get("LABEL", []):
-            name = "trim(x::VARCHAR, ' ')"  # other blanks can be names
-            line = f"if({name} = '', '', {_ID} || {typed} || {terms.label(name)} || {self._end})"
-            parts.append(values.each(self._values(column, type), line))
-        properties = [*by_role.get("", [])]
-        if identifier.name:
-            properties.append((Column(identifier.column, "", identifier.name, type=identifier.type), type_of_id))
-        parts += [self._property(_ID, column, type, self._end) for column, type in properties]
-        body = " || ".join(f"coalesce({part}, '')" for part in parts) or "''"
-        lone = f"{_ID} || {typed} || '<{VERTEX}>' || {self._end}"
-        line = f"CASE WHEN {_BODY} = '' THEN {lone} ELSE {_BODY} END"
-        inner = f"SELECT *, {terms.vertex(identifier, type_of_id)} AS {_ID} FROM frame"
-        return f"SELECT *, {line} AS {_LINE} FROM (SELECT *, {body} AS {_BODY} FROM ({inner}))", [identifier]
-
-    def _edges(self, by_role: dict[str, list[tuple[Column, str]]], distinct: bool) -> tuple[str, list[Column]]:
-        """SQL for the lines of edges, and of those that are reified."""
-        ((start, type_of_start), *_), ((end, type_of_end), *_) = by_role["START_ID"], by_role["END_ID"]
-        if "TYPE" in by_role:
-            ((kind, _), *_) = by_role["TYPE"]
-            label, needed = terms.label(quoted(kind.column)), [start, end, kind]
-        elif self._mapping.type:
-            label, needed = f"'<' || {self._parameter(name_iri(self._mapping.type), '{}')} || '>'", [start, end]
-        else:
-            raise LoadError(
-                "no column says which edge label a row has",
-                source=self._name,
-                hint="name a column :TYPE, or state type='…'",
-            )
-        edge = f"{terms.vertex(start, type_of_start)} || ' ' || {label} || ' ' || {terms.vertex(end, type_of_end)}"
-        rows = f"SELECT *, row_number() OVER () AS {_NUMBER}, {edge} AS {_ID} FROM frame"
-        properties = by_role.get("", [])
-        named = by_role.get("REIFIER", [])
-        asserted = terms.where_asserted(by_role, f"{_ID} || {self._end}")
-        if distinct and not properties and not named:
-            return f"SELECT *, {_ID} || {self._end} AS {_LINE} FROM ({rows})", needed
-        reifier = f"'_:t{self._number}e' || {_NUMBER}"
-        wanted = []
-        if named:
-            ((name, _), *_) = named
-            reifier = f"coalesce({terms.vertex(name)}, {reifier})"
-            wanted.append(f"{quoted(name.column)} IS NOT NULL")
-        if not distinct:
-            rows = f"SELECT *, count(*) OVER (PARTITION BY {_ID}, {self._end}) AS {_COPIES} FROM ({rows})"
-            wanted.append(f"{_COPIES} > 1")
-        rows = f"SELECT *, {reifier} AS {_REIFIER} FROM ({rows})"
-        told = [f"coalesce({self._property(_REIFIER, column, type)}, '')" for column, type in properties]
-        rows = f"SELECT *, {' || '.join(told) or repr('')} AS {_BODY} FROM ({rows})"
-        spoken = terms.line_end(by_role, "REIFIER_GRAPH")
-        reified = f"{_REIFIER} || ' <{RDF_REIFIES}> <<( ' || {_ID} || ' )>>' || {spoken} || {_BODY}"
-        condition = " OR ".join([*wanted, f"{_BODY} <> ''"])
-        line = f"{asserted} || CASE WHEN {condition} THEN {reified} ELSE '' END"
-        return f"SELECT *, {line} AS {_LINE} FROM ({rows})", needed
-
-    def _literals(self, by_role: dict[str, list[tuple[Column, str]]]) -> tuple[str, list[Column]]:
-        """SQL for the lines of literals that have a row each."""
-        columns = {role: found[0][0] for role, found in by_role.items()}
-        start, kind, value = (columns[role] for role in ("START_ID", "TYPE", "VALUE"))
-        tags = "''"
-        if "DATATYPE" in columns:
-            tags = f"coalesce('^^<' || {quoted(columns['DATATYPE'].column)} || '>', {tags})"
-        if "LANGUAGE" in columns:
-            tags = f"coalesce('@' || {quoted(columns['LANGUAGE'].column)}, {tags})"
-        literal = f"'\"' || {escaped(quoted(value.column) + '::VARCHAR')} || '\"' || {tags}"
-        predicate = terms.label(quoted(kind.column))
-        rows = f"SELECT *, {terms.vertex(start)} || ' ' || {predicate} || ' ' || {literal} AS {_ID} FROM frame"
-        line = terms.where_asserted(by_role, f"{_ID} || {self._end}")
-        if "REIFIER" in columns:
-            reifier = terms.vertex(columns["REIFIER"])
-            spoken = terms.line_end(by_role, "REIFIER_GRAPH")
-            line += f" || coalesce({reifier} || ' <{RDF_REIFIES}> <<( ' || {_ID} || ' )>>' || {spoken}, '')"
-        return f"SELECT *, {line} AS {_LINE} FROM ({rows})", [start, kind, value]
-
-    def _property(self, subject: str, column: Column, type: str, end: str = terms.END) -> str:
-        """SQL for the lines of a property, NULL where it has none."""
-        key = self._parameter(name_iri(column.name))
-        several = column.list or type.endswith("]")
-        value, element = "x" if several else quoted(column.column), terms.element_type(column, type)
-        if column.ordered:
-            text = values.list_text(self._values(column, type), element, column.stated)
-            literal = (
-                f"CASE WHEN {quoted(column.column)} IS NOT NULL THEN {values.quoted_literal(text, LIST_DATATYPE)} END"
-            )
-            return f"{subject} || {key} || {literal} || {end}"
-        line = f"{subject} || {key} || {values.stated_literal(value, element, column.stated)} || {end}"
-        return values.each(self._values(column, type), line) if several else line
-
-    def _values(self, column: Column, type: str) -> str:
-        """SQL for the values of a column as a list."""
-        return values.values(quoted(column.column), type, self._mapping.dialect.list_delimiter)
-
-    def _parameter(self, iri: str, shape: str = " <{}> ") -> str:
-        """Return SQL for an IRI of ours: a parameter."""
-        name = f"iri{len(self._parameters)}"
-        self._parameters[name] = shape.format(iri)
-        return f"${name}::VARCHAR"
 
     def _check(self, sql: str) -> None:
         """Tell the rows that ``sql`` finds: number, text and message of bad ones."""

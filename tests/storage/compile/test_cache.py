@@ -146,7 +146,7 @@ def test_without_numba_the_error_says_what_to_install(place: Path, monkeypatch: 
     monkeypatch.setattr(jit, "available", lambda: False)
     with pytest.raises(NotSupportedError, match="Numba is not installed") as caught:
         jit.make(batch_kernels.targets, "")  # type: ignore[arg-type]
-    assert "graphdb[jit]" in str(caught.value)
+    assert "graphdb-duckdb[jit]" in str(caught.value)
 
 
 def test_every_level_has_code_of_its_own() -> None:

@@ -19,7 +19,7 @@ from graphdb.common.config import Budget
 from graphdb.data import GEOGRAPHY
 from graphdb.storage.arrays import external_sort, spill
 from graphdb.storage.arrays.batch import Batch
-from graphdb.storage.loaders import load, streams
+from graphdb.storage.loaders import loading, streams
 from graphdb.storage.loaders.terms import collect, stored, unify
 from graphdb.storage.statistics import labels as statistics
 from graphdb.storage.statistics import streaming
@@ -190,7 +190,7 @@ def test_graphs_and_edges(tmp_path_factory: pytest.TempPathFactory, lines: list[
                     patch.setattr(module, name, value)
             else:
                 patch.setattr(bulk, "is_empty", lambda connection: False)
-                patch.setattr(load, "MOST", memory % 2 and load.MOST)
+                patch.setattr(loading, "MOST", memory % 2 and loading.MOST)
             report = db.load(file)
             found.append((report.new_triples, contents(db, *TABLES, *OTHERS)))
     assert found[0] == found[1]
@@ -211,7 +211,7 @@ def test_terms_that_are_there_are_known(tmp_path: Path, monkeypatch: pytest.Monk
     with graphdb.connect() as db:
         db.query("CREATE (:T {text: 'x', n: 1, d: 1.5, b: true, day: date('2024-02-29')})")
         db.load(some)
-        monkeypatch.setattr(load, "MOST", 0)
+        monkeypatch.setattr(loading, "MOST", 0)
         before, there = contents(db), {line.replace(STRING, "") for line in lines[::2]}
         assert db.load(every).new_triples == len({line.replace(STRING, "") for line in lines} - there)
         db.export(made)

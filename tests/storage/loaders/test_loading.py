@@ -19,6 +19,7 @@ from graphdb.common.stopping import stopping
 from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE, Kind
 from graphdb.storage.catalog import Catalog
 from graphdb.storage.loaders import load as load_module
+from graphdb.storage.loaders import loading
 from graphdb.storage.loaders import streams as streams_module
 from graphdb.storage.loaders.load import LoadReport
 from graphdb.storage.loaders.sources import Options
@@ -465,7 +466,7 @@ def test_loads_within_a_transaction_are_refused_and_leave_it_open(db: Loaded) ->
 @pytest.mark.parametrize("phase", ["parsing", "storing terms", "sorting triples", "counting", "done"])
 def test_interrupt_leaves_no_trace(db: Loaded, monkeypatch: pytest.MonkeyPatch, phase: str) -> None:
     """Ctrl-C, arriving in any phase."""
-    monkeypatch.setattr(load_module, "_TICK", 0.0)
+    monkeypatch.setattr(loading, "_TICK", 0.0)
     db.load(PEOPLE)
     before = db.everything()
 
@@ -490,7 +491,7 @@ def test_cancel_leaves_no_trace(db: Loaded) -> None:
 
 
 def test_progress(db: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load_module, "_TICK", 0.0)
+    monkeypatch.setattr(loading, "_TICK", 0.0)
     monkeypatch.setattr(streams_module, "BLOCK", 1_000)
     calls: list[tuple[int, int, int, str]] = []
     report = db.load(PEOPLE * 100, progress=lambda *call: calls.append(call))

@@ -166,7 +166,7 @@ def test_what_is_read_as_columns_is_no_text(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_tables_that_do_not_fit_as_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     """What memory is too small for goes by lines, all of it: what would come after may need more."""
-    from graphdb.storage.loaders import load
+    from graphdb.storage.loaders import loading
 
     files = [
         write("a.csv", ":ID(P),n:int\n" + "".join(f"{i},{i}\n" for i in range(2000))),
@@ -174,7 +174,7 @@ def test_tables_that_do_not_fit_as_columns(monkeypatch: pytest.MonkeyPatch) -> N
     ]
     with graphdb.connect() as db, graphdb.connect() as other:
         db.load(files)
-        monkeypatch.setattr(load, "_COLUMNS", 1 << 40)
+        monkeypatch.setattr(loading, "_COLUMNS", 1 << 40)
         monkeypatch.setattr(staging.Staging, "table", lambda *_: pytest.fail("read as columns"))
         other.load(files)
         assert rows(other) == rows(db)

@@ -1,0 +1,53 @@
+"""Statements of other databases, typed by habit: what says the same here, as the hint of the error."""
+
+from __future__ import annotations
+
+import re
+
+from graphdb.common.errors import GraphDBError
+
+_HINTS: tuple[tuple[str, str], ...] = (
+    (
+        r"CREATE\s+(NODE|REL)\s+TABLE\b",
+        "a graph needs no tables: CREATE (:Person {name: 'Ada'}) is a vertex, LOAD 'people.csv' AS LABEL Person many",
+    ),
+    (
+        r"COPY\s+\w+\s+FROM\b",
+        "to load a table of vertices: LOAD 'people.csv' AS LABEL Person; of edges: … AS TYPE KNOWS",
+    ),
+    (
+        r"(CREATE|DROP)\s+(\w+\s+){0,3}(INDEX|CONSTRAINT)\b",
+        "properties of vertices need no index: what is looked up by a property is found by one that is made by itself",
+    ),
+    (r"SHOW\s+(NODE\s+)?LABELS\b", "CALL db.labels()"),
+    (r"SHOW\s+REL(ATIONSHIP)?\s*TYPES\b", "CALL db.relationshipTypes()"),
+    (r"SHOW\s+PROPERTY\s*KEYS\b", "CALL db.propertyKeys()"),
+    (r"SHOW\s+PROCEDURES\b", "CALL dbms.procedures()"),
+    (r"SHOW\s+FUNCTIONS\b", "the functions are listed in docs/language/functions.md"),
+    (r"SHOW\s+(INDEX|CONSTRAINT)", "there are none to show: properties need no index"),
+    (r"CALL\s+(show_tables|table_info)\b", "CALL db.labels() and CALL db.relationshipTypes() say what is there"),
+    (
+        r"INSERT\s+DATA\b|DELETE\s+DATA\b|DELETE\s+WHERE\b|INSERT\s*\{",
+        "this is SPARQL; here CREATE, MERGE and DELETE change a graph, and LOAD reads triples from a file",
+    ),
+    (
+        r"(SELECT|ASK|CONSTRUCT)\b[^;]*\{[^;]*[?$]\w+",
+        "this is SPARQL; here ?x :knows ?y is a pattern: MATCH (x)-[:knows]->(y) WHERE x.name = 'Ada' RETURN x, y",
+    ),
+)
+"""Regular expressions of statements, and hints."""
+
+_COMMENTS = r"(?:\s+|--[^\n]*\n|/\*.*?\*/)*"
+
+
+def with_hint(error: GraphDBError, text: str) -> GraphDBError:
+    """Return an error of a statement that DuckDB does not know with a hint, where it is another database's."""
+    if error.hint is None:
+        for pattern, hint in _HINTS:
+            if re.match(_COMMENTS + f"(?:{pattern})", text, re.I | re.S) is not None:
+                return type(error)(_first_line(error), hint=hint)
+    return error
+
+
+def _first_line(error: GraphDBError) -> str:
+    return str(error).splitlines()[0]

@@ -1,0 +1,251 @@
+"""Batches from outside: triples and edges that are to come and to go, as tables, tuples, N-Triples or an RDF patch."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphdb.common import arrow
+from graphdb.common.arrow import strings
+from graphdb.common.duckdb.fetch import fetched, table_of_frame
+from graphdb.common.errors import LoadError
+from graphdb.common.values.elements import Node
+from graphdb.common.values.terms import XSD, default_iri
+from graphdb.pattern.names import local_name
+from graphdb.storage.arrays.arrow import table_of
+from graphdb.storage.arrays.batch import LITERAL
+from graphdb.storage.arrays.texts import beginning_with, taken
+from graphdb.storage.loaders.patch import Operations, last_of_each, lines_of_patch, operations
+from graphdb.storage.updates.apply import Update
+
+if TYPE_CHECKING:
+    from graphdb.pattern.names import Names
+    from graphdb.relational.session.state import State
+
+_IRI = r"^[A-Za-z][A-Za-z0-9+.-]*:[^\s<>\"{}|^`\\]*$"
+"""A full IRI, as a regular expression."""
+_ROWS = "a batch is a table, or rows, of three columns: subject, predicate and object"
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What a batch was: distinct triples that were to come and to go, and how long it took."""
+
+    additions: int
+    deletions: int
+    seconds: float
+
+
+def apply(state: State, additions: Any, deletions: Any, patch: Any) -> Applied:
+    """Apply a batch in one transaction; see :meth:`graphdb.database.Database.apply`."""
+    started = time.perf_counter()
+    state.catalog()
+    names = state.snapshot().names
+    found = _operations(names, additions, deletions, patch, state)
+    gone, come = last_of_each(found)
+    with state.connection.guard() as raw, state.writing():
+        snapshot = state.snapshot()
+        _refuse_blanks(state, found.resources)
+        update = Update(raw, snapshot.held, state.transactions.touch)
+        resources, literals = update.number(found.resources, found.literals)
+
+        def table(codes: Any) -> arrow.Table | None:
+            columns = {}
+            for name, column in zip(("subject", "label", "object"), codes.T, strict=True):
+                literal = column >= LITERAL
+                ids = np.empty(len(column), np.int64)
+                ids[~literal], ids[literal] = resources[column[~literal]], literals[column[literal] - LITERAL]
+                columns[name] = ids
+            return table_of(columns) if len(codes) else None
+
+        removed, added = table(gone), table(come)
+        described = removed is not None and bool(snapshot.edges.described)
+        update.apply(removed, added, removed if described else None)
+        state.forget(update.take_changes())
+        state.changed(())
+    return Applied(len(come), len(gone), time.perf_counter() - started)
+
+
+def _operations(names: Names, additions: Any, deletions: Any, patch: Any, state: State) -> Operations:
+    if patch is not None:
+        if additions is not None or deletions is not None:
+            raise LoadError("a patch says itself what comes and what goes", hint="give it alone: patch=…")
+        text, added = lines_of_patch(_text(patch, state))
+        return operations(text, added, "patch", state.spill)
+    sides = [_lines(names, side, state) for side in (deletions, additions)]
+    counts = [_count(side) for side in sides]
+    added = np.arange(sum(counts)) >= counts[0]
+    return operations(b"\n".join(sides) + b"\n", added, "batch", state.spill)
+
+
+_STATEMENT = re.compile(rb"^[ \t]*[^\s#][^\n]*", re.MULTILINE)
+
+
+def _count(lines: bytes) -> int:
+    """Return how many lines are neither empty nor comments."""
+    return len(_STATEMENT.findall(lines))
+
+
+def _text(given: Any, state: State) -> bytes:
+    """Return the bytes of a file, of a file that is open, or of lines."""
+    if isinstance(given, (bytes, bytearray, memoryview)):
+        return bytes(given)
+    if isinstance(given, (str, os.PathLike)):
+        if isinstance(given, str) and "\n" in given:
+            return given.encode()
+        state.require_files()
+        path = os.fspath(given)
+        if path.endswith(".gz"):
+            import gzip
+
+            with gzip.open(path) as packed:
+                return packed.read()
+        with open(path, "rb") as file:
+            return file.read()
+    if hasattr(given, "read"):
+        read = given.read()
+        return read.encode() if isinstance(read, str) else bytes(read)
+    return "\n".join(given).encode()
+
+
+def _lines(names: Names, given: Any, state: State) -> bytes:
+    """Return one side of a batch as lines of N-Triples."""
+    if given is None:
+        return b""
+    if isinstance(given, (str, bytes, bytearray, memoryview, os.PathLike)) or hasattr(given, "read"):
+        return _text(given, state)
+    table = _table(given)
+    if table.num_columns != 3:
+        raise LoadError(f"{_ROWS}, found {table.num_columns}")
+    table = table.rename_columns(["s", "p", "o"])
+    if any(column.null_count for column in table.columns):
+        raise LoadError("a row of a batch has a missing value", hint=_ROWS)
+    with state.connection.view("_graphdb_rows", table), state.connection.guard() as raw:
+        predicates = [str(name) for (name,) in raw.execute("SELECT DISTINCT p FROM _graphdb_rows").fetchall()]
+        iris = table_of({"number": np.arange(len(predicates))})
+        iris = iris.append_column("p", strings(predicates))
+        iris = iris.append_column("iri", strings([_predicate(names, name) for name in predicates]))
+        with state.connection.view("_graphdb_predicates", iris):
+            kind = str(raw.sql("SELECT o FROM _graphdb_rows LIMIT 0").types[0])
+            sql = (
+                f"SELECT concat({_resource('s')}, ' ', iri, ' ', {_object(kind)}, ' .') FROM _graphdb_rows"
+                " JOIN _graphdb_predicates USING (p)"
+            )
+            found = fetched(raw.sql(sql)).column(0)
+    return "\n".join(arrow.pylist(found)).encode()
+
+
+def _table(given: Any) -> arrow.Table:
+    """Return what was given as a table of text, numbers, booleans or temporal values."""
+    if type(given).__module__.partition(".")[0] == "pandas":
+        given = given.reset_index(drop=True)  # an index would be a column
+    if hasattr(given, "__arrow_c_stream__"):
+        return table_of_frame(given)
+    if not isinstance(given, Iterable):
+        raise LoadError(f"{_ROWS}, found {type(given).__name__}")
+    rows = list(given)
+    if any(len(row) != 3 for row in rows):
+        raise LoadError(_ROWS)
+    columns = zip(*rows, strict=True) if rows else ((), (), ())
+    return arrow.table([strings([_written(value) for value in column]) for column in columns], ["s", "p", "o"])
+
+
+def _written(value: Any) -> str:
+    """Return a value of Python's as a term, or as the text that it is."""
+    from datetime import date, datetime
+    from decimal import Decimal
+
+    typed = partial('"{}"^^<{}{}>'.format)
+    match value:
+        case str():
+            return value
+        case Node():
+            return value.iri if value.iri.startswith("_:") else f"<{value.iri}>"
+        case bool():
+            return typed(str(value).lower(), XSD, "boolean")
+        case int():
+            return typed(value, XSD, "integer")
+        case float():
+            return typed(repr(value), XSD, "double")
+        case Decimal():
+            return typed(f"{value:f}", XSD, "decimal")
+        case datetime():
+            return typed(value.isoformat(), XSD, "dateTime")
+        case date():
+            return typed(value.isoformat(), XSD, "date")
+    raise LoadError(
+        f"a value of type {type(value).__name__} is no term", hint="vertices, texts, numbers, booleans and dates are"
+    )
+
+
+def _predicate(names: Names, name: str) -> str:
+    """Return a predicate as N-Triples has it: an IRI, a known one's local name, or a name of the database's own."""
+    if name.startswith("<"):
+        return name
+    if re.match(_IRI, name):
+        return f"<{name}>"
+    own = default_iri(name)
+    known = sorted({label.iri for label in names.edge_labels.values() if local_name(label.iri) == name} - {own})
+    if len(known) > 1 and own not in {label.iri for label in names.edge_labels.values()}:
+        raise LoadError(f"'{name}' is the name of several predicates", hint=" or ".join(f"<{iri}>" for iri in known))
+    if known and own not in {label.iri for label in names.edge_labels.values()}:
+        return f"<{known[0]}>"
+    return f"<{own}>"
+
+
+def _resource(column: str) -> str:
+    """Return SQL that makes a resource of a text."""
+    written = f"starts_with({column}, '<') OR starts_with({column}, '_:')"
+    return f"CASE WHEN {written} THEN {column} ELSE '<' || {column} || '>' END"
+
+
+_TYPES = {
+    "BIGINT": "integer", "INTEGER": "integer", "SMALLINT": "integer", "TINYINT": "integer", "HUGEINT": "integer",
+    "UBIGINT": "integer", "UINTEGER": "integer", "USMALLINT": "integer", "UTINYINT": "integer",
+    "DOUBLE": "double", "FLOAT": "double", "BOOLEAN": "boolean", "DATE": "date",
+}  # fmt: skip
+"""Types of DuckDB's, and the datatypes of their values."""
+
+
+def _object(type: str) -> str:
+    """Return SQL that makes an object of a column of some type."""
+    if type == "VARCHAR":
+        text = "o"
+        for found, escape in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r")):
+            text = f"replace({text}, {_quoted(found)}, {_quoted(escape)})"
+        return (
+            "CASE WHEN starts_with(o, '<') OR starts_with(o, '_:') OR starts_with(o, '\"') THEN o"
+            f" WHEN regexp_matches(o, {_quoted(_IRI)}) THEN '<' || o || '>' ELSE '\"' || {text} || '\"' END"
+        )
+    if type.startswith("TIMESTAMP"):
+        return f"'\"' || strftime(o, '%Y-%m-%dT%H:%M:%S.%f') || '\"^^<{XSD}dateTime>'"
+    datatype = "decimal" if type.startswith("DECIMAL") else _TYPES.get(type)
+    if datatype is None:
+        raise LoadError(f"objects of type {type} are no terms", hint="texts, numbers, booleans, dates and times are")
+    return f"concat('\"', o, '\"^^<{XSD}{datatype}>')"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _refuse_blanks(state: State, resources: arrow.Array) -> None:
+    """Raise `LoadError` where a blank node is none of the database's."""
+    blanks = taken(resources, beginning_with(b"_:", resources))
+    if not len(blanks):
+        return
+    table = arrow.table({"position": np.arange(len(blanks)), "iri": blanks})
+    with state.connection.view("_graphdb_rows", table):
+        unknown = state.connection.rows("SELECT iri FROM _graphdb_rows ANTI JOIN _graphdb.resource USING (iri) LIMIT 1")
+    if unknown:
+        raise LoadError(
+            f"the database has no blank node {unknown[0][0]}",
+            hint="a batch names those that are there; CREATE and LOAD make new ones",
+        )

@@ -1,0 +1,68 @@
+"""EXPLAIN and PROFILE of continuous queries: how batches reach the answer, and what the last ones took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from graphdb.incremental.delta_plan import DeltaPlan, VertexStep
+from graphdb.live.maintenance import Standing
+
+if TYPE_CHECKING:
+    from graphdb.pattern.graph import PatternEdge, PatternGraph
+    from graphdb.pattern.names import Names
+
+
+def explained(each: Standing, names: Names) -> Iterator[str]:
+    """Yield lines that say how a continuous query is maintained."""
+    own = each.definition
+    yield f"continuous query {own.name}: {' '.join(own.text.split())}"
+    if each.matcher is None or each.delta is None:
+        yield f"maintained by comparing its answers after and before each batch, because {each.why}"
+    else:
+        yield "maintained by delta plans; compared where a batch changes a label or property that it reads"
+        for number, plan in enumerate(each.matcher.plans, 1):
+            yield f"  delta plan {number}: {_plan(plan, each.delta.pattern, names)}"
+    stored = "its answer is stored" if own.stored else "its answer is not stored"
+    age = "" if own.retention is None else f", for {own.retention}"
+    yield f"{stored}; of its changes at least {own.changes:,} rows{age}, from batch {own.since:,} on"
+
+
+def profiled(each: Standing) -> Iterator[str]:
+    """Yield lines that say what the last batches took, since the database was opened."""
+    if not each.took:
+        yield "no batch since the database was opened"
+        return
+    seconds = [took.seconds for took in each.took]
+    yield f"the last {len(seconds):,} batches: {1000 * sum(seconds) / len(seconds):,.2f} ms each in the mean"
+    for took in each.took:
+        number = f"batch {took.batch:,}" if took.batch else "no change"
+        yield (
+            f"  {number}: {took.updates:,} triples, {took.added:,} rows added, {took.removed:,} removed,"
+            f" {took.seconds * 1000:,.2f} ms, {took.strategy}"
+        )
+
+
+def _plan(plan: DeltaPlan, pattern: PatternGraph, names: Names) -> str:
+    """Return a delta plan in words: the edge that changed, and what is bound after it, in order."""
+    steps = [f"{_edge(pattern, pattern.edges[plan.edge], names)} changed"]
+    for step in plan.steps:
+        if isinstance(step, VertexStep):
+            legs = ", ".join(_edge(pattern, pattern.edges[leg.edge], names) for leg in step.legs)
+            steps.append(f"{_name(pattern, step.vertex)} by {legs}")
+        else:
+            steps.append(f"edge {_edge(pattern, pattern.edges[step.leg.edge], names)}")
+    return ", then ".join(steps)
+
+
+def _edge(pattern: PatternGraph, edge: PatternEdge, names: Names) -> str:
+    known = names.edge_labels
+    labels = [names.edge_name(label) if label in known else "<absent>" for label in edge.labels or ()]
+    text = f"[:{'|'.join(labels)}]" if edge.labels is not None else "[]"
+    source, target = (_name(pattern, end) for end in (edge.source, edge.target))
+    return f"({source})-{text}-{'>' * edge.directed}({target})"
+
+
+def _name(pattern: PatternGraph, vertex: int) -> str:
+    name = pattern.vertices[vertex].name
+    return name if name[:1].isalpha() or name[:1] == "_" else f"#{vertex + 1}"

@@ -1,0 +1,75 @@
+"""The terminal: the line of long statements, the history of what was typed, errors in red."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TextIO
+
+from graphdb.common import compiling, render
+
+
+class Status:
+    """A line that says that a long statement still runs; it disappears when the statement ends."""
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = stream if stream is not None and stream.isatty() else None
+        self._start = time.perf_counter()
+        self._said = False
+        self._far = ""
+
+    def hear(self, done: float, total: float, triples: int, phase: str) -> None:
+        """Hear how far a load or a query is."""
+        seconds = max(time.perf_counter() - self._start, 1e-9)
+        told = [f"{done / total:.0%}"] if total else []
+        told += [f"{triples:,} triples", f"{triples / seconds:,.0f}/s"] if triples else []
+        told += [f"{render.duration(seconds * (total - done) / done)} left"] if 0 < done < total else []
+        self._far = f"{phase}: {', '.join(told)}; "
+
+    def tick(self) -> None:
+        """Show or update the line."""
+        seconds = time.perf_counter() - self._start
+        if self._stream is None or seconds < 0.5:
+            return
+        if not self._said:
+            compiling.tell_by(lambda text: None)  # this line says it
+        self._said = True
+        kernel = compiling.now()
+        self._what = f"compiling {kernel} (once for this machine)" if kernel else "running"
+        print(
+            f"\r\x1b[2m{self._far or self._what + '… '}{seconds:.1f} s, Ctrl-C stops it\x1b[0m\x1b[K",
+            end="",
+            file=self._stream,
+            flush=True,
+        )
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._stream is not None and self._said:
+            print("\r\x1b[K", end="", file=self._stream, flush=True)
+
+
+def preload() -> None:
+    """Import what the prompt needs."""
+    import prompt_toolkit
+
+    from graphdb.shell import completion, highlighting
+
+    del prompt_toolkit, completion, highlighting
+
+
+def history_file() -> Path | None:
+    """Return the file of the shell's history in the user's state folder, or None if there cannot be one."""
+    try:
+        state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "graphdb"
+        state.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):
+        return None
+    return state / "history" if os.access(state, os.W_OK) else None
+
+
+def complain(message: str, stream: TextIO) -> None:
+    """Print an error, in red where a terminal shows it and ``NO_COLOR`` is not set."""
+    colour = stream.isatty() and not os.environ.get("NO_COLOR")
+    print(f"\x1b[31m{message}\x1b[0m" if colour else message, file=stream, flush=True)

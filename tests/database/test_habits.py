@@ -1,0 +1,52 @@
+"""Statements of other databases: an error that says what is meant here, and SQL's own that shows what is the user's."""
+
+from __future__ import annotations
+
+import pytest
+
+import graphdb
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("CREATE NODE TABLE Person(id INT64, PRIMARY KEY(id))", "LOAD 'people.csv' AS LABEL Person"),
+        ("CREATE REL TABLE Knows(FROM Person TO Person)", "a graph needs no tables"),
+        ("COPY Person FROM 'people.csv'", "LOAD 'people.csv' AS LABEL Person"),
+        ("CREATE INDEX ON :Person(name)", "need no index"),
+        ("CREATE INDEX names FOR (p:Person) ON (p.name)", "need no index"),
+        ("SHOW LABELS", "CALL db.labels()"),
+        ("SHOW RELATIONSHIP TYPES", "CALL db.relationshipTypes()"),
+        ("SHOW INDEXES", "there are none"),
+        ("CALL show_tables() RETURN *", "CALL db.labels()"),
+        ("SELECT ?x WHERE { ?x <http://x/p> ?y }", "MATCH (x)-[:knows]->(y)"),
+        ("-- all\nSELECT * { ?s ?p ?o } LIMIT 10", "this is SPARQL"),
+        ("ASK { ?s ?p ?o }", "this is SPARQL"),
+        ("INSERT DATA { <http://x/a> <http://x/p> <http://x/b> }", "this is SPARQL"),
+    ],
+)
+def test_what_is_meant_here(text: str, hint: str) -> None:
+    with graphdb.connect(threads=1) as db:
+        for run in (db.query, db.sql):
+            with pytest.raises(graphdb.GraphDBError) as error:
+                run(text)
+            assert error.value.hint is not None
+            assert hint in error.value.hint
+        if error.value.hint.endswith("()"):
+            db.query(error.value.hint)
+
+
+def test_errors_of_sql_stay_as_they_are() -> None:
+    with graphdb.connect(threads=1) as db:
+        for text in ("SELECT * FROM nothing", "CREATE TABLE (", "SELECT $$ ?x { $$ FROM nothing"):
+            with pytest.raises(graphdb.ExecutionError) as error:
+                db.sql(text)
+            assert error.value.hint is None
+
+
+def test_the_users_tables_are_shown() -> None:
+    with graphdb.connect(threads=1) as db:
+        db.query("CREATE (:A)")
+        db.query("CREATE TABLE t AS MATCH (a:A) RETURN count(*) AS n")
+        assert db.query("SHOW TABLES").fetchall() == [("t",), ("triples",)]
+        assert {row[2] for row in db.query("SHOW ALL TABLES").fetchall() if row[1] == "main"} == {"t", "triples"}

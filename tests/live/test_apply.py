@@ -1,0 +1,176 @@
+"""Batches from outside: tables, rows, N-Triples and RDF patches, each one transaction."""
+
+from __future__ import annotations
+
+import datetime
+import io
+from collections import Counter
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import graphdb
+from graphdb.common.errors import LoadError, StorageError
+from tests.fuzz import scaled
+from tests.live.writes import begin, check, opened
+
+EDGES = [("http://x/a", "http://x/p", "http://x/b"), ("http://x/b", "http://x/p", "http://x/c")]
+LINES = b"<http://x/a> <http://x/p> <http://x/b> .\n# so far\n\n<http://x/b> <http://x/p> <http://x/c> .\n"
+
+
+def triples(db: graphdb.Database) -> set[tuple[Any, ...]]:
+    return set(db.sql("SELECT subject, predicate, object, datatype FROM triples").fetchall())
+
+
+@pytest.mark.parametrize("form", ["rows", "arrow", "pandas", "bytes", "path", "gz", "file"])
+def test_forms(form: str, tmp_path: Path) -> None:
+    import gzip
+
+    import pandas as pd
+
+    path, packed = tmp_path / "a.nt", tmp_path / "a.nt.gz"
+    path.write_bytes(LINES)
+    packed.write_bytes(gzip.compress(LINES))
+    columns = dict(zip(["s", "p", "o"], map(list, zip(*EDGES, strict=True)), strict=True))
+    given: dict[str, Any] = {
+        "rows": EDGES,
+        "arrow": pa.table(columns),
+        "pandas": pd.DataFrame(columns),
+        "bytes": LINES,
+        "path": path,
+        "gz": str(packed),
+        "file": io.BytesIO(LINES),
+    }
+    with opened(None) as db:
+        found = db.apply(given[form])
+        assert (found.additions, found.deletions) == (2, 0)
+        assert triples(db) == {(*edge, None) for edge in EDGES}
+        assert db.apply(deletions=EDGES[:1]).deletions == 1
+        assert triples(db) == {(*EDGES[1], None)}
+        db.apply(additions=EDGES[1:], deletions=EDGES[1:])  # deletions first
+        assert triples(db) == {(*EDGES[1], None)}
+
+
+def test_objects_and_names() -> None:
+    xsd = "http://www.w3.org/2001/XMLSchema#"
+    with opened(None) as db:
+        db.query("CREATE (:Person {name: 'Ada'})")
+        ada = db.query("MATCH (a:Person) RETURN a").scalar()
+        values = [1, 2.5, True, Decimal("1.50"), datetime.date(2020, 1, 2), 'say "x"\n\\', '"ja"@de', "_:no iri"]
+        db.apply([(ada, "name", "Lovelace")] + [(ada, "v", value) for value in values[:-1]])
+        assert set(db.query("MATCH (a:Person) UNWIND a.name AS n RETURN n").fetchall()) == {("Ada",), ("Lovelace",)}
+        found = {(o, d) for _, p, o, d in triples(db) if p == "urn:graphdb:v"}
+        assert found == {
+            ("1", xsd + "integer"),
+            ("2.5", xsd + "double"),
+            ("true", xsd + "boolean"),
+            ("1.50", xsd + "decimal"),
+            ("2020-01-02", xsd + "date"),
+            ('say "x"\n\\', xsd + "string"),
+            ("ja", "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"),
+        }
+        db.apply(pa.table({"s": ["http://x/1", "http://x/2"], "p": ["n", "n"], "o": [7, 8]}))
+        assert db.query("MATCH (a) WHERE a.n > 7 RETURN iri(a)").fetchall() == [("http://x/2",)]
+
+
+def test_a_patch_is_one_transaction() -> None:
+    patch = """H version 1 .
+TX .
+PA x <http://x/> .
+A <http://x/a> <http://x/p> <http://x/b> .
+D <http://x/a> <http://x/p> <http://x/b> .
+A <http://x/a>  <http://x/p> <http://x/c> .
+D <http://x/a> <http://x/q> "1" .
+  A <http://x/a> <http://x/q> "1" .
+TC .
+TX .
+A <http://x/never> <http://x/p> <http://x/c> .
+TA .
+"""
+    with opened(None) as db:
+        db.query("CREATE CONTINUOUS QUERY q AS MATCH (a)-[:<http://x/p>]->(b) RETURN iri(b) AS b")
+        found = db.apply(patch=patch)
+        assert (found.additions, found.deletions) == (2, 1)
+        assert {(s, o) for s, _, o, _ in triples(db)} == {("http://x/a", "http://x/c"), ("http://x/a", "1")}
+        assert db.sql("FROM q_changes").fetchall() == [(1, 1, "http://x/c")]
+        db.apply(patch=["D <http://x/a> <http://x/p> <http://x/c> ."])
+        assert db.sql("FROM q").fetchall() == []
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"additions": [("http://x/a", "http://x/p")]}, "three columns"),
+        ({"additions": [("http://x/a", "http://x/p", None)]}, "no term"),
+        ({"additions": [("not an iri", "http://x/p", "http://x/b")]}, None),
+        ({"additions": [("_:new", "http://x/p", "http://x/b")]}, "no blank node _:new"),
+        ({"additions": b"<http://x/a> <http://x/p> .\n"}, None),
+        ({"additions": b"<http://x/a> <http://x/p> <http://x/b> <http://x/g> .\n"}, None),
+        ({"additions": pa.table({"s": ["http://x/a"], "p": ["p"]})}, "three columns"),
+        (
+            {"additions": pa.table({"s": ["http://x/a"], "p": ["p"], "o": pa.array([None], pa.int64())})},
+            "missing value",
+        ),
+        ({"patch": "A <http://x/a> <http://x/p> <http://x/b> .\nX <http://x/a> .\n"}, "begins with X"),
+        ({"patch": "A <x> .", "additions": []}, "a patch says itself"),
+    ],
+)
+def test_what_is_no_batch_changes_nothing(given: dict[str, Any], said: str | None) -> None:
+    with opened(None) as db:
+        db.apply(EDGES)
+        with pytest.raises(LoadError, match=said):
+            db.apply(**given)
+        assert len(triples(db)) == 2
+        db.apply(deletions=EDGES)
+        assert triples(db) == set()
+
+
+def test_read_only_and_transactions(tmp_path: Path) -> None:
+    with opened(tmp_path / "a.duckdb") as db:
+        db.apply(EDGES)
+        db.query("BEGIN")
+        db.apply(deletions=EDGES)
+        assert triples(db) == set()
+        db.query("ROLLBACK")
+        assert len(triples(db)) == 2
+    with (
+        graphdb.connect(tmp_path / "a.duckdb", read_only=True) as db,
+        pytest.raises((StorageError, graphdb.GraphDBError)),
+    ):
+        db.apply(deletions=EDGES)
+
+
+def test_edges_with_properties_go_with_their_triples() -> None:
+    with opened(None) as db:
+        db.query("CREATE (:A {i: 1})-[:R {w: 1}]->(:A {i: 2})")
+        [(a, b)] = db.query("MATCH (a)-[:R]->(b) RETURN a, b").fetchall()
+        db.apply(deletions=[(a, "R", b)])
+        assert db.query("MATCH ()-[e:R]->() RETURN count(*)").scalar() == 0
+        db.apply([(a, "R", b)])
+        assert db.query("MATCH ()-[e:R]->() RETURN e.w").fetchall() == [(None,)]
+
+
+@pytest.mark.parametrize("seed", range(scaled(6)))
+def test_answers_after_random_batches(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    with opened(None) as db:
+        queries, stored = begin(db, draw, 4)
+        there: Counter[tuple[str, str, str]] = Counter()
+        for _ in range(8):
+            come = [_edge(draw) for _ in range(int(draw.integers(6)))]
+            gone = [edge for edge in there if draw.random() < 0.3] + [_edge(draw)]
+            db.apply(come, gone)
+            for edge in gone:
+                there.pop(edge, None)
+            there.update(dict.fromkeys(come, 1))
+            check(db, queries, stored)
+        own = {(s, p, o) for s, p, o, _ in triples(db) if s.startswith("http://x/")}
+        assert own == {(s, f"urn:graphdb:{p}", o) for s, p, o in there}
+
+
+def _edge(draw: np.random.Generator) -> tuple[str, str, str]:
+    return f"http://x/{draw.integers(5)}", str(draw.choice(["R", "S"])), f"http://x/{draw.integers(5)}"

@@ -1,0 +1,149 @@
+"""Kills, interrupts, several handles and threads: answers, changes and graph always are of one state."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import graphdb
+from graphdb.common.errors import ExecutionError, GraphDBError, QueryInterrupted, QueryTimeout, StorageError
+from tests.fuzz import scaled
+from tests.live.writes import QUERIES, bag, begin, check, opened, statement
+
+_WRITER = """
+import sys
+import numpy as np
+from pathlib import Path
+from tests.live.writes import opened, statement
+draw = np.random.default_rng(int(sys.argv[2]))
+with opened(Path(sys.argv[1])) as db:
+    print("open", flush=True)
+    while True:
+        if draw.random() < 0.3:
+            db.query("BEGIN")
+            for _ in range(3):
+                db.query(statement(draw))
+            db.query("COMMIT")
+        else:
+            db.query(statement(draw))
+        print("done", flush=True)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills as POSIX has them")
+def test_a_kill_loses_and_repeats_nothing(tmp_path: Path) -> None:
+    draw = np.random.default_rng(7)
+    path = tmp_path / "a.duckdb"
+    with opened(path) as db:
+        queries, stored = begin(db, draw, 5)
+    for number in range(scaled(6)):
+        process = subprocess.Popen(
+            [sys.executable, "-c", _WRITER, str(path), str(number)], stdout=subprocess.PIPE, text=True, env=os.environ
+        )
+        assert process.stdout is not None
+        for _ in range(2 + int(draw.integers(6))):
+            assert process.stdout.readline()
+        time.sleep(draw.random() * 0.2)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        with opened(path) as db:
+            check(db, queries, stored)
+            batches = [batch for (batch,) in db.sql("SELECT DISTINCT batch FROM _graphdb.batch ORDER BY 1").fetchall()]
+            assert batches == list(range(1, len(batches) + 1))
+
+
+def test_what_is_stopped_leaves_nothing() -> None:
+    draw = np.random.default_rng(3)
+    with opened(None) as db:
+        queries, stored = begin(db, draw, 5)
+        for number in range(scaled(40)):
+            text = statement(draw)
+            if number % 2:
+                timer = threading.Timer(float(draw.random()) * 0.15, db.interrupt)
+                timer.start()
+                with suppress(QueryInterrupted, ExecutionError):
+                    db.query(text)
+                timer.cancel()
+                timer.join()
+            else:
+                with suppress(QueryTimeout):
+                    db.query(text, timeout=float(draw.random()) * 0.1)
+            if number % 5 == 4:
+                db.query("RETURN 1")
+                check(db, queries, stored)
+        check(db, queries, stored)
+
+
+def test_handles_and_threads_on_one_file(tmp_path: Path) -> None:
+    draw = np.random.default_rng(11)
+    path = tmp_path / "a.duckdb"
+    with opened(path) as first, opened(path) as second:
+        queries, stored = begin(first, draw, 4)
+        errors: list[BaseException] = []
+
+        def write(db: graphdb.Database, seed: int) -> None:
+            own = np.random.default_rng(seed)
+            try:
+                for number in range(scaled(20)):
+                    db.query(statement(own))
+                    if number % 5 == 2:  # others write while queries come and go
+                        db.query(f"CREATE OR REPLACE CONTINUOUS QUERY own{seed} AS {QUERIES[seed % len(QUERIES)]}")
+                    if number % 5 == 4:
+                        db.query(f"DROP CONTINUOUS QUERY IF EXISTS own{seed}")
+            except BaseException as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=write, args=(db, seed)) for seed, db in enumerate((first, second, first))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert errors == []
+        check(first, queries, stored)
+        second.query("BEGIN")
+        second.query(statement(draw))
+        with suppress(StorageError):  # the other one's transaction is open
+            first.query("CREATE (:A {i: 1})-[:R]->(:B)")
+        second.query("COMMIT")
+        check(second, queries, stored)
+
+
+def test_dropping_the_graph_and_vacuum(tmp_path: Path) -> None:
+    draw = np.random.default_rng(1)
+    with opened(tmp_path / "a.duckdb") as db:
+        queries, stored = begin(db, draw, 8)
+        db.query("MATCH (n) DETACH DELETE n")
+        check(db, queries, stored)
+        assert db.query("VACUUM").message != "reclaimed 0"
+        check(db, queries, stored)
+        for _ in range(6):
+            db.query(statement(draw))
+        check(db, queries, stored)
+        db.query("MATCH (n) WHERE n.i > 3 DETACH DELETE n")
+        db.query("VACUUM")
+        db.query("CREATE (:A {i: 1, k: 2})-[:R]->(:B {i: 2, k: 2})")
+        check(db, queries, stored)
+
+
+def test_a_failing_commit_is_rolled_back_whole() -> None:
+    with opened(None) as db:
+        db.query("CREATE (:A {i: 1})-[:R]->(:A {i: 2})")
+        db.query("CREATE CONTINUOUS QUERY good AS MATCH (a)-[:R]->(b) RETURN b.i AS i")
+        db.query("CREATE CONTINUOUS QUERY bad AS MATCH (a)-[:R]->(b) RETURN 1 / b.i AS x")
+        before = bag(db, "FROM good_changes")
+        with pytest.raises(GraphDBError, match="'bad'"):
+            db.query("CREATE (:A {i: 3})-[:R]->(:A {i: 0})")
+        assert bag(db, "FROM good_changes") == before
+        db.query("CREATE (:A {i: 3})-[:R]->(:A {i: 5})")
+        assert sorted(db.sql("FROM good").fetchall()) == [(2,), (5,)]
+        assert db.sql("FROM good_changes").fetchall() == [(1, 1, 5)]

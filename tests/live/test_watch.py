@@ -1,0 +1,138 @@
+"""Watches: changes as they are committed, in order, once each."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import graphdb
+from graphdb.common.errors import BindError, GraphDBError, StorageError
+from tests.fuzz import scaled
+from tests.live.test_statements import FRIENDS, know
+from tests.live.writes import opened
+
+
+def test_changes_come_in_order(tmp_path: Path) -> None:
+    with opened(tmp_path / "a.duckdb") as db:
+        know(db, "Ada", "Bob")
+        db.query(f"CREATE CONTINUOUS QUERY friends AS {FRIENDS}")
+        with db.watch("friends") as watch:
+            assert watch.next(timeout=0) is None
+            know(db, "Bob", "Cy")
+            db.query("MATCH ({name: 'Ada'})-[e:KNOWS]->() DELETE e")
+            first, second = watch.next(), watch.next(timeout=5)
+            assert first is not None
+            assert second is not None
+            assert (first.batch, first.added.to_pylist(), first.removed.num_rows) == (1, [{"a": "Bob", "b": "Cy"}], 0)
+            assert (second.batch, second.removed.to_pylist()) == (2, [{"a": "Ada", "b": "Bob"}])
+            assert watch.next(timeout=0.01) is None
+        know(db, "Cy", "Di")
+    with opened(tmp_path / "a.duckdb") as db, db.watch("friends", from_batch=second.batch + 1) as watch:
+        third = watch.next(timeout=0)
+        assert third is not None
+        assert third.added.to_pylist() == [{"a": "Cy", "b": "Di"}]
+
+
+def test_another_thread_waits_and_ends_with_the_database(tmp_path: Path) -> None:
+    db, other = opened(tmp_path / "a.duckdb"), opened(tmp_path / "a.duckdb")
+    know(db, "Ada", "Bob")
+    db.query(f"CREATE CONTINUOUS QUERY friends AS {FRIENDS}")
+    seen: list[tuple[int, int]] = []
+
+    def follow() -> None:
+        seen.extend((change.batch, change.added.num_rows) for change in db.watch("friends"))
+
+    thread = threading.Thread(target=follow)
+    thread.start()
+    time.sleep(0.2)
+    for number in range(6):
+        know((db, other)[number % 2], "Bob", f"x{number}")
+    end = time.monotonic() + 20
+    while len(seen) < 6 and time.monotonic() < end:
+        time.sleep(0.02)
+    db.close()
+    thread.join(20)
+    assert not thread.is_alive()
+    other.close()
+    assert seen == [(batch, 1) for batch in range(1, 7)]
+
+
+@pytest.mark.parametrize("again", range(scaled(8)))
+def test_a_function_is_called(again: int) -> None:
+    with opened(None) as db:
+        called = threading.Event()
+        seen = []
+
+        def note(change: object) -> None:
+            seen.append(change)
+            called.set()
+
+        watch = db.watch(FRIENDS, on_change=note)
+        know(db, "Ada", "Bob")
+        assert called.wait(20)
+        watch.close()
+        know(db, "Bob", "Cy")
+        assert len(seen) == 1
+
+
+@pytest.mark.parametrize("query", [FRIENDS, "MATCH (a)-[:KNOWS]->(b) RETURN count(*) AS n"])
+def test_a_text_is_a_query_for_as_long_as_it_is_watched(tmp_path: Path, query: str) -> None:
+    with opened(tmp_path / "a.duckdb") as db:
+        know(db, "Ada", "Bob")
+        with db.watch(query) as watch:
+            assert db.query("SHOW CONTINUOUS QUERIES").fetchall() == []
+            know(db, "Bob", "Cy")
+            found = watch.next(timeout=5)
+            assert found is not None
+            assert found.added.num_rows == 1
+        assert db.sql("SELECT count(*) FROM _graphdb.continuous_query").scalar() == 0
+        db.watch(query)  # whose process ends without closing it
+        from graphdb.live.definitions import WATCHED
+
+        WATCHED.clear()
+        know(db, "Cy", "Di")
+        assert db.sql("SELECT count(*) FROM _graphdb.continuous_query").scalar() == 0
+
+
+def test_what_is_gone_and_what_is_not_there() -> None:
+    with opened(None) as db:
+        know(db, "Ada", "Bob")
+        db.query(f"CREATE CONTINUOUS QUERY friends WITH (changes = 2) AS {FRIENDS}")
+        slow = db.watch("friends")
+        for number in range(6):
+            know(db, "Bob", f"x{number}")
+        with pytest.raises(StorageError, match="the changes of batch 2 of 'friends' are gone") as caught:
+            db.watch("friends", from_batch=2)
+        assert "batch 5 on" in str(caught.value.hint)
+        with pytest.raises(StorageError, match="batch 1 of 'friends' are gone"):
+            slow.next(timeout=1)
+        with pytest.raises(BindError, match="no continuous query 'frends'"):
+            db.watch("frends")
+        with pytest.raises(GraphDBError):
+            db.watch("MATCH (a) WHERE a.x = rand() RETURN a")
+        watch = db.watch("friends")
+        db.query("DROP CONTINUOUS QUERY friends")
+        with pytest.raises(StorageError, match="was dropped"):
+            watch.next(timeout=1)
+
+
+def test_a_watch_never_keeps_a_writer_waiting() -> None:
+    with opened(None) as db:
+        know(db, "Ada", "Bob")
+        db.query(f"CREATE CONTINUOUS QUERY friends AS {FRIENDS}")
+        watch = db.watch("friends")
+        db.query("BEGIN")
+        know(db, "Bob", "Cy")
+        assert watch.next(timeout=0.1) is None  # it sees what is committed
+        db.query("COMMIT")
+        found = watch.next(timeout=5)
+        assert found is not None
+        assert found.added.num_rows == 1
+
+
+def test_it_is_public() -> None:
+    assert graphdb.Change.__name__ == "Change"
+    assert graphdb.Watch.__name__ == "Watch"

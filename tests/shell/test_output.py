@@ -1,0 +1,154 @@
+"""Where the shell's answers go and how they look: modes, files, numbers of rows, parameters, loads."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import pathlib
+from collections.abc import Iterator
+
+import pytest
+
+import graphdb
+from graphdb.common import render
+from graphdb.shell.repl import Shell
+
+
+@pytest.fixture
+def db() -> Iterator[graphdb.Database]:
+    with graphdb.connect(threads=1) as database:
+        database.query("UNWIND range(1, 300) AS n CREATE (:N {n: n, text: 'a_' + n + '\\t&'})")
+        yield database
+
+
+def told(db: graphdb.Database, *lines: str, interactive: bool = False) -> tuple[str, str]:
+    """What a shell prints, and what it complains of."""
+    output, errors = io.StringIO(), io.StringIO()
+    shell = Shell(db, output=output, errors=errors, interactive=interactive)
+    shell.timer = False
+    for line in lines:
+        shell.accept(line)
+    return output.getvalue(), errors.getvalue()
+
+
+QUERY = "MATCH (a:N) WHERE a.n < 3 RETURN a.n AS n, a.text AS text ORDER BY n;"
+
+
+def test_boxes(db: graphdb.Database) -> None:
+    output, _ = told(db, ".mode box", "RETURN 1 AS n, 'x' AS name;")
+    assert output.splitlines() == [
+        "┌───┬──────┐",
+        "│ n │ name │",
+        "├───┼──────┤",
+        "│ 1 │ x    │",
+        "└───┴──────┘",
+        "(1 row)",
+    ]
+    narrow = list(render.box(["a", "b"], [["x" * 100, "y" * 100]], 50))
+    (width,) = {len(line) for line in narrow}
+    assert 45 <= width <= 50
+
+
+def test_tabs_and_lines_of_json_are_read_back(db: graphdb.Database) -> None:
+    rows = [[1, "a_1\t&"], [2, "a_2\t&"]]
+    output, _ = told(db, ".mode tsv", QUERY)
+    assert list(csv.reader(io.StringIO(output), delimiter="\t")) == [
+        ["n", "text"],
+        ["1", rows[0][1]],
+        ["2", rows[1][1]],
+    ]
+    output, _ = told(db, ".mode jsonl", QUERY)
+    assert [list(json.loads(line).values()) for line in output.splitlines()] == rows
+
+
+def test_latex_and_html(db: graphdb.Database) -> None:
+    output, _ = told(db, ".mode latex", "RETURN 1 AS a_b, '50% ~ {x} \\\\ ^' AS t;")
+    assert output.splitlines() == [
+        r"\begin{tabular}{rl}",
+        r"a\_b & t \\ \hline",
+        r"1 & 50\% \textasciitilde{} \{x\} \textbackslash{} \textasciicircum{} \\",
+        r"\end{tabular}",
+    ]
+    output, _ = told(db, ".mode html", "RETURN '<b>' AS t;")
+    assert "<td" in output
+    assert "&lt;b&gt;" in output
+
+
+@pytest.mark.parametrize("mode", list(render.MODES))
+def test_every_mode_takes_no_rows_and_every_value(db: graphdb.Database, mode: str) -> None:
+    db.query("MATCH (a:N {n: 1}), (b:N {n: 2}) CREATE (a)-[:R {w: 1}]->(b)")
+    output, errors = told(
+        db,
+        f".mode {mode}",
+        "MATCH (a:None) RETURN a AS a;",
+        "MATCH p = (a)-[e:R]->(b) RETURN p, a, e, [a, null] AS l, {x: date()} AS m, 1.5 AS f;",
+    )
+    assert not errors.replace("warning: unknown label 'None'", "").strip().startswith("internal")
+    assert output
+
+
+def test_answers_go_to_files(db: graphdb.Database, tmp_path: pathlib.Path) -> None:
+    one, many = tmp_path / "one.csv", tmp_path / "many.csv"
+    output, errors = told(
+        db,
+        ".mode csv",
+        f".once {one}",
+        "RETURN 1 AS x;",
+        "RETURN 2 AS x;",
+        f".output '{many}'",
+        "RETURN 3 AS x;",
+        "RETURN 4 AS x;",
+        ".output",
+        "RETURN 5 AS x;",
+        f".output {tmp_path / 'no' / 'folder'}",
+        "RETURN 6 AS x;",
+        ".once",
+    )
+    assert output == "x\n2\nx\n5\nx\n6\n"
+    assert (one.read_text(), many.read_text()) == ("x\n1\n", "x\n3\nx\n4\n")
+    assert "No such file" in errors
+    assert ".once needs a file" in errors
+
+
+def test_as_many_rows_as_asked_for(db: graphdb.Database) -> None:
+    output, errors = told(db, ".maxrows 7", "MATCH (a:N) RETURN a.n;", ".maxrows", ".maxrows all", interactive=True)
+    assert "(300 rows, the first 7 shown)" in output
+    assert len(output.splitlines()) == 2 + 7 + 1 + 1
+    assert output.splitlines()[-1] == "7"
+    assert ".maxrows needs a number, found all" in errors
+
+
+def test_parameters(db: graphdb.Database) -> None:
+    output, errors = told(
+        db,
+        ".mode csv",
+        ".param least 290 + 8",
+        ".param $most $least + 1",
+        ".param",
+        "MATCH (a:N) WHERE a.n > $least RETURN count(*) AS n;",
+        "SELECT $most AS m;",
+        "RETURN $other;",
+        ".param wrong 1 +",
+        ".param clear",
+        ".param",
+    )
+    assert output == "$least: 298\n$most: 299\nn\n2\nm\n299\n"
+    assert "parameter $other has no value" in errors
+    assert "unexpected AS" in errors
+
+
+def test_imports(db: graphdb.Database, tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "it's.csv"
+    file.write_text("id:ID,name\n1,Ada\n2,Mary\n")
+    output, errors = told(db, f".import {file} AS LABEL Person", ".mode csv", "MATCH (p:Person) RETURN count(*) AS n;")
+    assert errors == ""
+    assert output.endswith("n\n2\n")
+
+
+def test_safe_mode_writes_no_file(tmp_path: pathlib.Path) -> None:
+    with graphdb.connect(threads=1, untrusted=True) as db:
+        for command in (".output", ".once", ".read", ".import"):
+            _, errors = told(db, f"{command} {tmp_path / 'x.csv'}")
+            assert "safe mode" in errors or "untrusted" in errors
+    assert not list(tmp_path.iterdir())
