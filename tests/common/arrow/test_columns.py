@@ -132,6 +132,13 @@ def test_dates_and_moments_are_two_types() -> None:
         arrow.array([date(2020, 1, 1), datetime(2020, 1, 1, 5)])
 
 
+def test_rows_of_a_table_are_dictionaries() -> None:
+    table = arrow.table({"a": [1, None, 3], "b": ["x", "y", None], "c": [[1], [], None]})
+    assert table.to_pylist() == pa.table(table).to_pylist()
+    assert table.slice(3).to_pylist() == []
+    assert repr(table) == "<Table of 3 rows: a: int64, b: string, c: list<int64>>"
+
+
 def test_what_was_handed_over_is_given_back() -> None:
     """Arrays that a stream refers to go when who read it drops them, and not before."""
     texts = ["x", None, "z", "", "é"]
