@@ -43,7 +43,7 @@ with db.watch("near") as watch:
 import pandas
 triple = {"s": [spain.iri], "p": ["neighbour"], "o": [norway.iri]}
 assert db.apply(None, polars.DataFrame(triple)).deletions == db.apply(pandas.DataFrame(triple, index=[7])).additions == 1
-assert db.apply(patch=f"D <{spain.iri}> <http://www.geonames.org/ontology#neighbour> <{norway.iri}> .").deletions == 1
+assert db.apply(patch=[f"D <{spain.iri}> <http://www.geonames.org/ontology#neighbour> <{norway.iri}> ."]).deletions == 1
 assert len(db.sql("FROM near")) == 5
 for method in ("to_arrow", "to_pandas"):
     try:
