@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from graphdb.grammar.syntax import Span, Word
 from graphdb.pattern.names import Names
 
 _STATEMENT = re.compile(
-    r"(?:\s+|--[^\n]*\n|/\*.*?\*/)*DESCRIBE\s+(?:<(?P<iri>[^<>\s]*)>|(?P<prefix>[^\W\d]\w*):(?P<local>[\w.-]*\w))\s*",
+    r"(?:\s++|--[^\n]*+\n|/\*.*?\*/)*+DESCRIBE\s+(?:<(?P<iri>[^<>\s]*)>|(?P<prefix>[^\W\d]\w*):(?P<local>[\w.-]*\w))\s*",
     re.I | re.S,
 )
 
@@ -25,8 +26,10 @@ RETURN iri(y) AS subject, type(e) AS predicate, iri(x) AS object
 """What gives the triples: those with the resource as subject, literals included, then those with it as object."""
 
 
-def described(text: str, names: Names) -> str | None:
+def described(text: str, names: Callable[[], Names]) -> str | None:
     """Return the IRI that a statement asks to describe; None where it is DuckDB's ``DESCRIBE``, or another statement.
+
+    ``names`` tells the database's names, where a prefix is to be read.
 
     Raises
     ------
@@ -39,4 +42,4 @@ def described(text: str, names: Names) -> str | None:
     if found["iri"] is not None:
         return found["iri"]
     prefix, local = (Word(found[part], span=Span(*found.span(part))) for part in ("prefix", "local"))
-    return names.expand(prefix, local, text)
+    return names().expand(prefix, local, text)

@@ -152,8 +152,7 @@ class Statements:
         self, statement: ast.Statement, text: str, arguments: Mapping[str, object], timeout: float | None
     ) -> Result:
         if isinstance(statement, ast.Sql):
-            iri = described(statement.text, self._state.names()) if "DESC" in statement.text[:999].upper() else None
-            if iri is not None:
+            if (iri := described(statement.text, self._state.names)) is not None:
                 return self.run(QUERY, {"iri": iri}, timeout)
             return self._sql.run(statement.text, arguments, timeout)
         transactions = self._state.transactions
