@@ -18,7 +18,15 @@ from graphdb.dispatch.sql_parameters import chosen
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse
 from graphdb.relational.session.authorizer import authorize
-from graphdb.relational.session.embedded import CypherCall, caller_tables, cypher_calls, first_word, is_vacuum, limit_of
+from graphdb.relational.session.embedded import (
+    CypherCall,
+    caller_tables,
+    cypher_calls,
+    first_word,
+    has_unnamed_parameters,
+    is_vacuum,
+    limit_of,
+)
 from graphdb.relational.session.graph_tables import with_cypher_calls
 from graphdb.relational.session.state import State
 from graphdb.results.result import Result
@@ -101,6 +109,11 @@ class SqlStatements:
         if call.parameters is not None:
             sql = f"SELECT {call.parameters}"
             [piece] = self._split(sql)
+            if has_unnamed_parameters(sql):  # once the call is replaced, DuckDB would number those after it anew
+                raise ParameterError(
+                    "parameters that are passed to cypher need names or numbers, found ?",
+                    hint="cypher($$ … $$, {x: $1})",
+                )
             with self._state.connection.guard(ours=False) as raw:
                 [[passed]] = raw.execute(sql, chosen(sql, piece.parameters, arguments)).fetchall()
             if not isinstance(passed, dict) or not all(isinstance(name, str) for name in passed):

@@ -93,12 +93,16 @@ def _count(lines: bytes) -> int:
     return len(_STATEMENT.findall(lines))
 
 
+_A_LINE = re.compile(r"\s*(?:[AD]\s+)?(?:<[^<>]*>|_:\S+)\s")
+"""How a triple or a patch of one line begins, and no path does."""
+
+
 def _text(given: Any, state: State) -> bytes:
     """Return the bytes of a file, of a file that is open, or of lines."""
     if isinstance(given, (bytes, bytearray, memoryview)):
         return bytes(given)
     if isinstance(given, (str, os.PathLike)):
-        if isinstance(given, str) and "\n" in given:
+        if isinstance(given, str) and ("\n" in given or _A_LINE.match(given)):
             return given.encode()
         state.require_files()
         path = os.fspath(given)

@@ -40,7 +40,12 @@ def test_what_is_meant_here(text: str, hint: str) -> None:
 
 def test_errors_of_sql_stay_as_they_are() -> None:
     with graphdb.connect(threads=1) as db:
-        for text in ("SELECT * FROM nothing", "CREATE TABLE (", "SELECT $$ ?x { $$ FROM nothing"):
+        for text in (
+            "SELECT * FROM nothing",
+            "CREATE TABLE (",
+            "SELECT $$ ?x { $$ FROM nothing",
+            "SELECT {'a': 1} = $$x$$ FROM nothing",
+        ):
             with pytest.raises(graphdb.ExecutionError) as error:
                 db.sql(text)
             assert error.value.hint is None

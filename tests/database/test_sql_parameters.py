@@ -56,6 +56,15 @@ def test_pattern_queries_within_have_them_too(db: graphdb.Database) -> None:
     assert db.sql(both, n=1).scalar() == 2
 
 
+def test_numbers_stay_those_of_the_whole_statement(db: graphdb.Database) -> None:
+    text = "SELECT n, $2 AS two FROM cypher($$ MATCH (p:P) WHERE p.n > $least RETURN p.n AS n $$, {least: $1}) WHERE n < $3"
+    assert db.sql(text, [1, "x", 3]).fetchall() == [(2, "x")]
+    after = "SELECT n FROM cypher($$ MATCH (p:P) RETURN p.n AS n $$) WHERE n = ? OR n = ? ORDER BY n"
+    assert db.sql(after, [3, 1]).fetchall() == [(1,), (3,)]
+    with pytest.raises(graphdb.ParameterError, match="need names or numbers"):
+        db.sql("FROM cypher($$ MATCH (p {n: $n}) RETURN p.n AS n $$, {n: ?}) WHERE n = ?", [1, 2])
+
+
 def test_each_statement_takes_its_own(db: graphdb.Database) -> None:
     db.query("CREATE (:Q {n: $n}); CREATE TABLE t AS SELECT $m AS m; INSERT INTO t VALUES ($k)", n=1, m=2, k=3)
     assert db.sql("SELECT * FROM t").fetchall() == [(2,), (3,)]

@@ -99,6 +99,8 @@ TA .
         assert db.sql("FROM q_changes").fetchall() == [(1, 1, "http://x/c")]
         db.apply(patch=["D <http://x/a> <http://x/p> <http://x/c> ."])
         assert db.sql("FROM q").fetchall() == []
+        db.apply(patch="A <http://x/a> <http://x/p> <http://x/d> .")  # one line is no path
+        assert db.sql("FROM q").fetchall() == [("http://x/d",)]
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,12 @@ def first_word(sql: str) -> str:
     return found[0].decode().upper() if found else ""
 
 
+def has_unnamed_parameters(sql: str) -> bool:
+    """Whether SQL has parameters that are written ``?``."""
+    data = sql.encode()
+    return any(data[start : start + 1] == b"?" for start in token_starts(sql))
+
+
 def token_starts(sql: str) -> list[int]:
     """Return the byte offsets of a statement's tokens, comments left out."""
     import duckdb
