@@ -111,7 +111,7 @@ def test_columns_are_built_of_python_values_as_pyarrow_builds_them(data: st.Data
 
 @pytest.mark.parametrize(
     "values", [[1, "a"], [True, 1], [object()], [{"a": 1}, [1]], [1, [2]]],
-    ids=repr,
+    ids=["text", "truth", "object", "map", "list"],
 )  # fmt: skip
 def test_values_of_several_types_are_no_column(values: list[Any]) -> None:
     with pytest.raises(arrow.ArrowTypeError):
