@@ -131,7 +131,10 @@ class MatchRun:
         return self._made((without_matches(pattern) if pattern.count_only else None) or pattern, bound, needs)
 
     def _made(self, pattern: PatternGraph, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
-        plan = make_plan(pattern, self._snapshot.graph, refine=self.executor.refine)
+        def make() -> PhysicalPlan:
+            return make_plan(pattern, self._snapshot.graph, refine=self.executor.refine)
+
+        plan = self._snapshot.plans.get_or_make(pattern, make)
         if not bound.choices:
             return plan
         plan = with_scan(self._snapshot, bound, pattern, plan)
