@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -178,6 +178,14 @@ class QueryRun(MatchRun):
                 for step in program.steps
             )
         return replace(program, steps=steps)
+
+    def among(self, prepared: Prepared, vertices: Mapping[str, Ids]) -> Prepared:
+        """Return a query of one pattern, some of whose vertices, by name, must also be of some sorted ones."""
+        pattern = self._pattern(prepared.bound, prepared.wanted)
+        found = tuple(restricted(v, vertices[v.name]) if v.name in vertices else v for v in pattern.vertices)
+        with self._snapshot.graph.watched(self.new_control().check):
+            plan = self._made(replace(pattern, vertices=found), prepared.bound, prepared.wanted)
+        return replace(prepared, plan=plan)
 
     def is_general(self, prepared: Prepared | Program) -> bool:
         """Whether what was prepared here is right for other values of the arguments, once it is :meth:`replanned`."""
