@@ -23,7 +23,7 @@ RETURN iri(x) AS subject, type(e) AS predicate, iri(y) AS object ORDER BY predic
 UNION ALL MATCH (y)-[e]->(x) WHERE iri(x) = $iri AND iri(y) <> $iri
 RETURN iri(y) AS subject, type(e) AS predicate, iri(x) AS object ORDER BY predicate, subject
 """
-"""What gives the triples: those with the resource as subject, literals included, then those with it as object, in order."""
+"""What gives the triples: those with the resource as subject, literals included, then those with it as object."""
 
 
 def described(text: str, names: Callable[[], Names]) -> str | None:

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 class Queries:
     """Runs pattern queries over ``state``, one at a time."""
 
-    def __init__(self, state: State, device: str, threads: int) -> None:
+    def __init__(self, state: State, device: str, threads: int, device_memory: int | None = None) -> None:
         self._state = state
-        self._device = device
+        self._device, self._device_memory = device, device_memory
         self._threads = threads
         self._executor: Executor | None = None
         self._cancelled = state.cancelled
@@ -119,7 +119,12 @@ class Queries:
         """
         executor = self._executor
         if executor is None:
-            executor = choose_executor(self._device, threads=self._threads, memory_limit=self._state.budget.bindings)
+            executor = choose_executor(
+                self._device,
+                threads=self._threads,
+                memory_limit=self._state.budget.bindings,
+                device_memory=self._device_memory,
+            )
             self._executor = executor
         run, self._later = self._run(executor, text, arguments, timeout, deleted, snapshot=snapshot)
         return run

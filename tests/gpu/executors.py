@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, settings
 from graphdb.execute.host import HostExecutor
 from graphdb.gpu import residency
 from graphdb.gpu.pages import hottest
-from graphdb.plan.executor import Executor
 from tests import emulator
 from tests.fuzz import scaled
 
@@ -73,7 +72,7 @@ def opened(name: str) -> Iterator[Any]:
         with emulator.installed():
             found = device_executor(strategy, SMALL[strategy], 1 << 24)
             yield found
-            memory = found.device.memory  # type: ignore[attr-defined]
+            memory = found.device.memory
             memory.evict(0)  # pages go back
             assert not memory.pool.faults
             assert memory.used_bytes == memory.cached_bytes, "a run left something behind"
@@ -89,10 +88,10 @@ def paged(pages: int) -> Iterator[None]:
         yield
 
 
-def device_executor(strategy: str, sizes: dict[str, int], memory_limit: int = 1 << 30) -> Executor:
+def device_executor(strategy: str, sizes: dict[str, int], memory_limit: int = 1 << 30, number: int = 0) -> Any:
     """A device's executor with one strategy, whose pieces have the given sizes."""
     from graphdb.gpu.executor import STRATEGIES, GpuExecutor
 
-    executor = GpuExecutor(0, hint=strategy, memory_limit=memory_limit)  # type: ignore[arg-type]
+    executor = GpuExecutor(number, hint=strategy, memory_limit=memory_limit)  # type: ignore[arg-type]
     executor.strategies[strategy] = partial(STRATEGIES[strategy], **sizes)(executor.device, executor.graph)
     return executor
