@@ -92,8 +92,10 @@ class GpuExecutor:
         beside_host: bool = False,
     ) -> None:
         self.name = f"cuda:{number}"
-        with faults():
+        with faults(self.name):
             self.device = Device(number, memory_limit)
+        self._within = "" if memory_limit is None else f" within {self.device.memory.budget / 1e9:,.2f} GB"
+        """The budget, where one was set."""
         self.graph = DeviceGraph(self.device.memory)
         self.hint = hint
         self._beside_host = beside_host
@@ -153,7 +155,7 @@ class GpuExecutor:
         """
         way = _timings(plan, plan.count_only).choose(self._strategy_costs(plan, plan.count_only))
         by = self._counter.describe(plan, plan.count_only) if way == "count" else self.strategy(plan).name
-        told = f"{self.name} by {by}"
+        told = f"{self.name} by {by}{self._within}"
         why_not = self.off_hint(plan, plan.count_only)
         if why_not:
             return f"{told}, not by {self.hint}: {why_not}"
@@ -202,7 +204,7 @@ class GpuExecutor:
         if not self.refiner.pays(task):
             return None
         try:
-            with faults():
+            with faults(self.name):
                 return self.refiner.refine(task)
         except MemoryLimitError:
             return None  # the host has memory
@@ -242,7 +244,7 @@ class GpuExecutor:
         try:
             while left != 0:
                 asked = time.monotonic()
-                with faults():
+                with faults(self.name):
                     block = next(found, None)
                 taken += time.monotonic() - asked
                 if block is None:
@@ -296,7 +298,7 @@ class GpuExecutor:
         it.
         """
         for queue in [queue for queue in self._reading if queue.reader == threading.get_ident()]:
-            with faults():
+            with faults(self.name):
                 queue.empty(control)
 
     def count(self, plan: PhysicalPlan, control: Control | None = None) -> int:
@@ -308,7 +310,7 @@ class GpuExecutor:
         started = time.monotonic()
         self._drain_searches(control)
         try:
-            with faults():
+            with faults(self.name):
                 counted = self._counted(plan, control) if limit is None else None
                 if counted is not None:
                     return counted
@@ -364,7 +366,7 @@ class GpuExecutor:
             return None
         started = time.monotonic()
         try:
-            with faults():
+            with faults(self.name):
                 counted = count()
         except OutOfRange:
             if self._beside_host:

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 class Queries:
     """Runs pattern queries over ``state``, one at a time."""
 
-    def __init__(self, state: State, device: str, threads: int) -> None:
+    def __init__(self, state: State, device: str, threads: int, device_memory: int | None = None) -> None:
         self._state = state
-        self._device = device
+        self._device, self._device_memory = device, device_memory
         self._threads = threads
         self._executor: Executor | None = None
         self._cancelled = state.cancelled
@@ -110,7 +110,10 @@ class Queries:
         """What runs plans, chosen once."""
         if self._executor is None:
             self._executor = choose_executor(
-                self._device, threads=self._threads, memory_limit=self._state.budget.bindings
+                self._device,
+                threads=self._threads,
+                memory_limit=self._state.budget.bindings,
+                device_memory=self._device_memory,
             )
         return self._executor
 

@@ -9,14 +9,14 @@ Where it cannot be used, or fails, the host takes over, and says so once.
 from __future__ import annotations
 
 import logging
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING
 
 from graphdb.common.errors import DeviceError, GraphDBError, MemoryLimitError
+from graphdb.execute.devices import Devices, Hint, devices_named
 from graphdb.execute.host import HostExecutor
 from graphdb.execute.trial import smallest_plan
 from graphdb.gpu.probe import probe
@@ -41,9 +41,6 @@ SMALL = 2e-3
 OPENING = 0.5
 """Seconds that it takes to open a device and to compile its kernels."""
 
-Hint = Literal["auto", "join", "search", "sums"]
-_DEVICE = re.compile(r"cuda(?::(\d+))?(?: by (join|search|sums))?")
-_DEVICES = "'auto', 'cpu', 'cuda:0', or 'cuda:0 by join', 'by search' or 'by sums'"
 _FAILURES = (DeviceError, MemoryLimitError)
 _log = logging.getLogger("graphdb")
 
@@ -53,10 +50,11 @@ def choose_executor(
     *,
     threads: int | None = None,
     memory_limit: int | None = None,
+    device_memory: int | None = None,
 ) -> Executor:
-    """Return the executor for ``device``: ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"cuda:0"`` and so on.
+    """Return the executor for ``device``: ``"auto"``, ``"cpu"``, or CUDA devices (:mod:`graphdb.execute.devices`).
 
-    ``"cuda:0 by search"`` pins a way on a device (:data:`Hint`); ``memory_limit`` is the host's.
+    ``memory_limit`` is the host's, ``device_memory`` that of each device, in bytes.
 
     Raises
     ------
@@ -65,67 +63,37 @@ def choose_executor(
     GraphDBError
         For a name that means no device.
     """
-    named = device_named(device)
+    named = devices_named(device)
     if named is not None:
-        return open_device(*named)
+        number, *_ = named.found()
+        return open_device(number, named.hint, memory=device_memory)
     host = HostExecutor(threads, memory_limit=memory_limit)
-    return host if device == "cpu" else ChoosingExecutor(host, lambda: open_device(0, beside_host=True))
+    if device == "cpu":
+        return host
+    return ChoosingExecutor(host, lambda: open_device(0, beside_host=True, memory=device_memory))
 
 
-def device_named(device: str) -> tuple[int, Hint] | None:
-    """A CUDA device's number, and the way that is pinned on it; None for ``"auto"`` and ``"cpu"``.
-
-    Raises
-    ------
-    GraphDBError
-        For a name that means no device.
-    """
-    if not isinstance(device, str):
-        raise GraphDBError(f"device must be text, found {device!r}", hint=f"use {_DEVICES}")
-    if device in ("auto", "cpu"):
-        return None
-    found = _DEVICE.fullmatch(device)
-    if found is None:
-        raise GraphDBError(f"unknown device {device!r}", hint=f"use {_DEVICES}")
-    return int(found.group(1) or 0), cast(Hint, found.group(2) or "auto")
-
-
-def require_device(number: int) -> None:
-    """Raise :class:`graphdb.common.errors.DeviceError` where that CUDA device is not there or cannot be used."""
-    report = probe()
-    if not report.usable:
-        raise DeviceError(f"device 'cuda:{number}' cannot be used: {report.advice}", hint="use device='cpu' or 'auto'")
-    if number >= len(report.devices):
-        known = ", ".join(f"'cuda:{device.number}'" for device in report.devices)
-        raise DeviceError(f"there is no device 'cuda:{number}'", hint=f"there is {known}")
-
-
-def check_device(device: str) -> None:
-    """Raise what :func:`choose_executor` would for a name that means no device, or a device that cannot be used."""
-    named = device_named(device)
-    if named is not None:
-        require_device(named[0])
-
-
-def open_device(number: int, hint: Hint = "auto", *, beside_host: bool = False) -> GpuExecutor:
-    """Open a CUDA device for :class:`graphdb.gpu.executor.GpuExecutor`.
+def open_device(
+    number: int, hint: Hint = "auto", *, beside_host: bool = False, memory: int | None = None
+) -> GpuExecutor:
+    """Open a CUDA device for :class:`graphdb.gpu.executor.GpuExecutor`, which may hold ``memory`` bytes there.
 
     Raises :class:`graphdb.common.errors.DeviceError` where that is not possible.
     """
-    require_device(number)
+    Devices((number,)).found()
     try:
         from graphdb.gpu.executor import GpuExecutor
 
-        return GpuExecutor(number, hint=hint, beside_host=beside_host)
+        return GpuExecutor(number, hint=hint, beside_host=beside_host, memory_limit=memory)
     except ImportError as error:
         raise DeviceError(f"device 'cuda:{number}' cannot be used: {error}", hint="see: graphdb doctor") from error
 
 
-def try_device(number: int) -> str:
+def try_device(number: int, memory: int | None = None) -> str:
     """Open a device, run the smallest pattern on it and say how that went: ``graphdb doctor``."""
     started = time.perf_counter()
     try:
-        device = open_device(number)
+        device = open_device(number, memory=memory)
         found = device.count(smallest_plan())
     except GraphDBError as error:
         return f"cannot be used, queries run on the CPU: {error.message}"

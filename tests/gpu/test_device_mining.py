@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import graphdb
+from graphdb.execute import devices
 from graphdb.execute.choose import ChoosingExecutor
 from graphdb.execute.host import HostExecutor
 from graphdb.mining import Limits, MiningGraph
@@ -23,6 +24,7 @@ from graphdb.plan.executor import OutOfRange
 from tests import emulator
 from tests.fuzz import scaled
 from tests.gpu.executors import EMULATED
+from tests.gpu.test_several_devices import machine_of
 from tests.mining import brute
 
 
@@ -150,7 +152,7 @@ def test_statements(where: str) -> None:
     with ExitStack() as stack:
         if where == "emulated":
             stack.enter_context(emulator.installed())
-            stack.enter_context(mock.patch("graphdb.execute.choose.require_device"))
+            stack.enter_context(mock.patch.object(devices, "probe", return_value=machine_of(1)))
         rows = {}
         for device in ("cpu", "cuda:0"):
             with graphdb.connect(device=device) as db:
