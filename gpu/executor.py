@@ -28,6 +28,7 @@ from graphdb.gpu.search.row_queue import RowQueue
 from graphdb.gpu.search.run import Search
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.executor import Block, Control, OutOfRange
+from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.ski_rental import Bias, ExpectedCost, StrategyTimings
 
@@ -132,6 +133,11 @@ class GpuExecutor:
         if self.hint != "sums" or "count" in self._strategy_costs(plan, counting):
             return ""
         return f"there are no sums for {'this count' if counting else 'these rows'}"
+
+    @property
+    def milliseconds(self) -> float:
+        """After a count without enumeration: the device's time, from the first kernel to the last."""
+        return self._counter.milliseconds
 
     @property
     def join(self) -> Join:
@@ -353,6 +359,31 @@ class GpuExecutor:
             control.seconds = time.monotonic() - started
         total = found * plan.automorphisms
         return total if limit is None else min(total, limit)
+
+    def count_jointly(self, joint: JointCount, control: Control | None = None) -> list[int]:
+        """Count several patterns together, as sums; one after the other where another way is pinned.
+
+        Raises like :meth:`run`, and :class:`~graphdb.plan.executor.OutOfRange` where sums may not fit 64 bits, or where
+        there are no kernels for them.
+        """
+        control, started = control or Control(), time.monotonic()
+        if self.hint not in ("auto", "sums"):
+            return [self.count(plan, control) for plan in joint.plans]
+        self._drain_searches(control)
+        try:
+            with faults():
+                return self._counter.count_jointly(joint, control)
+        finally:
+            control.seconds = time.monotonic() - started
+
+    def describe_jointly(self, joint: JointCount) -> str:
+        """The device, and how it counts."""
+        return f"{self.name} by {'sums' if self.hint in ('auto', 'sums') else self.hint}"
+
+    def expected_jointly(self, joint: JointCount) -> ExpectedCost:
+        """What counting several patterns together is expected to take, and to copy and compile first."""
+        expected = self._counter.expected_of(joint.counting) or ExpectedCost(math.inf)
+        return ExpectedCost(expected.seconds, expected.setup)  # nobody prepares it beside other work
 
     def _counted(self, plan: PhysicalPlan, control: Control) -> int | None:
         """The number of matches without enumerating them, where that is possible and expected to be sooner."""
