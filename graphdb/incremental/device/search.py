@@ -54,10 +54,6 @@ class Found(NamedTuple):
     gained: int
     rows: int
     """How many rows the matches take that were to be written."""
-    stolen: int
-    """Pieces of work that warps left to others."""
-    milliseconds: float
-    """Of the device's time."""
 
 
 class DeviceProgram:
@@ -104,8 +100,8 @@ class DeviceSearch:
         self._stop = StopFlag(self._device)
         self._rows: Any = None
         self._first_rows = rows
-        self.last: Found | None = None
-        """What the latest search found."""
+        self.milliseconds, self.stolen = 0.0, 0
+        """Of the device's time, and the pieces of work that warps left to others, since they were set to 0."""
 
     def count(self, program: DeviceProgram, staged: Staged, check: Callable[[], None]) -> Found:
         """Count the matches that a batch takes away and adds."""
@@ -195,11 +191,9 @@ class DeviceSearch:
         end = device.event()
         wait_for(end, _Watch(check), self._stop, lambda: None)
         numbers = state.get()
-        lost, gained, written, stolen = (
-            int(numbers[cell]) for cell in (State.LOST, State.GAINED, State.WRITTEN, State.STOLEN)
-        )
-        self.last = found = Found(lost, gained, written, stolen, device.milliseconds(begin, end))
-        return found
+        self.milliseconds += device.milliseconds(begin, end)
+        self.stolen += int(numbers[State.STOLEN])
+        return Found(*(int(numbers[cell]) for cell in (State.LOST, State.GAINED, State.WRITTEN)))
 
 
 class _Watch:
