@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common import arrow
-from graphdb.common.duckdb.fetch import fetched
-from graphdb.common.duckdb.parsed import parsed
+from graphdb.common.duckdb.fetch import rows_of
 from graphdb.common.errors import ExecutionError, NotSupportedError
 from graphdb.execute.search.group import grouped
 from graphdb.grammar import syntax as ast
@@ -249,7 +248,7 @@ class QueryRun(MatchRun):
         """Run the SQL after the match, and gather what only its result needs."""
         chosen = projection if projection.late is None else projection.late
         with self._snapshot.connection.guard(self._left()) as raw:
-            rows = fetched(raw.sql(parsed(raw, chosen.sql), params=dict(chosen.parameters)))
+            rows = rows_of(raw, chosen.sql, chosen.parameters)
         return rows if projection.late is None else projection.late.finished(rows, self._snapshot.properties)
 
     def _grouped(self, plan: PhysicalPlan, prepared: Prepared, sql: str) -> arrow.Table:
@@ -266,7 +265,7 @@ class QueryRun(MatchRun):
             elif gathered is not None:
                 gathered = arrow.table(list(found), gathered.column_names)
             with self._visible(gathered), self._snapshot.connection.guard(self._left()) as raw:
-                return fetched(raw.sql(parsed(raw, sql), params=dict(prepared.projection.parameters)))
+                return rows_of(raw, sql, prepared.projection.parameters)
 
     def _of_last(self, program: Program) -> arrow.Table | Counted:
         """Run a program whose result is the number of its last step's matches, or columns of these."""
