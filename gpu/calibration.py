@@ -86,6 +86,8 @@ def measure(device: Device, cells: int = CELLS) -> Rates:
         pageable, pinned = np.zeros(size, np.uint8), device.pinned((size,), np.uint8)
         pinned[...] = 0
         copy = memory.empty(size, np.uint8)
+        far = (np.uint64(pinned.ctypes.data), size // 4, address(total))
+        linked = _seconds(device, side, lambda: module.launch("listed", blocks, *far))
 
         def rate(way: Callable[[], object]) -> float:
             def copied() -> None:
@@ -100,6 +102,7 @@ def measure(device: Device, cells: int = CELLS) -> Rates:
             download=rate(lambda: copy.get(stream=side, out=pageable)),
             pinned_upload=rate(lambda: copy.set(pinned, stream=side)),
             pinned_download=rate(lambda: copy.get(stream=side, out=pinned)),
+            linked=size / linked,
             listed=cells / listed,
             scattered=cells // 4 / scattered,
             intersected=cells / intersected,

@@ -63,6 +63,8 @@ class Rates:
         Bytes copied from, and to, memory of the host as it is.
     pinned_upload, pinned_download
         The same of memory that is pinned.
+    linked
+        Bytes of pinned memory of the host that kernels read themselves.
     listed
         Elements of long lists that are read in order.
     scattered
@@ -76,6 +78,7 @@ class Rates:
     download: float = 1e10
     pinned_upload: float = 2e10
     pinned_download: float = 2e10
+    linked: float = 2e10
     listed: float = 2e11
     scattered: float = 1e10
     intersected: float = 2e10

@@ -11,6 +11,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
@@ -24,11 +25,12 @@ from graphdb.gpu.join.distinct import reduces
 from graphdb.gpu.join.refine import DeviceRefiner
 from graphdb.gpu.join.run import Join
 from graphdb.gpu.launch import Device, faults
-from graphdb.gpu.search.program import partitions_of
+from graphdb.gpu.residency import Lists, lists_of_plan
 from graphdb.gpu.search.row_queue import RowQueue
 from graphdb.gpu.search.run import Search
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.executor import Block, Control, OutOfRange, Refused
+from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.ski_rental import Bias, ExpectedCost, StrategyTimings
 
@@ -110,9 +112,8 @@ class GpuExecutor:
         return calibrate(self.device)
 
     def supports(self, plan: PhysicalPlan) -> bool:
-        """Whether the plan's graph fits the device beside the smallest run."""
-        needed = sum(partition.nbytes for partition in partitions_of(plan))
-        return needed < self.device.memory.budget * 3 // 4
+        """Whether the plan's graph can be read beside the smallest run, from host memory where it has to be."""
+        return self.graph.residency.possible(lists_of_plan(plan, plan.count_only))
 
     def strategy(self, plan: PhysicalPlan) -> Strategy:
         """The strategy that enumerates a plan's matches: the search where it is requested and possible, else the
@@ -140,6 +141,11 @@ class GpuExecutor:
         return f"there are no sums for {'this count' if counting else 'these rows'}"
 
     @property
+    def milliseconds(self) -> float:
+        """After a count without enumeration: the device's time, from the first kernel to the last."""
+        return self._counter.milliseconds
+
+    @property
     def join(self) -> Join:
         """The join, which alone tells how many matches a row stands for."""
         found = self._strategy("join")
@@ -158,6 +164,9 @@ class GpuExecutor:
         way = _timings(plan, plan.count_only).choose(self._strategy_costs(plan, plan.count_only))
         by = self._counter.describe(plan, plan.count_only) if way == "count" else self.strategy(plan).name
         told = f"{self.name} by {by}{self._within}"
+        lists = self._placed(plan, plan.count_only)
+        if way != "count" and (where := self.graph.residency.describe(lists)):
+            told = f"{told}, {where}"
         why_not = self.off_hint(plan, plan.count_only)
         if why_not:
             return f"{told}, not by {self.hint}: {why_not}"
@@ -176,6 +185,8 @@ class GpuExecutor:
         """
         rates = self.device.rates
         seconds = self._starting(plan) + self._bias.factor * plan.cost / rates.intersected
+        lists = self._placed(plan, counting)
+        seconds += self.graph.residency.away(lists) * plan.cost * np.dtype(plan.dtype).itemsize / rates.linked
         uncertain = plan.counting is not None and plan.counting.uncertain
         if self._beside_host and (uncertain or self._counter.too_wide(plan, counting)):
             seconds = math.inf
@@ -197,6 +208,23 @@ class GpuExecutor:
     def _starting(self, plan: PhysicalPlan) -> float:
         """Seconds that a join takes for its steps, however little there is to scan."""
         return STEP * self.device.rates.answer * (len(plan.steps) + 1)
+
+    def _placed(self, plan: PhysicalPlan, counting: bool) -> list[Lists]:
+        """What a plan reads; where not all of it fits, it is chosen which pages of it are copied."""
+        key = ("lists", counting)
+        found: list[Lists] | None = plan.cache.get(key)
+        if found is None:
+            found = plan.cache[key] = lists_of_plan(plan, counting)
+        self.graph.residency.place(found)
+        return found
+
+    @contextmanager
+    def _using(self, plan: PhysicalPlan, counting: bool) -> Iterator[None]:
+        """Have what a plan reads stay on the device meanwhile."""
+        read = [each.neighbours for each in self._placed(plan, counting)]
+        clique = [] if plan.clique is None else [plan.clique.graph]
+        with self.device.memory.using([plan, plan.counting, *plan.partitions, *clique, *read]):
+            yield
 
     def missed(self, plan: PhysicalPlan, counting: bool, seconds: float) -> None:
         """A run took so long elsewhere: what would make it quicker here is got ready by a thread, if that pays."""
@@ -225,7 +253,7 @@ class GpuExecutor:
 
     def missing_bytes(self, plan: PhysicalPlan) -> int:
         """Bytes that a run would have to copy to the device first."""
-        return sum(map(self.graph.missing_bytes, partitions_of(plan)))
+        return sum(map(self.graph.missing_bytes, plan.partitions))
 
     def run(self, plan: PhysicalPlan, control: Control | None = None) -> Iterator[Block]:
         """Run the plan and give its matches block by block.
@@ -241,6 +269,11 @@ class GpuExecutor:
             if limit != 0:
                 yield Block({}, 1)
             return
+        with self._using(plan, False):
+            yield from self._run(plan, control, limit)
+
+    def _run(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[Block]:
+        """Run a plan that has steps."""
         started, left, taken = time.monotonic(), limit, 0.0
         self._drain_searches(control)
         counted = self._counted_by_vertex(plan, control) if limit is None else None
@@ -326,6 +359,11 @@ class GpuExecutor:
         limit = control.limit_of(plan)
         if not plan.steps:
             return 1 if limit is None else min(limit, 1)
+        with self._using(plan, True):
+            return self._count(plan, control, limit)
+
+    def _count(self, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
+        """Count a plan that has steps."""
         started = time.monotonic()
         self._drain_searches(control)
         try:
@@ -355,6 +393,31 @@ class GpuExecutor:
                 raise
             plan.cache["search refused"] = error.message
         return self.join.count(plan, control, limit)
+
+    def count_jointly(self, joint: JointCount, control: Control | None = None) -> list[int]:
+        """Count several patterns together, as sums; one after the other where another way is pinned.
+
+        Raises like :meth:`run`, and :class:`~graphdb.plan.executor.OutOfRange` where sums may not fit 64 bits, or where
+        there are no kernels for them.
+        """
+        control, started = control or Control(), time.monotonic()
+        if self.hint not in ("auto", "sums"):
+            return [self.count(plan, control) for plan in joint.plans]
+        self._drain_searches(control)
+        try:
+            with faults():
+                return self._counter.count_jointly(joint, control)
+        finally:
+            control.seconds = time.monotonic() - started
+
+    def describe_jointly(self, joint: JointCount) -> str:
+        """The device, and how it counts."""
+        return f"{self.name} by {'sums' if self.hint in ('auto', 'sums') else self.hint}"
+
+    def expected_jointly(self, joint: JointCount) -> ExpectedCost:
+        """What counting several patterns together is expected to take, and to copy and compile first."""
+        expected = self._counter.expected_of(joint.counting) or ExpectedCost(math.inf)
+        return ExpectedCost(expected.seconds, expected.setup)  # nobody prepares it beside other work
 
     def _counted(self, plan: PhysicalPlan, control: Control) -> int | None:
         """The number of matches without enumerating them, where that is possible and expected to be sooner."""

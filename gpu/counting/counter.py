@@ -23,9 +23,10 @@ from graphdb.gpu.counting.run import DeviceCount
 from graphdb.gpu.graph import DeviceGraph
 from graphdb.gpu.launch import COMPILER_PAUSE, Device, faults
 from graphdb.gpu.watch import Watch
-from graphdb.plan.counting.plan import CountingPlan
+from graphdb.plan.counting.plan import CountingPlan, added_up
 from graphdb.plan.counting.programs import Part
 from graphdb.plan.executor import OutOfRange
+from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.ski_rental import Bias, ExpectedCost
 
@@ -101,8 +102,10 @@ class Counter:
         if counting and plan.clique is not None and shape_for(plan.clique, self._device.limits) is not None:
             return ExpectedCost(self._start + self._cliques.factor * self._searched(plan))
         summed = self._sums(plan, counting)
-        if summed is None:
-            return None
+        return None if summed is None else self.expected_of(summed)
+
+    def expected_of(self, summed: CountingPlan) -> ExpectedCost | None:
+        """What a counting plan is expected to take; None where it is known that there are no kernels for it."""
         ready = self._device.memory.cached("count", summed)
         if isinstance(ready, _Unable):
             return None
@@ -169,13 +172,27 @@ class Counter:
         summed, prepared = self._sums(plan, True), self._ready(plan, True, watch)
         if summed is None or prepared is None:
             return None
-        started = time.monotonic()
-        counted = prepared.run(watch)
-        self._note(self._seconds(summed), time.monotonic() - started)
-        self.milliseconds = prepared.milliseconds
-        if counted is None:
+        return added_up(summed.terms, self._totals(summed, prepared, watch))
+
+    def count_jointly(self, joint: JointCount, watch: Watch) -> list[int]:
+        """The number of matches of each of several plans, which are counted together.
+
+        Raises what ``watch`` does, and :class:`~graphdb.plan.executor.OutOfRange` also where there are no kernels.
+        """
+        prepared = self._prepared(joint.counting, watch)
+        if isinstance(prepared, _Unable):
             raise OutOfRange
-        return counted
+        return joint.numbers(self._totals(joint.counting, prepared, watch))
+
+    def _totals(self, plan: CountingPlan, prepared: DeviceCount, watch: Watch) -> dict[Part, int]:
+        """What each part of a plan adds up to; raises :class:`~graphdb.plan.executor.OutOfRange`."""
+        started = time.monotonic()
+        totals = prepared.totals(watch)
+        self._note(self._seconds(plan), time.monotonic() - started)
+        self.milliseconds = prepared.milliseconds
+        if totals is None:
+            raise OutOfRange
+        return totals
 
     def count_by_vertex(self, plan: PhysicalPlan, watch: Watch) -> tuple[Ints, Ints] | None:
         """The vertices of the plan's one output, and the matches of each; as :meth:`count`."""

@@ -334,6 +334,8 @@ class MatchRun:
         arrays |= Chooser(self._snapshot, bound, needs).columns(block)
         if block.matches is not None:
             arrays["n"] = numbers(as_integers(block.matches))
+        if not arrays:  # rows without columns
+            arrays["one"] = numbers(np.ones(block.count, np.int8))
         return arrow.table(arrays)
 
     def _spill(self, table: arrow.Table, view: str, *, first: bool) -> None:
