@@ -179,7 +179,7 @@ class Database(Contents):
 
         with self._state.diagnosed(), self._state.hold():
             statement = parse(text)
-            if isinstance(statement, (ast.Explain, ast.CreateTable)):
+            if isinstance(statement, (ast.Explain, ast.CreateTable, ast.CreateView)):
                 statement = statement.query
             if not isinstance(statement, (ast.Query, ast.Composite, ast.Mine)):
                 raise NotSupportedError("only pattern queries can be explained; for SQL, run EXPLAIN SELECT …")
