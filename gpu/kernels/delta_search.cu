@@ -34,6 +34,7 @@ struct Search {
   const volatile int *stop;
   u64 *turns;  // of the queue's places: whose turn it is
   int *queue;  // [queue_places, MAIL_HEADER + slots]
+  u64 *desk;         // how many pieces of work were taken from the queue, and put there
   i64 queue_places;  // a power of two; 0: no stealing
 };
 #include "delta_search_layout.cuh"
@@ -441,7 +442,7 @@ struct Warp {
     int low = 0, high = 0, shallow = bottom;
     if (LANE == 0) {
       const u64 waiting = *(volatile u64 *)(search.state + IDLE);
-      if (waiting && *(volatile u64 *)(search.state + TAIL) - *(volatile u64 *)(search.state + HEAD) < waiting) {
+      if (waiting && *(volatile u64 *)(search.desk + TAIL) - *(volatile u64 *)(search.desk + HEAD) < waiting) {
         for (; shallow < divisible && shallow <= reached && !given; ++shallow) {
           Level &level = levels[shallow];
           if (level.at < level.end) {
@@ -459,7 +460,7 @@ struct Warp {
         --shallow;
       }
       if (given) {
-        const u64 ticket = atomicAdd(search.state + TAIL, 1ull);
+        const u64 ticket = atomicAdd(search.desk + TAIL, 1ull);
         place = (u32)(ticket & (search.queue_places - 1));
         while (*(volatile u64 *)(search.turns + place) != ticket) __nanosleep(100);
         __threadfence();
@@ -488,10 +489,10 @@ struct Warp {
       for (u32 round = 1; place < 0; ++round) {
         const u64 idle = *(volatile u64 *)(state + IDLE), started = *(volatile u64 *)(state + STARTED);
         __threadfence();
-        const u64 head = *(volatile u64 *)(state + HEAD);
-        if (head < *(volatile u64 *)(state + TAIL)) {
+        const u64 head = *(volatile u64 *)(search.desk + HEAD);
+        if (head < *(volatile u64 *)(search.desk + TAIL)) {
           atomicAdd(state + IDLE, ~0ull);
-          if (atomicCAS(state + HEAD, head, head + 1) == head) {
+          if (atomicCAS(search.desk + HEAD, head, head + 1) == head) {
             place = (int)(head & (search.queue_places - 1));
             while (*(volatile u64 *)(search.turns + place) != head + 1) __nanosleep(100);
             __threadfence();

@@ -208,8 +208,8 @@ def test_rows_come_in_pieces_where_there_is_no_space_for_all(where: str, monkeyp
     monkeypatch.setattr(search.DeviceSearch.__init__, "__kwdefaults__", {"steal": True, "most": 2, "rows": 3})
     wanted = [_sorted(change) for change in IncrementalMatcher(stream.source, patterns).apply(batch)]
     most = max(len(rows) for change in wanted for rows in change)
-    for cells in (1 << 30, most * 3):
-        monkeypatch.setattr(search.DeviceSearch, "_most_cells", lambda self, cells=cells: cells)
+    for limit in (1 << 30, most * 12):
+        monkeypatch.setattr(search.DeviceSearch, "_fits", lambda self, wanted, limit=limit: wanted <= limit)
         with opened(where) as device:
             matcher = _pinned(device)(stream.source, patterns)
             assert [_sorted(change) for change in matcher.apply(batch)] == wanted

@@ -111,7 +111,9 @@ class DeviceMatching:
         """Count what a staged batch changes: [patterns, 2], matches gained and lost."""
 
         def on_device(search: DeviceSearch, staged: Staged) -> Ints:
-            found = [search.count(program, staged, check) for program in self._programs_of(searches)]
+            running = [search.count(program, staged, check) for program in self._programs_of(searches)]
+            # The last one first: who stops it has stopped all before it.
+            found = [search.wait(each, check) for each in reversed(running)][::-1]
             return np.array([[each.gained, each.lost] for each in found], np.int64).reshape(-1, 2)
 
         return self._choose(searches, check, on_device, searches.counts)
@@ -166,8 +168,8 @@ class DeviceMatching:
             return 0.0
         if self._made_for is not searches:
             self._made_for, self._programs, self._weights = searches, {}, self._weigh(searches)
-        changed = self._lists.records[np.isin(self._lists.records[:, 4], (frame.OLD, frame.NEW)), 0]
-        return float(self._weights[changed].sum())
+        numbers = np.bincount(self._changed()[:, 0], minlength=len(self._weights))
+        return float(numbers @ self._weights)
 
     def _weigh(self, searches: Searches) -> NDArray[np.float64]:
         """Return by relation how many bindings are expected for each changed entry."""
