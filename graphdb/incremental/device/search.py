@@ -120,6 +120,11 @@ class DeviceSearch:
         self.milliseconds, self.stolen = 0.0, 0
         """Of the device's time, and the pieces of work that warps left to others, since they were set to 0."""
 
+    @property
+    def device(self) -> Device:
+        """Where it searches."""
+        return self._device
+
     def count(self, program: DeviceProgram, staged: Staged, check: Callable[[], None]) -> Running:
         """Begin to count the matches that a batch takes away and adds."""
         return self._start(program, staged, 0, staged.count, -1, check)
