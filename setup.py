@@ -1,8 +1,9 @@
-"""Builds the wheel: what setuptools does by itself, and the libraries of kernels, compiled ahead of time.
+"""Builds the wheel: what setuptools does by itself, and machine code of kernels, compiled ahead of time.
 
-The package is what pyproject.toml says.  The kernels are compiled by their own module, from the modules that were just
-copied, with the needs that ``build_backend.py`` names (graphdb/storage/compile/build.py; docs/kernels.md).
-``GRAPHDB_BUILD_KERNELS=0`` leaves them out: the wheel is then for any machine, and kernels are compiled at run time.
+The package is what pyproject.toml says.  Kernels are compiled by modules of their own, from the modules that were just
+copied, with the needs that ``build_backend.py`` names: the CPU's by graphdb/storage/compile/build.py, those of CUDA
+devices by graphdb/gpu/build.py (docs/kernels.md).  ``GRAPHDB_BUILD_KERNELS=cpu`` leaves out the latter, ``0`` both: the
+wheel is then for any machine, and kernels are compiled at run time.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
 MACHINE = platform.machine()
-COMPILED = (
-    sys.platform == "linux" and MACHINE in ("x86_64", "aarch64") and os.environ.get("GRAPHDB_BUILD_KERNELS") != "0"
-)
+WANTED = os.environ.get("GRAPHDB_BUILD_KERNELS")
+COMPILED = sys.platform == "linux" and MACHINE in ("x86_64", "aarch64") and WANTED != "0"
+STEPS = {"graphdb.storage.compile.build": "storage/compile", "graphdb.gpu.build": "gpu/binaries"}
+"""The modules that compile kernels, and where in the package they put the code."""
 
 
 class BuildModules(build_py):
@@ -33,9 +35,10 @@ class BuildModules(build_py):
             root = Path(self.build_lib).resolve()
             paths = [str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
             environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
-            target = root / "graphdb" / "storage" / "compile"
-            command = [sys.executable, "-m", "graphdb.storage.compile.build", str(target)]
-            subprocess.run(command, env=environment, cwd=root, check=True)
+            for step, target in STEPS.items():
+                if WANTED != "cpu" or step != "graphdb.gpu.build":
+                    command = [sys.executable, "-m", step, str(root / "graphdb" / target)]
+                    subprocess.run(command, env=environment, cwd=root, check=True)
 
 
 class BuildWheel(bdist_wheel):

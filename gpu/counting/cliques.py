@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphdb.gpu.graph import DeviceGraph, address
-from graphdb.gpu.launch import BLOCK, VARIANTS, Device, StopFlag
+from graphdb.gpu.launch import BLOCK, SAMPLES, VARIANTS, Device, StopFlag
 from graphdb.gpu.watch import Watch, wait_for
 from graphdb.plan.counting.programs import Bundle, Intersect, Load, Local, Part, Through
 from graphdb.plan.physical import CliqueCount
@@ -19,9 +19,10 @@ SHARED = 200 << 10
 WARP_BYTES = 8 << 10
 """Shared memory that a warp may take, beyond which a block works on one vertex."""
 
-VARIANTS["clique"] = tuple(
+VARIANTS["clique"] = tuple({"SIZE": "3", "WORDS": "1", "TEAM": team} for team in ("Warp", "Block"))
+SAMPLES["clique"] = tuple(
     {"SIZE": str(size), "WORDS": str(words), "TEAM": team}
-    for size, words, team in ((3, 3, "Warp"), (4, 3, "Warp"), (5, 16, "Block"), (8, 16, "Block"))
+    for size, words, team in ((4, 3, "Warp"), (5, 16, "Block"), (8, 16, "Block"))
 )
 
 
@@ -44,7 +45,9 @@ class Shape:
 def shape_of(size: int, ranks: int, longest: int) -> Shape | None:
     """How cliques of ``size`` are counted in a graph of so many ranks and a longest list; None where they cannot be."""
     words = max((longest + 31) // 32, 1)
-    if words > 4:
+    if size == 3:
+        words = 1  # there is no matrix
+    elif words > 4:
         words = (words + 3) // 4 * 4  # fewer kernels to compile
     bits = (ranks + 31) // 32
     matrix = 0 if size == 3 else longest * words
