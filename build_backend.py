@@ -22,6 +22,6 @@ COMPILERS = {
 def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
     """Return what the build of a wheel needs, besides setuptools."""
     wanted = os.environ.get("GRAPHDB_BUILD_KERNELS") if sys.platform == "linux" else "0"
-    kinds = () if wanted == "0" else ("cpu",) if wanted == "cpu" else tuple(COMPILERS)
+    kinds = () if wanted == "0" else tuple(COMPILERS) if wanted == "all" else ("cpu",)
     found = [requirement for kind in kinds for requirement in COMPILERS[kind]]
     return [*build_meta.get_requires_for_build_wheel(config_settings), *found]

@@ -34,7 +34,17 @@ def needed(library: bytes) -> set[str]:
 
 ARCHIVES = {"sm_75", "sm_80", "sm_90", "sm_100", "sm_120", "compute_120"}
 """What there is device code for, at least."""
-MODULES = {"clique", "clique_books", "count_weights", "distinct", "filter", "join", "refine"}
+MODULES = {
+    "clique",
+    "clique_books",
+    "count_weights",
+    "delta_lists",
+    "delta_search",
+    "distinct",
+    "filter",
+    "join",
+    "refine",
+}
 """What has device code, at least."""
 
 

@@ -8,6 +8,7 @@ compiled when they are first used.
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import platform
 import sys
@@ -20,6 +21,11 @@ from graphdb.gpu import archive, compiler, executor, launch
 assert executor  # each strategy says what modules it has
 OLDEST = 13
 """The first version of NVRTC that knows all architectures."""
+
+
+def undeclared() -> set[str]:
+    """Modules that no imported Python module says how to compile (:data:`graphdb.gpu.launch.VARIANTS`)."""
+    return {path.stem for path in Path(__file__).with_name("kernels").glob("*.cu")} - set(launch.VARIANTS)
 
 
 def modules() -> dict[tuple[str, str], tuple[str, tuple[str, ...]]]:
@@ -56,9 +62,14 @@ def main() -> None:
     """Build from a command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--declared-in", nargs="*", default=[], help="modules of layers above that declare kernels")
     parser.add_argument("--machine", default=platform.machine(), choices=sorted(archive.MACHINE_CODE))
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     chosen, began = parser.parse_args(), time.perf_counter()
+    for name in chosen.declared_in:
+        importlib.import_module(name)
+    if missing := undeclared():
+        parser.error(f"no imported module declares {', '.join(sorted(missing))}: use --declared-in")
     library = compiler.find()
     nvrtc = None if library is None else compiler.Compiler(library)
     if nvrtc is None or nvrtc.version[0] < OLDEST:

@@ -27,6 +27,7 @@ from graphdb.gpu.search.row_queue import RowQueue
 from graphdb.gpu.search.run import Search
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.executor import Block, Control, OutOfRange
+from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.ski_rental import Bias, ExpectedCost, StrategyTimings
 
@@ -91,8 +92,10 @@ class GpuExecutor:
         beside_host: bool = False,
     ) -> None:
         self.name = f"cuda:{number}"
-        with faults():
+        with faults(self.name):
             self.device = Device(number, memory_limit)
+        self._within = "" if memory_limit is None else f" within {self.device.memory.budget / 1e9:,.2f} GB"
+        """The budget, where one was set."""
         self.graph = DeviceGraph(self.device.memory)
         self.hint = hint
         self._beside_host = beside_host
@@ -130,6 +133,11 @@ class GpuExecutor:
         return f"there are no sums for {'this count' if counting else 'these rows'}"
 
     @property
+    def milliseconds(self) -> float:
+        """After a count without enumeration: the device's time, from the first kernel to the last."""
+        return self._counter.milliseconds
+
+    @property
     def join(self) -> Join:
         """The join, which alone tells how many matches a row stands for."""
         found = self._strategy("join")
@@ -147,7 +155,7 @@ class GpuExecutor:
         """
         way = _timings(plan, plan.count_only).choose(self._strategy_costs(plan, plan.count_only))
         by = self._counter.describe(plan, plan.count_only) if way == "count" else self.strategy(plan).name
-        told = f"{self.name} by {by}"
+        told = f"{self.name} by {by}{self._within}"
         why_not = self.off_hint(plan, plan.count_only)
         if why_not:
             return f"{told}, not by {self.hint}: {why_not}"
@@ -196,7 +204,7 @@ class GpuExecutor:
         if not self.refiner.pays(task):
             return None
         try:
-            with faults():
+            with faults(self.name):
                 return self.refiner.refine(task)
         except MemoryLimitError:
             return None  # the host has memory
@@ -236,7 +244,7 @@ class GpuExecutor:
         try:
             while left != 0:
                 asked = time.monotonic()
-                with faults():
+                with faults(self.name):
                     block = next(found, None)
                 taken += time.monotonic() - asked
                 if block is None:
@@ -290,7 +298,7 @@ class GpuExecutor:
         it.
         """
         for queue in [queue for queue in self._reading if queue.reader == threading.get_ident()]:
-            with faults():
+            with faults(self.name):
                 queue.empty(control)
 
     def count(self, plan: PhysicalPlan, control: Control | None = None) -> int:
@@ -302,7 +310,7 @@ class GpuExecutor:
         started = time.monotonic()
         self._drain_searches(control)
         try:
-            with faults():
+            with faults(self.name):
                 counted = self._counted(plan, control) if limit is None else None
                 if counted is not None:
                     return counted
@@ -317,6 +325,31 @@ class GpuExecutor:
             control.seconds = time.monotonic() - started
         total = found * plan.automorphisms
         return total if limit is None else min(total, limit)
+
+    def count_jointly(self, joint: JointCount, control: Control | None = None) -> list[int]:
+        """Count several patterns together, as sums; one after the other where another way is pinned.
+
+        Raises like :meth:`run`, and :class:`~graphdb.plan.executor.OutOfRange` where sums may not fit 64 bits, or where
+        there are no kernels for them.
+        """
+        control, started = control or Control(), time.monotonic()
+        if self.hint not in ("auto", "sums"):
+            return [self.count(plan, control) for plan in joint.plans]
+        self._drain_searches(control)
+        try:
+            with faults():
+                return self._counter.count_jointly(joint, control)
+        finally:
+            control.seconds = time.monotonic() - started
+
+    def describe_jointly(self, joint: JointCount) -> str:
+        """The device, and how it counts."""
+        return f"{self.name} by {'sums' if self.hint in ('auto', 'sums') else self.hint}"
+
+    def expected_jointly(self, joint: JointCount) -> ExpectedCost:
+        """What counting several patterns together is expected to take, and to copy and compile first."""
+        expected = self._counter.expected_of(joint.counting) or ExpectedCost(math.inf)
+        return ExpectedCost(expected.seconds, expected.setup)  # nobody prepares it beside other work
 
     def _counted(self, plan: PhysicalPlan, control: Control) -> int | None:
         """The number of matches without enumerating them, where that is possible and expected to be sooner."""
@@ -333,7 +366,7 @@ class GpuExecutor:
             return None
         started = time.monotonic()
         try:
-            with faults():
+            with faults(self.name):
                 counted = count()
         except OutOfRange:
             if self._beside_host:

@@ -92,8 +92,8 @@ def defines(macros: Mapping[str, object]) -> tuple[str, ...]:
 
 
 @contextmanager
-def faults() -> Iterator[None]:
-    """Turn what CuPy raises into errors of ours, which a caller can tell from his own mistakes.
+def faults(device: str = "the device") -> Iterator[None]:
+    """Turn what CuPy raises into errors of ours, which a caller can tell from his own mistakes, and which name it.
 
     Raises
     ------
@@ -108,8 +108,10 @@ def faults() -> Iterator[None]:
         if isinstance(error, GraphDBError) or not type(error).__module__.startswith("cupy"):
             raise
         if type(error).__name__ == "OutOfMemoryError":
-            raise MemoryLimitError(f"the device has no room: {error}", hint="use device='cpu' or 'auto'") from error
-        raise DeviceError(f"the device failed: {error}", hint="see: graphdb doctor") from error
+            raise MemoryLimitError(
+                f"{device} has no memory left: {error}", hint="use device='cpu' or 'auto'"
+            ) from error
+        raise DeviceError(f"{device} failed: {error}", hint="see: graphdb doctor") from error
 
 
 class Module:
@@ -135,9 +137,10 @@ class Module:
 
     def load(self, kernel: str) -> None:
         """Have a kernel on the device now: at its first launch, the driver may wait for all that runs there."""
-        found = self._kernel(kernel, 0)
-        for attribute in _FUNCTION_ATTRIBUTES:  # asking loads it
-            self._driver.funcGetAttribute(attribute, found.ptr)
+        with self._device.memory.current():
+            found = self._kernel(kernel, 0)
+            for attribute in _FUNCTION_ATTRIBUTES:  # asking loads it
+                self._driver.funcGetAttribute(attribute, found.ptr)
 
     def resident(self, kernel: str, threads: int = BLOCK, shared: int = 0) -> int:
         """How many of a kernel's blocks run at a time on the device: what a persistent kernel is launched with."""
@@ -296,7 +299,8 @@ class Device:
     def pinned(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
         """An array in host memory that the device reads and writes directly; it goes back when nobody holds it."""
         count, width = int(np.prod(shape)), np.dtype(dtype).itemsize
-        memory = self._cupy.cuda.alloc_pinned_memory(max(count * width, 8))
+        with self.memory.current():
+            memory = self._cupy.cuda.alloc_pinned_memory(max(count * width, 8))
         return np.frombuffer(memory, dtype, count).reshape(shape)
 
 

@@ -1,7 +1,8 @@
 """A device's memory: one pool within a budget, and an LRU cache of copies that outlive a query.
 
 Everything on the device is allocated from the pool, so cached copies count against the same budget as a run's own
-arrays.
+arrays.  CUDA allocates on the device that is current in the calling thread, and CuPy's pools speak of that one only:
+so whatever asks the pool here makes this device the current one first.
  A cached copy (of a partition, a signature column, a candidate set) is identified by its original in host memory: it is
  dropped with the original, and the least recently used copies are evicted first when a run needs memory.
 """
@@ -52,19 +53,19 @@ class DeviceMemory:
     number
         Which device.
     budget
-        Bytes that may be allocated at a time; by default nine tenths of what is free now.
+        Bytes that may be allocated at a time, if so many are free; by default nine tenths of what is free now.
     """
 
     def __init__(self, number: int = 0, budget: int | None = None) -> None:
         import cupy
 
         self._cupy = cupy
-        self._device = cupy.cuda.Device(number)
-        with self._device:
+        self.number = number
+        with self.current():
             free = int(cupy.cuda.runtime.memGetInfo()[0])
+            self.budget = min(budget or free, int(free * _SHARE))
             self.pool = cupy.cuda.MemoryPool()
-        self.budget = min(budget or free, int(free * _SHARE))
-        self.pool.set_limit(size=self.budget)
+            self.pool.set_limit(size=self.budget)
         self._cache: OrderedDict[tuple[str, int], _CachedCopy] = OrderedDict()
         self._lock = threading.RLock()
         self._building: dict[tuple[str, int], threading.RLock] = {}
@@ -72,10 +73,17 @@ class DeviceMemory:
         self._streaming = 0
         """Kernels that wait for their matches to be taken away."""
 
+    def current(self) -> Any:
+        """A context in which this device is the calling thread's.
+
+        Each is used once: CuPy's remember the device before them, and threads would share that.
+        """
+        return self._cupy.cuda.Device(self.number)
+
     @contextmanager
     def active(self) -> Iterator[None]:
         """Make this device, and its pool, those of the calling thread; never across a ``yield`` to a caller."""
-        with self._device, self._cupy.cuda.using_allocator(self.pool.malloc):
+        with self.current(), self._cupy.cuda.using_allocator(self.pool.malloc):
             yield
 
     # --- arrays
@@ -98,8 +106,9 @@ class DeviceMemory:
         except exhausted as error:
             wanted = int(np.prod(shape)) * np.dtype(dtype).itemsize
             raise MemoryLimitError(
-                f"the query needs {wanted:,} bytes more on the device, and {self.free_bytes():,} are free",
-                hint='raise the budget, or use device="cpu"',
+                f"the query needs {wanted:,} bytes more on the device cuda:{self.number}, and {self.free_bytes():,} of "
+                f"its budget of {self.budget:,} are free",
+                hint='raise device_memory, or use device="cpu"',
             ) from error
 
     def upload(self, values: NDArray[Any], dtype: DTypeLike | None = None) -> Any:
@@ -164,13 +173,14 @@ class DeviceMemory:
     @property
     def used_bytes(self) -> int:
         """Bytes that arrays take now, cached ones included."""
-        return int(self.pool.used_bytes())
+        with self.current():
+            return int(self.pool.used_bytes())
 
     def free_bytes(self) -> int:
         """Bytes that can be allocated now: within the budget, and free on the device whoever else uses it."""
-        with self._device:
+        with self.current():
             free = int(self._cupy.cuda.runtime.memGetInfo()[0]) + int(self.pool.free_bytes())
-        return max(min(self.budget - self.used_bytes, free), 0)
+            return max(min(self.budget - int(self.pool.used_bytes()), free), 0)
 
     def reserve(self, wanted: int) -> int:
         """Evict cached copies until ``wanted`` bytes can be allocated, or none is left; return the free bytes."""
@@ -196,5 +206,5 @@ class DeviceMemory:
             while self._cache and (wanted is None or freed < wanted):
                 freed += int(self._cache.popitem(last=False)[1].copy.nbytes)
         if not self._streaming:  # the driver waits for all kernels before it takes memory back
-            with self._device:
+            with self.current():
                 self.pool.free_all_blocks()

@@ -26,7 +26,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from graphdb.common.config import Budget, cores
+from graphdb.common.config import Budget, cores, memory_bytes
 from graphdb.common.errors import GraphDBError, LoadError, NotSupportedError, ParameterError
 from graphdb.common.progress import Progress, watching
 from graphdb.common.stopping import seconds_of, stopping
@@ -54,6 +54,7 @@ class Database:
         path: str | os.PathLike[str] = ":memory:",
         *,
         device: str = "auto",
+        device_memory: int | str | None = None,
         memory_limit: int | str | None = None,
         threads: int | None = None,
         spill: str | os.PathLike[str] | None = None,
@@ -67,11 +68,12 @@ class Database:
         ):
             raise GraphDBError(f"threads must be a number from 1 to 1024, found {threads!r}")
         if device not in ("auto", "cpu"):  # raise now what the first query would
-            from graphdb.execute.choose import check_device
+            from graphdb.execute.devices import check_devices
 
-            check_device(device)
+            check_devices(device)
         self.path = os.fspath(path)
         self.device = device
+        self.device_memory = None if device_memory is None else memory_bytes(device_memory, "device_memory")
         self.threads = threads or cores()
         budget = Budget.of(memory_limit)
         spilled = os.fspath(spill) if spill is not None else None
@@ -566,7 +568,7 @@ class Database:
         if self._lazy_statements is None:
             from graphdb.dispatch.statements import Statements
 
-            self._lazy_statements = Statements(self._state, self.device, self.threads)
+            self._lazy_statements = Statements(self._state, self.device, self.threads, self.device_memory)
         return self._lazy_statements
 
 

@@ -18,6 +18,7 @@ def connect(
     subclasses: bool = False,
     progress: Progress | bool | None = None,
     untrusted: bool = False,
+    device_memory: int | str | None = None,
 ) -> Database:
     """Open a database, creating it where there is none.
 
@@ -26,9 +27,10 @@ def connect(
     path
         The DuckDB file, or ``":memory:"``.
     device
-        Where patterns are matched: ``"cpu"``; ``"cuda"`` or ``"cuda:0"`` for a CUDA device; ``"auto"`` takes the CPU
-        but for queries that a device, where one can be used, is expected to answer sooner.  ``"cuda:0 by join"``, ``"by
-        search"`` and ``"by sums"`` pin a way for whatever can go it; EXPLAIN says why something does not.
+        Where patterns are matched: ``"cpu"``; ``"cuda:0"`` for a CUDA device, ``"cuda:0,1"`` for two, ``"cuda"`` for
+        all there are; ``"auto"`` takes the CPU but for queries that a device, where one can be used, is expected to
+        answer sooner.  ``"cuda:0 by join"``, ``"by search"`` and ``"by sums"`` pin a strategy for whatever it can run;
+        EXPLAIN says why it does not run something.
     memory_limit
         Bytes, or text such as ``"4GB"``; by default four fifths of the machine's memory.
     threads
@@ -52,6 +54,9 @@ def connect(
         like, ``ATTACH`` of files, :meth:`Database.load` of paths and :meth:`Database.export` end with
         :class:`~graphdb.common.errors.AccessError`.  What they may do to the database itself, ``read_only`` says; how
         long they may take, ``timeout``; how much memory, ``memory_limit``.
+    device_memory
+        What is used of a CUDA device's memory at most, of each: bytes, or text such as ``"8GB"``; by default nine
+        tenths of what is free there.
 
     Raises
     ------
@@ -68,4 +73,5 @@ def connect(
         subclasses=subclasses,
         progress=progress,
         untrusted=untrusted,
+        device_memory=device_memory,
     )

@@ -24,9 +24,10 @@ from graphdb.gpu.graph import DeviceGraph
 from graphdb.gpu.launch import Device, faults
 from graphdb.gpu.machine_code import PAUSE
 from graphdb.gpu.watch import Watch
-from graphdb.plan.counting.plan import CountingPlan
+from graphdb.plan.counting.plan import CountingPlan, added_up
 from graphdb.plan.counting.programs import Part
 from graphdb.plan.executor import OutOfRange
+from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.ski_rental import Bias, ExpectedCost
 
@@ -106,8 +107,10 @@ class Counter:
         if counting and plan.clique is not None and shape_for(plan.clique) is not None:
             return ExpectedCost(self._answer, 0.0)
         summed = self._sums(plan, counting)
-        if summed is None:
-            return None
+        return None if summed is None else self.expected_of(summed)
+
+    def expected_of(self, summed: CountingPlan) -> ExpectedCost | None:
+        """What a counting plan is expected to take; None where it is known that there are no kernels for it."""
         ready = self._device.memory.cached("count", summed)
         if isinstance(ready, _Unable):
             return None
@@ -171,16 +174,30 @@ class Counter:
         summed, prepared = self._sums(plan, True), self._ready(plan, True, watch)
         if summed is None or prepared is None:
             return None
-        started, estimated = time.monotonic(), _seconds(summed)
-        counted = prepared.run(watch)
+        return added_up(summed.terms, self._totals(summed, prepared, watch))
+
+    def count_jointly(self, joint: JointCount, watch: Watch) -> list[int]:
+        """The number of matches of each of several plans, which are counted together.
+
+        Raises what ``watch`` does, and :class:`~graphdb.plan.executor.OutOfRange` also where there are no kernels.
+        """
+        prepared = self._prepared(joint.counting, watch)
+        if isinstance(prepared, _Unable):
+            raise OutOfRange
+        return joint.numbers(self._totals(joint.counting, prepared, watch))
+
+    def _totals(self, plan: CountingPlan, prepared: DeviceCount, watch: Watch) -> dict[Part, int]:
+        """What each part of a plan adds up to; raises :class:`~graphdb.plan.executor.OutOfRange`."""
+        started, estimated = time.monotonic(), _seconds(plan)
+        totals = prepared.totals(watch)
         taken = time.monotonic() - started
         self._answer = min(self._answer, max(taken - self._bias.factor * estimated, LAUNCH))
         if estimated > self._answer / 4:
             self._bias.note(estimated, taken - self._answer)
         self.milliseconds = prepared.milliseconds
-        if counted is None:
+        if totals is None:
             raise OutOfRange
-        return counted
+        return totals
 
     def count_by_vertex(self, plan: PhysicalPlan, watch: Watch) -> tuple[Ints, Ints] | None:
         """The vertices of the plan's one output, and the matches of each; as :meth:`count`."""

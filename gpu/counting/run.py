@@ -25,7 +25,7 @@ from graphdb.gpu.graph import DeviceGraph, address
 from graphdb.gpu.launch import BLOCK, IDS, VARIANTS, Device, StopFlag
 from graphdb.gpu.watch import Watch, wait_for
 from graphdb.plan.checks import Relation
-from graphdb.plan.counting.plan import CountingPlan, Term
+from graphdb.plan.counting.plan import CountingPlan, Term, added_up
 from graphdb.plan.counting.programs import Part, Weight
 from graphdb.plan.physical import CliqueCount
 
@@ -256,11 +256,16 @@ class DeviceCount:
         QueryTimeout, ExecutionError
             When the time is over, and when cancelled.
         """
+        totals = self.totals(watch)
+        return None if totals is None else added_up(self._terms, totals)
+
+    def totals(self, watch: Watch) -> dict[Part, int] | None:
+        """What each part of the terms adds up to; as :meth:`run`."""
         with self._running, self.device.active():
             cells = self._launched(watch)
         if cells is None:
             return None
-        return sum(self._product(term.coefficient, term.parts, cells) for term in self._terms)
+        return {part: self._product(1, (part,), cells) for term in self._terms for part in term.parts}
 
     def run_by_vertex(self, watch: Watch) -> tuple[Ints, Ints] | None:
         """The vertices that the plan's root is bound to, and the matches of each; None where these may not fit.

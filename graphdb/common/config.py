@@ -41,8 +41,8 @@ class Budget:
         return cls(duckdb=left // 2, graph=left // 4, bindings=left // 4)
 
 
-def memory_bytes(limit: int | str) -> int:
-    """Return a memory limit in bytes, given as a number of them or as text with a unit.
+def memory_bytes(limit: int | str, argument: str = "memory_limit") -> int:
+    """Return a memory limit in bytes, given as a number of them or as text with a unit; errors name the ``argument``.
 
     Raises
     ------
@@ -57,10 +57,10 @@ def memory_bytes(limit: int | str) -> int:
     if isinstance(limit, str):
         found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", limit)
         if found is None or found.group(2).lower() not in _UNITS:
-            raise GraphDBError(f"memory_limit {limit!r} is no size", hint='write bytes, or text such as "4GB"')
+            raise GraphDBError(f"{argument} {limit!r} is no size", hint='write bytes, or text such as "4GB"')
         limit = int(float(found.group(1)) * _UNITS[found.group(2).lower()])
     if limit < 64 << 20:
-        raise GraphDBError(f"memory_limit of {limit:,} bytes is too small", hint="give it 64 MiB or more")
+        raise GraphDBError(f"{argument} of {limit:,} bytes is too small", hint="give it 64 MiB or more")
     return limit
 
 

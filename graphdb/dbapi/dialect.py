@@ -22,6 +22,7 @@ from sqlalchemy.exc import ArgumentError
 
 _READERS: dict[str, Callable[[str], object]] = {
     "device": str,
+    "device_memory": str,
     "memory_limit": str,
     "threads": int,
     "spill": str,

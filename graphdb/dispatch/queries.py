@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 class Queries:
     """Runs pattern queries over ``state``, one at a time."""
 
-    def __init__(self, state: State, device: str, threads: int) -> None:
+    def __init__(self, state: State, device: str, threads: int, device_memory: int | None = None) -> None:
         self._state = state
-        self._device = device
+        self._device, self._device_memory = device, device_memory
         self._threads = threads
         self._executor: Executor | None = None
         self._cancelled = state.cancelled
@@ -105,6 +105,18 @@ class Queries:
         columns = prepared.projection.columns
         return Result(self._state.version(), table, columns, elapsed=time.perf_counter() - started, value_of=value_of)
 
+    @property
+    def executor(self) -> Executor:
+        """What runs plans, chosen once."""
+        if self._executor is None:
+            self._executor = choose_executor(
+                self._device,
+                threads=self._threads,
+                memory_limit=self._state.budget.bindings,
+                device_memory=self._device_memory,
+            )
+        return self._executor
+
     def new_run(
         self,
         text: str,
@@ -117,11 +129,7 @@ class Queries:
 
         ``deleted`` is what a statement has deleted of which the query is a part.
         """
-        executor = self._executor
-        if executor is None:
-            executor = choose_executor(self._device, threads=self._threads, memory_limit=self._state.budget.bindings)
-            self._executor = executor
-        run, self._later = self._run(executor, text, arguments, timeout, deleted, snapshot=snapshot)
+        run, self._later = self._run(self.executor, text, arguments, timeout, deleted, snapshot=snapshot)
         return run
 
     @contextmanager

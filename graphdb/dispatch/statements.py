@@ -44,10 +44,10 @@ if TYPE_CHECKING:
 class Statements:
     """Runs statements, one at a time, over ``state``."""
 
-    def __init__(self, state: State, device: str, threads: int) -> None:
+    def __init__(self, state: State, device: str, threads: int, device_memory: int | None = None) -> None:
         self._state = state
         self._cancelled = state.cancelled
-        self.queries = Queries(state, device, threads)
+        self.queries = Queries(state, device, threads, device_memory)
         self.mining = Mining(state, self.queries, threads)
         self.explain = Explainer(state, self.queries, self.mining).explain
         self._tables = Tables(state, self.queries, self.mining)

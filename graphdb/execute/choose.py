@@ -9,20 +9,21 @@ Where it cannot be used, or fails, the host takes over, and says so once.
 from __future__ import annotations
 
 import logging
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING
 
 from graphdb.common.errors import DeviceError, GraphDBError, MemoryLimitError
+from graphdb.execute.devices import Devices, Hint, devices_named
 from graphdb.execute.host import HostExecutor
 from graphdb.execute.trial import smallest_plan
 from graphdb.gpu.probe import probe
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.counting.twins import CHOICE
 from graphdb.plan.executor import Block, Control, Executor, OutOfRange
+from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.ski_rental import ExpectedCost, StrategyTimings
 
@@ -40,9 +41,6 @@ SMALL = 2e-3
 OPENING = 0.5
 """Seconds that it takes to open a device and to compile its kernels."""
 
-Hint = Literal["auto", "join", "search", "sums"]
-_DEVICE = re.compile(r"cuda(?::(\d+))?(?: by (join|search|sums))?")
-_DEVICES = "'auto', 'cpu', 'cuda:0', or 'cuda:0 by join', 'by search' or 'by sums'"
 _FAILURES = (DeviceError, MemoryLimitError)
 _log = logging.getLogger("graphdb")
 
@@ -52,10 +50,11 @@ def choose_executor(
     *,
     threads: int | None = None,
     memory_limit: int | None = None,
+    device_memory: int | None = None,
 ) -> Executor:
-    """Return the executor for ``device``: ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"cuda:0"`` and so on.
+    """Return the executor for ``device``: ``"auto"``, ``"cpu"``, or CUDA devices (:mod:`graphdb.execute.devices`).
 
-    ``"cuda:0 by search"`` pins a way on a device (:data:`Hint`); ``memory_limit`` is the host's.
+    ``memory_limit`` is the host's, ``device_memory`` that of each device, in bytes.
 
     Raises
     ------
@@ -64,67 +63,37 @@ def choose_executor(
     GraphDBError
         For a name that means no device.
     """
-    named = device_named(device)
+    named = devices_named(device)
     if named is not None:
-        return open_device(*named)
+        number, *_ = named.found()
+        return open_device(number, named.hint, memory=device_memory)
     host = HostExecutor(threads, memory_limit=memory_limit)
-    return host if device == "cpu" else ChoosingExecutor(host, lambda: open_device(0, beside_host=True))
+    if device == "cpu":
+        return host
+    return ChoosingExecutor(host, lambda: open_device(0, beside_host=True, memory=device_memory))
 
 
-def device_named(device: str) -> tuple[int, Hint] | None:
-    """A CUDA device's number, and the way that is pinned on it; None for ``"auto"`` and ``"cpu"``.
-
-    Raises
-    ------
-    GraphDBError
-        For a name that means no device.
-    """
-    if not isinstance(device, str):
-        raise GraphDBError(f"device must be text, found {device!r}", hint=f"use {_DEVICES}")
-    if device in ("auto", "cpu"):
-        return None
-    found = _DEVICE.fullmatch(device)
-    if found is None:
-        raise GraphDBError(f"unknown device {device!r}", hint=f"use {_DEVICES}")
-    return int(found.group(1) or 0), cast(Hint, found.group(2) or "auto")
-
-
-def require_device(number: int) -> None:
-    """Raise :class:`graphdb.common.errors.DeviceError` where that CUDA device is not there or cannot be used."""
-    report = probe()
-    if not report.usable:
-        raise DeviceError(f"device 'cuda:{number}' cannot be used: {report.advice}", hint="use device='cpu' or 'auto'")
-    if number >= len(report.devices):
-        known = ", ".join(f"'cuda:{device.number}'" for device in report.devices)
-        raise DeviceError(f"there is no device 'cuda:{number}'", hint=f"there is {known}")
-
-
-def check_device(device: str) -> None:
-    """Raise what :func:`choose_executor` would for a name that means no device, or a device that cannot be used."""
-    named = device_named(device)
-    if named is not None:
-        require_device(named[0])
-
-
-def open_device(number: int, hint: Hint = "auto", *, beside_host: bool = False) -> GpuExecutor:
-    """Open a CUDA device for :class:`graphdb.gpu.executor.GpuExecutor`.
+def open_device(
+    number: int, hint: Hint = "auto", *, beside_host: bool = False, memory: int | None = None
+) -> GpuExecutor:
+    """Open a CUDA device for :class:`graphdb.gpu.executor.GpuExecutor`, which may hold ``memory`` bytes there.
 
     Raises :class:`graphdb.common.errors.DeviceError` where that is not possible.
     """
-    require_device(number)
+    Devices((number,)).found()
     try:
         from graphdb.gpu.executor import GpuExecutor
 
-        return GpuExecutor(number, hint=hint, beside_host=beside_host)
+        return GpuExecutor(number, hint=hint, beside_host=beside_host, memory_limit=memory)
     except ImportError as error:
         raise DeviceError(f"device 'cuda:{number}' cannot be used: {error}", hint="see: graphdb doctor") from error
 
 
-def try_device(number: int) -> str:
+def try_device(number: int, memory: int | None = None) -> str:
     """Open a device, run the smallest pattern on it and say how that went: ``graphdb doctor``."""
     started = time.perf_counter()
     try:
-        device = open_device(number)
+        device = open_device(number, memory=memory)
         found = device.count(smallest_plan())
     except GraphDBError as error:
         return f"cannot be used, queries run on the CPU: {error.message}"
@@ -180,13 +149,9 @@ class ChoosingExecutor:
         chosen = self._chosen(plan, counting)
         if self._device is None:
             return chosen.describe(plan)
-        told = []
         known = self._known(plan, counting)
-        for name, expected in self._expected(plan, counting, known.here, self._device).items():
-            taken = known.timings.measured(name)
-            seconds = expected.seconds if taken is None else taken
-            told.append(f"{name} {seconds * 1000:,.1f} ms" + " (measured)" * (taken is not None))
-        return f"{chosen.describe(plan)}; expected: {', '.join(told)}"
+        costs = self._expected(plan, counting, known.here, self._device)
+        return f"{chosen.describe(plan)}; expected: {_costs_told(costs, known.timings)}"
 
     def refine(self, task: Refinement) -> Sets | None:
         """Refine a pattern's candidates on the device once it is open, where that is quicker than to plan without."""
@@ -252,6 +217,45 @@ class ChoosingExecutor:
             self._give_up(error)
         return self.host.count(plan, control)
 
+    def count_jointly(self, joint: JointCount, control: Control | None = None) -> list[int]:
+        """Count several patterns together, where that is expected to be done first."""
+        chosen, known = self._chosen_jointly(joint, runs=True), self._known_jointly(joint)
+        try:
+            started = time.perf_counter()
+            counted = chosen.count_jointly(joint, control)
+            if known.here >= SMALL:
+                known.timings.note(chosen.name, time.perf_counter() - started)
+            return counted
+        except OutOfRange:
+            known.timings.rule_out(chosen.name)
+        except _FAILURES as error:
+            if chosen is self.host:
+                raise
+            self._give_up(error)
+        return self.host.count_jointly(joint, control)
+
+    def describe_jointly(self, joint: JointCount) -> str:
+        """Where they are counted, and what was expected of either."""
+        chosen, known = self._chosen_jointly(joint), self._known_jointly(joint)
+        if self._device is None:
+            return chosen.describe_jointly(joint)
+        costs = self._expected_jointly(joint, known.here, self._device)
+        return f"{chosen.describe_jointly(joint)}; expected: {_costs_told(costs, known.timings)}"
+
+    def _known_jointly(self, joint: JointCount) -> _Known:
+        found: _Known | None = joint.cache.get("where counted")
+        if found is None:
+            here = self._scan_seconds(joint.counting.cost)
+            found = joint.cache["where counted"] = _Known(here, StrategyTimings())
+        return found
+
+    def _chosen_jointly(self, joint: JointCount, *, runs: bool = False) -> Executor:
+        known = self._known_jointly(joint)
+        return self._choice(known, lambda device: self._expected_jointly(joint, known.here, device), runs=runs)
+
+    def _expected_jointly(self, joint: JointCount, here: float, device: GpuExecutor) -> dict[str, ExpectedCost]:
+        return {self.host.name: ExpectedCost(here), device.name: device.expected_jointly(joint)}
+
     def _note(self, plan: PhysicalPlan, control: Control | None, counting: bool, ran: Executor, seconds: float) -> None:
         """Remember what a whole run took, unless the plan is small and none ever took long."""
         known = self._known(plan, counting)
@@ -272,6 +276,16 @@ class ChoosingExecutor:
     def _chosen(self, plan: PhysicalPlan, counting: bool, *, runs: bool = False) -> Executor:
         """The executor for a plan; ``runs`` says that the plan runs now, so that it counts as missed on the host."""
         known = self._known(plan, counting)
+
+        def expected(device: GpuExecutor) -> dict[str, ExpectedCost] | None:
+            return self._expected(plan, counting, known.here, device) if device.supports(plan) else None
+
+        return self._choice(known, expected, runs=runs)
+
+    def _choice(
+        self, known: _Known, expected: Callable[[GpuExecutor], dict[str, ExpectedCost] | None], *, runs: bool
+    ) -> Executor:
+        """The host, or the device where that is expected to be done first; None where it cannot do it at all."""
         taken = known.timings.measured(self.host.name)
         here = known.here if taken is None else taken
         if here < SMALL:
@@ -280,10 +294,10 @@ class ChoosingExecutor:
             self._missed += here if runs else 0.0
             return self.host
         device = self._opened()
-        if device is None or not device.supports(plan):
+        costs = None if device is None else expected(device)
+        if device is None or costs is None:
             return self.host
-        way = known.timings.choose(self._expected(plan, counting, known.here, device), runs=runs)
-        return self.host if way == self.host.name else device
+        return self.host if known.timings.choose(costs, runs=runs) == self.host.name else device
 
     def _host_seconds(self, plan: PhysicalPlan, counting: bool) -> float:
         work = plan.cost
@@ -294,9 +308,13 @@ class ChoosingExecutor:
         elif (counting or plan.duplicates != "keep") and plan.counting is not None:
             work = plan.counting.cost
         written = 0.0 if counting or not plan.steps else plan.steps[plan.row_steps - 1].estimate / HOST_ROWS
+        return self._scan_seconds(work) + written
+
+    def _scan_seconds(self, work: float) -> float:
+        """Seconds that the host is expected to scan so many elements in."""
         if work < self.host.inline_cost:
-            return work / HOST_RATE + written
-        return HOST_START + work / (HOST_RATE * (1 + (self.host.threads - 1) / 4)) + written
+            return work / HOST_RATE
+        return HOST_START + work / (HOST_RATE * (1 + (self.host.threads - 1) / 4))
 
     def _expected(
         self, plan: PhysicalPlan, counting: bool, here: float, device: GpuExecutor
@@ -322,3 +340,13 @@ class ChoosingExecutor:
         self._failed = True
         if isinstance(error, DeviceError):
             self._device = None
+
+
+def _costs_told(costs: dict[str, ExpectedCost], timings: StrategyTimings) -> str:
+    """What was expected of each, or measured."""
+    told = []
+    for name, expected in costs.items():
+        taken = timings.measured(name)
+        seconds = expected.seconds if taken is None else taken
+        told.append(f"{name} {seconds * 1000:,.1f} ms" + " (measured)" * (taken is not None))
+    return ", ".join(told)

@@ -25,6 +25,7 @@ from graphdb.functions.table import SIGNATURE_OF
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.incremental.matcher import IncrementalMatcher, Updates
+from graphdb.live.grouping import Grouping, NotGrouped
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.executor import Block
 from graphdb.relational.candidates import Candidates
@@ -65,17 +66,25 @@ class NotIncremental(Exception):
     """Why delta plans do not maintain a query."""
 
 
-def never(query: ast.Query | ast.Composite) -> str | None:
-    """Return why delta plans never maintain a query, whatever the data; None where they may."""
+def cut(query: ast.Query | ast.Composite) -> tuple[ast.Query, Grouping | None]:
+    """Return the query whose rows are matches, and what groups it makes of them, if it does.
+
+    Raises
+    ------
+    NotIncremental
+        Delta plans never maintain it, whatever the data.
+    """
     if not isinstance(query, ast.Query) or not query.matches:
-        return _NO_MATCHES
-    if contains_aggregate(query.returns):
-        return "it aggregates"
-    if query.returns.distinct:
-        return "equal rows count once"
+        raise NotIncremental(_NO_MATCHES)
     if query.returns.skip is not None or query.returns.limit is not None:
-        return "SKIP and LIMIT choose among all rows"
-    return None
+        raise NotIncremental("SKIP and LIMIT choose among all rows")
+    if not (query.returns.distinct or contains_aggregate(query.returns)):
+        return query, None
+    try:
+        grouping = Grouping.of(query)
+    except NotGrouped as error:
+        raise NotIncremental(str(error)) from None
+    return grouping.rows, grouping
 
 
 class Net(NamedTuple):
@@ -127,9 +136,7 @@ class DeltaQuery:
     """The names that it was bound to: edge labels and vertex labels of the graph."""
 
     @classmethod
-    def of(
-        cls, query: ast.Query | ast.Composite, prepared: Prepared | Program, snapshot: Snapshot, text: str
-    ) -> DeltaQuery:
+    def of(cls, query: ast.Query, prepared: Prepared | Program, snapshot: Snapshot, text: str) -> DeltaQuery:
         """Return a query with what delta plans need.
 
         Raises
@@ -137,17 +144,13 @@ class DeltaQuery:
         NotIncremental
             They do not maintain it.
         """
-        if (why := never(query)) is not None:
-            raise NotIncremental(why)
-        if not isinstance(query, ast.Query) or type(prepared) is not Prepared or prepared.plan is None:
+        if type(prepared) is not Prepared or prepared.plan is None:
             raise NotIncremental(_NO_MATCHES)
         needs, bound = prepared.wanted, prepared.bound
         if needs.duplicates != "keep" or needs.limit is not None:
             raise NotIncremental(_NO_MATCHES)
         if prepared.computing is not None or any(made_in_python(column.type) for column in prepared.projection.columns):
             raise NotIncremental("Python computes a part of it")
-        if needs.nothing:
-            raise NotIncremental("it reads nothing of its matches")
         if Chooser(snapshot, bound, needs) or bound.choices:
             raise NotIncremental("it asks for edges that have properties, or parallel ones")
         if any(info.kinds for info in bound.vertices):

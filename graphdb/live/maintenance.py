@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -26,7 +27,9 @@ from graphdb.grammar.parser import parse
 from graphdb.live import definitions
 from graphdb.live.answers import ADDED, FORMER, FRESH, REMOVED, Answer
 from graphdb.live.definitions import Definition
-from graphdb.live.delta import DeltaQuery, Matcher, Net, NotIncremental, never
+from graphdb.live.delta import DeltaQuery, Matcher, Net, NotIncremental, cut
+from graphdb.live.grouping import Accumulators, Grouping, NotGrouped
+from graphdb.live.groups import AGAIN, TABLES, Groups
 from graphdb.relational.candidates import Candidates
 from graphdb.relational.projection.presentation import presented
 from graphdb.relational.query import Prepared
@@ -52,6 +55,8 @@ _NOTED = 100
 """Batches of which it is noted what they took."""
 _EXCESS = 10
 """Changes are dropped once there are more than their budget by this part of it."""
+_NARROWED = 1000
+"""Values of a key that groups which are aggregated anew are found by."""
 _AGED = 60.0
 """Seconds between two looks for changes that are too old."""
 
@@ -95,19 +100,34 @@ class Standing:
     def __init__(self, definition: Definition) -> None:
         self.definition = definition
         self.query: Query = parse(definition.text)  # type: ignore[assignment]  # it was one when it was created
+        self.rows_of: ast.Query | None = None
+        """The query whose rows are matches; None where delta plans never maintain it."""
+        self.grouping: Grouping | None = None
+        """What is made of these rows, where it aggregates."""
+        self.never: str | None = None
+        """Why delta plans never maintain it, whatever the data."""
+        try:
+            self.rows_of, self.grouping = cut(self.query)
+        except NotIncremental as error:
+            self.never = str(error)
+        self.accumulators: Accumulators | None = None
+        """How its groups follow the rows, as they are typed by now."""
+        self.grouped = False
+        """Whether the table of its groups is known to be there."""
         self.delta: DeltaQuery | None = None
         self.matcher: Matcher | None = None
         self.resources = 0
         """How many resources there were when :attr:`delta` was as the graph."""
         self.why: str | None = None
         self.took: deque[Took] = deque(maxlen=_NOTED)
-        self.rows: int | None = None
+        self.stored_rows: int | None = None
         """Rows of changes that are stored."""
         self.looked = time.monotonic()
 
     def forget(self) -> None:
         """Drop what was made of the graph."""
-        self.delta = self.matcher = None
+        self.delta = self.matcher = self.accumulators = None
+        self.grouped = False
 
 
 class Maintenance:
@@ -128,7 +148,7 @@ class Maintenance:
             self._epoch = self._state.observed.epoch
             for each in self._standing.values():
                 each.forget()
-                each.rows = None
+                each.stored_rows = None
         found = definitions.read(raw)
         self._standing = {
             one.number: self._standing[one.number] if one.number in self._standing else Standing(one) for one in found
@@ -186,9 +206,12 @@ class Maintenance:
         added = removed = 0
         why, found = self._by_delta(raw, each, net)
         if why is not None:
-            self._anew(each)
+            self._anew(raw, each)
             answer.compare()
         elif found:
+            if each.accumulators is not None:
+                answer.net()
+                Groups(raw, each.definition, each.accumulators).follow(partial(self._aggregate, raw, each))
             answer.net()
         if why is not None or found:
             added, removed = answer.write(batch, whole=why is not None)
@@ -206,11 +229,12 @@ class Maintenance:
 
         Also, whether there are such rows: without any, no tables are made.
         """
-        if (why := never(each.query)) is not None:
-            each.why = why
-            return why, False
+        if each.never is not None:
+            each.why = each.never
+            return each.never, False
         if net is None:
             each.forget()
+            self.bind(each, self._state.snapshot())
             return "not all changes are known", False
         snapshot = self._state.snapshot()
         type_label, former = snapshot.store.type_label, each.delta
@@ -231,10 +255,15 @@ class Maintenance:
         updates = delta.updates(net, type_label)
         if each.matcher is not None and not (each.matcher.follows(delta.pattern) and each.matcher.has(updates)):
             each.matcher = None
+        why = None
         if len(read) and (former is None or bool((read < before).any())):
+            why = "a label or property that it reads has changed"
+        elif not self._has_groups(raw, each):
+            why = "its groups are not stored yet"
+        if why is not None:
             if each.matcher is not None:
                 each.matcher.follow(updates, check_stop)
-            return "a label or property that it reads has changed", False
+            return why, False
         if each.matcher is None:
             try:
                 each.matcher = delta.matcher(snapshot)
@@ -248,17 +277,17 @@ class Maintenance:
 
         found = each.matcher.apply(updates, candidates, check_stop)
         if any(map(len, found)):
-            with self.engine.prepared(each.query, each.definition.text) as (run, prepared):
+            assert each.rows_of is not None
+            with self.engine.prepared(each.rows_of, each.definition.text) as (run, prepared):
                 for rows, table in zip(found, (ADDED, REMOVED), strict=True):
                     self._make(raw, run, prepared, delta.block(rows), table)
         return None, any(map(len, found))
 
     def explainable(self, each: Standing) -> Standing:
         """Return a continuous query with its delta plans, where it has some, over the graph of now."""
-        each.why, snapshot = never(each.query), self._state.snapshot()
+        each.why, snapshot = each.never, self._state.snapshot()
         if each.why is None and each.matcher is None:
             self.bind(each, snapshot)
-            each.resources = snapshot.graph.sizes.resources
             if each.delta is not None:
                 try:
                     each.matcher = each.delta.matcher(snapshot)
@@ -268,12 +297,19 @@ class Maintenance:
 
     def bind(self, each: Standing, snapshot: Snapshot) -> None:
         """Find out whether delta plans maintain a query, over the names of now."""
-        each.delta, text = None, each.definition.text
-        with self.engine.prepared(each.query, text) as (_, prepared):
+        assert each.rows_of is not None
+        each.resources = snapshot.graph.sizes.resources
+        text, before = each.definition.text, each.accumulators
+        each.delta = each.accumulators = None
+        with self.engine.prepared(each.rows_of, text) as (_, prepared):
             try:
-                each.delta, each.why = DeltaQuery.of(each.query, prepared, snapshot, text), None
-            except NotIncremental as error:
+                delta = DeltaQuery.of(each.rows_of, prepared, snapshot, text)
+                if each.grouping is not None:
+                    each.accumulators = each.grouping.typed(prepared.projection.columns)
+                each.delta, each.why = delta, None
+            except (NotIncremental, NotGrouped) as error:
                 each.matcher, each.why = None, str(error)
+        each.grouped = each.grouped and each.accumulators == before
 
     @staticmethod
     def _make(
@@ -286,13 +322,52 @@ class Maintenance:
         with run.showing(matches, prepared.wanted, prepared.bound, prepared.beside):
             raw.execute(f"CREATE OR REPLACE TEMP TABLE {table[5:]} AS {shown}", dict(projection.parameters))
 
+    # --- groups
+
+    @staticmethod
+    def _has_groups(raw: duckdb.DuckDBPyConnection, each: Standing) -> bool:
+        """Whether the groups of a query are stored, or it has none."""
+        if each.accumulators is not None and not each.grouped:
+            each.grouped = Groups(raw, each.definition, each.accumulators).are_there()
+        return each.accumulators is None or each.grouped
+
+    def _aggregate(self, raw: duckdb.DuckDBPyConnection, each: Standing) -> None:
+        """Aggregate anew the groups that are to be, and others where these cannot be asked for alone."""
+        assert each.accumulators is not None
+        groups = Groups(raw, each.definition, each.accumulators)
+        query, named = each.accumulators.narrowed(partial(groups.lost, most=_NARROWED))
+        with self.engine.prepared(query, each.definition.text) as (run, prepared):
+            if named and type(prepared) is Prepared and prepared.plan is not None:
+                ids = self._state.snapshot().lookup.ids({iri for iris in named.values() for iri in iris})
+                vertices = {name: np.array(sorted(ids[iri] for iri in iris), np.int64) for name, iris in named.items()}
+                prepared = run.among(prepared, vertices)
+            self.engine.into(AGAIN[5:], run, prepared)
+
+    def _group(self, raw: duckdb.DuckDBPyConnection, each: Standing, accumulators: Accumulators) -> None:
+        """Store the groups of a query, and make a table of its answer."""
+        with self.engine.prepared(accumulators.query, each.definition.text) as (run, prepared):
+            self.engine.into(AGAIN[5:], run, prepared)
+        groups = Groups(raw, each.definition, accumulators)
+        groups.fill()
+        each.grouped = True
+        groups.answer(FRESH)
+
     # --- whole answers
 
-    def _anew(self, each: Standing) -> None:
+    def _whole(self, raw: duckdb.DuckDBPyConnection, each: Standing) -> None:
+        """Make a table of the answer."""
+        if each.accumulators is not None:
+            self._group(raw, each, each.accumulators)
+            return
+        if each.grouping is not None:
+            raw.execute(f"DROP TABLE IF EXISTS {each.definition.groups}")
+        with self.engine.prepared(each.query, each.definition.text) as (run, prepared):
+            self.engine.into(FRESH[5:], run, prepared)
+
+    def _anew(self, raw: duckdb.DuckDBPyConnection, each: Standing) -> None:
         """Make tables of the answer after a batch, and of the one before where that is not stored."""
         text = each.definition.text
-        with self.engine.prepared(each.query, text) as (run, prepared):
-            self.engine.into(FRESH[5:], run, prepared)
+        self._whole(raw, each)
         if each.definition.stored:
             return
         with self._former_snapshot() as former, self.engine.prepared(each.query, text, former) as (run, prepared):
@@ -325,6 +400,7 @@ class Maintenance:
             The query is wrong, a name is taken, or delta plans do not maintain what is to have no table.
         """
         definitions.refuse_taken(raw, definition, text, at)
+        self.standing(raw)
         each = self.explainable(Standing(definition))
         if each.why is not None and definition.watch is not None:
             definition = each.definition = replace(definition, stored=True)
@@ -335,11 +411,11 @@ class Maintenance:
                 position=at,
                 hint="leave out table = false",
             )
-        if definition.stored:
-            with self.engine.prepared(each.query, definition.text) as (run, prepared):
-                self.engine.into(FRESH[5:], run, prepared)
+        if definition.stored or each.accumulators is not None:
+            self._whole(raw, each)
         elif each.delta is not None:
-            with self.engine.prepared(each.query, definition.text) as (run, prepared):
+            assert each.rows_of is not None
+            with self.engine.prepared(each.rows_of, definition.text) as (run, prepared):
                 none = np.empty((0, len(each.delta.pattern.outputs)), np.int64)
                 self._make(raw, run, prepared, each.delta.block(none), FRESH)
         answer = Answer(raw, definition)
@@ -361,17 +437,17 @@ class Maintenance:
     def _budget(self, answer: Answer, each: Standing, rows: int) -> None:
         """Note that so many rows of changes came, and drop old ones as the query's options have it."""
         own, now = each.definition, time.monotonic()
-        each.rows = answer.rows() if each.rows is None else each.rows + rows
-        due = each.rows > own.changes + own.changes // _EXCESS
+        each.stored_rows = answer.rows() if each.stored_rows is None else each.stored_rows + rows
+        due = each.stored_rows > own.changes + own.changes // _EXCESS
         if own.retention is not None and now - each.looked > _AGED:
             each.looked, due = now, True
         if due:
             answer.prune()
-            each.rows = answer.rows()
+            each.stored_rows = answer.rows()
 
     @staticmethod
     def _drop(raw: duckdb.DuckDBPyConnection) -> None:
-        for table in (ADDED, REMOVED, FRESH, FORMER):
+        for table in (ADDED, REMOVED, FRESH, FORMER, *TABLES):
             raw.execute(f"DROP TABLE IF EXISTS {table}")
 
     @staticmethod

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common import arrow
-from graphdb.common.duckdb.fetch import fetched
-from graphdb.common.duckdb.parsed import parsed
+from graphdb.common.duckdb.fetch import rows_of
 from graphdb.common.errors import ExecutionError, NotSupportedError
 from graphdb.execute.search.group import grouped
 from graphdb.grammar import syntax as ast
@@ -180,6 +179,14 @@ class QueryRun(MatchRun):
             )
         return replace(program, steps=steps)
 
+    def among(self, prepared: Prepared, vertices: Mapping[str, Ids]) -> Prepared:
+        """Return a query of one pattern, some of whose vertices, by name, must also be of some sorted ones."""
+        pattern = self._pattern(prepared.bound, prepared.wanted)
+        found = tuple(restricted(v, vertices[v.name]) if v.name in vertices else v for v in pattern.vertices)
+        with self._snapshot.graph.watched(self.new_control().check):
+            plan = self._made(replace(pattern, vertices=found), prepared.bound, prepared.wanted)
+        return replace(prepared, plan=plan)
+
     def is_general(self, prepared: Prepared | Program) -> bool:
         """Whether what was prepared here is right for other values of the arguments, once it is :meth:`replanned`."""
         if self._arguments.looked_at or prepared.computing is not None:
@@ -234,7 +241,7 @@ class QueryRun(MatchRun):
         """Run the SQL after the match, and gather what only its result needs."""
         chosen = projection if projection.late is None else projection.late
         with self._snapshot.connection.guard(self._left()) as raw:
-            rows = fetched(raw.sql(parsed(raw, chosen.sql), params=dict(chosen.parameters)))
+            rows = rows_of(raw, chosen.sql, chosen.parameters)
         return rows if projection.late is None else projection.late.finished(rows, self._snapshot.properties)
 
     def _grouped(self, plan: PhysicalPlan, prepared: Prepared, sql: str) -> arrow.Table:
@@ -251,7 +258,7 @@ class QueryRun(MatchRun):
             elif gathered is not None:
                 gathered = arrow.table(list(found), gathered.column_names)
             with self._visible(gathered), self._snapshot.connection.guard(self._left()) as raw:
-                return fetched(raw.sql(parsed(raw, sql), params=dict(prepared.projection.parameters)))
+                return rows_of(raw, sql, prepared.projection.parameters)
 
     def _of_last(self, program: Program) -> arrow.Table | Counted:
         """Run a program whose result is the number of its last step's matches, or columns of these."""

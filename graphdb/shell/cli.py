@@ -151,7 +151,7 @@ def _demo(given: argparse.Namespace) -> int:
 def _doctor(given: argparse.Namespace) -> int:
     from graphdb.shell.doctor import report, warm
 
-    return warm() if given.warm else report()
+    return warm() if given.warm else report(given.device_memory)
 
 
 # --- arguments -------------------------------------------------------------------------------------------------
@@ -243,6 +243,7 @@ def _parser(word: str) -> tuple[Callable[[argparse.Namespace], int], argparse.Ar
         case "doctor":
             made = parser("doctor", "Say what is installed and what this machine has.")
             made.add_argument("--warm", action="store_true", help="compile all kernels that have no machine code yet")
+            _device_memory(made)
             return _doctor, made
         case _:
             made = parser("", "An embedded graph database: RDF in, patterns and SQL out, one file.")
@@ -262,12 +263,18 @@ def _safe(parser: argparse.ArgumentParser) -> None:
 
 def _resources(parser: argparse.ArgumentParser) -> None:
     """Add the options that ``connect`` takes."""
-    parser.add_argument("--device", default="auto", help="auto, cpu, or cuda:0 and so on")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda for all CUDA devices, or cuda:0,1 and so on")
+    _device_memory(parser)
     parser.add_argument("--memory-limit", metavar="SIZE", help="as 4GB")
     parser.add_argument("--threads", type=int, metavar="N", help="processors to use")
     parser.add_argument("--read-only", action="store_true", help="open the database for reading only")
     parser.add_argument("--subclasses", action="store_true", help="read labels with what is below them (RDF Schema)")
     parser.add_argument("--spill", metavar="DIR", help="where to put what does not fit into memory")
+
+
+def _device_memory(parser: argparse.ArgumentParser) -> None:
+    """Add the option for the memory of devices."""
+    parser.add_argument("--device-memory", metavar="SIZE", help="what is used of each CUDA device's memory, as 8GB")
 
 
 def _parameter(argument: str) -> tuple[str, object]:
@@ -307,6 +314,7 @@ def _open(given: argparse.Namespace, must_exist: bool = False) -> Iterator[Datab
     with connect(
         given.file or ":memory:",
         device=given.device,
+        device_memory=given.device_memory,
         memory_limit=given.memory_limit,
         threads=given.threads,
         spill=given.spill,

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from graphdb._version import DISTRIBUTION, __version__
-from graphdb.common.config import cores, physical_memory
+from graphdb.common.config import cores, memory_bytes, physical_memory
 from graphdb.common.render import plural
 from graphdb.gpu import machine_code
 from graphdb.gpu.probe import probe
@@ -30,22 +30,22 @@ class Finding:
     broken: bool = False
 
 
-def examine() -> Iterator[Finding]:
-    """Look at one thing after the other, cheapest first."""
+def examine(device_memory: str | None = None) -> Iterator[Finding]:
+    """Look at one thing after the other, cheapest first; devices are tried with so much memory."""
     yield Finding("graphdb", __version__)
     yield Finding("Python", f"{platform.python_version()} ({sys.executable})")
     system = f"{platform.system()} {platform.machine()}"
     yield Finding("machine", f"{system}, {plural(cores(), 'core')}, {physical_memory() / 2**30:.1f} GiB memory")
     yield from _dependencies()
     yield _kernels()
-    yield from _devices()
+    yield from _devices(None if device_memory is None else memory_bytes(device_memory, "device_memory"))
     yield _query()
 
 
-def report() -> int:
+def report(device_memory: str | None = None) -> int:
     """Print all findings; returns 0, or 1 if something is broken."""
     broken = 0
-    for finding in examine():
+    for finding in examine(device_memory):
         print(f"{'✗' if finding.broken else '✓'} {finding.what:20}{finding.found}", flush=True)
         broken += finding.broken
     if broken:
@@ -96,7 +96,7 @@ def _dependencies() -> Iterator[Finding]:
             yield Finding(name.group(), f"is missing: pip install '{requirement}'", broken=True)
 
 
-def _devices() -> Iterator[Finding]:
+def _devices(memory_limit: int | None) -> Iterator[Finding]:
     """Say what the GPU probe found."""
     found = probe()
     for device in found.devices:
@@ -109,7 +109,7 @@ def _devices() -> Iterator[Finding]:
         from graphdb.execute.choose import try_device
 
         for device in found.devices:
-            yield Finding(f"cuda:{device.number}", try_device(device.number))
+            yield Finding(f"cuda:{device.number}", try_device(device.number, memory_limit))
 
 
 def _query() -> Finding:

@@ -45,26 +45,86 @@ class OutOfMemoryError(MemoryError):
     """The pool is full."""
 
 
+class Failure(Exception):
+    """What CuPy raises where a device fails."""
+
+
+Failure.__module__ = "cupy.cuda.runtime"
+
+
+class _Machine:
+    """The devices: how many there are, what lies where, which were used, and which fail."""
+
+    def __init__(self) -> None:
+        self.devices = 1
+        self.touched: set[int] = set()
+        """Devices on which anything was made."""
+        self.failing: dict[int, int] = {}
+        """By device: after so many more launches, all fail."""
+        self._places: dict[int, tuple[int, int, int]] = {}
+        self._lock = threading.RLock()
+
+    def touch(self) -> int:
+        """The device that is current in this thread, which something is made on."""
+        self.touched.add(_current())
+        return _current()
+
+    def put(self, start: int, size: int) -> None:
+        with self._lock:
+            self._places[start] = (start, start + size, self.touch())
+
+    def take(self, start: int) -> None:
+        with self._lock:
+            self._places.pop(start, None)
+
+    def check(self, what: str, values: Any) -> None:
+        """No number among the values is the address of something on another device than the current."""
+        if self.devices == 1:
+            return
+        cells = np.asarray(values).astype(np.uint64).ravel()
+        with self._lock:
+            for start, end, device in self._places.values():
+                if device != _current() and ((cells >= start) & (cells < end)).any():
+                    raise AssertionError(f"{what} on device {_current()} is told an address of device {device}")
+
+    def launch(self) -> None:
+        """Raise where the current device has failed."""
+        device = self.touch()
+        if device in self.failing:
+            self.failing[device] -= 1
+            if self.failing[device] < 0:
+                raise Failure(f"device {device} is lost")
+
+
+_machine = _Machine()
+
+
+def _current() -> int:
+    """The number of the device that is current in this thread: 0 in a new one, as CUDA has it."""
+    return int(getattr(_local, "device", 0))
+
+
 class _Owner:
     """Lives as long as an array or a view of it."""
 
 
 class Pool:
-    """A pool that counts, and fences every allocation off."""
+    """A pool that counts, device by device, and fences every allocation off."""
 
     current: Pool
 
     def __init__(self) -> None:
-        self.limit = 1 << 62
-        self.used = 0
+        self.limits: dict[int, int] = {}
+        self.used: dict[int, int] = {}
         self.faults: list[str] = []
         self._lock = threading.RLock()
 
     def set_limit(self, size: int) -> None:
-        self.limit = size
+        """As CuPy's, this and what follows speak of the current device."""
+        self.limits[_current()] = size
 
     def used_bytes(self) -> int:
-        return self.used
+        return self.used.get(_current(), 0)
 
     def free_bytes(self) -> int:
         return 0
@@ -77,22 +137,28 @@ class Pool:
     def array(self, shape: Any, dtype: Any) -> Array:
         shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        device = _machine.touch()
         with self._lock:
-            if self.used + size > self.limit:
+            used = self.used.get(device, 0)
+            if used + size > self.limits.get(device, 1 << 62):
                 raise OutOfMemoryError
-            self.used += size
+            self.used[device] = used + size
         memory = np.full(size + GUARD + 16, _FRESH, np.uint8)
         start = -memory.ctypes.data % 16
         memory[start + size :] = _FENCE
         owner = _Owner()
         found = memory[start : start + size].view(dtype).reshape(shape).view(Array)
-        found._owner = owner
-        weakref.finalize(owner, self._free, memory, start + size, size)
+        found._owner, found.device = owner, device
+        if size:
+            _machine.put(found.ctypes.data, size)
+        weakref.finalize(owner, self._free, _machine, memory, start, size, device)
         return found
 
-    def _free(self, memory: Any, end: int, size: int) -> None:
+    def _free(self, machine: _Machine, memory: Any, start: int, size: int, device: int) -> None:
+        end = start + size
+        machine.take(memory.ctypes.data + start)
         with self._lock:
-            self.used -= size
+            self.used[device] -= size
         if (memory[end:] != _FENCE).any():
             self.faults.append(f"written behind an array of {size} bytes")
 
@@ -101,16 +167,34 @@ class Array(np.ndarray[Any, Any]):
     """A device array."""
 
     _owner: Any = None
+    device: int | None = None  # type: ignore[assignment]
 
     def __array_finalize__(self, other: Any) -> None:
-        self._owner = getattr(other, "_owner", None)
+        self._owner, self.device = getattr(other, "_owner", None), getattr(other, "device", None)
+
+    def here(self) -> None:
+        """The array is on the current device: what runs there reads it."""
+        if self.device not in (None, _current()):
+            raise AssertionError(f"an array of device {self.device} is used on device {_current()}")
+
+    def __setitem__(self, where: Any, values: Any) -> None:
+        self.here()
+        super().__setitem__(where, values)
+
+    def fill(self, value: Any) -> None:
+        self.here()
+        super().fill(value)
 
     @property
     def data(self) -> Any:  # type: ignore[override]
         return SimpleNamespace(ptr=self.ctypes.data if self.size else 0)
 
     def set(self, values: Any, stream: Any = None) -> None:
-        self[...] = values
+        """As CuPy's, this and :meth:`get` go to the array's device, whichever is current."""
+        with _Device(self.device or 0):
+            if self.dtype.itemsize == 8 and self.dtype.kind in "iu":
+                _machine.check("a table", values)
+            self[...] = values
 
     def get(self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True) -> Any:
         if out is None:
@@ -169,13 +253,19 @@ class Module:
 
     def get_function(self, name: str) -> Any:
         kernel, together = getattr(self._library, name), _together
+        _machine.touch()
 
         def launch(
             grid: tuple[int, ...], block: tuple[int, ...], arguments: tuple[Any, ...], shared_mem: int = 0
         ) -> None:
             cells = (ctypes.c_ulonglong * 20)()
             assert len(arguments) <= 20
+            _machine.launch()
             for i, argument in enumerate(arguments):
+                if isinstance(argument, Array):
+                    argument.here()
+                else:
+                    _machine.check(name, int(argument) % (1 << 64))
                 value = argument.data.ptr if isinstance(argument, Array) else int(argument)
                 cells[i] = value % (1 << 64)
             address = ctypes.cast(kernel, ctypes.c_void_p)
@@ -191,9 +281,11 @@ class Stream:
 
     ptr = 0
 
-    def __init__(self, non_blocking: bool = False) -> None: ...
+    def __init__(self, non_blocking: bool = False) -> None:
+        self.device = _machine.touch()
 
     def __enter__(self) -> Stream:
+        assert self.device == _current(), f"a stream of device {self.device} is used on device {_current()}"
         return self
 
     def __exit__(self, *_: object) -> None: ...
@@ -206,7 +298,11 @@ class Stream:
 class Event:
     """An event that has happened."""
 
+    def __init__(self) -> None:
+        self.device = _machine.touch()
+
     def record(self, stream: Any = None) -> None:
+        assert stream is None or stream.device == self.device, "an event and its stream are of two devices"
         self.at = time.perf_counter()
 
     def synchronize(self) -> None: ...
@@ -230,17 +326,32 @@ _local = threading.local()
 
 
 class _Device:
-    def __init__(self, number: int = 0) -> None: ...
+    """A device, made the current one; who enters one of these in two threads leaves it in the wrong one."""
+
+    def __init__(self, number: int = 0) -> None:
+        if not 0 <= number < _machine.devices:
+            raise Failure(f"invalid device ordinal {number}")
+        self.number = number
+        self._before: list[int] = []
 
     def __enter__(self) -> _Device:
+        self._before.append(_current())
+        _local.device = self.number
         return self
 
-    def __exit__(self, *_: object) -> None: ...
+    def __exit__(self, *_: object) -> None:
+        _local.device = self._before.pop()
 
 
 def _cumsum(values: Any, out: Any) -> Any:
+    values.here()
     out[...] = np.cumsum(np.asarray(values))
     return out
+
+
+def _pinned(size: int) -> bytearray:
+    _machine.touch()
+    return bytearray(size)
 
 
 def _module(memory: int) -> ModuleType:
@@ -260,10 +371,12 @@ def _module(memory: int) -> ModuleType:
             CUDADriverError=CUDADriverError,
         ),
         Module=Module,
-        alloc_pinned_memory=bytearray,
+        alloc_pinned_memory=_pinned,
         memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
         runtime=SimpleNamespace(
-            memGetInfo=lambda: (memory, memory), getDeviceProperties=lambda number: properties, getDeviceCount=lambda: 1
+            memGetInfo=lambda: (memory, memory),
+            getDeviceProperties=lambda number: properties,
+            getDeviceCount=lambda: _machine.devices,
         ),
     )
     module = ModuleType("cupy")
@@ -280,17 +393,19 @@ _together = 1
 
 
 @contextmanager
-def installed(memory: int = 1 << 30, together: int = 1) -> Iterator[None]:
-    """Put the emulated device in CuPy's place; ``memory`` is how much it has, and so many blocks run at a time."""
-    global _together
+def installed(memory: int = 1 << 30, together: int = 1, devices: int = 1) -> Iterator[_Machine]:
+    """Put emulated devices in CuPy's place; ``memory`` is how much each has, and so many blocks run at a time."""
+    global _together, _machine
     before, _together = sys.modules.get("cupy"), together
+    former, _machine = _machine, _Machine()
+    _machine.devices = devices
     sys.modules["cupy"] = _module(memory)
     code = MachineCode(None, None, "emulated", Compiler, 90)
     try:
         with mock.patch.object(machine_code, "for_devices", return_value=code):
-            yield
+            yield _machine
     finally:
-        _together = 1
+        _together, _machine = 1, former
         del sys.modules["cupy"]
         if before is not None:
             sys.modules["cupy"] = before

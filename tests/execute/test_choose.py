@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -14,7 +15,7 @@ import pytest
 
 import graphdb
 from graphdb.common.errors import DeviceError, MemoryLimitError
-from graphdb.execute import choose
+from graphdb.execute import choose, devices
 from graphdb.execute.choose import ChoosingExecutor, choose_executor, open_device
 from graphdb.execute.host import HostExecutor
 from graphdb.gpu.probe import Device, DeviceReport
@@ -29,10 +30,20 @@ TRIANGLE: list[tuple[int, int, Any, bool]] = [(0, 1, (1,), True), (1, 2, (1,), T
 USABLE = DeviceReport((13, 0), (Device(0, "emulated", 1 << 30, (9, 0)),), None, "nvrtc", "14")
 
 
+@contextmanager
+def machine(report: DeviceReport) -> Iterator[None]:
+    """A machine of which the driver says so."""
+    with (
+        mock.patch.object(choose, "probe", return_value=report),
+        mock.patch.object(devices, "probe", return_value=report),
+    ):
+        yield
+
+
 @pytest.fixture
 def device() -> Iterator[None]:
     """A machine whose one device is emulated."""
-    with emulator.installed(), mock.patch.object(choose, "probe", return_value=USABLE):
+    with emulator.installed(), machine(USABLE):
         yield
 
 
@@ -222,7 +233,7 @@ def test_a_caller_who_stops_a_run_stops_it(device: None) -> None:
 
 
 def test_a_machine_without_a_driver_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    with mock.patch.object(choose, "probe", return_value=DeviceReport(None, (), None, None, None)):
+    with machine(DeviceReport(None, (), None, None, None)):
         executor = choose_executor("auto", threads=2)
         with caplog.at_level(logging.WARNING, "graphdb"):
             assert executor.count(plan_of(1e12)) == 336
@@ -232,7 +243,7 @@ def test_a_machine_without_a_driver_says_nothing(caplog: pytest.LogCaptureFixtur
 
 
 def test_an_unusable_device_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
-    with mock.patch.object(choose, "probe", return_value=replace(USABLE, cupy=None)):
+    with machine(replace(USABLE, cupy=None)):
         executor = choose_executor("auto", threads=2)
         with caplog.at_level(logging.WARNING, "graphdb"):
             for _ in range(2):
@@ -245,7 +256,7 @@ def test_an_unusable_device_is_reported_once(caplog: pytest.LogCaptureFixture) -
 
 def test_a_device_that_is_not_there() -> None:
     with (
-        mock.patch.object(choose, "probe", return_value=USABLE),
+        machine(USABLE),
         pytest.raises(DeviceError, match=r"'cuda:1'\nhint: there is 'cuda:0'"),
     ):
         graphdb.connect(device="cuda:1")
@@ -304,6 +315,6 @@ def test_doctor_tries_the_device(device: None) -> None:
 
 
 def test_doctor_says_why_a_device_cannot_be_used() -> None:
-    with mock.patch.object(choose, "probe", return_value=replace(USABLE, nvrtc=None)):
+    with machine(replace(USABLE, nvrtc=None)):
         assert "queries run on the CPU" in choose.try_device(0)
         assert "NVRTC" in choose.try_device(0)

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from graphdb.execute.host import HostExecutor
-from graphdb.plan.executor import Executor
 from tests import emulator
 from tests.fuzz import scaled
 
@@ -67,15 +66,15 @@ def opened(name: str) -> Iterator[Any]:
     with emulator.installed():
         found = device_executor(strategy, SMALL[strategy], 1 << 24)
         yield found
-        memory = found.device.memory  # type: ignore[attr-defined]
+        memory = found.device.memory
         assert not memory.pool.faults
         assert memory.used_bytes == memory.cached_bytes, "a run left something behind"
 
 
-def device_executor(strategy: str, sizes: dict[str, int], memory_limit: int = 1 << 30) -> Executor:
+def device_executor(strategy: str, sizes: dict[str, int], memory_limit: int = 1 << 30, number: int = 0) -> Any:
     """A device's executor with one strategy, whose pieces have the given sizes."""
     from graphdb.gpu.executor import STRATEGIES, GpuExecutor
 
-    executor = GpuExecutor(0, hint=strategy, memory_limit=memory_limit)  # type: ignore[arg-type]
+    executor = GpuExecutor(number, hint=strategy, memory_limit=memory_limit)  # type: ignore[arg-type]
     executor.strategies[strategy] = partial(STRATEGIES[strategy], **sizes)(executor.device, executor.graph)
     return executor

@@ -43,6 +43,7 @@ PATTERNS: dict[str, Edges] = {
     "diamond closed by a vertex": ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 4), (3, 4)),
     "4-clique with a triangle on an edge": ((0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (1, 3), (1, 4), (2, 3)),
     "4-wheel": ((0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (1, 3), (2, 4), (3, 4)),
+    "bow tie": ((0, 1), (0, 2), (1, 2), (0, 3), (0, 4), (3, 4)),
     "5-clique minus an edge": ((0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (1, 3), (1, 4), (2, 3), (2, 4)),
 }
 
@@ -107,8 +108,10 @@ def test_a_kernel_that_is_there_makes_a_count_cheaper(executor: Any) -> None:
     assert executor.count(slow) == want
     assert executor._counter.expected(plan, True) == replace(before, setup=0.0, in_background=False)
     assert executor.expected(plan, True) == executor._counter.expected(plan, True)
-    assert executor.describe(plan) == "cuda:0 by sums"
-    assert executor.describe(make_plan(pattern_of(((0, 1), (0, 2), (1, 2)), label), graph)) == "cuda:0 by cliques"
+    within = f"within {executor.device.memory.budget / 1e9:.2f} GB"
+    assert executor.describe(plan) == f"cuda:0 by sums {within}"
+    triangle = make_plan(pattern_of(((0, 1), (0, 2), (1, 2)), label), graph)
+    assert executor.describe(triangle) == f"cuda:0 by cliques {within}"
 
 
 def test_plans_pay_for_a_kernel_together(executor: Any) -> None:
@@ -142,7 +145,7 @@ def test_sums_are_compiled_while_matches_are_gone_through() -> None:
             executor._counter.missed(plan, True, 1.0)
             for _ in range(5):
                 assert executor.count(plan) == want
-                assert executor.describe(plan) == "cuda:0 by join while sums are compiled"
+                assert executor.describe(plan) == "cuda:0 by join within 0.97 GB while sums are compiled"
             with pytest.raises(QueryTimeout):
                 executor._counter.count(plan, Control(timeout=0.05))
             compiler.set()

@@ -18,6 +18,7 @@ from graphdb.gpu import archive, build, launch, machine_code
 from graphdb.gpu.archive import Archive
 from graphdb.gpu.compiler import Cancel, Cancelled
 from graphdb.gpu.machine_code import MachineCode, Source
+from graphdb.incremental.device import layout
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.compile.cache import Cache
 from tests import emulator, nvrtc
@@ -25,6 +26,7 @@ from tests.gpu.executors import EMULATED
 from tests.gpu.test_device_counts import PATTERNS, graph_of, pattern_of
 
 HOST = HostExecutor(1)
+assert layout  # declares modules, too
 
 
 class Written:
@@ -74,7 +76,8 @@ def test_an_archive_holds_every_module_that_no_query_changes(tmp_path: Path) -> 
     [path] = build.build(tmp_path, library, ("sm_90",), 2)
     found = Archive(path)
     assert (found.target, found.version) == ("sm_90", library.version)
-    names = set()
+    names = set[str]()
+    assert build.undeclared() == set()
     for (name, digest), (text, options) in build.modules().items():
         code = found.read(digest)
         assert code is not None
@@ -261,7 +264,7 @@ from graphdb.gpu import compiler, launch, machine_code
 import graphdb.gpu.executor
 from graphdb.storage.compile.cache import Cache
 disk = Cache("device", 8)
-found = compiler.Compiler({library!r})
+found = compiler.Compiler(compiler.find())
 code = machine_code.MachineCode(None, disk, "a", lambda: found, 90)
 begun = code._begun(machine_code.Source("join", launch.source("join"), ("-DID=int",)))
 assert not begun.done.done()
@@ -270,10 +273,10 @@ print("left")
 
 
 def test_a_process_ends_while_its_compiler_runs(disk: Cache) -> None:
-    script = ENDING.format(root=str(Path(__file__).resolve().parents[2]), library=nvrtc.library().library)
+    script, nvrtc_version = ENDING.format(root=str(Path(__file__).resolve().parents[2])), nvrtc.library().version
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "left\n", "")
-    if nvrtc.library().version >= (12, 8):
+    if nvrtc_version >= (12, 8):
         assert disk.count() == 0, "it was cancelled"
 
 

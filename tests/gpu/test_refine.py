@@ -123,6 +123,10 @@ def test_the_same_candidates_are_left(device: Any, case: Case, passes: int, laye
 
 @pytest.fixture(scope="module")
 def large() -> Case:
+    return large_case()
+
+
+def large_case() -> Case:
     """A pattern of nine vertices over a graph with hubs: lists for one thread, a warp, and a block."""
     rng = np.random.default_rng(5)
     size, classes = 150, 3

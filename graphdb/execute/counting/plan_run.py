@@ -18,7 +18,7 @@ from graphdb.execute.counting.crt import Numbers, Overflow, by_remainders, narro
 from graphdb.execute.counting.loops import Loops
 from graphdb.execute.counting.run import CountRun
 from graphdb.execute.counting.weights import Weights
-from graphdb.plan.counting.plan import CountingPlan, Term
+from graphdb.plan.counting.plan import CountingPlan, Term, added_up
 from graphdb.plan.counting.programs import Part
 from graphdb.plan.executor import Control
 from graphdb.plan.physical import CliqueCount
@@ -34,23 +34,27 @@ def count_matches(plan: CountingPlan, control: Control, threads: int, memory_lim
     QueryTimeout, ExecutionError
         When the time is over, and when cancelled.
     """
+    totals = part_totals(plan, control, threads, memory_limit)
+    return None if totals is None else added_up(plan.terms, totals)
+
+
+def part_totals(
+    plan: CountingPlan, control: Control, threads: int, memory_limit: int | None = None
+) -> dict[Part, int] | None:
+    """What each part of the plan's terms adds up to; as :func:`count_matches`."""
     parts = _started(plan, control, threads, memory_limit)
     if parts is None:
         return None
     totals: dict[Part, int] = {}
-    result = 0
     for term in plan.terms:
         started = time.monotonic()
-        product = term.coefficient
         for part in term.parts:
             if part not in totals:
                 parts.begin(part)
                 totals[part] = by_remainders(partial(parts.total, part), _greatest(plan, term, part))
-            product *= totals[part]
-        result += product
         control.term_seconds.append(time.monotonic() - started)
     control.report(1.0)
-    return result
+    return totals
 
 
 def count_by_vertex(

@@ -1,0 +1,455 @@
+"""The regret of the choice: the time of the way that ``db.query`` takes, over the time of the best of all ways.
+
+    python -m tests.benchmarks.regret --queries 300
+    python -m tests.benchmarks.regret --queries 60 --graphs hprd,yeast --device cpu
+
+Queries are drawn anew from a seed: random walks of 6 to 16 vertices over labelled graphs, motifs of 3 to 6 vertices on
+an R-MAT graph without labels, and walks of 3 to 8 triples over RDF data, some with constants.  Of each, all ways count
+the matches: on the CPU a search, sums, a tree, twins or cliques, on a device the join, the search and sums, each pinned,
+on plans of their own.  *first* is a text that was never seen, by ``db.query``, over the least that a way takes for
+planning and its first run; *warm* is the median of later runs.  The choice goes first, so ways that are pinned find what
+it has compiled and copied: the first regret is overstated rather than understated.  All counts are compared.
+
+A way may take ``--limit`` seconds (the choice :data:`ALLOWED` times that), and not much longer than the best one so far;
+graphs take turns, so that what ``--seconds`` cuts off is the same share of each.  Both times of a ratio have
+:data:`CALL` added: between ways that take microseconds nobody has to choose.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import gzip
+import json
+import math
+import re
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+import graphdb
+from graphdb.common.errors import GraphDBError
+from graphdb.execute.choose import ChoosingExecutor
+from graphdb.execute.host import HostExecutor
+from graphdb.grammar.parser import parse
+from graphdb.grammar.syntax import Query
+from graphdb.pattern.graph import PatternGraph
+from graphdb.plan.executor import Control, Executor
+from graphdb.plan.passes.pipeline import make_plan
+from graphdb.plan.physical import PhysicalPlan
+from graphdb.relational.query import Prepared, QueryRun
+from graphdb.storage.compile import warm
+from graphdb.storage.graph.data_graph import DataGraph
+from tests.benchmarks.datasets import source
+from tests.benchmarks.harness import Table, main, surroundings
+from tests.benchmarks.labelled import labelled_set
+
+GRAPHS = ("github", "hprd", "yeast", "rmat", "motifs", "watdiv")
+SLACK, PATIENCE = 0.05, 5.0
+"""A pinned way is stopped after so many seconds, and so many times the best time so far."""
+RUNS = 5
+ALLOWED = 3.0
+CALL = 1e-4
+"""Seconds that asking takes, about."""
+UNMEASURED = 2
+"""Queries of each graph that come first: they read and compile what all others share …"""
+BRIEF = 0.3
+"""… and take so many seconds at most."""
+LARGEST_ALWAYS = 8
+"""Patterns of so many vertices are summed up whatever the planner says; larger ones take it seconds to write down."""
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+_TRIPLE = re.compile(r"^(<[^>]*>)\s+(<[^>]*>)\s+(<[^>]*>)\s*\.", re.MULTILINE)
+
+
+@dataclass
+class Graph:
+    """A graph in a database, and where its queries come from."""
+
+    name: str
+    database: graphdb.Database
+    draw: Callable[[np.random.Generator], str]
+    executor: Executor = field(init=False)
+    """Who answers ``db.query``; a device that it may choose is open."""
+
+    def __post_init__(self) -> None:
+        statements = self.database._statements()
+        with statements.queries.new_run("", {}, None) as run:
+            self.executor = run.executor
+        if isinstance(self.executor, ChoosingExecutor):
+            self.executor._opened()
+
+
+@dataclass
+class Lists:
+    """Neighbours by vertex, and a label of each (or none)."""
+
+    labels: list[int] | None
+    begin: Ints
+    ends: Ints
+
+    @classmethod
+    def of(cls, labels: list[int] | None, vertices: int, a: Ints, b: Ints) -> Lists:
+        """From undirected edges."""
+        sources, ends = np.concatenate([a, b]), np.concatenate([b, a])
+        order = np.argsort(sources, kind="stable")
+        return cls(labels, np.concatenate([[0], np.cumsum(np.bincount(sources, minlength=vertices))]), ends[order])
+
+    def near(self, vertex: int) -> Ints:
+        """The neighbours of a vertex."""
+        return self.ends[self.begin[vertex] : self.begin[vertex + 1]]
+
+    def walk(self, rng: np.random.Generator, least: int, most: int) -> str:
+        """A query: the vertices of a random walk, the edges that it took, and others between them at some density."""
+        wanted, density = int(rng.integers(least, most + 1)), float(rng.choice([0.0, 0.5, 1.0]))
+        while True:
+            at = int(self.ends[rng.integers(len(self.ends))])
+            found, taken = [at], set[tuple[int, int]]()
+            for _ in range(20 * wanted):
+                following = int(rng.choice(self.near(at)))
+                if following not in found and len(found) < wanted:
+                    found.append(following)
+                    taken.add((min(at, following), max(at, following)))
+                at = following if following in found else at
+            if len(found) == wanted:
+                break
+        for a, b in combinations(sorted(found), 2):
+            if rng.random() < density and b in self.near(a):
+                taken.add((a, b))
+        number = {vertex: i for i, vertex in enumerate(found)}
+        labels = "" if self.labels is None else ", ".join(f"(v{i}:L{self.labels[v]})" for v, i in number.items()) + ", "
+        edges = ", ".join(f"(v{number[a]})-[:e]-(v{number[b]})" for a, b in sorted(taken))
+        return f"MATCH DIFFERENT NODES {labels}{edges} RETURN count(*)"
+
+
+def rmat(scale: int, factor: int, seed: int = 1) -> tuple[Ints, Ints]:
+    """The ends of the edges of an R-MAT graph (Chakrabarti, Zhan, Faloutsos, SDM 2004), each once, the smaller first."""
+    rng, m = np.random.default_rng(seed), factor << scale
+    u, v = np.zeros(m, np.int64), np.zeros(m, np.int64)
+    for _ in range(scale):
+        quarter = rng.choice(4, m, p=(0.57, 0.19, 0.19, 0.05))
+        u, v = u << 1 | quarter >> 1, v << 1 | quarter & 1
+    pairs = np.unique(np.sort(rng.permutation(1 << scale)[np.stack([u, v])], axis=0), axis=1)
+    first, second = pairs[:, pairs[0] != pairs[1]]
+    return first, second
+
+
+def triples_walk(triples: list[tuple[str, str, str]], rng: np.random.Generator, near: dict[str, list[int]]) -> str:
+    """A walk over RDF triples as a query: each of them joins a vertex that an earlier one has; some are constants."""
+    wanted, chosen = int(rng.integers(3, 9)), [int(rng.integers(len(triples)))]
+    for _ in range(30 * wanted):
+        subject, _, object = triples[int(rng.choice(chosen))]
+        further = int(rng.choice(near[subject if rng.random() < 0.6 else object]))
+        if further not in chosen:
+            chosen.append(further)
+        if len(chosen) == wanted:
+            break
+    terms = dict.fromkeys(term for i in chosen for term in triples[i][::2])
+    names = {term: f"(x{i})" for i, term in enumerate(terms)}
+    for term in list(terms)[1:]:
+        if rng.random() < 0.15:
+            names[term] = f"({term})"
+    edges = ", ".join(f"{names[triples[i][0]]}-[:{triples[i][1]}]->{names[triples[i][2]]}" for i in chosen)
+    return f"MATCH REPEATABLE ELEMENTS {edges} RETURN count(*)"
+
+
+def opened(name: str, device: str) -> Graph:
+    """Load a graph; the first query of each edge label makes what all others read."""
+    import pyarrow as pa
+
+    database = graphdb.connect(device=device)
+    if name == "watdiv":
+        with gzip.open(source("watdiv"), "rt", encoding="utf-8") as file:
+            triples = [found.groups() for found in _TRIPLE.finditer(file.read())]
+        near: dict[str, list[int]] = {}
+        for i, (subject, _, object) in enumerate(triples):
+            near.setdefault(subject, []).append(i)
+            near.setdefault(object, []).append(i)
+        database.load(source("watdiv"))
+        return Graph(name, database, lambda rng: triples_walk(triples, rng, near))  # type: ignore[arg-type]
+    labels: list[int] | None = None
+    if name in ("rmat", "motifs"):
+        u, v = rmat(14, 8)
+        vertices = 1 << 14
+        if name == "rmat":
+            labels = (40 * np.random.default_rng(2).random(vertices) ** 1.5).astype(np.int64).tolist()
+    else:
+        data = labelled_set(name).data
+        labels, vertices = data.labels, len(data.labels)
+        u, v, _ = np.array(data.edges, np.int64).T
+    if labels is not None:
+        database.load(pa.table({":ID": np.arange(vertices), ":LABEL": [f"L{label}" for label in labels]}))
+    database.load(pa.table({":START_ID": u, ":END_ID": v}), type="e")
+    lists, sizes = Lists.of(labels, vertices, u, v), (3, 6) if labels is None else (6, 16)
+    return Graph(name, database, lambda rng: lists.walk(rng, *sizes))
+
+
+@dataclass
+class Time:
+    """Seconds of a way: planning and the first run; later runs; infinite where it did not end."""
+
+    first: float = math.inf
+    warm: float = math.inf
+
+
+@dataclass
+class Measured:
+    """One query."""
+
+    graph: str
+    number: int
+    text: str
+    chosen: Time = field(default_factory=Time)
+    ways: dict[str, Time] = field(default_factory=dict)
+    answers: set[int] = field(default_factory=set)
+    explained: str = ""
+    costs: dict[str, float] = field(default_factory=dict)
+    """What the planner expects, in elements."""
+
+    def regret(self, kind: str) -> float:
+        """The chosen time over the best; 1 where the chosen way is the best."""
+        chosen = getattr(self.chosen, kind)
+        best = min([chosen, *(getattr(way, kind) for way in self.ways.values())])
+        return float((chosen + CALL) / (best + CALL)) if best < math.inf else 1.0
+
+    def best(self, kind: str) -> str:
+        """The best of the pinned ways."""
+        return min(self.ways, key=lambda way: getattr(self.ways[way], kind), default="-")
+
+
+Make = Callable[[], PhysicalPlan | None]
+"""Makes the plan of one way; None where it does not go that way."""
+
+
+def plans_of(
+    pattern: PatternGraph, graph: DataGraph, chosen: PhysicalPlan, prepared: float, binding: float
+) -> Iterator[tuple[str, Make, float]]:
+    """The ways to count on the CPU: what makes the plan of each, and the seconds that come before.
+
+    These are ``prepared``, from text to plan, or where a plan is made anew ``binding``, without planning.
+    """
+    nothing: dict[str, Any] = {"counting": None, "clique": None, "twins": None, "tree": None}
+    yield "search", lambda: replace(make_plan(pattern, graph, counting="never"), **nothing), binding
+    for name, known in (("cliques", "clique"), ("twins", "twins"), ("tree", "tree")):
+        if getattr(chosen, known) is not None:
+            yield name, partial(replace, chosen, **nothing | {known: getattr(chosen, known)}), prepared
+    if chosen.counting is not None:
+        yield "sums", partial(replace, chosen, **nothing | {"counting": chosen.counting}), prepared
+    elif len(pattern.vertices) <= LARGEST_ALWAYS:
+        yield "sums", lambda: _with_sums(make_plan(pattern, graph, counting="always")), binding
+
+
+def _with_sums(plan: PhysicalPlan) -> PhysicalPlan | None:
+    return None if plan.counting is None else replace(plan, clique=None, twins=None, tree=None)
+
+
+def device_ways(device: Any) -> dict[str, Executor]:
+    """Executors of one device that go one way each."""
+    from graphdb.gpu.counting.counter import Counter
+
+    found: dict[str, Any] = {way: copy.copy(device) for way in ("join", "search", "sums")}
+    for way, executor in found.items():
+        executor.hint, executor._beside_host = way, False
+    found["sums"]._counter = Counter(device.device, device.graph, pinned=True)
+    return found
+
+
+def measure(graph: Graph, number: int, rng: np.random.Generator, given: argparse.Namespace) -> Measured:
+    """Ask by ``db.query``, then by all ways."""
+    found = Measured(graph.name, number, graph.draw(rng))
+    started = time.perf_counter()
+
+    def ask() -> int:
+        return int(graph.database.query(found.text, timeout=ALLOWED * given.limit).scalar())
+
+    try:
+        found.answers.add(ask())
+        found.chosen.first = time.perf_counter() - started
+        for run in range(1000):
+            found.answers.add(ask())
+            if run >= 3 and time.perf_counter() - started > given.settle:
+                break
+        found.chosen.warm = _warm(ask)
+    except GraphDBError as error:
+        found.explained = f"{type(error).__name__}; "
+    found.explained += _explained(graph.database, found.text)
+    with QueryRun(graph.database._state.snapshot(), graph.executor, found.text, {}, bindings_bytes=8 << 30) as run:
+        query = parse(found.text)
+        assert isinstance(query, Query)
+        started = time.perf_counter()
+        prepared = run.prepare(query)
+        planning = time.perf_counter() - started
+        assert isinstance(prepared, Prepared)
+        assert prepared.plan is not None
+        pattern, data, plan = run._pattern(prepared.bound, prepared.wanted), run._snapshot.graph, prepared.plan
+        found.costs = {
+            name: float(part.choices[-1] if name == "twins" else part.cost)
+            for name, part in (("search", plan), ("tree", plan.tree), ("sums", plan.counting), ("twins", plan.twins))
+            if part is not None
+        }
+        _pinned(found, graph.executor, pattern, data, plan, planning, given)
+    return found
+
+
+def _pinned(
+    found: Measured,
+    executor: Executor,
+    pattern: PatternGraph,
+    data: DataGraph,
+    plan: PhysicalPlan,
+    prepared: float,
+    given: argparse.Namespace,
+) -> None:
+    """Measure every way; ``prepared`` are the seconds from text to plan."""
+    if not plan.count_only:
+        return
+    host = executor.host if isinstance(executor, ChoosingExecutor) else HostExecutor()
+    device = executor._device if isinstance(executor, ChoosingExecutor) else None
+    started = time.perf_counter()
+    make_plan(pattern, data, refine=executor.refine)
+    binding = max(prepared - (time.perf_counter() - started), 0.0)
+    plans = {name: (make, before) for name, make, before in plans_of(pattern, data, plan, prepared, binding)}
+    ways: list[tuple[str, Executor, tuple[Make, float]]] = [(f"cpu {name}", host, plans[name]) for name in plans]
+    if device is not None:
+        pinned = device_ways(device)
+        ways.append(("cuda join", pinned["join"], plans["search"]))
+        if found.number % given.search_each == 0:
+            ways.append(("cuda search", pinned["search"], plans["search"]))
+        if plan.clique is not None:
+            ways.append(("cuda cliques", pinned["sums"], plans["cliques"]))
+        if "sums" in plans:
+            ways.append(("cuda sums", pinned["sums"], plans["sums"]))
+    for name, who, make in ways:
+        best = min([found.chosen.warm, *(way.warm for way in found.ways.values())])
+        limit = min(given.limit, SLACK + PATIENCE * best)
+        compiling = given.limit if name in ("cuda search", "cuda sums") else limit
+        try:
+            _measure(found, name, who, *make, data, limit, compiling)
+        except GraphDBError:
+            found.ways.setdefault(name, Time())
+
+
+def _measure(
+    found: Measured,
+    name: str,
+    who: Any,
+    make: Make,
+    before: float,
+    data: DataGraph,
+    limit: float,
+    compiling: float,
+) -> None:
+    """Plan and run one way."""
+    started, seen = time.perf_counter(), found.ways.setdefault(name, Time())
+    with data.watched(Control(timeout=compiling).check):
+        plan = make()
+    if plan is None or (
+        getattr(who, "hint", "auto") in ("search", "sums") and not plan.clique and who.off_hint(plan, True)
+    ):
+        del found.ways[name]
+        return
+    found.answers.add(who.count(plan, Control(timeout=compiling)))
+    seen.first = time.perf_counter() - started + before
+    for _ in range(2):
+        who.count(plan, Control(timeout=limit))
+    seen.warm = _warm(lambda: who.count(plan, Control(timeout=limit)))
+    if getattr(who, "hint", "auto") == "sums" and not plan.clique and who.off_hint(plan, True):
+        del found.ways[name]  # its kernels could not be written
+
+
+def _warm(run: Callable[[], object]) -> float:
+    """The median of some runs, in seconds."""
+    seconds: list[float] = []
+    while len(seconds) < RUNS and sum(seconds) < 0.5:
+        started = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - started)
+    return statistics.median(seconds)
+
+
+def _explained(database: graphdb.Database, text: str) -> str:
+    """Who runs the match, and what was expected."""
+    lines = "\n".join(str(row[0]) for row in database.query(f"EXPLAIN {text}").fetchall()).splitlines()
+    return " | ".join(line.strip() for line in lines if line.startswith("match") or "expected" in line)
+
+
+def tables(measured: list[Measured], worst: int) -> list[Table]:
+    """The quantiles by graph, and the worst rows."""
+    quantiles = Table("chosen ÷ best", ["graph", "queries", "time", "50 %", "90 %", "95 %", "99 %", "most", "mean"])
+    for name in [*dict.fromkeys(one.graph for one in measured), "all"]:
+        rows = [one for one in measured if name in (one.graph, "all")]
+        for kind in ("first", "warm"):
+            regrets = [min(one.regret(kind), 1e4) for one in rows]
+            figures = np.quantile(regrets, [0.5, 0.9, 0.95, 0.99, 1.0]).tolist() if regrets else []
+            mean = math.exp(statistics.fmean(map(math.log, regrets))) if regrets else math.nan
+            quantiles.add(name, str(len(rows)), kind, *(f"{figure:,.2f}" for figure in [*figures, mean]))
+    wrong = [one for one in measured if len(one.answers) > 1]
+    quantiles.notes += [f"NOT AGREED: {one.graph} {one.number}: {one.answers}" for one in wrong]
+    quantiles.notes.append(f"{sum(not one.answers for one in measured)} queries were not answered in time")
+    quantiles.notes.append(f"{surroundings('graphdb')}; medians of {RUNS} runs")
+    listed = []
+    for kind in ("first", "warm"):
+        table = Table(f"largest regret, {kind}: ms", ["query", "regret", "chosen", "best", "", "explained"])
+        for one in sorted(measured, key=lambda one: -one.regret(kind))[:worst]:
+            best = one.best(kind)
+            row = f"{one.graph} {one.number}", f"{one.regret(kind):,.1f}", _ms(getattr(one.chosen, kind))
+            table.add(*row, best, _ms(getattr(one.ways.get(best, Time()), kind)), one.explained)
+        listed.append(table)
+    return [quantiles, *listed]
+
+
+def _ms(seconds: float) -> str:
+    return "-" if math.isinf(seconds) else f"{seconds * 1e3:,.2f}"
+
+
+def line(one: Measured) -> str:
+    """A query as JSON, for whoever fits the constants of the cost model."""
+    times = {name: [_ms(way.first), _ms(way.warm)] for name, way in one.ways.items()}
+    costs = {name: float(f"{cost:.3g}") for name, cost in one.costs.items()}
+    shown = {"graph": one.graph, "number": one.number, "count": max(one.answers, default=None), "ways": times}
+    chosen = {"chosen": [_ms(one.chosen.first), _ms(one.chosen.warm)], "costs": costs, "explained": one.explained}
+    return json.dumps(shown | chosen)
+
+
+def run(argv: list[str]) -> list[Table]:
+    """Draw, ask, compare."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--queries", type=int, default=300, help="of all graphs together")
+    parser.add_argument("--graphs", default=",".join(GRAPHS), help=f"comma-separated, among: {', '.join(GRAPHS)}")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--limit", type=float, default=1.0, help="seconds that one run may take")
+    parser.add_argument("--settle", type=float, default=0.3, help="seconds in which a text is asked before it is warm")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="no query begins after so many")
+    parser.add_argument("--search-each", type=int, default=1, help="pin the device's search for one query of so many")
+    parser.add_argument("--worst", type=int, default=10, help="how many rows of the largest regret are listed")
+    parser.add_argument("--lines", action="store_true", help="print every query as JSON when it is measured")
+    given = parser.parse_args(argv)
+    started, measured = time.monotonic(), list[Measured]()
+    warm.make_missing()
+    graphs = [opened(name, given.device) for name in given.graphs.split(",")]
+    print(f"loaded in {time.monotonic() - started:.1f} s", flush=True)
+    brief = argparse.Namespace(**vars(given) | {"limit": BRIEF / ALLOWED, "settle": 0.0})
+    for number, graph in enumerate(graphs * UNMEASURED):
+        measure(graph, number, np.random.default_rng([given.seed + 1, number]), brief)
+    print(f"compiled after {time.monotonic() - started:.1f} s", flush=True)
+    for number in range(given.queries):
+        graph = graphs[number % len(graphs)]
+        if time.monotonic() - started > given.seconds:
+            break
+        measured.append(measure(graph, number, np.random.default_rng([given.seed, number]), given))
+        if given.lines:
+            print(line(measured[-1]), flush=True)
+    for graph in graphs:
+        graph.database.close()
+    return tables(measured, given.worst)
+
+
+if __name__ == "__main__":
+    main(run)
