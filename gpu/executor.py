@@ -10,6 +10,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
@@ -22,7 +23,7 @@ from graphdb.gpu.join.distinct import reduces
 from graphdb.gpu.join.refine import DeviceRefiner
 from graphdb.gpu.join.run import Join
 from graphdb.gpu.launch import Device, faults
-from graphdb.gpu.search.program import partitions_of
+from graphdb.gpu.residency import Lists, lists_of_plan
 from graphdb.gpu.search.row_queue import RowQueue
 from graphdb.gpu.search.run import Search
 from graphdb.plan.candidates.refinement import Refinement, Sets
@@ -41,6 +42,8 @@ MATCH_RATE = 1e11
 """Elements that a device scans in a second, about."""
 LINK = 3e10
 """Bytes that are copied to it or from it in a second."""
+LINK_READS = 5e10
+"""Bytes that its kernels read from host memory in a second."""
 
 
 class Strategy(Protocol):
@@ -108,9 +111,8 @@ class GpuExecutor:
         self.refiner = DeviceRefiner(self.device, self.graph)
 
     def supports(self, plan: PhysicalPlan) -> bool:
-        """Whether the plan's graph fits the device beside the smallest run."""
-        needed = sum(partition.nbytes for partition in partitions_of(plan))
-        return needed < self.device.memory.budget * 3 // 4
+        """Whether the plan's graph can be read beside the smallest run, from host memory where it has to be."""
+        return self.graph.residency.possible(lists_of_plan(plan, plan.count_only))
 
     def strategy(self, plan: PhysicalPlan) -> Strategy:
         """The strategy that enumerates a plan's matches: the search where it is requested and possible, else the
@@ -156,6 +158,9 @@ class GpuExecutor:
         way = _timings(plan, plan.count_only).choose(self._strategy_costs(plan, plan.count_only))
         by = self._counter.describe(plan, plan.count_only) if way == "count" else self.strategy(plan).name
         told = f"{self.name} by {by}{self._within}"
+        lists = self._placed(plan, plan.count_only)
+        if way != "count" and (where := self.graph.residency.describe(lists)):
+            told = f"{told}, {where}"
         why_not = self.off_hint(plan, plan.count_only)
         if why_not:
             return f"{told}, not by {self.hint}: {why_not}"
@@ -173,6 +178,8 @@ class GpuExecutor:
         enumeration.
         """
         seconds = STEP * (len(plan.steps) + 1) + self._bias.factor * plan.cost / MATCH_RATE
+        lists = self._placed(plan, counting)
+        seconds += self.graph.residency.away(lists) * plan.cost * np.dtype(plan.dtype).itemsize / LINK_READS
         uncertain = plan.counting is not None and plan.counting.uncertain
         if self._beside_host and (uncertain or self._counter.too_wide(plan, counting)):
             seconds = math.inf
@@ -187,6 +194,23 @@ class GpuExecutor:
                 return {"count": counted}
         costs = {"match": ExpectedCost(seconds, self.missing_bytes(plan) / LINK)}
         return costs if counted is None else costs | {"count": counted}
+
+    def _placed(self, plan: PhysicalPlan, counting: bool) -> list[Lists]:
+        """What a plan reads; where not all of it fits, it is chosen which pages of it are copied."""
+        key = ("lists", counting)
+        found: list[Lists] | None = plan.cache.get(key)
+        if found is None:
+            found = plan.cache[key] = lists_of_plan(plan, counting)
+        self.graph.residency.place(found)
+        return found
+
+    @contextmanager
+    def _using(self, plan: PhysicalPlan, counting: bool) -> Iterator[None]:
+        """Have what a plan reads stay on the device meanwhile."""
+        read = [each.neighbours for each in self._placed(plan, counting)]
+        clique = [] if plan.clique is None else [plan.clique.graph]
+        with self.device.memory.using([plan, plan.counting, *plan.partitions, *clique, *read]):
+            yield
 
     def missed(self, plan: PhysicalPlan, counting: bool, seconds: float) -> None:
         """A run took so long elsewhere: what would make it quicker here is got ready by a thread, if that pays."""
@@ -215,7 +239,7 @@ class GpuExecutor:
 
     def missing_bytes(self, plan: PhysicalPlan) -> int:
         """Bytes that a run would have to copy to the device first."""
-        return sum(map(self.graph.missing_bytes, partitions_of(plan)))
+        return sum(map(self.graph.missing_bytes, plan.partitions))
 
     def run(self, plan: PhysicalPlan, control: Control | None = None) -> Iterator[Block]:
         """Run the plan and give its matches block by block.
@@ -231,6 +255,11 @@ class GpuExecutor:
             if limit != 0:
                 yield Block({}, 1)
             return
+        with self._using(plan, False):
+            yield from self._run(plan, control, limit)
+
+    def _run(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[Block]:
+        """Run a plan that has steps."""
         started, left, taken = time.monotonic(), limit, 0.0
         self._drain_searches(control)
         counted = self._counted_by_vertex(plan, control) if limit is None else None
@@ -307,6 +336,11 @@ class GpuExecutor:
         limit = control.limit_of(plan)
         if not plan.steps:
             return 1 if limit is None else min(limit, 1)
+        with self._using(plan, True):
+            return self._count(plan, control, limit)
+
+    def _count(self, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
+        """Count a plan that has steps."""
         started = time.monotonic()
         self._drain_searches(control)
         try:
