@@ -12,6 +12,7 @@ import pytest
 
 from graphdb.gpu import calibration
 from graphdb.gpu.card import TYPICAL, Limits, Rates
+from graphdb.storage.compile import cache
 from tests import emulator
 from tests.gpu.executors import EMULATED
 
