@@ -22,6 +22,7 @@ from graphdb.execute.trial import smallest_plan
 from graphdb.gpu.probe import probe
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.counting.twins import CHOICE
+from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, Executor, OutOfRange
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
@@ -38,6 +39,10 @@ HOST_ROWS = 1e8
 """Rows that it writes in a second, all threads together."""
 SMALL = 2e-3
 """Seconds on the host below which nothing else is considered: a device answers after half of that at best."""
+DEVICE_RATE = 4e9
+"""Elements that a device scans in a second to find domains, about."""
+LINK = 3e10
+"""Bytes that are copied to it in a second."""
 OPENING = 0.5
 """Seconds that it takes to open a device and to compile its kernels."""
 
@@ -233,6 +238,26 @@ class ChoosingExecutor:
                 raise
             self._give_up(error)
         return self.host.count_jointly(joint, control)
+
+    def domain_search(
+        self, lists: LabelledLists, scanned: float, control: Control, host_memory: int | None
+    ) -> DomainSearch | None:
+        """The device's, where that is expected to be done first and can be used."""
+        known = _Known(self._scan_seconds(scanned), StrategyTimings())
+
+        def expected(device: GpuExecutor) -> dict[str, ExpectedCost]:
+            copied = lists.nbytes / LINK
+            return {
+                self.host.name: ExpectedCost(known.here),
+                device.name: ExpectedCost(OPENING / 100 + scanned / DEVICE_RATE, copied),
+            }
+
+        chosen = self._choice(known, expected, runs=True)
+        try:
+            return chosen.domain_search(lists, scanned, control, host_memory)
+        except _FAILURES as error:
+            self._give_up(error)
+            return None
 
     def describe_jointly(self, joint: JointCount) -> str:
         """Where they are counted, and what was expected of either."""
