@@ -21,7 +21,7 @@ def explained(each: Standing, names: Names) -> Iterator[str]:
     if each.matcher is None or each.delta is None:
         yield f"maintained by comparing its answers after and before each batch, because {each.why}"
     else:
-        yield "maintained by delta plans; compared where a batch changes a label or property that it reads"
+        yield "maintained by delta plans"
         for number, plan in enumerate(each.matcher.plans, 1):
             yield f"  delta plan {number}: {_plan(plan, each.delta.pattern, names)}"
         if each.accumulators is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -27,10 +27,10 @@ from graphdb.grammar.parser import parse
 from graphdb.live import definitions
 from graphdb.live.answers import ADDED, FORMER, FRESH, REMOVED, Answer
 from graphdb.live.definitions import Definition
-from graphdb.live.delta import DeltaQuery, Matcher, Net, NotIncremental, cut
+from graphdb.live.delta import DeltaQuery, Net, NotIncremental, cut
 from graphdb.live.grouping import Accumulators, Grouping, NotGrouped
 from graphdb.live.groups import AGAIN, TABLES, Groups
-from graphdb.relational.candidates import Candidates
+from graphdb.live.matching import Found, Matcher
 from graphdb.relational.projection.presentation import presented
 from graphdb.relational.query import Prepared
 from graphdb.relational.snapshot import take_snapshot
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     import duckdb
 
     from graphdb.common import arrow
-    from graphdb.pattern.graph import PatternVertex
-    from graphdb.plan.executor import Block
     from graphdb.relational.paths.run import PathRun
     from graphdb.relational.program import Program
     from graphdb.relational.session.state import State
@@ -68,6 +66,11 @@ class Engine(Protocol):
         self, query: Query, text: str, snapshot: Snapshot | None = None
     ) -> AbstractContextManager[tuple[PathRun, Prepared | Program]]:
         """Prepare a query over the present state of the database, or another one."""
+
+    def projected(
+        self, query: ast.Query, text: str, snapshot: Snapshot | None = None
+    ) -> AbstractContextManager[tuple[PathRun, Prepared | None]]:
+        """Prepare what follows the matches of a query over one state; None where its rows are not matches."""
 
     def into(self, table: str, run: PathRun, prepared: Prepared | Program) -> None:
         """Run a query and make a temporary table of its rows, as SQL sees them."""
@@ -116,8 +119,6 @@ class Standing:
         """Whether the table of its groups is known to be there."""
         self.delta: DeltaQuery | None = None
         self.matcher: Matcher | None = None
-        self.resources = 0
-        """How many resources there were when :attr:`delta` was as the graph."""
         self.why: str | None = None
         self.took: deque[Took] = deque(maxlen=_NOTED)
         self.stored_rows: int | None = None
@@ -232,56 +233,44 @@ class Maintenance:
         if each.never is not None:
             each.why = each.never
             return each.never, False
+        snapshot = self._state.snapshot()
         if net is None:
             each.forget()
-            self.bind(each, self._state.snapshot())
+            self.bind(each, snapshot)
             return "not all changes are known", False
-        snapshot = self._state.snapshot()
-        type_label, former = snapshot.store.type_label, each.delta
-        before, each.resources = each.resources, snapshot.graph.sizes.resources
-        read = former.read(net, type_label) if former is not None else np.empty(0, np.int64)
+        type_label = snapshot.store.type_label
+        if each.delta is None:
+            with self._former_snapshot() as state:
+                self.bind(each, state)
+        former, read = each.delta, np.empty(0, np.int64)
+        if former is not None:
+            read = former.read(net, type_label)
         if former is None or former.is_bound_otherwise(net, type_label):
             self.bind(each, snapshot)
-            if each.delta is None:
-                return each.why, False
-            if not (
-                each.delta.knows(net.removed, type_label) if former is None else former.is_like(each.delta, before)
-            ):
-                each.matcher = None
-                return "names of it stand for something else than before", False
-            read = np.concatenate([read, each.delta.read(net, type_label)])
         delta = each.delta
-        assert delta is not None
-        updates = delta.updates(net, type_label)
-        if each.matcher is not None and not (each.matcher.follows(delta.pattern) and each.matcher.has(updates)):
+        if former is None or delta is None:
             each.matcher = None
-        why = None
-        if len(read) and (former is None or bool((read < before).any())):
-            why = "a label or property that it reads has changed"
-        elif not self._has_groups(raw, each):
-            why = "its groups are not stored yet"
-        if why is not None:
-            if each.matcher is not None:
-                each.matcher.follow(updates, check_stop)
-            return why, False
-        if each.matcher is None:
+            return each.why or "it was not maintained by delta plans before", False
+        if not delta.goes_on_from(former):
+            each.matcher = None
+            return "names of it stand for something else than before", False
+        delta = each.delta = delta.widened(former)
+        if not self._has_groups(raw, each):
+            each.matcher = None
+            return "its groups are not stored yet", False
+        if each.matcher is None or not each.matcher.follows(delta):
             try:
-                each.matcher = delta.matcher(snapshot)
+                with self._former_snapshot() as state:
+                    each.matcher = Matcher(delta, state)
             except NotIncremental as error:
                 each.why = str(error)
                 return each.why, False
-            each.matcher.rewind(updates, check_stop)
-
-        def candidates() -> Sequence[PatternVertex]:
-            return Candidates(snapshot, each.definition.text, {}).of_each(delta.bound)
-
-        found = each.matcher.apply(updates, candidates, check_stop)
-        if any(map(len, found)):
-            assert each.rows_of is not None
-            with self.engine.prepared(each.rows_of, each.definition.text) as (run, prepared):
-                for rows, table in zip(found, (ADDED, REMOVED), strict=True):
-                    self._make(raw, run, prepared, delta.block(rows), table)
-        return None, any(map(len, found))
+        read = np.union1d(read, delta.read(net, type_label))
+        found = each.matcher.follow(delta, net, read, snapshot, check_stop)
+        some = bool(len(found.added) or len(found.removed))
+        if some:
+            self._rows(raw, each, delta, found)
+        return None, some
 
     def explainable(self, each: Standing) -> Standing:
         """Return a continuous query with its delta plans, where it has some, over the graph of now."""
@@ -290,37 +279,59 @@ class Maintenance:
             self.bind(each, snapshot)
             if each.delta is not None:
                 try:
-                    each.matcher = each.delta.matcher(snapshot)
+                    each.matcher = Matcher(each.delta, snapshot)
                 except NotIncremental as error:
-                    each.why = str(error)
+                    each.delta, each.why = None, str(error)
         return each
 
     def bind(self, each: Standing, snapshot: Snapshot) -> None:
-        """Find out whether delta plans maintain a query, over the names of now."""
+        """Find out whether delta plans maintain a query, over the names of one state."""
         assert each.rows_of is not None
-        each.resources = snapshot.graph.sizes.resources
         text, before = each.definition.text, each.accumulators
         each.delta = each.accumulators = None
-        with self.engine.prepared(each.rows_of, text) as (_, prepared):
+        with self.engine.projected(each.rows_of, text, snapshot) as (_, prepared):
             try:
                 delta = DeltaQuery.of(each.rows_of, prepared, snapshot, text)
-                if each.grouping is not None:
+                if each.grouping is not None and prepared is not None:
                     each.accumulators = each.grouping.typed(prepared.projection.columns)
                 each.delta, each.why = delta, None
             except (NotIncremental, NotGrouped) as error:
                 each.matcher, each.why = None, str(error)
         each.grouped = each.grouped and each.accumulators == before
 
-    @staticmethod
+    # --- rows
+
+    def _rows(self, raw: duckdb.DuckDBPyConnection, each: Standing, delta: DeltaQuery, found: Found) -> None:
+        """Make tables of the rows of matches that were found."""
+        removed = found.removed[:0] if found.renewed else found.removed
+        self._make(raw, each, delta, {ADDED: found.added, REMOVED: removed})
+        if not found.renewed or not len(found.removed):
+            return
+        assert each.rows_of is not None
+        with (
+            self._former_snapshot() as state,
+            self.engine.projected(each.rows_of, each.definition.text, state) as (run, prepared),
+        ):
+            assert prepared is not None  # as it was when the query was bound
+            projection = prepared.projection
+            shown = presented(f"({projection.sql})", projection.columns, ordered=False)
+            with run.showing(delta.block(found.removed), prepared.wanted, prepared.bound, prepared.beside):
+                rows = run.connection.arrow(shown, projection.parameters)
+        with self._state.connection.view("_graphdb_rows", rows):
+            raw.execute(f"CREATE OR REPLACE TEMP TABLE {REMOVED[5:]} AS FROM _graphdb_rows")
+
     def _make(
-        raw: duckdb.DuckDBPyConnection, run: PathRun, prepared: Prepared | Program, matches: Block, table: str
+        self, raw: duckdb.DuckDBPyConnection, each: Standing, delta: DeltaQuery, tables: Mapping[str, Ints]
     ) -> None:
-        """Make a table of the rows that a query has for some matches."""
-        assert isinstance(prepared, Prepared)  # as it was when delta plans were found to maintain it
-        projection = prepared.projection
-        shown = presented(f"({projection.sql})", projection.columns, ordered=False)
-        with run.showing(matches, prepared.wanted, prepared.bound, prepared.beside):
-            raw.execute(f"CREATE OR REPLACE TEMP TABLE {table[5:]} AS {shown}", dict(projection.parameters))
+        """Make tables of the rows that a query has for some matches."""
+        assert each.rows_of is not None
+        with self.engine.projected(each.rows_of, each.definition.text) as (run, prepared):
+            assert prepared is not None
+            projection = prepared.projection
+            shown = presented(f"({projection.sql})", projection.columns, ordered=False)
+            for table, matches in tables.items():
+                with run.showing(delta.block(matches), prepared.wanted, prepared.bound, prepared.beside):
+                    raw.execute(f"CREATE OR REPLACE TEMP TABLE {table[5:]} AS {shown}", dict(projection.parameters))
 
     # --- groups
 
@@ -414,10 +425,8 @@ class Maintenance:
         if definition.stored or each.accumulators is not None:
             self._whole(raw, each)
         elif each.delta is not None:
-            assert each.rows_of is not None
-            with self.engine.prepared(each.rows_of, definition.text) as (run, prepared):
-                none = np.empty((0, len(each.delta.pattern.outputs)), np.int64)
-                self._make(raw, run, prepared, each.delta.block(none), FRESH)
+            none = np.empty((0, len(each.delta.pattern.outputs)), np.int64)
+            self._make(raw, each, each.delta, {FRESH: none})
         answer = Answer(raw, definition)
         for name in answer.names():
             if name.lower() in ("batch", "change"):

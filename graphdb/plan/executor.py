@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.errors import QueryInterrupted, QueryTimeout
+from graphdb.common.errors import DeviceError, QueryInterrupted, QueryTimeout
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.joint import JointCount
@@ -32,6 +32,13 @@ class Block:
     matches: NDArray[Any] | None = None
     """How many matches each row stands for, where the plan counts duplicates: of dtype object where int64 does not hold
     them (:mod:`graphdb.execute.counting.crt`)."""
+
+
+class Refused(DeviceError):
+    """A device cannot run a plan this way, and is well.
+
+    A kernel does not compile, asks for more than the card has, or is not launched.
+    """
 
 
 class OutOfRange(Exception):

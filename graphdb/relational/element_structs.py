@@ -19,10 +19,10 @@ from graphdb.common import arrow
 from graphdb.common.arrow import numbers
 from graphdb.common.values.decimals import shortest_sql
 from graphdb.common.values.terms import LITERAL_BASE, Kind
-from graphdb.common.values.types import CODE_BITS, LABEL_OF, Base, Column, Type, edge_numbers, has_ids
+from graphdb.common.values.types import Base, Column, Type, edge_numbers, has_ids
 from graphdb.relational import entity_fetch
 from graphdb.relational.entity_fetch import Source
-from graphdb.results.path_materialization import Walks, distinct, edge_columns
+from graphdb.results.path_materialization import Walks, distinct, distinct_edges, edge_columns
 from graphdb.sql.from_clause import NAMES_VIEW
 from graphdb.storage.arrays.arrow import values as plain
 
@@ -277,24 +277,13 @@ _DESCRIBED = (
 )
 
 
-def _distinct_edges(edges: Sequence[Ids]) -> tuple[tuple[Ids, ...], Ids]:
-    """Return each of some edges once, and for each edge which of them it is."""
-    label, start, end, ordinal = edges
-    kinds, which = distinct(label | ordinal << (CODE_BITS - 1))
-    terms, places = distinct(np.concatenate([start, end]))
-    count = max(len(terms), 1)
-    keys, at = distinct((which * count + places[: len(start)]) * count + places[len(start) :])
-    kind = kinds[keys // count // count]
-    return (kind & LABEL_OF, terms[keys // count % count], terms[keys % count], kind >> (CODE_BITS - 1)), at
-
-
 def _edge_structs(source: Source, edges: Sequence[Ids]) -> Callable[[Source, Sequence[Ids]], tuple[arrow.Array, Ids]]:
     """Return what makes edges (label, start, end, ordinal) structs, all of which are ``edges``."""
     with _edge_view(source, edges):
         properties = _Properties(source, _DESCRIBED, lambda key: source.names.written(source.key_iri(key)))
 
     def structs(source: Source, edges: Sequence[Ids]) -> tuple[arrow.Array, Ids]:
-        some, which = _distinct_edges(edges)
+        some, which = distinct_edges(edges)
         with _edge_view(source, some):
             table = source.connection.arrow(
                 f"SELECT n.name, s.iri, coalesce(o.iri, x.lexical) AS o{properties.columns} "

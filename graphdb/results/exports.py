@@ -9,7 +9,7 @@ type are texts of JSON, a time with an offset, for which Arrow has no type, is t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from graphdb._version import DISTRIBUTION
@@ -22,9 +22,12 @@ from graphdb.results.python_columns import column_of, with_edge_ids
 from graphdb.storage.arrays import times_with_offset
 
 if TYPE_CHECKING:
+    import igraph
     import pandas as pd
     import polars
     import pyarrow as pa
+
+    from graphdb.results.network import EdgeIndex, Elements, Network
 
 _AT_ONCE = 1 << 20
 """Rows whose elements are made structs at a time, where all are wanted."""
@@ -36,6 +39,7 @@ class Exports:
     _home: Any
     _shape: tuple[Column, ...] | None
     _fetched: list[list[Any]] | None
+    _value_of: Callable[[bytes], object] | None
 
     if TYPE_CHECKING:  # what the result has
 
@@ -101,6 +105,68 @@ class Exports:
         import polars
 
         return polars.DataFrame(self._exported())
+
+    @own_errors
+    def to_networkx(self) -> Any:
+        """Return the vertices, edges and paths of the rows as a ``networkx.MultiDiGraph``.
+
+        A vertex is named by its IRI, without the database's own namespace, and has ``labels`` and its properties; an
+        edge has ``type`` and its properties.  Needs NetworkX.
+
+        Raises
+        ------
+        ExecutionError
+            The rows have no vertices, edges or paths.
+        """
+        return self._network().networkx()
+
+    @own_errors
+    def to_igraph(self) -> igraph.Graph:
+        """Return the vertices, edges and paths of the rows as a directed ``igraph.Graph``.
+
+        Vertices have ``iri``, ``labels`` and their properties, edges ``type`` and theirs.  Needs igraph.
+
+        Raises
+        ------
+        ExecutionError
+            The rows have no vertices, edges or paths.
+        """
+        return self._network().igraph()
+
+    @own_errors
+    def edge_index(self) -> EdgeIndex:
+        """Return the edges of the rows as arrays of NumPy: see :class:`graphdb.results.network.EdgeIndex`.
+
+        No object is made of a vertex or an edge.
+
+        Raises
+        ------
+        ExecutionError
+            The rows have no vertices, edges or paths, or they are of a statement that writes or a transaction that has
+            ended, where nobody knows their numbers.
+        """
+        if self._shape is None or self._fetched is not None:
+            raise ExecutionError(
+                "the rows are of a statement that writes, of SQL, or of a transaction that has ended: they have no "
+                "numbers",
+                hint="MATCH (a)-[e]->(b) RETURN a, e, b",
+            )
+        return self._elements().index(self._home)
+
+    def _elements(self) -> Elements:
+        """Return the ids of all elements."""
+        from graphdb.results.network import Elements
+
+        table, shape = self.internal
+        return Elements.of(shape, table, self._value_of)
+
+    def _network(self) -> Network:
+        """Return all elements as objects."""
+        from graphdb.results.network import Network
+
+        if self._shape is None or self._fetched is not None:
+            return Network.of_rows(list(self))
+        return Network.of(self._elements(), self._home)
 
     def df(self) -> pd.DataFrame:
         """Return :meth:`to_pandas`, by the name that DuckDB has for it."""

@@ -227,3 +227,14 @@ def distinct(values: Ints) -> tuple[Ints, Ints]:
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     return found[order], place[which]
+
+
+def distinct_edges(edges: Sequence[Ints]) -> tuple[tuple[Ints, ...], Ints]:
+    """Return each of some edges once, and for each edge which of them it is."""
+    label, start, end, ordinal = edges
+    kinds, which = distinct(label | ordinal << (CODE_BITS - 1))
+    terms, places = distinct(np.concatenate([start, end]))
+    count = max(len(terms), 1)
+    keys, at = distinct((which * count + places[: len(start)]) * count + places[len(start) :])
+    kind = kinds[keys // count // count]
+    return (kind & LABEL_OF, terms[keys // count % count], terms[keys % count], kind >> (CODE_BITS - 1)), at

@@ -25,6 +25,9 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.gpu.pages import ON_DEVICE
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 GUARD = 64
@@ -42,7 +45,11 @@ class OutOfMemoryError(MemoryError):
 
 
 class Failure(Exception):
-    """What CuPy raises where a device fails."""
+    """What CuPy raises where a device fails: with CUDA's number for what happened."""
+
+    def __init__(self, text: str, status: int = 719) -> None:
+        super().__init__(text)
+        self.status = status
 
 
 Failure.__module__ = "cupy.cuda.runtime"
@@ -53,6 +60,8 @@ class _Machine:
 
     def __init__(self) -> None:
         self.devices = 1
+        self.shared = DYNAMIC_SHARED
+        """Bytes of shared memory that a block may ask for."""
         self.touched: set[int] = set()
         """Devices on which anything was made."""
         self.failing: dict[int, int] = {}
@@ -237,6 +246,8 @@ class RawModule:
             cells = (ctypes.c_ulonglong * 20)()
             assert len(arguments) <= 20
             _machine.launch()
+            if shared_mem > _machine.shared:
+                raise Failure(f"{name} asks for {shared_mem} bytes of shared memory", status=1)
             for i, argument in enumerate(arguments):
                 if isinstance(argument, Array):
                     argument.here()
@@ -320,6 +331,65 @@ class _Device:
     def __exit__(self, *_: object) -> None:
         _local.device = self._before.pop()
 
+    def synchronize(self) -> None: ...
+
+
+class Pages:
+    """The driver's virtual memory (:class:`graphdb.gpu.pages.Driver`), of pages of 256 bytes."""
+
+    page = 256
+    device, host = 0, 0
+    """Bytes that are mapped now, all arrays together."""
+
+    def __init__(self, number: int) -> None:
+        self._reserved: dict[int, tuple[NDArray[Any], dict[int, tuple[int, int]]]] = {}
+
+    def reserve(self, size: int) -> int:
+        assert size % self.page == 0
+        memory = np.full(size + 16, _FRESH, np.uint8)
+        address = memory.ctypes.data + -memory.ctypes.data % 16
+        self._reserved[address] = (memory, {})
+        return address
+
+    def map(self, address: int, size: int, where: int) -> None:
+        _, mapped = self._of(address)
+        assert size % self.page == 0
+        assert all(at + n <= address or address + size <= at for at, (n, _) in mapped.items())
+        mapped[address] = (size, where)
+        self._count(size, where)
+
+    def unmap(self, address: int, size: int) -> None:
+        _, mapped = self._of(address)
+        known, where = mapped.pop(address)
+        assert known == size, "what one call mapped is given back by one"
+        self._count(-size, where)
+        ctypes.memset(address, _FRESH, size)
+
+    def free(self, address: int, size: int) -> None:
+        _, mapped = self._reserved.pop(address)
+        assert not mapped
+
+    def array(self, address: int, count: int, dtype: Any, owner: Any) -> Array:
+        memory, mapped = self._of(address)
+        assert sum(size for size, _ in mapped.values()) >= count * np.dtype(dtype).itemsize
+        first = address - memory.ctypes.data
+        found = memory[first : first + count * np.dtype(dtype).itemsize].view(dtype).view(Array)
+        found._owner, found.device = owner, _current()
+        return found
+
+    def write(self, address: int, values: NDArray[Any]) -> None:
+        ctypes.memmove(address, values.ctypes.data, values.nbytes)
+
+    def _of(self, address: int) -> tuple[NDArray[Any], dict[int, tuple[int, int]]]:
+        at = max(each for each in self._reserved if each <= address)
+        return self._reserved[at]
+
+    def _count(self, size: int, where: int) -> None:
+        if where == ON_DEVICE:
+            Pages.device += size
+        else:
+            Pages.host += size
+
 
 def _cumsum(values: Any, out: Any) -> Any:
     values.here()
@@ -332,8 +402,18 @@ def _pinned(size: int) -> bytearray:
     return bytearray(size)
 
 
-def _module(memory: int) -> ModuleType:
-    properties = {"name": b"emulated", "multiProcessorCount": 2}
+CARDS: dict[str, dict[str, int]] = {
+    "H200": {"sharedMemPerBlockOptin": 232_448, "sharedMemPerMultiprocessor": 233_472, "maxThreadsPerMultiProcessor": 2048},
+    "A100": {"sharedMemPerBlockOptin": 166_912, "sharedMemPerMultiprocessor": 167_936, "maxThreadsPerMultiProcessor": 2048},
+    "RTX 4090": {"sharedMemPerBlockOptin": 101_376, "sharedMemPerMultiprocessor": 102_400, "maxThreadsPerMultiProcessor": 1536, "kernelExecTimeoutEnabled": 1},
+    "T4": {"sharedMemPerBlockOptin": 65_536, "sharedMemPerMultiprocessor": 65_536, "maxThreadsPerMultiProcessor": 1024},
+}  # fmt: skip
+"""What the driver states of some cards (``cudaDeviceProp``): the CUDA C++ programming guide's compute capabilities 9.0,
+8.0, 8.9 (here with a display) and 7.5."""
+
+
+def _module(memory: int, card: str) -> ModuleType:
+    properties = {"name": f"emulated {card}".encode(), "multiProcessorCount": 2, **CARDS[card]}
     cuda = SimpleNamespace(
         Device=_Device,
         MemoryPool=Pool,
@@ -349,6 +429,7 @@ def _module(memory: int) -> ModuleType:
             memGetInfo=lambda: (memory, memory),
             getDeviceProperties=lambda number: properties,
             getDeviceCount=lambda: _machine.devices,
+            driverGetVersion=lambda: 13000,
         ),
     )
     module = ModuleType("cupy")
@@ -366,15 +447,23 @@ _together = 1
 
 
 @contextmanager
-def installed(memory: int = 1 << 30, together: int = 1, devices: int = 1) -> Iterator[_Machine]:
-    """Put emulated devices in CuPy's place; ``memory`` is how much each has, and so many blocks run at a time."""
+def installed(memory: int = 1 << 30, together: int = 1, devices: int = 1, card: str = "H200") -> Iterator[_Machine]:
+    """Put emulated devices in CuPy's place; ``memory`` is how much each has, and so many blocks run at a time.
+
+    They have the limits of a ``card`` (:data:`CARDS`), which launches that ask for more find out; nobody measures how
+    fast they are.
+    """
     global _together, _machine
     before, _together = sys.modules.get("cupy"), together
     former, _machine = _machine, _Machine()
-    _machine.devices = devices
-    sys.modules["cupy"] = _module(memory)
+    _machine.devices, _machine.shared = devices, CARDS[card]["sharedMemPerBlockOptin"]
+    sys.modules["cupy"] = _module(memory, card)
     try:
-        yield _machine
+        with (
+            mock.patch("graphdb.gpu.executor.GpuExecutor.calibrate"),
+            mock.patch("graphdb.gpu.residency.Driver", Pages),
+        ):
+            yield _machine
     finally:
         _together, _machine = 1, former
         del sys.modules["cupy"]

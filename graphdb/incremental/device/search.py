@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,10 +54,6 @@ class Found(NamedTuple):
     gained: int
     rows: int
     """How many rows the matches take that were to be written."""
-    stolen: int
-    """Pieces of work that warps left to others."""
-    milliseconds: float
-    """Of the device's time."""
 
 
 class DeviceProgram:
@@ -97,6 +93,9 @@ class DeviceSearch:
         Blocks at most.
     """
 
+    macros: ClassVar[dict[str, object]] = {}
+    """What the kernel is compiled with (benchmarks have others)."""
+
     def __init__(
         self, lists: DeviceLists, *, steal: bool = True, most: int | None = None, rows: int = _FIRST_ROWS
     ) -> None:
@@ -104,8 +103,8 @@ class DeviceSearch:
         self._stop = StopFlag(self._device)
         self._rows: Any = None
         self._first_rows = rows
-        self.last: Found | None = None
-        """What the latest search found."""
+        self.milliseconds, self.stolen = 0.0, 0
+        """Of the device's time, and the pieces of work that warps left to others, since they were set to 0."""
 
     def count(self, program: DeviceProgram, staged: Staged, check: Callable[[], None]) -> Found:
         """Count the matches that a batch takes away and adds."""
@@ -157,7 +156,7 @@ class DeviceSearch:
         """Search some changes, and write the matches, or count them where ``limit`` is -1."""
         check()
         device, memory = self._device, self._device.memory
-        module = device.module("delta_search", {}, check=check)
+        module = device.module("delta_search", self.macros, check=check)
         threads = BLOCK
         while threads > 32 and threads // 32 * program.warp_bytes > STATIC_SHARED:
             threads //= 2
@@ -195,11 +194,9 @@ class DeviceSearch:
         end = device.event()
         wait_for(end, _Watch(check), self._stop, lambda: None)
         numbers = state.get()
-        lost, gained, written, stolen = (
-            int(numbers[cell]) for cell in (State.LOST, State.GAINED, State.WRITTEN, State.STOLEN)
-        )
-        self.last = found = Found(lost, gained, written, stolen, device.milliseconds(begin, end))
-        return found
+        self.milliseconds += device.milliseconds(begin, end)
+        self.stolen += int(numbers[State.STOLEN])
+        return Found(*(int(numbers[cell]) for cell in (State.LOST, State.GAINED, State.WRITTEN)))
 
 
 class _Watch:
