@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from graphdb.common.errors import DeviceError, GraphDBError, MemoryLimitError
 from graphdb.execute.devices import Devices, Hint, best_device, devices_named
@@ -30,6 +30,7 @@ from graphdb.plan.ski_rental import ExpectedCost, StrategyTimings
 
 if TYPE_CHECKING:
     from graphdb.gpu.executor import GpuExecutor
+    from graphdb.gpu.launch import Device
 
 HOST_RATE = 1e8
 """Elements that one of the host's threads scans in a second, about; each one more adds a quarter of it."""
@@ -97,6 +98,17 @@ def open_device(
         return device
     except ImportError as error:
         raise DeviceError(f"device 'cuda:{number}' cannot be used: {error}", hint="see: graphdb doctor") from error
+
+
+def device_of(executor: Executor) -> Callable[[], Device | None] | None:
+    """What opens the CUDA device that an executor runs plans on, for work that is no plan; None where there is none."""
+    match executor:
+        case HostExecutor():
+            return None
+        case ChoosingExecutor():
+            return executor.open_device if probe().usable else None
+    device = cast("GpuExecutor", executor).device
+    return lambda: device
 
 
 def try_device(number: int, memory: int | None = None) -> str:
@@ -353,6 +365,11 @@ class ChoosingExecutor:
     ) -> dict[str, ExpectedCost]:
         """What a run is expected to take on the host, and on the device."""
         return {self.host.name: ExpectedCost(here), device.name: device.expected(plan, counting)}
+
+    def open_device(self) -> Device | None:
+        """Its device, opened if need be; None where it cannot be used."""
+        found = self._opened()
+        return None if found is None else found.device
 
     def _opened(self) -> GpuExecutor | None:
         with self._lock:
