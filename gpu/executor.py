@@ -25,10 +25,12 @@ from graphdb.gpu.join.distinct import reduces
 from graphdb.gpu.join.refine import DeviceRefiner
 from graphdb.gpu.join.run import Join
 from graphdb.gpu.launch import Device, faults
+from graphdb.gpu.mining.domains import DeviceDomains, needed
 from graphdb.gpu.residency import Lists, lists_of_plan
 from graphdb.gpu.search.row_queue import RowQueue
 from graphdb.gpu.search.run import Search
 from graphdb.plan.candidates.refinement import Refinement, Sets
+from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, OutOfRange, Refused
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
@@ -413,6 +415,20 @@ class GpuExecutor:
     def describe_jointly(self, joint: JointCount) -> str:
         """The device, and how it counts."""
         return f"{self.name} by {'sums' if self.hint in ('auto', 'sums') else self.hint}"
+
+    def domain_search(
+        self, lists: LabelledLists, scanned: float, control: Control, host_memory: int | None
+    ) -> DomainSearch | None:
+        """What finds domains of patterns here; None where the graph does not fit the budget.
+
+        Raises
+        ------
+        DeviceError
+            The device fails.
+        """
+        if needed(lists) > self.device.memory.budget * 3 // 4:
+            return None
+        return DeviceDomains(self.device, lists, control, host_memory=host_memory)
 
     def expected_jointly(self, joint: JointCount) -> ExpectedCost:
         """What counting several patterns together is expected to take, and to copy and compile first."""
