@@ -11,6 +11,10 @@
 
 #include "delta.cuh"
 
+#ifndef RESIDENT
+#define RESIDENT 4
+#endif
+
 const u32 ROUNDS = 16;  // between two looks for warps that wait
 const int MAIL_HEADER = 6;
 
@@ -495,7 +499,7 @@ struct Warp {
         } else if (blockIdx.x == 0 && threadIdx.x == 0 && !(round & 255) && *search.stop) {
           atomicExch(state + HALT, 1ull);
         }
-        __nanosleep(500);
+        __nanosleep(500 * min(round, 40u));  // all who wait read the same words
       }
     }
     place = __shfl_sync(FULL, place, 0);
@@ -516,7 +520,7 @@ struct Warp {
   }
 };
 
-extern "C" __global__ void search(const Search *given) {
+extern "C" __global__ void __launch_bounds__(256, RESIDENT) search(const Search *given) {
   const Search &search = *given;
   const i64 legs = (search.most_legs * 3 + 1) / 2, slots = (search.slots + 1) / 2;
   i64 *own = shared + threadIdx.x / WARP * (search.levels * (i64)(sizeof(Level) / 8) + legs + slots);

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import time
+<<<<<<< HEAD
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+=======
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+>>>>>>> 1c49f4608c2d8e03c0e7c0428e2af29a2cd25216
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -41,6 +47,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from graphdb.common import arrow
+    from graphdb.gpu.launch import Device
     from graphdb.relational.paths.run import PathRun
     from graphdb.relational.program import Program
     from graphdb.relational.session.state import State
@@ -79,6 +86,9 @@ class Engine(Protocol):
 
     def rows(self, run: PathRun, prepared: Prepared | Program) -> arrow.Table:
         """Run a query over the state for which it was prepared, and return its rows as SQL sees them."""
+
+    def device(self) -> Callable[[], Device | None] | None:
+        """Return what opens the database's CUDA device; None where it has none."""
 
 
 class Maintenance:
@@ -170,7 +180,9 @@ class Maintenance:
         if added or removed:
             self._budget(answer, each, added + removed)
         updates = 0 if net is None else len(net.added) + len(net.removed)
-        strategy = "delta plans" if why is None else f"compared: {why}"
+        place = "cpu" if each.matcher is None else each.matcher.place
+        strategy = "delta plans" if place == "cpu" else f"delta plans on {place}"
+        strategy = strategy if why is None else f"compared: {why}"
         number = batch if added or removed else 0
         each.took.append(Took(number, updates, added, removed, strategy, time.perf_counter() - started))
         return bool(added or removed)
@@ -216,8 +228,17 @@ class Maintenance:
         if found is None:
             if each.matcher is None:
                 with self._former_snapshot() as state:
+<<<<<<< HEAD
                     each.matcher = Matcher(delta, state)
             found = each.matcher.follow(delta, net, read, snapshot, before, check_stop)
+=======
+                    each.matcher = Matcher(delta, state, self.engine.device())
+            except NotIncremental as error:
+                each.why = str(error)
+                return each.why, False
+        read = np.union1d(read, delta.read(net, type_label))
+        found = each.matcher.follow(delta, net, read, snapshot, check_stop)
+>>>>>>> 1c49f4608c2d8e03c0e7c0428e2af29a2cd25216
         some = bool(len(found.added) or len(found.removed))
         if some:
             self._rows(raw, each, delta, found)
@@ -249,7 +270,14 @@ class Maintenance:
         if each.why is None and each.matcher is None:
             self.bind(each, snapshot)
             if each.delta is not None:
+<<<<<<< HEAD
                 each.matcher = Matcher(each.delta, snapshot)
+=======
+                try:
+                    each.matcher = Matcher(each.delta, snapshot, self.engine.device())
+                except NotIncremental as error:
+                    each.delta, each.why = None, str(error)
+>>>>>>> 1c49f4608c2d8e03c0e7c0428e2af29a2cd25216
         return each
 
     def bind(self, each: Standing, snapshot: Snapshot) -> None:

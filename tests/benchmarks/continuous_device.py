@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.gpu.executor import GpuExecutor
+from graphdb.incremental.device.search import DeviceSearch
 from graphdb.incremental.matcher import IncrementalMatcher, Updates
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.executor import Control
@@ -210,7 +211,9 @@ def run(argv: list[str]) -> list[Table]:
     parser.add_argument("--apply", type=int, default=0)
     parser.add_argument("--one-thread", action="store_true", help="on the CPU, too")
     parser.add_argument("--no-stealing", action="store_true")
+    parser.add_argument("--macros", default="", help="of the search's kernel: RESIDENT=3,...")
     arguments = parser.parse_args(argv)
+    DeviceSearch.macros.update(pair.split("=") for pair in arguments.macros.split(",") if pair)
     executor = GpuExecutor(0)
     if arguments.apply:
         return [applied(executor, arguments.apply)]

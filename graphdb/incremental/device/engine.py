@@ -78,6 +78,8 @@ class DeviceMatching:
         self._missed = 0.0
         self.batches = 0
         """Batches that were searched on the device."""
+        self.place = "cpu"
+        """Where the latest batch was searched: ``"cpu"`` or ``"cuda:0"`` and so on."""
         self.merged = self.searched = 0.0
         """Milliseconds of the device: for the latest batch to be merged into the lists, and to be searched."""
         self.stolen = 0
@@ -151,6 +153,7 @@ class DeviceMatching:
                     self._device_bias.note(self._device_seconds(work), time.perf_counter() - started)
                     self.batches += 1
                     return found
+        self.place = "cpu"
         started = time.perf_counter()
         result = on_host(check)
         if work:
@@ -200,10 +203,12 @@ class DeviceMatching:
     # --- the copy
 
     def _on_device(self, search: Callable[[DeviceSearch, Staged], _Found], check: Callable[[], None]) -> _Found | None:
-        """Stage a batch on the device and search it there; None where there is no device."""
+        """Stage a batch on the device and search it there; None where there is no device, or not now."""
         device = self._opens() if self._copy is None else self._copy.device
         if device is None:
             self._given_up = True
+            return None
+        if device.memory.streaming:  # who takes those matches away may be who waits
             return None
         with device.active():
             if fresh := self._copy is None:
@@ -226,7 +231,7 @@ class DeviceMatching:
                 raise
             own.milliseconds, own.stolen = 0.0, 0
             found = search(own, self._staged)
-            self.merged = device.milliseconds(begin, merged)
+            self.place, self.merged = f"cuda:{device.number}", device.milliseconds(begin, merged)
             self.searched, self.stolen = own.milliseconds, own.stolen
             return found
 

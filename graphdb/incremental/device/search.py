@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,6 +93,9 @@ class DeviceSearch:
         Blocks at most.
     """
 
+    macros: ClassVar[dict[str, object]] = {}
+    """What the kernel is compiled with (benchmarks have others)."""
+
     def __init__(
         self, lists: DeviceLists, *, steal: bool = True, most: int | None = None, rows: int = _FIRST_ROWS
     ) -> None:
@@ -153,7 +156,7 @@ class DeviceSearch:
         """Search some changes, and write the matches, or count them where ``limit`` is -1."""
         check()
         device, memory = self._device, self._device.memory
-        module = device.module("delta_search", {}, check=check)
+        module = device.module("delta_search", self.macros, check=check)
         threads = BLOCK
         while threads > 32 and threads // 32 * program.warp_bytes > STATIC_SHARED:
             threads //= 2
