@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 import time
-<<<<<<< HEAD
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-=======
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
->>>>>>> 1c49f4608c2d8e03c0e7c0428e2af29a2cd25216
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -228,17 +222,8 @@ class Maintenance:
         if found is None:
             if each.matcher is None:
                 with self._former_snapshot() as state:
-<<<<<<< HEAD
-                    each.matcher = Matcher(delta, state)
-            found = each.matcher.follow(delta, net, read, snapshot, before, check_stop)
-=======
                     each.matcher = Matcher(delta, state, self.engine.device())
-            except NotIncremental as error:
-                each.why = str(error)
-                return each.why, False
-        read = np.union1d(read, delta.read(net, type_label))
-        found = each.matcher.follow(delta, net, read, snapshot, check_stop)
->>>>>>> 1c49f4608c2d8e03c0e7c0428e2af29a2cd25216
+            found = each.matcher.follow(delta, net, read, snapshot, before, check_stop)
         some = bool(len(found.added) or len(found.removed))
         if some:
             self._rows(raw, each, delta, found)
@@ -270,14 +255,7 @@ class Maintenance:
         if each.why is None and each.matcher is None:
             self.bind(each, snapshot)
             if each.delta is not None:
-<<<<<<< HEAD
-                each.matcher = Matcher(each.delta, snapshot)
-=======
-                try:
-                    each.matcher = Matcher(each.delta, snapshot, self.engine.device())
-                except NotIncremental as error:
-                    each.delta, each.why = None, str(error)
->>>>>>> 1c49f4608c2d8e03c0e7c0428e2af29a2cd25216
+                each.matcher = Matcher(each.delta, snapshot, self.engine.device())
         return each
 
     def bind(self, each: Standing, snapshot: Snapshot) -> None:

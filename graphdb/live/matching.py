@@ -41,7 +41,6 @@ class Found(NamedTuple):
 class Batch(NamedTuple):
     """What a batch changes of the graph that a pattern is matched in: edges are int64 [edges, 3], as triples."""
 
-<<<<<<< HEAD
     gone: Ints
     come: Ints
     around: Ints
@@ -55,52 +54,6 @@ class Batch(NamedTuple):
     @classmethod
     def of(cls, delta: DeltaQuery, net: Net, read: Ints, snapshot: Snapshot, resources: int) -> Batch:
         """Return a batch as a query sees it.
-=======
-    Parameters
-    ----------
-    delta, snapshot
-        The query over a state of the graph, which is read once.
-    device
-        What opens a CUDA device, which then searches batches that would take long on the CPU.
-
-    Raises
-    ------
-    NotIncremental
-        Delta plans do not take the pattern.
-    """
-
-    def __init__(
-        self, delta: DeltaQuery, snapshot: Snapshot, device: Callable[[], Device | None] | None = None
-    ) -> None:
-        source = _Edges(cast("TripleSource", snapshot.store))
-        self._resources = source.resources
-        vertices = Candidates(snapshot, delta.text, {}).of_each(delta.bound)
-        self.pattern, self.conditions = delta.pattern, delta.conditions
-        pattern = replace(delta.pattern, vertices=vertices)
-        try:
-            self._matcher = IncrementalMatcher(
-                cast("TripleSource", source), [pattern], [self.conditions], device=device
-            )
-        except NotSupportedError as error:
-            raise NotIncremental(error.message) from None
-
-    @property
-    def place(self) -> str:
-        """Where it searched the latest batch: ``"cpu"`` or ``"cuda:0"`` and so on."""
-        return self._matcher.place
-
-    @property
-    def plans(self) -> tuple[DeltaPlan, ...]:
-        """Its delta plans."""
-        return self._matcher.delta_plans()
-
-    def follows(self, delta: DeltaQuery) -> bool:
-        """Whether it is one of a query that was bound again."""
-        return self.pattern == delta.pattern and self.conditions == delta.conditions
-
-    def follow(self, delta: DeltaQuery, net: Net, read: Ints, snapshot: Snapshot, check: Callable[[], None]) -> Found:
-        """Follow a batch.
->>>>>>> 1c49f4608c2d8e03c0e7c0428e2af29a2cd25216
 
         Parameters
         ----------
@@ -140,14 +93,23 @@ class Matcher:
     ----------
     delta, snapshot
         The query over a state of the graph, which is read once.
+    device
+        What opens a CUDA device, which then searches batches that would take long on the CPU.
     """
 
-    def __init__(self, delta: DeltaQuery, snapshot: Snapshot) -> None:
+    def __init__(
+        self, delta: DeltaQuery, snapshot: Snapshot, device: Callable[[], Device | None] | None = None
+    ) -> None:
         source = _Edges(cast("TripleSource", snapshot.store))
         vertices = Candidates(snapshot, delta.text, {}).of_each(delta.bound)
         self.pattern, self.conditions = delta.pattern, delta.conditions
         pattern = replace(delta.pattern, vertices=vertices)
-        self._matcher = IncrementalMatcher(cast("TripleSource", source), [pattern], [self.conditions])
+        self._matcher = IncrementalMatcher(cast("TripleSource", source), [pattern], [self.conditions], device=device)
+
+    @property
+    def place(self) -> str:
+        """Where it searched the latest batch: ``"cpu"`` or ``"cuda:0"`` and so on."""
+        return self._matcher.place
 
     @property
     def plans(self) -> tuple[DeltaPlan, ...]:
