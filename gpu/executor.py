@@ -10,6 +10,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
@@ -22,11 +23,12 @@ from graphdb.gpu.join.distinct import reduces
 from graphdb.gpu.join.refine import DeviceRefiner
 from graphdb.gpu.join.run import Join
 from graphdb.gpu.launch import Device, faults
-from graphdb.gpu.search.program import partitions_of
+from graphdb.gpu.residency import Lists, lists_of_plan
 from graphdb.gpu.search.row_queue import RowQueue
 from graphdb.gpu.search.run import Search
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.executor import Block, Control, OutOfRange
+from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan, VertexStep
 from graphdb.plan.shares import Division, Partial, root_weights
 from graphdb.plan.ski_rental import Bias, ExpectedCost, StrategyTimings
@@ -41,6 +43,8 @@ MATCH_RATE = 1e11
 """Elements that a device scans in a second, about."""
 LINK = 3e10
 """Bytes that are copied to it or from it in a second."""
+LINK_READS = 5e10
+"""Bytes that its kernels read from host memory in a second."""
 
 
 class Strategy(Protocol):
@@ -108,9 +112,8 @@ class GpuExecutor:
         self.refiner = DeviceRefiner(self.device, self.graph)
 
     def supports(self, plan: PhysicalPlan) -> bool:
-        """Whether the plan's graph fits the device beside the smallest run."""
-        needed = sum(partition.nbytes for partition in partitions_of(plan))
-        return needed < self.device.memory.budget * 3 // 4
+        """Whether the plan's graph can be read beside the smallest run, from host memory where it has to be."""
+        return self.graph.residency.possible(lists_of_plan(plan, plan.count_only))
 
     def strategy(self, plan: PhysicalPlan) -> Strategy:
         """The strategy that enumerates a plan's matches: the search where it is requested and possible, else the
@@ -133,6 +136,11 @@ class GpuExecutor:
         return f"there are no sums for {'this count' if counting else 'these rows'}"
 
     @property
+    def milliseconds(self) -> float:
+        """After a count without enumeration: the device's time, from the first kernel to the last."""
+        return self._counter.milliseconds
+
+    @property
     def join(self) -> Join:
         """The join, which alone tells how many matches a row stands for."""
         found = self._strategy("join")
@@ -151,6 +159,9 @@ class GpuExecutor:
         way = _timings(plan, plan.count_only).choose(self._strategy_costs(plan, plan.count_only))
         by = self._counter.describe(plan, plan.count_only) if way == "count" else self.strategy(plan).name
         told = f"{self.name} by {by}{self._within}"
+        lists = self._placed(plan, plan.count_only)
+        if way != "count" and (where := self.graph.residency.describe(lists)):
+            told = f"{told}, {where}"
         why_not = self.off_hint(plan, plan.count_only)
         if why_not:
             return f"{told}, not by {self.hint}: {why_not}"
@@ -168,6 +179,8 @@ class GpuExecutor:
         enumeration.
         """
         seconds = STEP * (len(plan.steps) + 1) + self._bias.factor * plan.cost / MATCH_RATE
+        lists = self._placed(plan, counting)
+        seconds += self.graph.residency.away(lists) * plan.cost * np.dtype(plan.dtype).itemsize / LINK_READS
         uncertain = plan.counting is not None and plan.counting.uncertain
         if self._beside_host and (uncertain or self._counter.too_wide(plan, counting)):
             seconds = math.inf
@@ -182,6 +195,23 @@ class GpuExecutor:
                 return {"count": counted}
         costs = {"match": ExpectedCost(seconds, self.missing_bytes(plan) / LINK)}
         return costs if counted is None else costs | {"count": counted}
+
+    def _placed(self, plan: PhysicalPlan, counting: bool) -> list[Lists]:
+        """What a plan reads; where not all of it fits, it is chosen which pages of it are copied."""
+        key = ("lists", counting)
+        found: list[Lists] | None = plan.cache.get(key)
+        if found is None:
+            found = plan.cache[key] = lists_of_plan(plan, counting)
+        self.graph.residency.place(found)
+        return found
+
+    @contextmanager
+    def _using(self, plan: PhysicalPlan, counting: bool) -> Iterator[None]:
+        """Have what a plan reads stay on the device meanwhile."""
+        read = [each.neighbours for each in self._placed(plan, counting)]
+        clique = [] if plan.clique is None else [plan.clique.graph]
+        with self.device.memory.using([plan, plan.counting, *plan.partitions, *clique, *read]):
+            yield
 
     def missed(self, plan: PhysicalPlan, counting: bool, seconds: float) -> None:
         """A run took so long elsewhere: what would make it quicker here is got ready by a thread, if that pays."""
@@ -210,7 +240,7 @@ class GpuExecutor:
 
     def missing_bytes(self, plan: PhysicalPlan) -> int:
         """Bytes that a run would have to copy to the device first."""
-        return sum(map(self.graph.missing_bytes, partitions_of(plan)))
+        return sum(map(self.graph.missing_bytes, plan.partitions))
 
     def run(self, plan: PhysicalPlan, control: Control | None = None) -> Iterator[Block]:
         """Run the plan and give its matches block by block.
@@ -226,6 +256,11 @@ class GpuExecutor:
             if limit != 0:
                 yield Block({}, 1)
             return
+        with self._using(plan, False):
+            yield from self._run(plan, control, limit)
+
+    def _run(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[Block]:
+        """Run a plan that has steps."""
         started = time.monotonic()
         self._drain_searches(control)
         counted = self._counted_by_vertex(plan, control) if limit is None else None
@@ -308,6 +343,11 @@ class GpuExecutor:
         limit = control.limit_of(plan)
         if not plan.steps:
             return 1 if limit is None else min(limit, 1)
+        with self._using(plan, True):
+            return self._count(plan, control, limit)
+
+    def _count(self, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
+        """Count a plan that has steps."""
         started = time.monotonic()
         self._drain_searches(control)
         try:
@@ -326,6 +366,31 @@ class GpuExecutor:
             control.seconds = time.monotonic() - started
         total = found * plan.automorphisms
         return total if limit is None else min(total, limit)
+
+    def count_jointly(self, joint: JointCount, control: Control | None = None) -> list[int]:
+        """Count several patterns together, as sums; one after the other where another way is pinned.
+
+        Raises like :meth:`run`, and :class:`~graphdb.plan.executor.OutOfRange` where sums may not fit 64 bits, or where
+        there are no kernels for them.
+        """
+        control, started = control or Control(), time.monotonic()
+        if self.hint not in ("auto", "sums"):
+            return [self.count(plan, control) for plan in joint.plans]
+        self._drain_searches(control)
+        try:
+            with faults():
+                return self._counter.count_jointly(joint, control)
+        finally:
+            control.seconds = time.monotonic() - started
+
+    def describe_jointly(self, joint: JointCount) -> str:
+        """The device, and how it counts."""
+        return f"{self.name} by {'sums' if self.hint in ('auto', 'sums') else self.hint}"
+
+    def expected_jointly(self, joint: JointCount) -> ExpectedCost:
+        """What counting several patterns together is expected to take, and to copy and compile first."""
+        expected = self._counter.expected_of(joint.counting) or ExpectedCost(math.inf)
+        return ExpectedCost(expected.seconds, expected.setup)  # nobody prepares it beside other work
 
     # --- shares of a run, beside other devices
 
@@ -354,6 +419,10 @@ class GpuExecutor:
 
     def rows_of(self, plan: PhysicalPlan, division: Division, control: Control) -> Iterator[Block]:
         """Run a share; raises as :meth:`run` does."""
+        with self._using(plan, False):
+            yield from self._rows_of(plan, division, control)
+
+    def _rows_of(self, plan: PhysicalPlan, division: Division, control: Control) -> Iterator[Block]:
         if division.unit != "vertices":
             yield from self._enumerated(plan, control, control.limit_of(plan))
             return
@@ -367,7 +436,7 @@ class GpuExecutor:
     def partial(self, plan: PhysicalPlan, division: Division, control: Control) -> Partial:
         """Count a share; raises as :meth:`run` does."""
         limit = control.limit_of(plan)
-        with faults(self.name):
+        with self._using(plan, True), faults(self.name):
             summed = division.unit != "roots" and "count" in self._strategy_costs(plan, counting=True)
             if summed:
                 return self._counter.partial(plan, division, control, control.share)
@@ -376,10 +445,7 @@ class GpuExecutor:
 
     def total(self, plan: PhysicalPlan, division: Division, sums: Partial) -> int:
         """The number of matches, from the sums over all shares."""
-        if division.unit != "vertices":
-            return sums[0]
-        with faults(self.name):
-            return self._counter.total(plan, sums)
+        return self._counter.total(plan, sums) if division.unit == "vertices" else sums[0]
 
     def _counted(self, plan: PhysicalPlan, control: Control) -> int | None:
         """The number of matches without enumerating them, where that is possible and expected to be sooner."""

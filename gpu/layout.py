@@ -112,7 +112,7 @@ def _assert(condition: str, name: str) -> str:
     return f'static_assert({condition}, "{name} is not as gpu/layout.py says");\n'
 
 
-def _struct(name: str, members: Sequence[str], width: int = 8) -> str:
+def structure(name: str, members: Sequence[str], width: int = 8) -> str:
     """That a structure has these members, each so many bytes, in this order.
 
     Compilers before CUDA 13 know no offsets in constant expressions: the order is asserted where ``CHECK_OFFSETS`` says
@@ -125,16 +125,16 @@ def _struct(name: str, members: Sequence[str], width: int = 8) -> str:
 
 HEADERS = {
     "op.cuh": _enum(Op) + f"const int CHECK_COLUMNS = {CHECK_COLUMNS};\n",
-    "partition_layout.cuh": _struct("Partition", PARTITION),
+    "partition_layout.cuh": structure("Partition", PARTITION),
     "descriptor.cuh": "".join(map(_enum, (Cell, Kind, ListKind, ListCell, Place)))
     + f"const int LIST_CELLS = {len(ListCell)};\n",
-    "run_layout.cuh": _struct("Run", RUN),
-    "stealing_layout.cuh": _struct("Letter", LETTER, 4)
+    "run_layout.cuh": structure("Run", RUN),
+    "stealing_layout.cuh": structure("Letter", LETTER, 4)
     + _assert(f"sizeof(Stack) == 4 * ({LEVEL_WORDS} * LEVELS + {STACK_WORDS})", "Stack"),
-    "refinement_layout.cuh": _struct("Vertex", VERTEX)
-    + _struct("Level", LEVEL)
-    + _struct("Arc", ARC)
-    + _struct("Group", GROUP),
-    "ranked_layout.cuh": _struct("Ranked", RANKED) + f"enum {{ RANKED_CELLS = {len(RANKED)} }};\n",
+    "refinement_layout.cuh": structure("Vertex", VERTEX)
+    + structure("Level", LEVEL)
+    + structure("Arc", ARC)
+    + structure("Group", GROUP),
+    "ranked_layout.cuh": structure("Ranked", RANKED) + f"enum {{ RANKED_CELLS = {len(RANKED)} }};\n",
 }
 """Generated headers, by the names that kernels include."""

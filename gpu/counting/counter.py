@@ -23,9 +23,10 @@ from graphdb.gpu.counting.run import DeviceCount
 from graphdb.gpu.graph import DeviceGraph
 from graphdb.gpu.launch import COMPILER_PAUSE, Device, faults
 from graphdb.gpu.watch import Watch
-from graphdb.plan.counting.plan import CountingPlan
+from graphdb.plan.counting.plan import CountingPlan, added_up, parts_of
 from graphdb.plan.counting.programs import Part
-from graphdb.plan.executor import Control, OutOfRange
+from graphdb.plan.executor import OutOfRange
+from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.shares import Division, Partial
 from graphdb.plan.ski_rental import Bias, ExpectedCost
@@ -106,8 +107,10 @@ class Counter:
         if counting and plan.clique is not None and shape_for(plan.clique) is not None:
             return ExpectedCost(self._answer, 0.0)
         summed = self._sums(plan, counting)
-        if summed is None:
-            return None
+        return None if summed is None else self.expected_of(summed)
+
+    def expected_of(self, summed: CountingPlan) -> ExpectedCost | None:
+        """What a counting plan is expected to take; None where it is known that there are no kernels for it."""
         ready = self._device.memory.cached("count", summed)
         if isinstance(ready, _Unable):
             return None
@@ -171,16 +174,30 @@ class Counter:
         summed, prepared = self._sums(plan, True), self._ready(plan, True, watch)
         if summed is None or prepared is None:
             return None
-        started, estimated = time.monotonic(), _seconds(summed)
-        counted = prepared.run(watch)
+        return added_up(summed.terms, self._totals(summed, prepared, watch))
+
+    def count_jointly(self, joint: JointCount, watch: Watch) -> list[int]:
+        """The number of matches of each of several plans, which are counted together.
+
+        Raises what ``watch`` does, and :class:`~graphdb.plan.executor.OutOfRange` also where there are no kernels.
+        """
+        prepared = self._prepared(joint.counting, watch)
+        if isinstance(prepared, _Unable):
+            raise OutOfRange
+        return joint.numbers(self._totals(joint.counting, prepared, watch))
+
+    def _totals(self, plan: CountingPlan, prepared: DeviceCount, watch: Watch) -> dict[Part, int]:
+        """What each part of a plan adds up to; raises :class:`~graphdb.plan.executor.OutOfRange`."""
+        started, estimated = time.monotonic(), _seconds(plan)
+        totals = prepared.totals(watch)
         taken = time.monotonic() - started
         self._answer = min(self._answer, max(taken - self._bias.factor * estimated, LAUNCH))
         if estimated > self._answer / 4:
             self._bias.note(estimated, taken - self._answer)
         self.milliseconds = prepared.milliseconds
-        if counted is None:
+        if totals is None:
             raise OutOfRange
-        return counted
+        return totals
 
     def count_by_vertex(
         self, plan: PhysicalPlan, watch: Watch, share: tuple[int, int] | None = None
@@ -214,17 +231,16 @@ class Counter:
             found = DeviceCliques(self._device, self._graph).count(plan.clique, shape, watch, share)
             return (found * plan.automorphisms,)
         prepared = self._ready(plan, True, watch)
-        counted = None if prepared is None else prepared.run_parts(watch, share)
-        if counted is None:
+        totals = None if prepared is None else prepared.totals(watch, share)
+        if totals is None:
             raise OutOfRange
-        return counted
+        return tuple(totals.values())
 
     def total(self, plan: PhysicalPlan, sums: Partial) -> int:
         """The number of matches, from the sums over all shares of vertices."""
-        prepared = self._ready(plan, True, Control())
-        if prepared is None:
-            raise OutOfRange
-        return prepared.total(sums)
+        summed = self._sums(plan, True)
+        assert summed is not None
+        return added_up(summed.terms, dict(zip(parts_of(summed.terms), sums, strict=True)))
 
     def _sums(self, plan: PhysicalPlan, counting: bool) -> CountingPlan | None:
         """The sums that count a plan, if there are any; where a tree does on the host, only for the dearest matches."""

@@ -298,13 +298,16 @@ class Layout:
         return self.inner if level else self.outer
 
     def split(self) -> bool:
-        """Whether the outermost loop that can be split into pieces adds up."""
+        """Whether the outermost loop that can be split into pieces adds up.
+
+        Of a single level that is what asks from a mask for the last factor: nothing else takes only its piece.
+        """
         if len(self.part.levels) > 1:
             return True
         last = self.part.levels[0].instructions[-1]
-        return self.linear(0, len(self.part.levels[0].instructions) - 1) and not (
-            isinstance(last, Through) and (last.mask < 0 or self.may_push(last))
-        )
+        if not isinstance(last, Through) or last.mask < 0 or self.must_push(last) or self.may_push(last):
+            return False
+        return self.linear(0, len(self.part.levels[0].instructions) - 1)
 
     def linear(self, level: int, at: int) -> bool:
         """Whether an instruction's sum is the last factor: then everyone adds his own part of it."""

@@ -25,7 +25,7 @@ from graphdb.gpu.graph import DeviceGraph, address
 from graphdb.gpu.launch import BLOCK, IDS, VARIANTS, Device, StopFlag
 from graphdb.gpu.watch import Watch, wait_for
 from graphdb.plan.checks import Relation
-from graphdb.plan.counting.plan import CountingPlan, Term
+from graphdb.plan.counting.plan import CountingPlan, Term, added_up
 from graphdb.plan.counting.programs import Part, Weight
 from graphdb.plan.physical import CliqueCount
 
@@ -269,21 +269,24 @@ class DeviceCount:
         QueryTimeout, ExecutionError
             When the time is over, and when cancelled.
         """
-        sums = self.run_parts(watch)
-        return None if sums is None else self.total(sums)
+        totals = self.totals(watch)
+        return None if totals is None else added_up(self._terms, totals)
 
-    def run_parts(self, watch: Watch, share: Share | None = None) -> tuple[int, ...] | None:
-        """What each of the parts adds up to over some of the roots; None where it may not fit 64 bits.
+    def totals(self, watch: Watch, share: Share | None = None) -> dict[Part, int] | None:
+        """What each part of the terms adds up to, over a share of the roots or all; as :meth:`run`.
 
-        :meth:`total` makes the number of matches of the sums over all shares.  Raises what :meth:`run` does.
+        Over all shares of the roots, these add up to what they are over all roots.
         """
         with self._running, self.device.active():
             cells = self._launched(watch, share)
-        return None if cells is None else tuple(cells[0].tolist())
+        if cells is None:
+            return None
+        first = share is None or share[0] == 0
+        return {part: self._total(part, cells) if first or self._counted(part) else 0 for part in self._cell_of}
 
-    def total(self, sums: tuple[int, ...]) -> int:
-        """The number of matches, from what the parts add up to."""
-        return sum(self._product(term.coefficient, term.parts, sums) for term in self._terms)
+    def _counted(self, part: Part) -> bool:
+        """Whether a part is counted by a run, not a number that is known."""
+        return not isinstance(self._launches.get(part), int)
 
     def share_weights(self) -> NDArray[np.float64] | None:
         """About how much work each rank is as a root: float64 [vertices]; None where all is linear, or in one piece."""
@@ -311,10 +314,9 @@ class DeviceCount:
                 return None
             found, greatest = self.device.memory.empty(self._vertices, np.int64), 0
             found[...] = 0
-            sums = tuple(cells[0].tolist())
             for term in self._terms:
                 rooted, *others = term.parts
-                factor = self._product(term.coefficient * rooted.multiple, others, sums)
+                factor = self._product(term.coefficient * rooted.multiple, others, cells)
                 greatest += abs(factor) * self._most(rooted, cells)
                 if greatest >= _FITS:
                     return None
@@ -339,11 +341,14 @@ class DeviceCount:
         module.launch("keep_rows", blocks, *which, ids, count, numbers)
         return ids.get(), numbers.get()
 
-    def _product(self, factor: int, parts: Iterable[Part], sums: tuple[int, ...]) -> int:
+    def _product(self, factor: int, parts: Iterable[Part], cells: Ints) -> int:
         for part in parts:
-            found = self._launches.get(part)
-            factor *= found if isinstance(found, int) else sums[self._cell_of[part]] * part.multiple
+            factor *= self._total(part, cells)
         return factor
+
+    def _total(self, part: Part, cells: Ints) -> int:
+        found = self._launches.get(part)
+        return found if isinstance(found, int) else int(cells[0, self._cell_of[part]]) * part.multiple
 
     def _most(self, part: Part, cells: Ints) -> int:
         """No vertex has more matches of a part."""

@@ -25,7 +25,7 @@ from graphdb.gpu.graph import DeviceGraph, address
 from graphdb.gpu.launch import BLOCK, IDS, VARIANTS, Device, StopFlag
 from graphdb.gpu.layout import LETTER, LEVEL_WORDS, RUN, STACK_WORDS
 from graphdb.gpu.search.code_generation import search_text
-from graphdb.gpu.search.program import DeviceProgram, device_program, partitions_of
+from graphdb.gpu.search.program import DeviceProgram, device_program
 from graphdb.gpu.search.stealing import LEFT, STEALS, Steal
 from graphdb.gpu.stream import Images, Table, stream
 from graphdb.plan.executor import Control
@@ -130,7 +130,7 @@ class Search:
     def supports(self, plan: PhysicalPlan) -> bool:
         """Whether no list, of neighbours or to be scanned, is too long for it."""
         scans = (len(step.scan) for step in plan.steps[1:] if isinstance(step, VertexStep) and step.scan is not None)
-        lists = (partition.max_degree for partition in partitions_of(plan))
+        lists = (partition.max_degree for partition in plan.partitions)
         return max((*scans, *lists), default=0) < LONGEST
 
     def memory(self, plan: PhysicalPlan) -> int:

@@ -34,6 +34,14 @@ class Engine:
         with self._queries.apart(text, snapshot) as run:
             yield run, self._queries.prepare_anew(run, query, text, {})
 
+    @contextmanager
+    def projected(
+        self, query: ast.Query, text: str, snapshot: Snapshot | None = None
+    ) -> Iterator[tuple[PathRun, Prepared | None]]:
+        """Prepare what follows the matches of a query over one state; None where its rows are not matches."""
+        with self._queries.apart(text, snapshot) as run:
+            yield run, self._queries.project_anew(run, query)
+
     def into(self, table: str, run: PathRun, prepared: Prepared | Program) -> None:
         """Run a query and make a temporary table of its rows, as SQL sees them."""
         self._tables.make(run, prepared, f"CREATE OR REPLACE TEMP TABLE {table} AS", None)

@@ -24,6 +24,7 @@ from graphdb.gpu.probe import probe
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.counting.twins import CHOICE
 from graphdb.plan.executor import Block, Control, Executor, OutOfRange
+from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.ski_rental import ExpectedCost, StrategyTimings
 
@@ -149,13 +150,9 @@ class ChoosingExecutor:
         chosen = self._chosen(plan, counting)
         if self._device is None:
             return chosen.describe(plan)
-        told = []
         known = self._known(plan, counting)
-        for name, expected in self._expected(plan, counting, known.here, self._device).items():
-            taken = known.timings.measured(name)
-            seconds = expected.seconds if taken is None else taken
-            told.append(f"{name} {seconds * 1000:,.1f} ms" + " (measured)" * (taken is not None))
-        return f"{chosen.describe(plan)}; expected: {', '.join(told)}"
+        costs = self._expected(plan, counting, known.here, self._device)
+        return f"{chosen.describe(plan)}; expected: {_costs_told(costs, known.timings)}"
 
     def refine(self, task: Refinement) -> Sets | None:
         """Refine a pattern's candidates on the device once it is open, where that is quicker than to plan without."""
@@ -221,6 +218,45 @@ class ChoosingExecutor:
             self._give_up(error)
         return self.host.count(plan, control)
 
+    def count_jointly(self, joint: JointCount, control: Control | None = None) -> list[int]:
+        """Count several patterns together, where that is expected to be done first."""
+        chosen, known = self._chosen_jointly(joint, runs=True), self._known_jointly(joint)
+        try:
+            started = time.perf_counter()
+            counted = chosen.count_jointly(joint, control)
+            if known.here >= SMALL:
+                known.timings.note(chosen.name, time.perf_counter() - started)
+            return counted
+        except OutOfRange:
+            known.timings.rule_out(chosen.name)
+        except _FAILURES as error:
+            if chosen is self.host:
+                raise
+            self._give_up(error)
+        return self.host.count_jointly(joint, control)
+
+    def describe_jointly(self, joint: JointCount) -> str:
+        """Where they are counted, and what was expected of either."""
+        chosen, known = self._chosen_jointly(joint), self._known_jointly(joint)
+        if self._device is None:
+            return chosen.describe_jointly(joint)
+        costs = self._expected_jointly(joint, known.here, self._device)
+        return f"{chosen.describe_jointly(joint)}; expected: {_costs_told(costs, known.timings)}"
+
+    def _known_jointly(self, joint: JointCount) -> _Known:
+        found: _Known | None = joint.cache.get("where counted")
+        if found is None:
+            here = self._scan_seconds(joint.counting.cost)
+            found = joint.cache["where counted"] = _Known(here, StrategyTimings())
+        return found
+
+    def _chosen_jointly(self, joint: JointCount, *, runs: bool = False) -> Executor:
+        known = self._known_jointly(joint)
+        return self._choice(known, lambda device: self._expected_jointly(joint, known.here, device), runs=runs)
+
+    def _expected_jointly(self, joint: JointCount, here: float, device: GpuExecutor) -> dict[str, ExpectedCost]:
+        return {self.host.name: ExpectedCost(here), device.name: device.expected_jointly(joint)}
+
     def _note(self, plan: PhysicalPlan, control: Control | None, counting: bool, ran: Executor, seconds: float) -> None:
         """Remember what a whole run took, unless the plan is small and none ever took long."""
         known = self._known(plan, counting)
@@ -241,6 +277,16 @@ class ChoosingExecutor:
     def _chosen(self, plan: PhysicalPlan, counting: bool, *, runs: bool = False) -> Executor:
         """The executor for a plan; ``runs`` says that the plan runs now, so that it counts as missed on the host."""
         known = self._known(plan, counting)
+
+        def expected(device: GpuExecutor) -> dict[str, ExpectedCost] | None:
+            return self._expected(plan, counting, known.here, device) if device.supports(plan) else None
+
+        return self._choice(known, expected, runs=runs)
+
+    def _choice(
+        self, known: _Known, expected: Callable[[GpuExecutor], dict[str, ExpectedCost] | None], *, runs: bool
+    ) -> Executor:
+        """The host, or the device where that is expected to be done first; None where it cannot do it at all."""
         taken = known.timings.measured(self.host.name)
         here = known.here if taken is None else taken
         if here < SMALL:
@@ -249,10 +295,10 @@ class ChoosingExecutor:
             self._missed += here if runs else 0.0
             return self.host
         device = self._opened()
-        if device is None or not device.supports(plan):
+        costs = None if device is None else expected(device)
+        if device is None or costs is None:
             return self.host
-        way = known.timings.choose(self._expected(plan, counting, known.here, device), runs=runs)
-        return self.host if way == self.host.name else device
+        return self.host if known.timings.choose(costs, runs=runs) == self.host.name else device
 
     def _host_seconds(self, plan: PhysicalPlan, counting: bool) -> float:
         work = plan.cost
@@ -263,9 +309,13 @@ class ChoosingExecutor:
         elif (counting or plan.duplicates != "keep") and plan.counting is not None:
             work = plan.counting.cost
         written = 0.0 if counting or not plan.steps else plan.steps[plan.row_steps - 1].estimate / HOST_ROWS
+        return self._scan_seconds(work) + written
+
+    def _scan_seconds(self, work: float) -> float:
+        """Seconds that the host is expected to scan so many elements in."""
         if work < self.host.inline_cost:
-            return work / HOST_RATE + written
-        return HOST_START + work / (HOST_RATE * (1 + (self.host.threads - 1) / 4)) + written
+            return work / HOST_RATE
+        return HOST_START + work / (HOST_RATE * (1 + (self.host.threads - 1) / 4))
 
     def _expected(
         self, plan: PhysicalPlan, counting: bool, here: float, device: GpuExecutor
@@ -291,3 +341,13 @@ class ChoosingExecutor:
         self._failed = True
         if isinstance(error, DeviceError):
             self._device = None
+
+
+def _costs_told(costs: dict[str, ExpectedCost], timings: StrategyTimings) -> str:
+    """What was expected of each, or measured."""
+    told = []
+    for name, expected in costs.items():
+        taken = timings.measured(name)
+        seconds = expected.seconds if taken is None else taken
+        told.append(f"{name} {seconds * 1000:,.1f} ms" + " (measured)" * (taken is not None))
+    return ", ".join(told)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,20 +18,16 @@ from numpy.typing import NDArray
 from graphdb.common.errors import MemoryLimitError
 from graphdb.execute.counting.cliques import count_cliques
 from graphdb.execute.counting.crt import Numbers, times
-from graphdb.execute.counting.plan_run import (
-    count_by_vertex,
-    count_matches,
-    count_parts,
-    product_of,
-    share_weights,
-)
+from graphdb.execute.counting.plan_run import count_by_vertex, count_matches, part_totals, share_weights
 from graphdb.execute.counting.trees import count_along_tree
 from graphdb.execute.counting.twins import count_twins
 from graphdb.execute.search.chunks import ParallelRun, SingleThreadRun, scan_of
 from graphdb.execute.search.worker import Sizes, recount
 from graphdb.plan.candidates.refinement import Refinement, Sets
+from graphdb.plan.counting.plan import added_up, parts_of
 from graphdb.plan.counting.tree import TreeCount
 from graphdb.plan.executor import Block, Control, OutOfRange
+from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.shares import Division, Partial, root_weights
 
@@ -160,6 +157,21 @@ class HostExecutor:
         finally:
             control.seconds = time.monotonic() - started
 
+    def count_jointly(self, joint: JointCount, control: Control | None = None) -> list[int]:
+        """Count several patterns together: one after the other where their vectors do not fit the memory limit."""
+        control, started = control or Control(), time.monotonic()
+        totals = part_totals(joint.counting, control, self.threads, self.memory_limit)
+        if totals is None:
+            shares = [i / len(joint.plans) for i in range(len(joint.plans) + 1)]
+            parts = [control.within(begin, end) for begin, end in pairwise(shares)]
+            return [self.count(plan, part) for plan, part in zip(joint.plans, parts, strict=True)]
+        control.seconds = time.monotonic() - started
+        return joint.numbers(totals)
+
+    def describe_jointly(self, joint: JointCount) -> str:
+        """As :meth:`describe`."""
+        return self.name
+
     def _counted(self, plan: PhysicalPlan, control: Control) -> int | None:
         """The number of matches by the plan's way to count them without a search; None where there is none."""
         if plan.clique is not None:
@@ -233,17 +245,18 @@ class HostExecutor:
             return (count_cliques(plan.clique, self.threads, control) * plan.automorphisms,)
         if division.unit == "vertices":
             assert plan.counting is not None
-            counted = count_parts(plan.counting, control, self.threads, self.memory_limit)
-            if counted is None:
+            totals = part_totals(plan.counting, control, self.threads, self.memory_limit)
+            if totals is None:
                 raise OutOfRange
-            return counted
+            return tuple(totals[part] for part in parts_of(plan.counting.terms))
         return (self._searched(plan, control, control.limit_of(plan)),)
 
     def total(self, plan: PhysicalPlan, division: Division, sums: Partial) -> int:
         """The number of matches, from the sums over all shares."""
         if division.unit == "vertices":
             assert plan.counting is not None
-            return product_of(plan.counting, sums)
+            terms = plan.counting.terms
+            return added_up(terms, dict(zip(parts_of(terms), sums, strict=True)))
         return sums[0]
 
     def _search_run(

@@ -19,6 +19,7 @@ from graphdb.common.errors import DeviceError, GraphDBError
 from graphdb.execute.deal import FAILURES, Deal, Task
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.executor import Block, Control, OutOfRange
+from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.shares import Divisible, Division, Partial
 
@@ -156,6 +157,14 @@ class MultiExecutor:
             for executor in self._executors:
                 executor.missed(plan, True, time.monotonic() - started)
         return self._alone(lambda executor: executor.total(plan, division, sums)) if sums else 0
+
+    def count_jointly(self, joint: JointCount, control: Control | None = None) -> list[int]:
+        """Count several plans together, on the first executor: all read the same lists."""
+        return self._alone(lambda executor: executor.count_jointly(joint, control))
+
+    def describe_jointly(self, joint: JointCount) -> str:
+        """How the first counts them."""
+        return self.first.describe_jointly(joint)
 
     # --- who runs what
 

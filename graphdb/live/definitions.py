@@ -1,8 +1,8 @@
 """The continuous queries of a file: what they are called, what they ask, and what is stored for them.
 
 A row of ``_graphdb.continuous_query`` is one; its answer is in ``_graphdb.answer_N``, its changes in
-``_graphdb.changes_N``, which SQL sees as the views ``name`` and ``name_changes``.  ``_graphdb.batch`` has the batches
-that changed it.
+``_graphdb.changes_N``, which SQL sees as the views ``name`` and ``name_changes``; what it aggregates has its groups in
+``_graphdb.groups_N``.  ``_graphdb.batch`` has the batches that changed it.
 """
 
 from __future__ import annotations
@@ -61,6 +61,11 @@ class Definition:
         return f"_graphdb.changes_{self.number}"
 
     @property
+    def groups(self) -> str:
+        """The table of the groups that it aggregates, in SQL."""
+        return f"_graphdb.groups_{self.number}"
+
+    @property
     def views(self) -> list[tuple[str, str]]:
         """The names that SQL sees, and the tables behind them."""
         if self.watch is not None:
@@ -86,8 +91,8 @@ def delete(connection: duckdb.DuckDBPyConnection, definition: Definition) -> Non
     for view, _ in definition.views:
         if _kind_of(connection, view) == "view":
             connection.execute(f"DROP VIEW main.{quoted(view)}")
-    connection.execute(f"DROP TABLE IF EXISTS {definition.answer}")
-    connection.execute(f"DROP TABLE IF EXISTS {definition.log}")
+    for table in (definition.answer, definition.log, definition.groups):
+        connection.execute(f"DROP TABLE IF EXISTS {table}")
     for table, column in (("continuous_query", "number"), ("batch", "query")):
         connection.execute(f"DELETE FROM _graphdb.{table} WHERE {column} = ?", [definition.number])
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from graphdb.incremental.delta_plan import DeltaPlan, VertexStep
+from graphdb.live.grouping import Accumulators, Change
 from graphdb.live.maintenance import Standing
 
 if TYPE_CHECKING:
@@ -20,12 +21,23 @@ def explained(each: Standing, names: Names) -> Iterator[str]:
     if each.matcher is None or each.delta is None:
         yield f"maintained by comparing its answers after and before each batch, because {each.why}"
     else:
-        yield "maintained by delta plans; compared where a batch changes a label or property that it reads"
+        yield "maintained by delta plans"
         for number, plan in enumerate(each.matcher.plans, 1):
             yield f"  delta plan {number}: {_plan(plan, each.delta.pattern, names)}"
+        if each.accumulators is not None:
+            yield from _groups(each.accumulators, each.definition.text)
     stored = "its answer is stored" if own.stored else "its answer is not stored"
     age = "" if own.retention is None else f", for {own.retention}"
     yield f"{stored}; of its changes at least {own.changes:,} rows{age}, from batch {own.since:,} on"
+
+
+def _groups(own: Accumulators, text: str) -> Iterator[str]:
+    """Yield lines that say how the groups of a query's rows follow them."""
+    by = ", ".join(text[key.span.start : key.span.end] for key in own.grouping.by)
+    yield f"  groups by {by}" if by else "  one group"
+    for measure in own.measures:
+        changes = [Change.COUNT, *(each.change for each in measure.accumulators)]
+        yield f"    {measure.item.text}: {changes[-1 if len(changes) < 3 else 1].value}"
 
 
 def profiled(each: Standing) -> Iterator[str]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -26,8 +27,10 @@ from graphdb.grammar.parser import parse
 from graphdb.live import definitions
 from graphdb.live.answers import ADDED, FORMER, FRESH, REMOVED, Answer
 from graphdb.live.definitions import Definition
-from graphdb.live.delta import DeltaQuery, Matcher, Net, NotIncremental, never
-from graphdb.relational.candidates import Candidates
+from graphdb.live.delta import DeltaQuery, Net, NotIncremental, cut
+from graphdb.live.grouping import Accumulators, Grouping, NotGrouped
+from graphdb.live.groups import AGAIN, TABLES, Groups
+from graphdb.live.matching import Found, Matcher
 from graphdb.relational.projection.presentation import presented
 from graphdb.relational.query import Prepared
 from graphdb.relational.snapshot import take_snapshot
@@ -37,8 +40,6 @@ if TYPE_CHECKING:
     import duckdb
 
     from graphdb.common import arrow
-    from graphdb.pattern.graph import PatternVertex
-    from graphdb.plan.executor import Block
     from graphdb.relational.paths.run import PathRun
     from graphdb.relational.program import Program
     from graphdb.relational.session.state import State
@@ -52,6 +53,8 @@ _NOTED = 100
 """Batches of which it is noted what they took."""
 _EXCESS = 10
 """Changes are dropped once there are more than their budget by this part of it."""
+_NARROWED = 1000
+"""Values of a key that groups which are aggregated anew are found by."""
 _AGED = 60.0
 """Seconds between two looks for changes that are too old."""
 
@@ -63,6 +66,11 @@ class Engine(Protocol):
         self, query: Query, text: str, snapshot: Snapshot | None = None
     ) -> AbstractContextManager[tuple[PathRun, Prepared | Program]]:
         """Prepare a query over the present state of the database, or another one."""
+
+    def projected(
+        self, query: ast.Query, text: str, snapshot: Snapshot | None = None
+    ) -> AbstractContextManager[tuple[PathRun, Prepared | None]]:
+        """Prepare what follows the matches of a query over one state; None where its rows are not matches."""
 
     def into(self, table: str, run: PathRun, prepared: Prepared | Program) -> None:
         """Run a query and make a temporary table of its rows, as SQL sees them."""
@@ -95,19 +103,32 @@ class Standing:
     def __init__(self, definition: Definition) -> None:
         self.definition = definition
         self.query: Query = parse(definition.text)  # type: ignore[assignment]  # it was one when it was created
+        self.rows_of: ast.Query | None = None
+        """The query whose rows are matches; None where delta plans never maintain it."""
+        self.grouping: Grouping | None = None
+        """What is made of these rows, where it aggregates."""
+        self.never: str | None = None
+        """Why delta plans never maintain it, whatever the data."""
+        try:
+            self.rows_of, self.grouping = cut(self.query)
+        except NotIncremental as error:
+            self.never = str(error)
+        self.accumulators: Accumulators | None = None
+        """How its groups follow the rows, as they are typed by now."""
+        self.grouped = False
+        """Whether the table of its groups is known to be there."""
         self.delta: DeltaQuery | None = None
         self.matcher: Matcher | None = None
-        self.resources = 0
-        """How many resources there were when :attr:`delta` was as the graph."""
         self.why: str | None = None
         self.took: deque[Took] = deque(maxlen=_NOTED)
-        self.rows: int | None = None
+        self.stored_rows: int | None = None
         """Rows of changes that are stored."""
         self.looked = time.monotonic()
 
     def forget(self) -> None:
         """Drop what was made of the graph."""
-        self.delta = self.matcher = None
+        self.delta = self.matcher = self.accumulators = None
+        self.grouped = False
 
 
 class Maintenance:
@@ -128,7 +149,7 @@ class Maintenance:
             self._epoch = self._state.observed.epoch
             for each in self._standing.values():
                 each.forget()
-                each.rows = None
+                each.stored_rows = None
         found = definitions.read(raw)
         self._standing = {
             one.number: self._standing[one.number] if one.number in self._standing else Standing(one) for one in found
@@ -186,9 +207,12 @@ class Maintenance:
         added = removed = 0
         why, found = self._by_delta(raw, each, net)
         if why is not None:
-            self._anew(each)
+            self._anew(raw, each)
             answer.compare()
         elif found:
+            if each.accumulators is not None:
+                answer.net()
+                Groups(raw, each.definition, each.accumulators).follow(partial(self._aggregate, raw, each))
             answer.net()
         if why is not None or found:
             added, removed = answer.write(batch, whole=why is not None)
@@ -206,93 +230,155 @@ class Maintenance:
 
         Also, whether there are such rows: without any, no tables are made.
         """
-        if (why := never(each.query)) is not None:
-            each.why = why
-            return why, False
+        if each.never is not None:
+            each.why = each.never
+            return each.never, False
+        snapshot = self._state.snapshot()
         if net is None:
             each.forget()
+            self.bind(each, snapshot)
             return "not all changes are known", False
-        snapshot = self._state.snapshot()
-        type_label, former = snapshot.store.type_label, each.delta
-        before, each.resources = each.resources, snapshot.graph.sizes.resources
-        read = former.read(net, type_label) if former is not None else np.empty(0, np.int64)
+        type_label = snapshot.store.type_label
+        if each.delta is None:
+            with self._former_snapshot() as state:
+                self.bind(each, state)
+        former, read = each.delta, np.empty(0, np.int64)
+        if former is not None:
+            read = former.read(net, type_label)
         if former is None or former.is_bound_otherwise(net, type_label):
             self.bind(each, snapshot)
-            if each.delta is None:
-                return each.why, False
-            if not (
-                each.delta.knows(net.removed, type_label) if former is None else former.is_like(each.delta, before)
-            ):
-                each.matcher = None
-                return "names of it stand for something else than before", False
-            read = np.concatenate([read, each.delta.read(net, type_label)])
         delta = each.delta
-        assert delta is not None
-        updates = delta.updates(net, type_label)
-        if each.matcher is not None and not (each.matcher.follows(delta.pattern) and each.matcher.has(updates)):
+        if former is None or delta is None:
             each.matcher = None
-        if len(read) and (former is None or bool((read < before).any())):
-            if each.matcher is not None:
-                each.matcher.follow(updates, check_stop)
-            return "a label or property that it reads has changed", False
-        if each.matcher is None:
+            return each.why or "it was not maintained by delta plans before", False
+        if not delta.goes_on_from(former):
+            each.matcher = None
+            return "names of it stand for something else than before", False
+        delta = each.delta = delta.widened(former)
+        if not self._has_groups(raw, each):
+            each.matcher = None
+            return "its groups are not stored yet", False
+        if each.matcher is None or not each.matcher.follows(delta):
             try:
-                each.matcher = delta.matcher(snapshot)
+                with self._former_snapshot() as state:
+                    each.matcher = Matcher(delta, state)
             except NotIncremental as error:
                 each.why = str(error)
                 return each.why, False
-            each.matcher.rewind(updates, check_stop)
-
-        def candidates() -> Sequence[PatternVertex]:
-            return Candidates(snapshot, each.definition.text, {}).of_each(delta.bound)
-
-        found = each.matcher.apply(updates, candidates, check_stop)
-        if any(map(len, found)):
-            with self.engine.prepared(each.query, each.definition.text) as (run, prepared):
-                for rows, table in zip(found, (ADDED, REMOVED), strict=True):
-                    self._make(raw, run, prepared, delta.block(rows), table)
-        return None, any(map(len, found))
+        read = np.union1d(read, delta.read(net, type_label))
+        found = each.matcher.follow(delta, net, read, snapshot, check_stop)
+        some = bool(len(found.added) or len(found.removed))
+        if some:
+            self._rows(raw, each, delta, found)
+        return None, some
 
     def explainable(self, each: Standing) -> Standing:
         """Return a continuous query with its delta plans, where it has some, over the graph of now."""
-        each.why, snapshot = never(each.query), self._state.snapshot()
+        each.why, snapshot = each.never, self._state.snapshot()
         if each.why is None and each.matcher is None:
             self.bind(each, snapshot)
-            each.resources = snapshot.graph.sizes.resources
             if each.delta is not None:
                 try:
-                    each.matcher = each.delta.matcher(snapshot)
+                    each.matcher = Matcher(each.delta, snapshot)
                 except NotIncremental as error:
-                    each.why = str(error)
+                    each.delta, each.why = None, str(error)
         return each
 
     def bind(self, each: Standing, snapshot: Snapshot) -> None:
-        """Find out whether delta plans maintain a query, over the names of now."""
-        each.delta, text = None, each.definition.text
-        with self.engine.prepared(each.query, text) as (_, prepared):
+        """Find out whether delta plans maintain a query, over the names of one state."""
+        assert each.rows_of is not None
+        text, before = each.definition.text, each.accumulators
+        each.delta = each.accumulators = None
+        with self.engine.projected(each.rows_of, text, snapshot) as (_, prepared):
             try:
-                each.delta, each.why = DeltaQuery.of(each.query, prepared, snapshot, text), None
-            except NotIncremental as error:
+                delta = DeltaQuery.of(each.rows_of, prepared, snapshot, text)
+                if each.grouping is not None and prepared is not None:
+                    each.accumulators = each.grouping.typed(prepared.projection.columns)
+                each.delta, each.why = delta, None
+            except (NotIncremental, NotGrouped) as error:
                 each.matcher, each.why = None, str(error)
+        each.grouped = each.grouped and each.accumulators == before
+
+    # --- rows
+
+    def _rows(self, raw: duckdb.DuckDBPyConnection, each: Standing, delta: DeltaQuery, found: Found) -> None:
+        """Make tables of the rows of matches that were found."""
+        removed = found.removed[:0] if found.renewed else found.removed
+        self._make(raw, each, delta, {ADDED: found.added, REMOVED: removed})
+        if not found.renewed or not len(found.removed):
+            return
+        assert each.rows_of is not None
+        with (
+            self._former_snapshot() as state,
+            self.engine.projected(each.rows_of, each.definition.text, state) as (run, prepared),
+        ):
+            assert prepared is not None  # as it was when the query was bound
+            projection = prepared.projection
+            shown = presented(f"({projection.sql})", projection.columns, ordered=False)
+            with run.showing(delta.block(found.removed), prepared.wanted, prepared.bound, prepared.beside):
+                rows = run.connection.arrow(shown, projection.parameters)
+        with self._state.connection.view("_graphdb_rows", rows):
+            raw.execute(f"CREATE OR REPLACE TEMP TABLE {REMOVED[5:]} AS FROM _graphdb_rows")
+
+    def _make(
+        self, raw: duckdb.DuckDBPyConnection, each: Standing, delta: DeltaQuery, tables: Mapping[str, Ints]
+    ) -> None:
+        """Make tables of the rows that a query has for some matches."""
+        assert each.rows_of is not None
+        with self.engine.projected(each.rows_of, each.definition.text) as (run, prepared):
+            assert prepared is not None
+            projection = prepared.projection
+            shown = presented(f"({projection.sql})", projection.columns, ordered=False)
+            for table, matches in tables.items():
+                with run.showing(delta.block(matches), prepared.wanted, prepared.bound, prepared.beside):
+                    raw.execute(f"CREATE OR REPLACE TEMP TABLE {table[5:]} AS {shown}", dict(projection.parameters))
+
+    # --- groups
 
     @staticmethod
-    def _make(
-        raw: duckdb.DuckDBPyConnection, run: PathRun, prepared: Prepared | Program, matches: Block, table: str
-    ) -> None:
-        """Make a table of the rows that a query has for some matches."""
-        assert isinstance(prepared, Prepared)  # as it was when delta plans were found to maintain it
-        projection = prepared.projection
-        shown = presented(f"({projection.sql})", projection.columns, ordered=False)
-        with run.showing(matches, prepared.wanted, prepared.bound, prepared.beside):
-            raw.execute(f"CREATE OR REPLACE TEMP TABLE {table[5:]} AS {shown}", dict(projection.parameters))
+    def _has_groups(raw: duckdb.DuckDBPyConnection, each: Standing) -> bool:
+        """Whether the groups of a query are stored, or it has none."""
+        if each.accumulators is not None and not each.grouped:
+            each.grouped = Groups(raw, each.definition, each.accumulators).are_there()
+        return each.accumulators is None or each.grouped
+
+    def _aggregate(self, raw: duckdb.DuckDBPyConnection, each: Standing) -> None:
+        """Aggregate anew the groups that are to be, and others where these cannot be asked for alone."""
+        assert each.accumulators is not None
+        groups = Groups(raw, each.definition, each.accumulators)
+        query, named = each.accumulators.narrowed(partial(groups.lost, most=_NARROWED))
+        with self.engine.prepared(query, each.definition.text) as (run, prepared):
+            if named and type(prepared) is Prepared and prepared.plan is not None:
+                ids = self._state.snapshot().lookup.ids({iri for iris in named.values() for iri in iris})
+                vertices = {name: np.array(sorted(ids[iri] for iri in iris), np.int64) for name, iris in named.items()}
+                prepared = run.among(prepared, vertices)
+            self.engine.into(AGAIN[5:], run, prepared)
+
+    def _group(self, raw: duckdb.DuckDBPyConnection, each: Standing, accumulators: Accumulators) -> None:
+        """Store the groups of a query, and make a table of its answer."""
+        with self.engine.prepared(accumulators.query, each.definition.text) as (run, prepared):
+            self.engine.into(AGAIN[5:], run, prepared)
+        groups = Groups(raw, each.definition, accumulators)
+        groups.fill()
+        each.grouped = True
+        groups.answer(FRESH)
 
     # --- whole answers
 
-    def _anew(self, each: Standing) -> None:
+    def _whole(self, raw: duckdb.DuckDBPyConnection, each: Standing) -> None:
+        """Make a table of the answer."""
+        if each.accumulators is not None:
+            self._group(raw, each, each.accumulators)
+            return
+        if each.grouping is not None:
+            raw.execute(f"DROP TABLE IF EXISTS {each.definition.groups}")
+        with self.engine.prepared(each.query, each.definition.text) as (run, prepared):
+            self.engine.into(FRESH[5:], run, prepared)
+
+    def _anew(self, raw: duckdb.DuckDBPyConnection, each: Standing) -> None:
         """Make tables of the answer after a batch, and of the one before where that is not stored."""
         text = each.definition.text
-        with self.engine.prepared(each.query, text) as (run, prepared):
-            self.engine.into(FRESH[5:], run, prepared)
+        self._whole(raw, each)
         if each.definition.stored:
             return
         with self._former_snapshot() as former, self.engine.prepared(each.query, text, former) as (run, prepared):
@@ -325,6 +411,7 @@ class Maintenance:
             The query is wrong, a name is taken, or delta plans do not maintain what is to have no table.
         """
         definitions.refuse_taken(raw, definition, text, at)
+        self.standing(raw)
         each = self.explainable(Standing(definition))
         if each.why is not None and definition.watch is not None:
             definition = each.definition = replace(definition, stored=True)
@@ -335,13 +422,11 @@ class Maintenance:
                 position=at,
                 hint="leave out table = false",
             )
-        if definition.stored:
-            with self.engine.prepared(each.query, definition.text) as (run, prepared):
-                self.engine.into(FRESH[5:], run, prepared)
+        if definition.stored or each.accumulators is not None:
+            self._whole(raw, each)
         elif each.delta is not None:
-            with self.engine.prepared(each.query, definition.text) as (run, prepared):
-                none = np.empty((0, len(each.delta.pattern.outputs)), np.int64)
-                self._make(raw, run, prepared, each.delta.block(none), FRESH)
+            none = np.empty((0, len(each.delta.pattern.outputs)), np.int64)
+            self._make(raw, each, each.delta, {FRESH: none})
         answer = Answer(raw, definition)
         for name in answer.names():
             if name.lower() in ("batch", "change"):
@@ -361,17 +446,17 @@ class Maintenance:
     def _budget(self, answer: Answer, each: Standing, rows: int) -> None:
         """Note that so many rows of changes came, and drop old ones as the query's options have it."""
         own, now = each.definition, time.monotonic()
-        each.rows = answer.rows() if each.rows is None else each.rows + rows
-        due = each.rows > own.changes + own.changes // _EXCESS
+        each.stored_rows = answer.rows() if each.stored_rows is None else each.stored_rows + rows
+        due = each.stored_rows > own.changes + own.changes // _EXCESS
         if own.retention is not None and now - each.looked > _AGED:
             each.looked, due = now, True
         if due:
             answer.prune()
-            each.rows = answer.rows()
+            each.stored_rows = answer.rows()
 
     @staticmethod
     def _drop(raw: duckdb.DuckDBPyConnection) -> None:
-        for table in (ADDED, REMOVED, FRESH, FORMER):
+        for table in (ADDED, REMOVED, FRESH, FORMER, *TABLES):
             raw.execute(f"DROP TABLE IF EXISTS {table}")
 
     @staticmethod

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from graphdb.common.errors import QueryInterrupted, QueryTimeout
 from graphdb.plan.candidates.refinement import Refinement, Sets
+from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
 
 _NO_ROWS = np.zeros(0, np.int64)
@@ -142,3 +143,15 @@ class Executor(Protocol):
 
     def count(self, plan: PhysicalPlan, control: Control | None = None) -> int:
         """Run the plan for the number of its matches alone."""
+
+    def count_jointly(self, joint: JointCount, control: Control | None = None) -> list[int]:
+        """The number of matches of each of several plans, which are counted together.
+
+        Raises
+        ------
+        OutOfRange
+            A number may not fit, or there is no kernel for it: the host counts them all.
+        """
+
+    def describe_jointly(self, joint: JointCount) -> str:
+        """Where several plans are counted together, and how: a phrase for EXPLAIN."""

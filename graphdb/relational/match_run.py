@@ -131,7 +131,10 @@ class MatchRun:
         return self._made((without_matches(pattern) if pattern.count_only else None) or pattern, bound, needs)
 
     def _made(self, pattern: PatternGraph, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
-        plan = make_plan(pattern, self._snapshot.graph, refine=self.executor.refine)
+        def make() -> PhysicalPlan:
+            return make_plan(pattern, self._snapshot.graph, refine=self.executor.refine)
+
+        plan = self._snapshot.plans.get_or_make(pattern, make)
         if not bound.choices:
             return plan
         plan = with_scan(self._snapshot, bound, pattern, plan)
@@ -331,6 +334,8 @@ class MatchRun:
         arrays |= Chooser(self._snapshot, bound, needs).columns(block)
         if block.matches is not None:
             arrays["n"] = numbers(as_integers(block.matches))
+        if not arrays:  # rows without columns
+            arrays["one"] = numbers(np.ones(block.count, np.int8))
         return arrow.table(arrays)
 
     def _spill(self, table: arrow.Table, view: str, *, first: bool) -> None:

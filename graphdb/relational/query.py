@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common import arrow
-from graphdb.common.duckdb.fetch import fetched
-from graphdb.common.duckdb.parsed import parsed
+from graphdb.common.duckdb.fetch import rows_of
 from graphdb.common.errors import ExecutionError, NotSupportedError
 from graphdb.execute.search.group import grouped
 from graphdb.grammar import syntax as ast
@@ -90,7 +89,14 @@ class QueryRun(MatchRun):
         whole = ast.Composite(((*query.matches, query.returns),), span=query.span)
         return self._prepare_match(query) or self._prepare_program(whole)
 
-    def _prepare_match(self, query: ast.Query) -> Prepared | None:
+    def prepare_projection(self, query: ast.Query) -> Prepared | None:
+        """Prepare what follows the matches of a query of one pattern, which are found elsewhere: it has no plan.
+
+        None where its rows are not matches of one pattern; raises as :meth:`prepare`.
+        """
+        return self._prepare_match(query, planned=False)
+
+    def _prepare_match(self, query: ast.Query, *, planned: bool = True) -> Prepared | None:
         """Prepare a query of one pattern, whose bindings its RETURN is over; None where it takes more than one step."""
         if len(apart(query.matches)) > 1 or not self._is_one_pattern(query.matches):
             return None
@@ -122,11 +128,11 @@ class QueryRun(MatchRun):
             )
             try:
                 projection = compiler.project(query.returns, items, window, written=True)
-                plan = self._plan(bound, needs) if query.matches else None
+                plan = self._plan(bound, needs) if query.matches and planned else None
             except Beforehand:
                 return None
-            return Prepared(plan, needs, projection, bound, beside=beside.columns if plan is not None else ())
-        return Prepared(self._plan(bound, needs), needs, projection, bound)
+            return Prepared(plan, needs, projection, bound, beside=beside.columns if query.matches else ())
+        return Prepared(self._plan(bound, needs) if planned else None, needs, projection, bound)
 
     def _is_one_pattern(self, matches: Sequence[ast.MatchClause]) -> bool:
         """Whether MATCH clauses are matched together, by one plan for each length of their paths."""
@@ -179,6 +185,14 @@ class QueryRun(MatchRun):
                 for step in program.steps
             )
         return replace(program, steps=steps)
+
+    def among(self, prepared: Prepared, vertices: Mapping[str, Ids]) -> Prepared:
+        """Return a query of one pattern, some of whose vertices, by name, must also be of some sorted ones."""
+        pattern = self._pattern(prepared.bound, prepared.wanted)
+        found = tuple(restricted(v, vertices[v.name]) if v.name in vertices else v for v in pattern.vertices)
+        with self._snapshot.graph.watched(self.new_control().check):
+            plan = self._made(replace(pattern, vertices=found), prepared.bound, prepared.wanted)
+        return replace(prepared, plan=plan)
 
     def is_general(self, prepared: Prepared | Program) -> bool:
         """Whether what was prepared here is right for other values of the arguments, once it is :meth:`replanned`."""
@@ -234,7 +248,7 @@ class QueryRun(MatchRun):
         """Run the SQL after the match, and gather what only its result needs."""
         chosen = projection if projection.late is None else projection.late
         with self._snapshot.connection.guard(self._left()) as raw:
-            rows = fetched(raw.sql(parsed(raw, chosen.sql), params=dict(chosen.parameters)))
+            rows = rows_of(raw, chosen.sql, chosen.parameters)
         return rows if projection.late is None else projection.late.finished(rows, self._snapshot.properties)
 
     def _grouped(self, plan: PhysicalPlan, prepared: Prepared, sql: str) -> arrow.Table:
@@ -251,7 +265,7 @@ class QueryRun(MatchRun):
             elif gathered is not None:
                 gathered = arrow.table(list(found), gathered.column_names)
             with self._visible(gathered), self._snapshot.connection.guard(self._left()) as raw:
-                return fetched(raw.sql(parsed(raw, sql), params=dict(prepared.projection.parameters)))
+                return rows_of(raw, sql, prepared.projection.parameters)
 
     def _of_last(self, program: Program) -> arrow.Table | Counted:
         """Run a program whose result is the number of its last step's matches, or columns of these."""

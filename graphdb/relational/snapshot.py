@@ -11,6 +11,7 @@ from graphdb.common.values.terms import Kind
 from graphdb.pattern.hierarchy import Hierarchy
 from graphdb.pattern.names import Names
 from graphdb.procedures.registry import Procedures
+from graphdb.relational.pattern_plans import PatternPlans
 from graphdb.snapshot.edges import Edges
 from graphdb.snapshot.key_index import KeyIndexes
 from graphdb.snapshot.properties import Properties
@@ -56,6 +57,8 @@ class Snapshot:
     """What the statement under way has deleted."""
     ids: dict[str, int | None] = field(default_factory=dict)
     """IRIs that were looked up, with their ids; None for those that the database lacks."""
+    plans: PatternPlans = field(default_factory=PatternPlans)
+    """Plans of patterns over this state of the data."""
 
     @property
     def held(self) -> KnownStatistics:

@@ -56,16 +56,26 @@ class Subqueries(Semijoins):
 
     def _with_subqueries(self, relation: Relation, expressions: Iterable[object], keep: Collection[str]) -> Relation:
         """Return the rows with a column for each subquery of some expressions, and of their own conditions."""
+        together: list[Subquery] = []
         for node in dict.fromkeys(self._aside((*expressions, *relation.where))):
             if node in relation.known:
                 continue
-            if node in self._sets:
+            joined = node not in self._sets and isinstance(node, SUBQUERIES)
+            if together and (not joined or self._decides(relation, together)):
+                relation, together = self._with_joined(relation, together, keep), []
+            if joined:
+                assert isinstance(node, SUBQUERIES)
+                together.append(node)
+            elif node in self._sets:
                 relation = self._with_known_set(relation, node)
-            elif isinstance(node, SUBQUERIES):
-                relation = self._with_subquery(relation, node, keep)
             elif relation.grouped or not contains_aggregate(node):
                 relation = self._with_computed(relation, node, keep)
-        return relation
+        return self._with_joined(relation, together, keep) if together else relation
+
+    def _decides(self, relation: Relation, nodes: Collection[ast.Expression]) -> bool:
+        """Whether some subqueries are all that a condition of the rows waits for: it leaves fewer for what follows."""
+        waiting = ([part for part in self._aside(c) if part not in relation.known] for c in relation.where)
+        return any(parts and all(part in nodes for part in parts) for parts in waiting)
 
     def _with_computed(self, relation: Relation, node: ast.Expression, keep: Collection[str]) -> Relation:
         """Return the rows with the values of an expression that Python computes for all of them, between two SQLs."""
@@ -82,34 +92,47 @@ class Subqueries(Semijoins):
         """Return the rows with all that their conditions need."""
         return self._with_subqueries(relation, (), keep)
 
-    def _with_subquery(self, relation: Relation, node: Subquery, keep: Collection[str]) -> Relation:
-        left = self._table(relation, {*keep, *free_variables(node)})
-        one = _one_match(node)
-        if one is not None and not all(map(self._is_plain, one[0])):
-            one = None
-        if one is not None:
-            left = self._with_elements(left, tuple(one[0]))
-        if one is None or any(self._aside(one[1])):
-            added = self._queried(left, _query_of(node), _exists(node), _collects(node))
-        else:
-            matches, value = one
-            bound = self._bound(matches, left)
-            shared = [name for name in bound.variables if name in left.variables]
-            if value is None and not bound.residual and all(name in bound.vertex_of for name in shared):
-                added = self._counted(left, bound, shared, _exists(node))
-            else:
-                added = self._gathered(left, bound, value)
-        joined = f"(SELECT l.*, {added.sql} AS s FROM {left.source} l LEFT JOIN {added.join})"
-        source = Source(joined, left.source.reads | added.reads)
-        found = column("s", added.type)
-        if _exists(node):
-            found = SqlValue("(b.s > 0)", BOOLEAN)
-        elif isinstance(node, ast.ShortestPath) and not _several(node):
-            assert added.type.element is not None
-            found = SqlValue("(b.s)[1]", added.type.element)
-        return replace(left, source=source, known={**left.known, node: found})
+    def _with_joined(self, relation: Relation, nodes: Sequence[Subquery], keep: Collection[str]) -> Relation:
+        """Return the rows with a column for each of some subqueries, all joined with one table of the rows."""
+        left = self._table(relation, {*keep, *free_variables(tuple(nodes))})
+        matches = [self._plain_match(node) for node in nodes]
+        left = self._with_elements(left, tuple(clause for one in matches if one is not None for clause in one[0]))
+        known, columns, joins, reads = dict(left.known), "", "", left.source.reads
+        for i, (node, one) in enumerate(zip(nodes, matches, strict=True)):
+            added = self._added(left, node, one, str(i) if i else "")
+            columns, joins = f"{columns}, {added.sql} AS s{i}", f"{joins} LEFT JOIN {added.join}"
+            reads |= added.reads
+            known[node] = column(f"s{i}", added.type)
+            if _exists(node):
+                known[node] = SqlValue(f"(b.s{i} > 0)", BOOLEAN)
+            elif isinstance(node, ast.ShortestPath) and not _several(node):
+                assert added.type.element is not None
+                known[node] = SqlValue(f"(b.s{i})[1]", added.type.element)
+        return replace(left, source=Source(f"(SELECT l.*{columns} FROM {left.source} l{joins})", reads), known=known)
 
-    def _counted(self, left: Relation, bound: BoundPattern, shared: Sequence[str], exists: bool) -> _Added:
+    def _plain_match(self, node: Subquery) -> tuple[list[ast.MatchClause], ast.Expression | None] | None:
+        """Return a subquery's MATCH clauses and what is gathered of them where a plan matches them; see _one_match."""
+        one = _one_match(node)
+        return one if one is not None and all(map(self._is_plain, one[0])) else None
+
+    def _added(
+        self,
+        left: Relation,
+        node: Subquery,
+        one: tuple[list[ast.MatchClause], ast.Expression | None] | None,
+        suffix: str,
+    ) -> _Added:
+        """Return what a subquery adds to rows; the aliases of its join end in a suffix."""
+        if one is None or any(self._aside(one[1])):
+            return self._queried(left, _query_of(node), _exists(node), _collects(node), suffix)
+        matches, value = one
+        bound = self._bound(matches, left)
+        shared = [name for name in bound.variables if name in left.variables]
+        if value is None and not bound.residual and all(name in bound.vertex_of for name in shared):
+            return self._counted(left, bound, shared, _exists(node), suffix)
+        return self._gathered(left, bound, value, suffix)
+
+    def _counted(self, left: Relation, bound: BoundPattern, shared: Sequence[str], exists: bool, suffix: str) -> _Added:
         """The number of a pattern's matches around the vertices it shares, of which only the numbers are wanted."""
         view = self._bindings_view()
         vertices = [bound.vertex_of[name] for name in shared]
@@ -119,10 +142,11 @@ class Subqueries(Semijoins):
         number = "1" if exists and ids else "CAST(coalesce(sum(b.n), 0) AS BIGINT)"
         group = f" GROUP BY {', '.join(ids)}" if ids else ""
         sql = f"SELECT {''.join(f'{sql}, ' for sql in ids)}{number} AS n FROM {view} b{group}"
-        on = [f"r.v{bound.vertex_of[name]} = {left.variables[name].of('l')}" for name in shared]
-        return _Added("coalesce(r.n, 0)", INTEGER, f"({sql}) r ON {all_of(on)}", frozenset((view,)))
+        r = f"r{suffix}"
+        on = [f"{r}.v{bound.vertex_of[name]} = {left.variables[name].of('l')}" for name in shared]
+        return _Added(f"coalesce({r}.n, 0)", INTEGER, f"({sql}) {r} ON {all_of(on)}", frozenset((view,)))
 
-    def _gathered(self, left: Relation, bound: BoundPattern, value: ast.Expression | None) -> _Added:
+    def _gathered(self, left: Relation, bound: BoundPattern, value: ast.Expression | None, suffix: str) -> _Added:
         """The number of a pattern's matches for each row, or the list of what they yield."""
         keep = set() if value is None else free_variables(value)
         at, known = bound.vertex_of, left.variables
@@ -133,16 +157,17 @@ class Subqueries(Semijoins):
         joined = self._joined(left, bound, keep, "join")
         joined = self._filtered(replace(joined, variables={**joined.variables, ROW: AT}), keep | {ROW})
         sql, found = self._projecting(joined).select([ROW], value)
-        number, type = "coalesce(r.n, 0)", INTEGER
+        r = f"r{suffix}"
+        number, type = f"coalesce({r}.n, 0)", INTEGER
         per_row = _PER_ROW.format("count(*)" if value is None else "list(f.c1)", sql)
         if value is not None:
             type = list_of(found.variables[VALUE].type)
-            number = f"coalesce(r.n, CAST([] AS {sql_type(type)}))"
-        return _Added(number, type, f"({per_row}) r ON r.at = l.rowid", found.source.reads)
+            number = f"coalesce({r}.n, CAST([] AS {sql_type(type)}))"
+        return _Added(number, type, f"({per_row}) {r} ON {r}.at = l.rowid", found.source.reads)
 
     # --- whole queries
 
-    def _queried(self, left: Relation, query: ast.Composite, exists: bool, collects: bool) -> _Added:
+    def _queried(self, left: Relation, query: ast.Composite, exists: bool, collects: bool, suffix: str) -> _Added:
         """The number of a query's rows for each row, or the list of what they yield.
 
         It runs once for all rows, or for all that differ in what it takes from them: each is a group of its own.
@@ -151,12 +176,13 @@ class Subqueries(Semijoins):
         taken = [name for name in left.variables if name in free]
         each = _is_volatile(query)
         grouped = bool(taken) or each or _calls_procedure(query)
-        start, join, groups = UNIT, "({0}) r ON TRUE", UNIT.source
+        r = f"r{suffix}"
+        start, join, groups = UNIT, f"({{0}}) {r} ON TRUE", UNIT.source
         if grouped:
-            start, join, groups = self._groups_of(left, taken, each=each)
+            start, join, groups = self._groups_of(left, taken, each=each, suffix=suffix)
         projection = self._subquery(query, start)
         sql, by = projection.sql, ("q.g, ", " GROUP BY q.g") if grouped else ("", "")
-        type, gathered, found = INTEGER, "1" if exists and grouped else "count(*)", "coalesce(r.n, 0)"
+        type, gathered, found = INTEGER, "1" if exists and grouped else "count(*)", f"coalesce({r}.n, 0)"
         if collects:
             if projection.columns[0].many:
                 projection = self._as_keys(projection, [0], grouped)
@@ -165,7 +191,7 @@ class Subqueries(Semijoins):
             item = as_list(column("c0", gathers.type, "q"))
             type = list_of(item.type)
             sql = f"SELECT p.*, row_number() OVER () AS at FROM ({sql}) p"
-            gathered, found = f"list({item.sql} ORDER BY q.at ASC)", f"coalesce(r.n, CAST([] AS {sql_type(type)}))"
+            gathered, found = f"list({item.sql} ORDER BY q.at ASC)", f"coalesce({r}.n, CAST([] AS {sql_type(type)}))"
         joined = join.format(f"SELECT {by[0]}{gathered} AS n FROM ({sql}) q{by[1]}")
         return _Added(found, type, joined, groups.reads | projection.reads)
 
@@ -250,32 +276,33 @@ class Subqueries(Semijoins):
         return replace(left, source=source, variables={**left.variables, **made})
 
     def _groups_of(
-        self, left: Relation, taken: Sequence[str], how: str = "LEFT JOIN", *, each: bool = False
+        self, left: Relation, taken: Sequence[str], how: str = "LEFT JOIN", *, each: bool = False, suffix: str = ""
     ) -> tuple[Relation, str, Source]:
         """Return the groups that a query runs for, SQL that joins their results ({0}) with the rows, and what it reads.
 
         Where it takes nothing from the rows there is one group, or none if there are no rows; with ``each`` every row
-        is a group.
+        is a group.  The aliases of the join end in the suffix.
         """
+        r, o = f"r{suffix}", f"o{suffix}"
         if not (taken or each):
             table = self._materialized(f"SELECT 0::BIGINT AS g FROM {left.source} b LIMIT 1", left.source)
-            return Relation(table, {GROUP: column("g", INTEGER)}), "({0}) r ON TRUE", UNIT.source
+            return Relation(table, {GROUP: column("g", INTEGER)}), f"({{0}}) {r} ON TRUE", UNIT.source
         shared = {name: left.variables[name] for name in taken if left.variables[name].shared}
         if shared:
             rest = [name for name in taken if name not in shared]
-            start, join, reads = self._groups_of(left, rest, how, each=each)
+            start, join, reads = self._groups_of(left, rest, how, each=each, suffix=suffix)
             return replace(start, variables={**start.variables, **shared}), join, reads
         values = {name: left.variables[name] for name in taken}
         columns = [f"{value.sql} AS c{i}" for i, value in enumerate(values.values())]
         if not each and all(map(_is_alike, values.values())):
             distinct = f"SELECT DISTINCT {', '.join(columns)} FROM {left.source} b"
             table = self._materialized(f"SELECT v.*, row_number() OVER () AS g FROM ({distinct}) v", left.source)
-            same = [f"o.c{i} IS NOT DISTINCT FROM {value.of('l')}" for i, value in enumerate(values.values())]
-            join, reads = f"{table} o ON {all_of(same)} {how} ({{0}}) r ON r.g = o.g", table
+            same = [f"{o}.c{i} IS NOT DISTINCT FROM {value.of('l')}" for i, value in enumerate(values.values())]
+            join, reads = f"{table} {o} ON {all_of(same)} {how} ({{0}}) {r} ON {r}.g = {o}.g", table
         else:
             chosen = ", ".join([*columns, "b.rowid AS g"])
             table = self._materialized(f"SELECT {chosen} FROM {left.source} b", left.source)
-            join, reads = "({0}) r ON r.g = l.rowid", UNIT.source
+            join, reads = f"({{0}}) {r} ON {r}.g = l.rowid", UNIT.source
         found = {name: value.at(f"c{i}") for i, (name, value) in enumerate(values.items())}
         return Relation(table, {**found, GROUP: column("g", INTEGER)}), join, reads
 

@@ -25,6 +25,9 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.gpu.pages import ON_DEVICE
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 GUARD = 64
@@ -320,6 +323,65 @@ class _Device:
     def __exit__(self, *_: object) -> None:
         _local.device = self._before.pop()
 
+    def synchronize(self) -> None: ...
+
+
+class Pages:
+    """The driver's virtual memory (:class:`graphdb.gpu.pages.Driver`), of pages of 256 bytes."""
+
+    page = 256
+    device, host = 0, 0
+    """Bytes that are mapped now, all arrays together."""
+
+    def __init__(self, number: int) -> None:
+        self._reserved: dict[int, tuple[NDArray[Any], dict[int, tuple[int, int]]]] = {}
+
+    def reserve(self, size: int) -> int:
+        assert size % self.page == 0
+        memory = np.full(size + 16, _FRESH, np.uint8)
+        address = memory.ctypes.data + -memory.ctypes.data % 16
+        self._reserved[address] = (memory, {})
+        return address
+
+    def map(self, address: int, size: int, where: int) -> None:
+        _, mapped = self._of(address)
+        assert size % self.page == 0
+        assert all(at + n <= address or address + size <= at for at, (n, _) in mapped.items())
+        mapped[address] = (size, where)
+        self._count(size, where)
+
+    def unmap(self, address: int, size: int) -> None:
+        _, mapped = self._of(address)
+        known, where = mapped.pop(address)
+        assert known == size, "what one call mapped is given back by one"
+        self._count(-size, where)
+        ctypes.memset(address, _FRESH, size)
+
+    def free(self, address: int, size: int) -> None:
+        _, mapped = self._reserved.pop(address)
+        assert not mapped
+
+    def array(self, address: int, count: int, dtype: Any, owner: Any) -> Array:
+        memory, mapped = self._of(address)
+        assert sum(size for size, _ in mapped.values()) >= count * np.dtype(dtype).itemsize
+        first = address - memory.ctypes.data
+        found = memory[first : first + count * np.dtype(dtype).itemsize].view(dtype).view(Array)
+        found._owner, found.device = owner, _current()
+        return found
+
+    def write(self, address: int, values: NDArray[Any]) -> None:
+        ctypes.memmove(address, values.ctypes.data, values.nbytes)
+
+    def _of(self, address: int) -> tuple[NDArray[Any], dict[int, tuple[int, int]]]:
+        at = max(each for each in self._reserved if each <= address)
+        return self._reserved[at]
+
+    def _count(self, size: int, where: int) -> None:
+        if where == ON_DEVICE:
+            Pages.device += size
+        else:
+            Pages.host += size
+
 
 def _cumsum(values: Any, out: Any) -> Any:
     values.here()
@@ -374,7 +436,8 @@ def installed(memory: int = 1 << 30, together: int = 1, devices: int = 1) -> Ite
     _machine.devices = devices
     sys.modules["cupy"] = _module(memory)
     try:
-        yield _machine
+        with mock.patch("graphdb.gpu.residency.Driver", Pages):
+            yield _machine
     finally:
         _together, _machine = 1, former
         del sys.modules["cupy"]

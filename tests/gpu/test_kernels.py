@@ -15,6 +15,7 @@ from graphdb.gpu import layout
 from graphdb.gpu.counting.code_generation import specialise
 from graphdb.gpu.launch import OPTIONS, VARIANTS, defines, source
 from graphdb.gpu.search.code_generation import search_text
+from graphdb.incremental.device.layout import LISTS
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.storage.graph.pcsr import PARTITION
@@ -71,7 +72,13 @@ PLANS: dict[str, Callable[[Mapping[str, str]], str]] = {"search": _searched, "co
 """Of the modules that are written per plan: a plan's text."""
 
 
-STRUCTURES = {"search": layout.RUN, "refine": layout.VERTEX, "join": PARTITION, "count_weights": layout.RANKED}
+STRUCTURES = {
+    "search": layout.RUN,
+    "refine": layout.VERTEX,
+    "join": PARTITION,
+    "count_weights": layout.RANKED,
+    "delta_lists": LISTS,
+}
 """Of some modules: the members of a structure that Python fills."""
 
 

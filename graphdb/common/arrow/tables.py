@@ -251,7 +251,12 @@ def reader_of(thing: Any, failure: Callable[[str], Exception] = ArrowError) -> R
 
     ``failure`` makes an error of what its producer says is wrong.
     """
-    stream = Stream(thing.__arrow_c_stream__(), failure)
+    return reader_of_capsule(thing.__arrow_c_stream__(), failure)
+
+
+def reader_of_capsule(capsule: object, failure: Callable[[str], Exception] = ArrowError) -> Reader:
+    """Return a stream of rows by its capsule, as :func:`reader_of` does."""
+    stream = Stream(capsule, failure)
     return Reader(stream.schema, stream, stream.close)
 
 

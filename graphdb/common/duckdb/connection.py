@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from graphdb.common.duckdb import progress_bar
 from graphdb.common.duckdb.errors import failure, is_signal, opening_error, refuse_others
-from graphdb.common.duckdb.fetch import fetched, register
+from graphdb.common.duckdb.fetch import register, rows_of
 from graphdb.common.duckdb.open_files import opened
 from graphdb.common.duckdb.parsed import parsed
 from graphdb.common.duckdb.transactions import ABORTED, TOUCH, Transactions, failed_transaction
@@ -142,8 +142,7 @@ class Connection:
     def arrow(self, sql: str, parameters: Mapping[str, object] | None = None) -> Table:
         """Run a query and return its rows as an Arrow table."""
         with self.lock, self.guard() as raw:
-            statement = parsed(raw, sql)
-            return fetched(raw.sql(statement, params=dict(parameters)) if parameters else raw.sql(statement))
+            return rows_of(raw, sql, parameters)
 
     def view(self, name: str, table: Table | Mapping[str, NDArray[Any]]) -> View:
         """Make a table visible to SQL under ``name`` for a piece of work."""

@@ -7,7 +7,6 @@ conceivable count needs, and the Chinese remainder theorem gives that count.
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import replace
 from functools import partial
@@ -20,7 +19,7 @@ from graphdb.execute.counting.crt import Numbers, Overflow, by_remainders, narro
 from graphdb.execute.counting.loops import Loops, list_lengths
 from graphdb.execute.counting.run import CountRun
 from graphdb.execute.counting.weights import Weights
-from graphdb.plan.counting.plan import CountingPlan, Term
+from graphdb.plan.counting.plan import CountingPlan, Term, added_up, parts_of
 from graphdb.plan.counting.programs import Part
 from graphdb.plan.executor import Control
 from graphdb.plan.physical import CliqueCount
@@ -36,60 +35,32 @@ def count_matches(plan: CountingPlan, control: Control, threads: int, memory_lim
     QueryTimeout, ExecutionError
         When the time is over, and when cancelled.
     """
+    totals = part_totals(plan, control, threads, memory_limit)
+    return None if totals is None else added_up(plan.terms, totals)
+
+
+def part_totals(
+    plan: CountingPlan, control: Control, threads: int, memory_limit: int | None = None
+) -> dict[Part, int] | None:
+    """What each part of the plan's terms adds up to, over the control's share of roots; as :func:`count_matches`."""
     parts = _started(plan, control, threads, memory_limit)
     if parts is None:
         return None
     totals: dict[Part, int] = {}
-    result = 0
     for term in plan.terms:
         started = time.monotonic()
-        product = term.coefficient
         for part in term.parts:
             if part not in totals:
                 parts.begin(part)
                 totals[part] = by_remainders(partial(parts.total, part), _greatest(plan, term, part))
-            product *= totals[part]
-        result += product
         control.term_seconds.append(time.monotonic() - started)
     control.report(1.0)
-    return result
-
-
-def parts_of(plan: CountingPlan) -> list[Part]:
-    """The parts of all terms, each once."""
-    return list(dict.fromkeys(part for term in plan.terms for part in term.parts))
-
-
-def count_parts(
-    plan: CountingPlan, control: Control, threads: int, memory_limit: int | None = None
-) -> tuple[int, ...] | None:
-    """Count each of the parts over the control's share of the vertices that its root may be; as :func:`count_matches`.
-
-    Of all shares together, :func:`product_of` makes the number of matches.
-    """
-    parts = _started(plan, control, threads, memory_limit)
-    if parts is None:
-        return None
-    greatest: dict[Part, int] = {}
-    for term in plan.terms:
-        for part in term.parts:
-            greatest[part] = max(greatest.get(part, 0), _greatest(plan, term, part))
-    found = []
-    for part in parts_of(plan):
-        parts.begin(part)
-        found.append(by_remainders(partial(parts.total, part), greatest[part]))
-    return tuple(found)
-
-
-def product_of(plan: CountingPlan, sums: tuple[int, ...]) -> int:
-    """The number of matches, from the counts of all parts."""
-    totals = dict(zip(parts_of(plan), sums, strict=True))
-    return sum(math.prod((totals[part] for part in term.parts), start=term.coefficient) for term in plan.terms)
+    return totals
 
 
 def share_weights(plan: CountingPlan) -> NDArray[np.float64] | None:
     """About how much work each vertex is as a root: float64 [vertices]; None where all is linear, or in one piece."""
-    looped = [part for part in parts_of(plan) if part.levels or part.clique]
+    looped = [part for part in parts_of(plan.terms) if part.levels or part.clique]
     if not looped or (plan.root >= 0 and any(len(term.parts) > 1 for term in plan.terms)):
         return None
     weights = np.zeros(plan.vertices)
