@@ -21,8 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.errors import DeviceError, GraphDBError, MemoryLimitError
+from graphdb.gpu.card import TYPICAL, Limits
 from graphdb.gpu.layout import HEADERS
 from graphdb.gpu.memory import DeviceMemory
+from graphdb.plan.executor import Refused
 
 BLOCK = 256
 """Threads of a block, in all kernels that do not say otherwise."""
@@ -37,6 +39,12 @@ IDS: dict[type[np.signedinteger[Any]], str] = {np.int32: "int", np.int64: "long 
 
 VARIANTS: dict[str, tuple[dict[str, str], ...]] = {}
 """All modules and the macros they are compiled with, for whoever compiles everything (tests, ``graphdb doctor``)."""
+
+_OUT_OF_MEMORY = 2
+"""``CUDA_ERROR_OUT_OF_MEMORY``."""
+_REFUSALS = frozenset((1, 9, 98, 200, 209, 218, 221, 222, 500, 701, 720))
+"""Errors of CUDA that leave the device as it was (driver API, ``CUresult``, and runtime API): invalid values,
+configurations and functions, images that it does not take, symbols that are not found, more resources than it has."""
 
 _Key = tuple[str, tuple[str, ...], str]
 _INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
@@ -75,17 +83,22 @@ def faults(device: str = "the device") -> Iterator[None]:
 
     Raises
     ------
+    Refused
+        A kernel does not compile, or is not launched; the device is well.
     MemoryLimitError
         The device has too little memory.
     DeviceError
-        The device, its driver or the compiler failed.
+        The device or its driver failed.
     """
     try:
         yield
     except Exception as error:
         if isinstance(error, GraphDBError) or not type(error).__module__.startswith("cupy"):
             raise
-        if type(error).__name__ == "OutOfMemoryError":
+        status = getattr(error, "status", None)
+        if type(error).__name__ == "CompileException" or status in _REFUSALS:
+            raise Refused(f"{device} refuses a kernel: {error}", hint="use device='cpu' or 'auto'") from error
+        if type(error).__name__ == "OutOfMemoryError" or status == _OUT_OF_MEMORY:
             raise MemoryLimitError(
                 f"{device} has no memory left: {error}", hint="use device='cpu' or 'auto'"
             ) from error
@@ -154,6 +167,10 @@ class Device:
         properties = cupy.cuda.runtime.getDeviceProperties(number)
         self.name = str(properties["name"].decode())
         self.processors = int(properties["multiProcessorCount"])
+        self.driver = int(cupy.cuda.runtime.driverGetVersion())
+        self.limits = Limits.of(properties)
+        self.rates = TYPICAL
+        """How fast it is; :mod:`graphdb.gpu.calibration` measures it."""
         self.memory = DeviceMemory(number, budget)
         with self.memory.active():
             self.stream = cupy.cuda.Stream(non_blocking=True)

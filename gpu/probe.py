@@ -19,6 +19,8 @@ from graphdb._version import DISTRIBUTION
 
 _MAJOR, _MINOR = 75, 76
 """``CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR`` and ``…_MINOR``."""
+_MEMORY_CLOCK, _MEMORY_BITS, _WATCHED = 36, 37, 17
+"""``CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE`` (kHz), ``…_GLOBAL_MEMORY_BUS_WIDTH`` (bits), ``…_KERNEL_EXEC_TIMEOUT``."""
 
 _DRIVERS = ("libcuda.so.1", "libcuda.so", "nvcuda.dll")
 _COMPILERS = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
@@ -27,12 +29,18 @@ _CUPY = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One CUDA device; ``memory`` in bytes, ``capability`` as (major, minor)."""
+    """One CUDA device; ``memory`` in bytes, ``capability`` as (major, minor).
+
+    ``bandwidth`` are the bytes that its memory moves in a second, 0 where that is not known; a ``watched`` one has a
+    display, whose watchdog ends long kernels.
+    """
 
     number: int
     name: str
     memory: int
     capability: tuple[int, int]
+    bandwidth: int = 0
+    watched: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +121,14 @@ def _integer(driver: Any, function: str, *arguments: object) -> int:
     return answer.value
 
 
+def _known(driver: Any, attribute: int, handle: int) -> int:
+    """Return an attribute of a device; 0 where the driver does not know it."""
+    try:
+        return _integer(driver, "cuDeviceGetAttribute", attribute, handle)
+    except _DriverError:
+        return 0
+
+
 def _cuda_version(driver: Any) -> tuple[int, int]:
     """Return the CUDA version of the driver, which it states as 1000 * major + 10 * minor."""
     version = _integer(driver, "cuDriverGetVersion")
@@ -133,7 +149,10 @@ def _devices(driver: Any) -> tuple[Device, ...]:
             _integer(driver, "cuDeviceGetAttribute", _MAJOR, handle),
             _integer(driver, "cuDeviceGetAttribute", _MINOR, handle),
         )
-        found.append(Device(number, name.value.decode(errors="replace"), memory.value, capability))
+        clock, bits, watched = (_known(driver, which, handle) for which in (_MEMORY_CLOCK, _MEMORY_BITS, _WATCHED))
+        bandwidth = 2 * clock * 1000 * bits // 8  # both edges of the clock
+        title = name.value.decode(errors="replace")
+        found.append(Device(number, title, memory.value, capability, bandwidth, bool(watched)))
     return tuple(found)
 
 

@@ -36,6 +36,8 @@ from graphdb.relational.session.state import State
 from graphdb.storage.file.scratch import EXPORTED, SPILLED, sweep
 
 if TYPE_CHECKING:
+    import duckdb
+
     from graphdb.dispatch.miner import Miner
     from graphdb.dispatch.prepared import PreparedStatement
     from graphdb.dispatch.statements import Statements
@@ -62,6 +64,7 @@ class Database(Contents):
         subclasses: bool = False,
         progress: Progress | bool | None = None,
         untrusted: bool = False,
+        shared: duckdb.DuckDBPyConnection | None = None,
     ) -> None:
         if threads is not None and (
             isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 1024
@@ -77,7 +80,7 @@ class Database(Contents):
         self.threads = threads or cores()
         budget = Budget.of(memory_limit)
         spilled = os.fspath(spill) if spill is not None else None
-        self._state = State(self.path, self.threads, budget, spilled, read_only, subclasses, untrusted)
+        self._state = State(self.path, self.threads, budget, spilled, read_only, subclasses, untrusted, shared)
         self._state.progress = progress
         if self.path != ":memory:" and not read_only:
             sweep(SPILLED, spilled)
@@ -179,7 +182,7 @@ class Database(Contents):
 
         with self._state.diagnosed(), self._state.hold():
             statement = parse(text)
-            if isinstance(statement, (ast.Explain, ast.CreateTable)):
+            if isinstance(statement, (ast.Explain, ast.CreateTable, ast.CreateView)):
                 statement = statement.query
             if not isinstance(statement, (ast.Query, ast.Composite, ast.Mine)):
                 raise NotSupportedError("only pattern queries can be explained; for SQL, run EXPLAIN SELECT …")

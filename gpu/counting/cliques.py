@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from graphdb.gpu.card import Limits
 from graphdb.gpu.graph import DeviceGraph, address
 from graphdb.gpu.launch import BLOCK, VARIANTS, Device, StopFlag
 from graphdb.gpu.watch import Watch, wait_for
@@ -15,9 +16,9 @@ from graphdb.plan.physical import CliqueCount
 
 SIZES = range(3, 9)
 """Cliques of so many vertices have kernels."""
-SHARED = 200 << 10
 WARP_BYTES = 8 << 10
-"""Shared memory that a warp may take, beyond which a block works on one vertex."""
+"""Shared memory that a warp may take, beyond which a block works on one vertex; less where a block may not take as
+much for each of its warps."""
 
 VARIANTS["clique"] = tuple(
     {"SIZE": str(size), "WORDS": str(words), "TEAM": team}
@@ -41,8 +42,11 @@ class Shape:
         return {"SIZE": self.size, "WORDS": self.words, "TEAM": self.team}
 
 
-def shape_of(size: int, ranks: int, longest: int) -> Shape | None:
-    """How cliques of ``size`` are counted in a graph of so many ranks and a longest list; None where they cannot be."""
+def shape_of(size: int, ranks: int, longest: int, limits: Limits) -> Shape | None:
+    """How cliques of ``size`` are counted in a graph of so many ranks and a longest list, by a card with such limits.
+
+    None where they cannot be.
+    """
     words = max((longest + 31) // 32, 1)
     if words > 4:
         words = (words + 3) // 4 * 4  # fewer kernels to compile
@@ -52,18 +56,18 @@ def shape_of(size: int, ranks: int, longest: int) -> Shape | None:
     chosen = 0 if size == 3 else words * 16 + 1
     if size not in SIZES or longest >= 1 << 16:
         return None
-    if 4 * (taken + chosen) <= WARP_BYTES:
+    if 4 * (taken + chosen) <= min(WARP_BYTES, limits.shared // (BLOCK // 32)):
         return Shape(size, words, "Warp", 4 * (taken + chosen) * (BLOCK // 32), matrix)
     shared = 4 * (taken + chosen * (BLOCK // 32))
-    return Shape(size, words, "Block", shared, matrix) if shared <= SHARED else None
+    return Shape(size, words, "Block", shared, matrix) if shared <= limits.shared else None
 
 
-def shape_for(plan: CliqueCount) -> Shape | None:
-    """How a plan is run; None where it is not."""
+def shape_for(plan: CliqueCount, limits: Limits) -> Shape | None:
+    """How a plan is run by a card with such limits; None where it is not."""
     if plan.graph.neighbours.dtype != np.int32:
         return None
     longest = int(np.diff(plan.graph.offsets).max(initial=0))
-    return shape_of(plan.size, len(plan.graph.offsets) - 1, longest)
+    return shape_of(plan.size, len(plan.graph.offsets) - 1, longest, limits)
 
 
 def launch_cliques(

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.gpu.card import Limits
 from graphdb.gpu.counting.cliques import Shape, book_of, launch_cliques, shape_for
 from graphdb.gpu.counting.code_generation import Specialised, specialise
 from graphdb.gpu.counting.lists import DeviceLists, device_lists
-from graphdb.gpu.counting.registers import SHARED, WARP_BYTES, Unsupported, Values
+from graphdb.gpu.counting.registers import WARP_BYTES, Unsupported, Values
 from graphdb.gpu.counting.weights import Weights
 from graphdb.gpu.graph import DeviceGraph, address
 from graphdb.gpu.launch import BLOCK, IDS, VARIANTS, Device, StopFlag
@@ -40,6 +41,8 @@ Share = tuple[int, int]
 
 _DEAL = 8
 """Pieces of about the same work that each team gets, where roots differ much."""
+_BOOKS_STATIC = 3 << 10
+"""Bytes of shared memory that a block of ``clique_books`` takes besides what its launch says, about."""
 
 VARIANTS["clique_books"] = ({},)
 
@@ -164,7 +167,7 @@ class DeviceCount:
 
     def _cliques(self, part: Part) -> tuple[CliqueCount, Shape]:
         plan = CliqueCount(part.clique, self._plan.oriented[part.root_bundles[0].members[0].relation])
-        shape = shape_for(plan)
+        shape = shape_for(plan, self.device.limits)
         if shape is None:
             raise Unsupported("cliques of this size")
         self.graph.oriented(plan.graph)
@@ -181,9 +184,10 @@ class DeviceCount:
             raise Unsupported("longer lists than 16 bits count")
         words = (self._vertices + 31) // 32
         fixed = 4 * (words + (words + 1) // 2) + threads // 32 * rows * 2
-        room = max((SHARED // 2 - 1024 - fixed) // 4, 0)
+        limits = self.device.limits  # two blocks on each processor, where their bits leave room for a matrix
+        room = max((min(limits.shared, limits.processor_shared // 2 - _BOOKS_STATIC) - fixed) // 4, 0)
         shared = fixed + 4 * room
-        if shared > SHARED:
+        if shared > limits.shared:
             raise Unsupported("more bits than shared memory holds")
         most = int(needed.max(initial=0))
         module = self.device.module("clique_books", {})
@@ -217,7 +221,8 @@ class DeviceCount:
         """A part's kernel, how many blocks it is launched with, and the weights that it reads."""
         values = tuple(self._weights.values(weight) for weight in part.weights)
         relations = tuple(self._numbers.items())
-        kernel = _written(part, relations, self._lists.longest, values, self._vertices, bool(part.root.messages))
+        known = (self._lists.longest, values, self._vertices, bool(part.root.messages), self.device.limits)
+        kernel = _written(part, relations, *known)
         module = self.device.module("count_nested", {}, kernel.text, self._check)
         blocks = module.resident("nested", kernel.threads, kernel.shared)
         if kernel.scratch:
@@ -424,6 +429,7 @@ def _written(
     values: tuple[Values, ...],
     vertices: int,
     root_weighted: bool,
+    limits: Limits,
 ) -> Specialised:
     """The kernel of a part; a shape that was written before is not written again, as it is not compiled again."""
-    return specialise(part, dict(relations), longest, values, vertices, root_weighted)
+    return specialise(part, dict(relations), longest, values, vertices, root_weighted, limits)

@@ -28,7 +28,7 @@ from graphdb.gpu.search.code_generation import search_text
 from graphdb.gpu.search.program import DeviceProgram, device_program
 from graphdb.gpu.search.stealing import LEFT, STEALS, Steal
 from graphdb.gpu.stream import Images, Table, stream
-from graphdb.plan.executor import Control
+from graphdb.plan.executor import Control, Refused
 from graphdb.plan.physical import PhysicalPlan, VertexStep
 
 PIECES = 16
@@ -44,9 +44,6 @@ RESIDENT = 4
 POOL_ROWS = 1 << 22
 BLOCK_ROWS = 1 << 18
 RING_BLOCKS = 8
-SHARED, PROCESSOR_SHARED = 200 << 10, 224 << 10
-"""Bytes of shared memory that a block may take, and all blocks of a processor."""
-
 LONGEST = 1 << 27
 """Elements of a list, at most: a warp counts those of 32 lists in 32 bits."""
 
@@ -197,18 +194,25 @@ class _Run:
         text = search_text(plan, counting, second, search.motion, depth, search.steal != "off")
         steals = STEALS.index(search.steal) if text.levels else 0
         width = np.dtype(plan.dtype).itemsize
-        threads, room = BLOCK, SHARED if counting else SHARED // 2
-        while threads > 32 and threads // 32 * text.cells * width > room:
+        stacks = 4 * (LEVEL_WORDS * text.levels + STACK_WORDS) if steals else 0
+
+        def shared_by(warps: int) -> int:
+            """Bytes of shared memory: of batches and stacks, and which warps have no work."""
+            return warps * (text.cells * width + stacks) + 4 * (steals > 0)
+
+        limits, threads = device.limits, BLOCK
+        room = limits.shared if counting else limits.shared // 2
+        while threads > 32 and shared_by(threads // 32) > room:
             threads //= 2
-        warps, shared = threads // 32, threads // 32 * text.cells * width
-        if steals:
-            shared += 4 * (
-                warps * (LEVEL_WORDS * text.levels + STACK_WORDS) + 1
-            )  # stacks, and which warps have no work
+        warps, shared = threads // 32, shared_by(threads // 32)
+        if shared > limits.shared:
+            raise Refused(
+                f"a warp of the search takes {shared:,} bytes of shared memory, a block has {limits.shared:,}"
+            )
         with device.active():
             empty, upload = device.memory.empty, device.memory.upload
             program = device_program(plan, search.graph)
-            resident = min(search.resident * BLOCK // threads, PROCESSOR_SHARED // max(shared, 1))
+            resident = min(search.resident * BLOCK // threads, limits.processor_shared // max(shared, 1))
             macros = {"ID": IDS[plan.dtype], "THREADS": threads, "RESIDENT": max(resident, 1), **search.macros}
             if steals:
                 macros |= {"STEAL": steals, "LEVELS": text.levels, "LEFT": search.left}

@@ -63,7 +63,7 @@ class Contents:
                 (names.written(edges.iri(key)), "edges", count, _types(kinds))
                 for key, count, kinds in self._state.connection.rows(sql)
             ]
-        return self._table(("key", "of", "values", "types"), sorted(found, key=lambda row: row[:2]))
+        return self._table(("key", "of", "values", "types"), sorted(found, key=lambda row: (row[0], row[1])))
 
     def vertex_labels(self) -> list[tuple[str, int]]:
         """Return the vertex labels, as a user would write them, with their numbers of vertices."""

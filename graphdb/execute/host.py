@@ -26,6 +26,7 @@ from graphdb.execute.search.worker import Sizes, recount
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.counting.plan import added_up, parts_of
 from graphdb.plan.counting.tree import TreeCount
+from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, OutOfRange
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
@@ -167,6 +168,12 @@ class HostExecutor:
             return [self.count(plan, part) for plan, part in zip(joint.plans, parts, strict=True)]
         control.seconds = time.monotonic() - started
         return joint.numbers(totals)
+
+    def domain_search(
+        self, lists: LabelledLists, scanned: float, control: Control, host_memory: int | None
+    ) -> DomainSearch | None:
+        """Nothing: there is no device here."""
+        return None
 
     def describe_jointly(self, joint: JointCount) -> str:
         """As :meth:`describe`."""

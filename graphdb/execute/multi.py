@@ -18,7 +18,8 @@ import numpy as np
 from graphdb.common.errors import DeviceError, GraphDBError
 from graphdb.execute.deal import FAILURES, Deal, Task
 from graphdb.plan.candidates.refinement import Refinement, Sets
-from graphdb.plan.executor import Block, Control, OutOfRange
+from graphdb.plan.domains import DomainSearch, LabelledLists
+from graphdb.plan.executor import Block, Control, OutOfRange, Refused
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.shares import Divisible, Division, Partial
@@ -166,6 +167,12 @@ class MultiExecutor:
         """How the first counts them."""
         return self.first.describe_jointly(joint)
 
+    def domain_search(
+        self, lists: LabelledLists, scanned: float, control: Control, host_memory: int | None
+    ) -> DomainSearch | None:
+        """What the first finds domains with."""
+        return self._alone(lambda executor: executor.domain_search(lists, scanned, control, host_memory))
+
     # --- who runs what
 
     def _wanted(self, plan: PhysicalPlan) -> int:
@@ -229,7 +236,8 @@ class MultiExecutor:
         """Ask an executor no more, if others are left, unless only memory was short."""
         if executor in self._executors:
             _log.warning("%s leaves its work to others: %s", executor.name, str(error))
-        if isinstance(error, DeviceError) and len(self._executors) > 1 and executor in self._executors:
+        lost = isinstance(error, DeviceError) and not isinstance(error, Refused)
+        if lost and len(self._executors) > 1 and executor in self._executors:
             self._executors.remove(executor)
             self.name = _together([other.name for other in self._executors])
 

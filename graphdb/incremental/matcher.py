@@ -182,6 +182,11 @@ class IncrementalMatcher:
         """
         return tuple(orders[0] for orders in self._programs[pattern].plans)
 
+    @property
+    def place(self) -> str:
+        """Where the latest batch was searched: ``"cpu"`` or ``"cuda:0"`` and so on."""
+        return "cpu" if self._device is None else self._device.place
+
     def apply(
         self, updates: Updates, check: Callable[[], None] = lambda: None, vertices: VertexChanges = _NO_VERTICES
     ) -> list[Changes]:

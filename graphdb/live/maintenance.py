@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from graphdb.common import arrow
+    from graphdb.gpu.launch import Device
     from graphdb.relational.paths.run import PathRun
     from graphdb.relational.program import Program
     from graphdb.relational.session.state import State
@@ -77,6 +78,9 @@ class Engine(Protocol):
 
     def rows(self, run: PathRun, prepared: Prepared | Program) -> arrow.Table:
         """Run a query over the state for which it was prepared, and return its rows as SQL sees them."""
+
+    def device(self) -> Callable[[], Device | None] | None:
+        """Return what opens the database's CUDA device; None where it has none."""
 
 
 class Took(NamedTuple):
@@ -220,7 +224,9 @@ class Maintenance:
         if added or removed:
             self._budget(answer, each, added + removed)
         updates = 0 if net is None else len(net.added) + len(net.removed)
-        strategy = "delta plans" if why is None else f"compared: {why}"
+        place = "cpu" if each.matcher is None else each.matcher.place
+        strategy = "delta plans" if place == "cpu" else f"delta plans on {place}"
+        strategy = strategy if why is None else f"compared: {why}"
         number = batch if added or removed else 0
         each.took.append(Took(number, updates, added, removed, strategy, time.perf_counter() - started))
         return bool(added or removed)
@@ -261,7 +267,7 @@ class Maintenance:
         if each.matcher is None or not each.matcher.follows(delta):
             try:
                 with self._former_snapshot() as state:
-                    each.matcher = Matcher(delta, state)
+                    each.matcher = Matcher(delta, state, self.engine.device())
             except NotIncremental as error:
                 each.why = str(error)
                 return each.why, False
@@ -279,7 +285,7 @@ class Maintenance:
             self.bind(each, snapshot)
             if each.delta is not None:
                 try:
-                    each.matcher = Matcher(each.delta, snapshot)
+                    each.matcher = Matcher(each.delta, snapshot, self.engine.device())
                 except NotIncremental as error:
                     each.delta, each.why = None, str(error)
         return each

@@ -22,6 +22,7 @@ from graphdb.live.delta import DeltaQuery, Net, NotIncremental
 from graphdb.relational.candidates import Candidates
 
 if TYPE_CHECKING:
+    from graphdb.gpu.launch import Device
     from graphdb.incremental.delta_plan import DeltaPlan
     from graphdb.relational.snapshot import Snapshot
     from graphdb.storage.graph.source import TripleSource
@@ -45,6 +46,8 @@ class Matcher:
     ----------
     delta, snapshot
         The query over a state of the graph, which is read once.
+    device
+        What opens a CUDA device, which then searches batches that would take long on the CPU.
 
     Raises
     ------
@@ -52,16 +55,25 @@ class Matcher:
         Delta plans do not take the pattern.
     """
 
-    def __init__(self, delta: DeltaQuery, snapshot: Snapshot) -> None:
+    def __init__(
+        self, delta: DeltaQuery, snapshot: Snapshot, device: Callable[[], Device | None] | None = None
+    ) -> None:
         source = _Edges(cast("TripleSource", snapshot.store))
         self._resources = source.resources
         vertices = Candidates(snapshot, delta.text, {}).of_each(delta.bound)
         self.pattern, self.conditions = delta.pattern, delta.conditions
         pattern = replace(delta.pattern, vertices=vertices)
         try:
-            self._matcher = IncrementalMatcher(cast("TripleSource", source), [pattern], [self.conditions])
+            self._matcher = IncrementalMatcher(
+                cast("TripleSource", source), [pattern], [self.conditions], device=device
+            )
         except NotSupportedError as error:
             raise NotIncremental(error.message) from None
+
+    @property
+    def place(self) -> str:
+        """Where it searched the latest batch: ``"cpu"`` or ``"cuda:0"`` and so on."""
+        return self._matcher.place
 
     @property
     def plans(self) -> tuple[DeltaPlan, ...]:

@@ -11,8 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.errors import QueryInterrupted, QueryTimeout
+from graphdb.common.errors import DeviceError, QueryInterrupted, QueryTimeout
 from graphdb.plan.candidates.refinement import Refinement, Sets
+from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
 
@@ -31,6 +32,13 @@ class Block:
     matches: NDArray[Any] | None = None
     """How many matches each row stands for, where the plan counts duplicates: of dtype object where int64 does not hold
     them (:mod:`graphdb.execute.counting.crt`)."""
+
+
+class Refused(DeviceError):
+    """A device cannot run a plan this way, and is well.
+
+    A kernel does not compile, asks for more than the card has, or is not launched.
+    """
 
 
 class OutOfRange(Exception):
@@ -155,3 +163,12 @@ class Executor(Protocol):
 
     def describe_jointly(self, joint: JointCount) -> str:
         """Where several plans are counted together, and how: a phrase for EXPLAIN."""
+
+    def domain_search(
+        self, lists: LabelledLists, scanned: float, control: Control, host_memory: int | None
+    ) -> DomainSearch | None:
+        """What finds domains of patterns on a device, where ``scanned`` elements are expected to be looked at.
+
+        None where the host does it: there is no device, the graph does not fit it, or the host is expected to be done
+        first.  ``host_memory`` is how many bytes domains may take in host memory; None for any.
+        """

@@ -45,7 +45,11 @@ class OutOfMemoryError(MemoryError):
 
 
 class Failure(Exception):
-    """What CuPy raises where a device fails."""
+    """What CuPy raises where a device fails: with CUDA's number for what happened."""
+
+    def __init__(self, text: str, status: int = 719) -> None:
+        super().__init__(text)
+        self.status = status
 
 
 Failure.__module__ = "cupy.cuda.runtime"
@@ -56,6 +60,8 @@ class _Machine:
 
     def __init__(self) -> None:
         self.devices = 1
+        self.shared = DYNAMIC_SHARED
+        """Bytes of shared memory that a block may ask for."""
         self.touched: set[int] = set()
         """Devices on which anything was made."""
         self.failing: dict[int, int] = {}
@@ -240,6 +246,8 @@ class RawModule:
             cells = (ctypes.c_ulonglong * 20)()
             assert len(arguments) <= 20
             _machine.launch()
+            if shared_mem > _machine.shared:
+                raise Failure(f"{name} asks for {shared_mem} bytes of shared memory", status=1)
             for i, argument in enumerate(arguments):
                 if isinstance(argument, Array):
                     argument.here()
@@ -394,8 +402,18 @@ def _pinned(size: int) -> bytearray:
     return bytearray(size)
 
 
-def _module(memory: int) -> ModuleType:
-    properties = {"name": b"emulated", "multiProcessorCount": 2}
+CARDS: dict[str, dict[str, int]] = {
+    "H200": {"sharedMemPerBlockOptin": 232_448, "sharedMemPerMultiprocessor": 233_472, "maxThreadsPerMultiProcessor": 2048},
+    "A100": {"sharedMemPerBlockOptin": 166_912, "sharedMemPerMultiprocessor": 167_936, "maxThreadsPerMultiProcessor": 2048},
+    "RTX 4090": {"sharedMemPerBlockOptin": 101_376, "sharedMemPerMultiprocessor": 102_400, "maxThreadsPerMultiProcessor": 1536, "kernelExecTimeoutEnabled": 1},
+    "T4": {"sharedMemPerBlockOptin": 65_536, "sharedMemPerMultiprocessor": 65_536, "maxThreadsPerMultiProcessor": 1024},
+}  # fmt: skip
+"""What the driver states of some cards (``cudaDeviceProp``): the CUDA C++ programming guide's compute capabilities 9.0,
+8.0, 8.9 (here with a display) and 7.5."""
+
+
+def _module(memory: int, card: str) -> ModuleType:
+    properties = {"name": f"emulated {card}".encode(), "multiProcessorCount": 2, **CARDS[card]}
     cuda = SimpleNamespace(
         Device=_Device,
         MemoryPool=Pool,
@@ -411,6 +429,7 @@ def _module(memory: int) -> ModuleType:
             memGetInfo=lambda: (memory, memory),
             getDeviceProperties=lambda number: properties,
             getDeviceCount=lambda: _machine.devices,
+            driverGetVersion=lambda: 13000,
         ),
     )
     module = ModuleType("cupy")
@@ -428,15 +447,22 @@ _together = 1
 
 
 @contextmanager
-def installed(memory: int = 1 << 30, together: int = 1, devices: int = 1) -> Iterator[_Machine]:
-    """Put emulated devices in CuPy's place; ``memory`` is how much each has, and so many blocks run at a time."""
+def installed(memory: int = 1 << 30, together: int = 1, devices: int = 1, card: str = "H200") -> Iterator[_Machine]:
+    """Put emulated devices in CuPy's place; ``memory`` is how much each has, and so many blocks run at a time.
+
+    They have the limits of a ``card`` (:data:`CARDS`), which launches that ask for more find out; nobody measures how
+    fast they are.
+    """
     global _together, _machine
     before, _together = sys.modules.get("cupy"), together
     former, _machine = _machine, _Machine()
-    _machine.devices = devices
-    sys.modules["cupy"] = _module(memory)
+    _machine.devices, _machine.shared = devices, CARDS[card]["sharedMemPerBlockOptin"]
+    sys.modules["cupy"] = _module(memory, card)
     try:
-        with mock.patch("graphdb.gpu.residency.Driver", Pages):
+        with (
+            mock.patch("graphdb.gpu.executor.GpuExecutor.calibrate"),
+            mock.patch("graphdb.gpu.residency.Driver", Pages),
+        ):
             yield _machine
     finally:
         _together, _machine = 1, former

@@ -12,6 +12,7 @@ import pytest
 
 import graphdb.gpu.executor  # noqa: F401  (each strategy says what modules it has)
 from graphdb.gpu import layout
+from graphdb.gpu.card import Limits
 from graphdb.gpu.counting.code_generation import specialise
 from graphdb.gpu.launch import OPTIONS, VARIANTS, defines, source
 from graphdb.gpu.search.code_generation import search_text
@@ -65,7 +66,7 @@ def _counted(macros: Mapping[str, str]) -> str:
     assert counting is not None
     part = next(part for term in counting.terms for part in term.parts if len(part.levels) > 1)
     relations = {relation: number for number, relation in enumerate(counting.partitions)}
-    return specialise(part, relations, [40] * len(relations), [], 41, False).text
+    return specialise(part, relations, [40] * len(relations), [], 41, False, Limits()).text
 
 
 PLANS: dict[str, Callable[[Mapping[str, str]], str]] = {"search": _searched, "count_nested": _counted}
