@@ -9,7 +9,7 @@ import numpy as np
 
 from graphdb.gpu.card import Limits
 from graphdb.gpu.graph import DeviceGraph, address
-from graphdb.gpu.launch import BLOCK, VARIANTS, Device, StopFlag
+from graphdb.gpu.launch import BLOCK, SAMPLES, VARIANTS, Device, StopFlag
 from graphdb.gpu.watch import Watch, wait_for
 from graphdb.plan.counting.programs import Bundle, Intersect, Load, Local, Part, Through
 from graphdb.plan.physical import CliqueCount
@@ -20,9 +20,10 @@ WARP_BYTES = 8 << 10
 """Shared memory that a warp may take, beyond which a block works on one vertex; less where a block may not take as
 much for each of its warps."""
 
-VARIANTS["clique"] = tuple(
+VARIANTS["clique"] = tuple({"SIZE": "3", "WORDS": "1", "TEAM": team} for team in ("Warp", "Block"))
+SAMPLES["clique"] = tuple(
     {"SIZE": str(size), "WORDS": str(words), "TEAM": team}
-    for size, words, team in ((3, 3, "Warp"), (4, 3, "Warp"), (5, 16, "Block"), (8, 16, "Block"))
+    for size, words, team in ((4, 3, "Warp"), (5, 16, "Block"), (8, 16, "Block"))
 )
 
 
@@ -48,7 +49,9 @@ def shape_of(size: int, ranks: int, longest: int, limits: Limits) -> Shape | Non
     None where they cannot be.
     """
     words = max((longest + 31) // 32, 1)
-    if words > 4:
+    if size == 3:
+        words = 1  # there is no matrix
+    elif words > 4:
         words = (words + 3) // 4 * 4  # fewer kernels to compile
     bits = (ranks + 31) // 32
     matrix = 0 if size == 3 else longest * words

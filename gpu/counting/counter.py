@@ -21,7 +21,8 @@ from graphdb.gpu.counting.lists import unranked
 from graphdb.gpu.counting.registers import TooWide, Unsupported
 from graphdb.gpu.counting.run import DeviceCount
 from graphdb.gpu.graph import DeviceGraph
-from graphdb.gpu.launch import COMPILER_PAUSE, Device, faults
+from graphdb.gpu.launch import Device, faults
+from graphdb.gpu.machine_code import PAUSE
 from graphdb.gpu.watch import Watch
 from graphdb.plan.counting.plan import CountingPlan, added_up, parts_of
 from graphdb.plan.counting.programs import Part
@@ -284,7 +285,7 @@ class Counter:
     def _prepared(self, plan: CountingPlan, watch: Watch) -> DeviceCount | _Unable:
         """A plan ready to count; cached as long as the plan, since to prepare it takes longer than most counts."""
         under_way = self._under_way.get(plan)
-        while under_way is not None and not wait([under_way.done], COMPILER_PAUSE).done:
+        while under_way is not None and not wait([under_way.done], PAUSE).done:
             watch.check()
         return self._device.memory.cached_or_built("count", plan, lambda: self._built(plan, watch))
 
