@@ -13,15 +13,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from graphdb.common.errors import DeviceError, GraphDBError, MemoryLimitError
 from graphdb.execute.devices import Devices, Hint, best_device, devices_named
 from graphdb.execute.host import HostExecutor
+from graphdb.execute.multi import MultiExecutor
 from graphdb.execute.trial import smallest_plan
 from graphdb.gpu.probe import probe
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.counting.twins import CHOICE
+from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, Executor, OutOfRange, Refused
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
@@ -29,6 +31,7 @@ from graphdb.plan.ski_rental import ExpectedCost, StrategyTimings
 
 if TYPE_CHECKING:
     from graphdb.gpu.executor import GpuExecutor
+    from graphdb.gpu.launch import Device
 
 HOST_RATE = 1e8
 """Elements that one of the host's threads scans in a second, about; each one more adds a quarter of it."""
@@ -40,6 +43,10 @@ SMALL = 2e-3
 """Seconds on the host below which no device is missed; …"""
 ANSWERS = 20.0
 """… and those on an open device, in its answers, below which it is not considered: few counts take it less."""
+DEVICE_RATE = 4e9
+"""Elements that a device scans in a second to find domains, about."""
+LINK = 3e10
+"""Bytes that are copied to it in a second."""
 OPENING = 0.5
 """Seconds that it takes to open a device and to compile its kernels."""
 
@@ -68,8 +75,8 @@ def choose_executor(
     """
     named = devices_named(device)
     if named is not None:
-        number, *_ = named.found()
-        return open_device(number, named.hint, memory=device_memory)
+        opened = [open_device(number, named.hint, memory=device_memory) for number in named.found()]
+        return opened[0] if len(opened) == 1 else MultiExecutor(opened)
     host = HostExecutor(threads, memory_limit=memory_limit)
     if device == "cpu":
         return host
@@ -92,6 +99,19 @@ def open_device(
         return device
     except ImportError as error:
         raise DeviceError(f"device 'cuda:{number}' cannot be used: {error}", hint="see: graphdb doctor") from error
+
+
+def device_of(executor: Executor) -> Callable[[], Device | None] | None:
+    """What opens the CUDA device that an executor runs plans on, for work that is no plan; None where there is none."""
+    match executor:
+        case HostExecutor():
+            return None
+        case ChoosingExecutor():
+            return executor.open_device if probe().usable else None
+        case MultiExecutor():
+            return device_of(executor.first)
+    device = cast("GpuExecutor", executor).device
+    return lambda: device
 
 
 def try_device(number: int, memory: int | None = None) -> str:
@@ -241,6 +261,26 @@ class ChoosingExecutor:
             self._failed_with(error, known, chosen)
         return self.host.count_jointly(joint, control)
 
+    def domain_search(
+        self, lists: LabelledLists, scanned: float, control: Control, host_memory: int | None
+    ) -> DomainSearch | None:
+        """The device's, where that is expected to be done first and can be used."""
+        known = _Known(self._scan_seconds(scanned), StrategyTimings())
+
+        def expected(device: GpuExecutor) -> dict[str, ExpectedCost]:
+            copied = lists.nbytes / LINK
+            return {
+                self.host.name: ExpectedCost(known.here),
+                device.name: ExpectedCost(OPENING / 100 + scanned / DEVICE_RATE, copied),
+            }
+
+        chosen = self._choice(known, expected, runs=True)
+        try:
+            return chosen.domain_search(lists, scanned, control, host_memory)
+        except _FAILURES as error:
+            self._failed_with(error)
+            return None
+
     def describe_jointly(self, joint: JointCount) -> str:
         """Where they are counted, and what was expected of either."""
         chosen, known = self._chosen_jointly(joint), self._known_jointly(joint)
@@ -328,6 +368,11 @@ class ChoosingExecutor:
     ) -> dict[str, ExpectedCost]:
         """What a run is expected to take on the host, and on the device."""
         return {self.host.name: ExpectedCost(here), device.name: device.expected(plan, counting)}
+
+    def open_device(self) -> Device | None:
+        """Its device, opened if need be; None where it cannot be used."""
+        found = self._opened()
+        return None if found is None else found.device
 
     def _opened(self) -> GpuExecutor | None:
         with self._lock:

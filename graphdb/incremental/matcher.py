@@ -131,7 +131,7 @@ class IncrementalMatcher:
     ) -> None:
         self._threads = threads
         for pattern in patterns:
-            _refuse(pattern)
+            refuse(pattern)
         relations = Relations(source)
         self._sets: list[list[int]] = []
         self._own: list[list[Relation]] = []
@@ -175,12 +175,22 @@ class IncrementalMatcher:
         a, b = sorted((self._sets[pattern][left], self._sets[pattern][right]))
         return (a, b) not in self._common
 
+    @property
+    def bytes(self) -> int:
+        """What its neighbour lists and candidate tables take of memory."""
+        return self._lists.bytes
+
     def delta_plans(self, pattern: int = 0) -> tuple[DeltaPlan, ...]:
         """Return the delta plans of a pattern, each in the order that is expected to bind the fewest vertices.
 
         Pattern edges that a symmetry exchanges have one in common.
         """
         return tuple(orders[0] for orders in self._programs[pattern].plans)
+
+    @property
+    def place(self) -> str:
+        """Where the latest batch was searched: ``"cpu"`` or ``"cuda:0"`` and so on."""
+        return "cpu" if self._device is None else self._device.place
 
     def apply(
         self, updates: Updates, check: Callable[[], None] = lambda: None, vertices: VertexChanges = _NO_VERTICES
@@ -369,7 +379,7 @@ class IncrementalMatcher:
         return Changes(rows[rows[:, 0] == frame.NEW, 1:], rows[rows[:, 0] == frame.OLD, 1:])
 
 
-def _refuse(pattern: PatternGraph) -> None:
+def refuse(pattern: PatternGraph) -> None:
     """Raise NotSupportedError where a pattern cannot be matched incrementally."""
     joined = {end for edge in pattern.edges for end in (edge.source, edge.target)}
     if any(vertex.candidates is None for v, vertex in enumerate(pattern.vertices) if v not in joined):
