@@ -85,6 +85,7 @@ class DeviceLists:
 
     def __init__(self, device: Device, lists: Lists, check: Callable[[], None]) -> None:
         self._device, self._host = device, lists
+        self._written: list[int] = []
         self._module = device.module("delta_lists", {}, check=check)
         image, upload, empty = lists.image(), device.memory.upload, device.memory.empty
         self._in_range, self._used = image.in_range, len(image.neighbours) // frame.UNIT
@@ -235,4 +236,6 @@ class DeviceLists:
             "pattern_vertices": address(vertices),
             "needs": address(needs),
         }
-        self._cells = self._device.memory.upload(np.array([cells[name] for name in LISTS], np.int64))
+        written = [cells[name] for name in LISTS]
+        if written != self._written:
+            self._cells, self._written = self._device.memory.upload(np.array(written, np.int64)), written
