@@ -24,6 +24,11 @@ struct Change {
   int relation, near, far, key, versions;
 };
 
+// An edge that a batch inserts, or deletes.
+struct Update {
+  int label, source, target, inserted;
+};
+
 // Rows of vertices that are out of their relation's range are at late_base + their place in a hash table of (vertex,
 // relation), of which there are late_mask + 1.
 struct Lists {
@@ -35,6 +40,10 @@ struct Lists {
   u64 *table;  // candidates: [patterns, stride], a bit for each pattern vertex
   i64 stride, vertices;
   const i64 *counter_starts, *counters, *pattern_vertices, *needs;
+  // Bits of the relations that a vertex may be the near end of, and the far end of, [vertices, 2, words]; and of those that
+  // take an edge label forwards, or backwards, [labels, words].
+  const u64 *ends, *forwards, *backwards;
+  i64 words;
 };
 #include "delta_layout.cuh"
 

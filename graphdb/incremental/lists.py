@@ -131,6 +131,11 @@ class Lists:
         """The entries that the batch under way touched: a view of [records, :data:`.frame.RECORD_CELLS`]."""
         return self._records[: int(self.cells[frame.RECORD_COUNT])]
 
+    @property
+    def label_bits(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """Bits of the relations that take an edge label forwards, and backwards: [labels, words]."""
+        return self._forwards, self._backwards
+
     def image(self) -> Image:
         """Return the arrays as they are now, also within a batch."""
         used = int(self.cells[frame.USED]) * frame.UNIT

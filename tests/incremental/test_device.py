@@ -166,6 +166,7 @@ def test_batches_of_all_sizes_change_what_they_do_on_the_host(where: str, mode: 
 def assert_lists_as_on_the_host(matcher: IncrementalMatcher) -> None:
     """Compare all lists of a device, and its candidate table, with the host's."""
     assert matcher._device is not None
+    matcher._settle()
     copy, lists = matcher._device._copy, matcher._lists
     assert copy is not None
     rows, pool = copy._rows.get(), np.stack([copy._neighbours.get(), copy._codes.get()], axis=1)
@@ -188,14 +189,15 @@ def test_a_device_catches_up_with_batches_of_the_host(where: str) -> None:
     draw = np.random.default_rng(11)
     stream = Stream(draw, 150, 500)
     patterns = stream.patterns(MatchMode.DIFFERENT_NODES)[:2]
-    turns = iter([True, False, False, True, False, True])
-    with opened(where) as device, chosen(lambda: next(turns)):
+    turns = [True, False, False, True, False, True, True]
+    with opened(where) as device, chosen(lambda: turns[0]):
         matcher = IncrementalMatcher(stream.source, patterns, device=lambda: device)
         host = IncrementalMatcher(stream.source, patterns)
         for _ in range(3):
             for size in (60, 20):
                 batch = stream.batch(size)
                 assert [_sorted(c) for c in matcher.apply(batch)] == [_sorted(c) for c in host.apply(batch)]
+                turns.pop(0)
         assert matcher._device is not None
         assert matcher._device.batches == 3
         assert_lists_as_on_the_host(matcher)
@@ -206,7 +208,7 @@ def test_a_copy_that_is_far_behind_is_made_anew() -> None:
     stream = Stream(np.random.default_rng(17), 60, 200)
     patterns = stream.patterns(MatchMode.DIFFERENT_NODES)[:1]
     turns = [True, *[False] * 6, True, True]
-    with opened("emulated") as device, chosen(lambda: turns.pop(0)):
+    with opened("emulated") as device, chosen(lambda: turns[0]):
         matcher = IncrementalMatcher(stream.source, patterns, device=lambda: device)
         host = IncrementalMatcher(stream.source, patterns)
         assert matcher._device is not None
@@ -215,6 +217,7 @@ def test_a_copy_that_is_far_behind_is_made_anew() -> None:
             batch = stream.batch(150)
             assert [_sorted(c) for c in matcher.apply(batch)] == [_sorted(c) for c in host.apply(batch)]
             dropped.append(matcher._device._copy is None)
+            turns.pop(0)
         assert dropped[0] is dropped[-1] is False
         assert any(dropped)
         assert_lists_as_on_the_host(matcher)
@@ -299,11 +302,11 @@ def test_what_is_expected_to_be_quick_stays_on_the_host(monkeypatch: pytest.Monk
 
 @pytest.mark.gpu
 def test_a_search_on_a_device_is_stopped_within_half_a_second() -> None:
-    size = 3_000
+    size = 1_000
     draw = np.random.default_rng(3)
-    pairs = np.unique(draw.integers(0, size, (200_000, 2)), axis=0)
+    pairs = np.unique(draw.integers(0, size, (100_000, 2)), axis=0)
     updates = Updates(np.ones(len(pairs)), pairs[:, 0], pairs[:, 1], np.ones(len(pairs)))
-    ring = edges._pattern([(v, (v + 1) % 8) for v in range(8)], MatchMode.REPEATABLE_ELEMENTS)
+    ring = edges._pattern([(v, (v + 1) % 8) for v in range(8)], MatchMode.DIFFERENT_NODES)  # some 10^17 of them
     with opened("cuda") as device:
         matcher = _pinned(device)(ArraySource([], [], [], size), [ring])
         matcher.count(Updates([1], [0], [1], [True]), [1])  # which compiles
@@ -314,7 +317,7 @@ def test_a_search_on_a_device_is_stopped_within_half_a_second() -> None:
 
             def stop(begun: float = begun) -> None:
                 nonlocal raised
-                if time.monotonic() - begun > 2:
+                if time.monotonic() - begun > 1:
                     raised = time.monotonic()
                     raise edges.Interrupted
 

@@ -12,9 +12,11 @@ ROW = ("begin", "size", "room", "before", "after", "both", "marks", "free")
 """``Row`` of ``delta.cuh``: the cells of :data:`..frame.ROW_CELLS`."""
 CHANGE = ("relation", "near", "far", "key", "versions")
 """``Change``: a record (:data:`..frame.RECORD_CELLS`) in 32 bits."""
+UPDATE = ("label", "source", "target", "inserted")
+"""``Update``."""
 LISTS = (
     *("late", "late_base", "late_mask", "rows", "neighbours", "codes", "ranges", "table", "stride", "vertices"),
-    *("counter_starts", "counters", "pattern_vertices", "needs"),
+    *("counter_starts", "counters", "pattern_vertices", "needs", "ends", "forwards", "backwards", "words"),
 )
 """``Lists``."""
 SEARCH = (
@@ -64,6 +66,7 @@ HEADERS.update(
         "delta_layout.cuh": "".join(f"const int {name} = {getattr(frame, name)};\n" for name in _CONSTANTS)
         + structure("Row", ROW, 4)
         + structure("Change", CHANGE, 4)
+        + structure("Update", UPDATE, 4)
         + structure("Lists", LISTS),
         "delta_search_layout.cuh": structure("Search", SEARCH)
         + f"enum {{ {', '.join(f'{cell.name} = {cell.value}' for cell in (*State, *Desk))} }};\n",
