@@ -195,6 +195,7 @@ extern "C" __global__ void merge(const Lists *given, const Change *changes, cons
     const i64 at = to + places[i] + gained[i] - gained[first];
     lists.neighbours[at] = change.far;
     lists.codes[at] = change.key << KEY_SHIFT | NEW;
+    mark(lists, change.relation, row.marks, change.far, true);
   }
   __syncwarp();
   if (LANE == 0) {
@@ -206,7 +207,7 @@ extern "C" __global__ void merge(const Lists *given, const Change *changes, cons
 }
 
 // End a batch: what is in `version` is in both from now on, and the rest goes; a warp for each list.
-extern "C" __global__ void finish(const Lists *given, const i64 *keys, const i64 *order, const i64 *starts,
+extern "C" __global__ void finish(const Lists *given, const Change *changes, const i64 *keys, const i64 *order, const i64 *starts,
                                   const int *places, i64 groups, i64 version) {
   const Lists &lists = *given;
   const i64 g = (blockIdx.x * (i64)blockDim.x + threadIdx.x) / WARP;
@@ -224,6 +225,12 @@ extern "C" __global__ void finish(const Lists *given, const i64 *keys, const i64
     if (stays) lists.neighbours[to] = value, lists.codes[to] = code >> KEY_SHIFT << KEY_SHIFT | BOTH;
     left += __popc(mask);
     __syncwarp();
+  }
+  __syncwarp();
+  for (i64 i = starts[g] + LANE; row.marks && i < starts[g + 1]; i += WARP) {
+    const Change &change = changes[order[i]];
+    const int at = lower(lists.neighbours, begin, begin + left, change.far);
+    mark(lists, change.relation, row.marks, change.far, at < begin + left && lists.neighbours[at] == change.far);
   }
   if (LANE == 0) row.size = row.before = row.after = row.both = left;
 }

@@ -52,9 +52,10 @@ struct Level {
   int even;
 };
 
-// A leg's list: where it begins and ends, and how many of its entries are not in both versions.
+// A leg's list: where it begins and ends, and how many of its entries are not in both versions; its bitmap, if it has
+// one, and the far ends that this is over.
 struct Leg {
-  int begin, end, mixed;
+  int begin, end, mixed, marks, low, reach;
 };
 
 struct Warp {
@@ -151,7 +152,9 @@ struct Warp {
       const int *of = leg(k);
       const Row row = lists.rows[row_of(lists, of[0], values[of[1]])];
       const int begin = row.begin * UNIT;
-      span(k) = {begin, (sign == NEW ? row.after : row.before) > 0 ? begin + row.size : begin, row.size - row.both};
+      const i64 *range = lists.ranges + of[0] * RANGE_CELLS;
+      span(k) = {begin, (sign == NEW ? row.after : row.before) > 0 ? begin + row.size : begin, row.size - row.both,
+                 row.marks, (int)__ldg(range + 3), (int)__ldg(range + 4)};
       shortest = min(shortest, (u64)row.size << 32 | (u32)k);
     }
     for (int by = WARP / 2; by; by >>= 1) shortest = min(shortest, __shfl_xor_sync(FULL, shortest, by));
@@ -190,8 +193,16 @@ struct Warp {
       return false;
     }
     if (bit >= 0 && !candidate(bit, value)) return false;
+    u64 known = 0;  // of the first 64 legs, those whose bitmap says it all
     for (int k = first; k < last; ++k) {
-      if (k == level.through) continue;
+      const Leg &other = span(k);
+      const u32 offset = value - other.low;
+      if (k == level.through || !other.marks || offset >= (u32)other.reach) continue;
+      if (!(lists.marks[other.marks + (offset >> 6)] >> (offset & 63) & 1)) return false;
+      if (!other.mixed && k - first < 64) known |= 1ull << (k - first);
+    }
+    for (int k = first; k < last; ++k) {
+      if (k == level.through || (k - first < 64 && known >> (k - first) & 1)) continue;
       const Leg other = span(k);
       const int there = lower(lists.neighbours, other.begin, other.end, value);
       if (there == other.end || lists.neighbours[there] != value) return false;
@@ -527,7 +538,7 @@ struct Warp {
 
 extern "C" __global__ void __launch_bounds__(256, RESIDENT) search(const Search *given) {
   const Search &search = *given;
-  const i64 legs = (search.most_legs * 3 + 1) / 2, slots = (search.slots + 1) / 2;
+  const i64 legs = search.most_legs * (i64)(sizeof(Leg) / 8), slots = (search.slots + 1) / 2;
   i64 *own = shared + threadIdx.x / WARP * (search.levels * (i64)(sizeof(Level) / 8) + legs + slots);
   Warp warp = {search,        *search.lists, (Level *)own, (Leg *)(own + search.levels * (sizeof(Level) / 8)),
                (int *)(own + search.levels * (sizeof(Level) / 8) + legs), clock64()};

@@ -57,6 +57,7 @@ class Image(NamedTuple):
     neighbours: NDArray[Any]
     codes: NDArray[np.int32]
     ranges: Ints
+    marks: Ints
     table: NDArray[np.uint64]
     counter_starts: Ints
     counters: Ints
@@ -146,6 +147,7 @@ class Lists:
             self._neighbours[:used],
             self._codes[:used],
             self._ranges,
+            self._marks[: int(self.cells[frame.MARKS_USED])],
             self._table,
             self._counter_starts,
             self._counters,

@@ -14,7 +14,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from graphdb.grammar.syntax import MatchMode
-from graphdb.incremental import frame
+from graphdb.incremental import frame, lists
 from graphdb.incremental.device import engine, search
 from graphdb.incremental.device.lists import DeviceLists
 from graphdb.incremental.matcher import Changes, IncrementalMatcher, Updates
@@ -64,7 +64,10 @@ def test_a_device_finds_the_difference_of_all_matches(where: str) -> None:
         @settings(max_examples=scaled(60), deadline=None, phases=PHASES)
         @given(st.integers(0, 1 << 32))
         def compared(seed: int) -> None:
-            edges.compare(np.random.default_rng(seed), _pinned(device))
+            draw = np.random.default_rng(seed)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(lists, "LEAST_MARKED", int(draw.choice([1, 2, 24])))
+                edges.compare(draw, _pinned(device))
 
         compared()
 
@@ -144,10 +147,13 @@ SIZES = {"emulated": (120, 500), "cuda": (20_000, 60_000)}
 
 @pytest.mark.parametrize("where", WHERE)
 @pytest.mark.parametrize("mode", edges.MODES)
-def test_batches_of_all_sizes_change_what_they_do_on_the_host(where: str, mode: MatchMode) -> None:
+def test_batches_of_all_sizes_change_what_they_do_on_the_host(
+    where: str, mode: MatchMode, monkeypatch: pytest.MonkeyPatch
+) -> None:
     draw = np.random.default_rng(7)
     stream = Stream(draw, *SIZES[where])
     patterns = stream.patterns(mode)
+    monkeypatch.setattr(lists, "LEAST_MARKED", 4)
     with opened(where) as device:
         matcher, counting = (_pinned(device)(stream.source, patterns) for _ in range(2))
         host = IncrementalMatcher(stream.source, patterns)
@@ -167,11 +173,12 @@ def assert_lists_as_on_the_host(matcher: IncrementalMatcher) -> None:
     """Compare all lists of a device, and its candidate table, with the host's."""
     assert matcher._device is not None
     matcher._settle()
-    copy, lists = matcher._device._copy, matcher._lists
+    copy, host = matcher._device._copy, matcher._lists
     assert copy is not None
     rows, pool = copy._rows.get(), np.stack([copy._neighbours.get(), copy._codes.get()], axis=1)
-    image = lists.image()
+    image = host.image()
     own = np.stack([image.neighbours, image.codes], axis=1)
+    marks, marked = copy._marks.get(), 0
     late = {int(key): image.in_range + place for place, key in enumerate(copy._late.get())}
     places = [*range(image.in_range), *(late[key] for key, _ in image.late.tolist() if key in late)]
     known = [*range(image.in_range), *(row for key, row in image.late.tolist() if key in late)]
@@ -180,6 +187,15 @@ def assert_lists_as_on_the_host(matcher: IncrementalMatcher) -> None:
         there, length = image.rows[row][0] * frame.UNIT, image.rows[row][1]
         assert pool[begin : begin + size].tolist() == own[there : there + length].tolist()
         assert rows[place][3:6].tolist() == [size] * 3
+        if word := rows[place][6]:
+            marked += 1
+            relation = int(np.searchsorted(image.ranges[:, 2], place, "right")) - 1
+            low, reach = image.ranges[relation, 3:]
+            bits = np.unpackbits(marks[word : word + reach // 64 + 1].view(np.uint8), bitorder="little")[:reach]
+            there = pool[begin : begin + size, 0]
+            there = there[(there >= low) & (there < low + reach)]
+            assert (np.flatnonzero(bits) + low).tolist() == np.unique(there).tolist()
+    assert marked or not image.rows[: image.in_range, 6].any()
     table = copy._table.get()
     assert np.array_equal(table, image.table[:, : table.shape[1]])
 

@@ -16,7 +16,7 @@ UPDATE = ("label", "source", "target", "inserted")
 """``Update``."""
 LISTS = (
     *("late", "late_base", "late_mask", "rows", "neighbours", "codes", "ranges", "table", "stride", "vertices"),
-    *("counter_starts", "counters", "pattern_vertices", "needs", "ends", "forwards", "backwards", "words"),
+    *("counter_starts", "counters", "pattern_vertices", "needs", "ends", "forwards", "backwards", "words", "marks"),
 )
 """``Lists``."""
 SEARCH = (
@@ -28,8 +28,8 @@ SEARCH = (
 """``Search`` of ``delta_search.cu``."""
 LEVEL_WORDS = 21
 """``Level``, in words of 64 bits."""
-SPAN_CELLS = 3
-"""``Leg``, in words of 32 bits."""
+SPAN_WORDS = 3
+"""``Leg``, in words of 64 bits."""
 MAIL_HEADER = 6
 
 

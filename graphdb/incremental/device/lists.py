@@ -3,7 +3,8 @@
 A list is a segment of a pool, sorted, with free space behind it, like the packed memory array of GAMMA §V-C, whose
 segments hold the edges of many vertices.  Against levels (a sorted base, and deltas beside it) speaks that every search
 would look into each of them, and reads far outnumber writes; what a write moves is one list, at the memory's speed.
-A batch so takes time proportional to its changes and to the lists that they are in.
+A batch so takes time proportional to its changes and to the lists that they are in.  Lists that have a bitmap on the
+host when the copy is made have one here.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class DeviceLists:
         self._constants = [
             upload(table) for table in (image.counter_starts, image.counters, image.vertices, image.needs)
         ]
-        self._table = upload(image.table)
+        self._table, self._marks = upload(image.table), upload(image.marks)
         self._late_places = _LEAST_PLACES
         while self._late_places < 2 * len(image.late):
             self._late_places *= 2
@@ -130,7 +131,16 @@ class DeviceLists:
     @property
     def bytes(self) -> int:
         """What its arrays take."""
-        arrays = (self._neighbours, self._codes, self._rows, self._late, self._table, self._ranges, *self._constants)
+        arrays = (
+            self._neighbours,
+            self._codes,
+            self._rows,
+            self._late,
+            self._table,
+            self._marks,
+            self._ranges,
+            *self._constants,
+        )
         return sum(int(array.nbytes) for array in arrays)
 
     def stage(self, changes: NDArray[np.int32], *, there: bool = False) -> Staged:
@@ -198,7 +208,7 @@ class DeviceLists:
 
     def finish(self, staged: Staged, version: int) -> None:
         """End a batch: ``NEW`` commits it, ``OLD`` rolls it back."""
-        tables = (staged.keys, staged.order, staged.starts, staged.places)
+        tables = (staged.changes, staged.keys, staged.order, staged.starts, staged.places)
         self._launch("finish", 32 * staged.groups, self._cells, *tables, staged.groups, version)
         self._encode(staged)
 
@@ -286,6 +296,7 @@ class DeviceLists:
             "forwards": address(self._forwards),
             "backwards": address(self._backwards),
             "words": self._host.words,
+            "marks": address(self._marks),
         }
         written = [cells[name] for name in LISTS]
         if written != self._written:
