@@ -27,6 +27,7 @@ from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.counting.tree import TreeCount
 from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control
+from graphdb.plan.extension import Adjacency, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
 
@@ -166,6 +167,10 @@ class HostExecutor:
         self, lists: LabelledLists, scanned: float, control: Control, host_memory: int | None
     ) -> DomainSearch | None:
         """Nothing: there is no device here."""
+        return None
+
+    def extender(self, lists: Adjacency, scanned: float, control: Control) -> Extender | None:
+        """Nothing, as above."""
         return None
 
     def describe_jointly(self, joint: JointCount) -> str:
