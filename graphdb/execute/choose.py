@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from graphdb.common.errors import DeviceError, GraphDBError, MemoryLimitError
 from graphdb.execute.devices import Devices, Hint, best_device, devices_named
 from graphdb.execute.host import HostExecutor
+from graphdb.execute.multi import MultiExecutor
 from graphdb.execute.trial import smallest_plan
 from graphdb.gpu.probe import probe
 from graphdb.plan.candidates.refinement import Refinement, Sets
@@ -76,8 +77,8 @@ def choose_executor(
     """
     named = devices_named(device)
     if named is not None:
-        number, *_ = named.found()
-        return open_device(number, named.hint, memory=device_memory)
+        opened = [open_device(number, named.hint, memory=device_memory) for number in named.found()]
+        return opened[0] if len(opened) == 1 else MultiExecutor(opened)
     host = HostExecutor(threads, memory_limit=memory_limit)
     if device == "cpu":
         return host
@@ -109,6 +110,8 @@ def device_of(executor: Executor) -> Callable[[], Device | None] | None:
             return None
         case ChoosingExecutor():
             return executor.open_device if probe().usable else None
+        case MultiExecutor():
+            return device_of(executor.first)
     device = cast("GpuExecutor", executor).device
     return lambda: device
 

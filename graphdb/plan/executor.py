@@ -62,6 +62,8 @@ class Control:
         Called in the caller's thread with the share done (0 … 1), which never falls: some times a second.
     buffer_bytes
         Matches that may wait in memory until the caller takes them.
+    share
+        Which units of the run are meant, first and last + 1 (:mod:`graphdb.plan.shares`); by default all.
     """
 
     timeout: float | None = None
@@ -69,6 +71,7 @@ class Control:
     limit: int | None = None
     progress: Callable[[float], None] | None = None
     buffer_bytes: int = 256 << 20
+    share: tuple[int, int] | None = None
     rows: NDArray[np.int64] = field(default_factory=lambda: _NO_ROWS)
     """After a run: the bindings that passed each step (a step that only counts, its matches)."""
     work: NDArray[np.int64] = field(default_factory=lambda: _NO_ROWS)
@@ -115,6 +118,10 @@ class Control:
                 "the query ran longer than its timeout",
                 hint="give it more time, or a LIMIT",
             )
+
+    def range_of(self, units: int) -> tuple[int, int]:
+        """The units of the share, of so many: first and last + 1."""
+        return (0, units) if self.share is None else self.share
 
     def limit_of(self, plan: PhysicalPlan) -> int | None:
         """The tighter of the two limits."""
