@@ -136,6 +136,7 @@ class DeviceCliques:
         """Count each clique once; raises what ``watch`` does."""
         device = self._device
         with device.active():
+            device.module("clique", shape.macros, check=watch.check)
             self._graph.oriented(plan.graph)
             cells: Any = device.memory.empty(2, np.uint64)
             cells.fill(0)
