@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from graphdb.common.errors import DeviceError, QueryInterrupted, QueryTimeout
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.domains import DomainSearch, LabelledLists
+from graphdb.plan.extension import Adjacency, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
 
@@ -61,6 +62,8 @@ class Control:
         Called in the caller's thread with the share done (0 … 1), which never falls: some times a second.
     buffer_bytes
         Matches that may wait in memory until the caller takes them.
+    share
+        Which units of the run are meant, first and last + 1 (:mod:`graphdb.plan.shares`); by default all.
     """
 
     timeout: float | None = None
@@ -68,6 +71,7 @@ class Control:
     limit: int | None = None
     progress: Callable[[float], None] | None = None
     buffer_bytes: int = 256 << 20
+    share: tuple[int, int] | None = None
     rows: NDArray[np.int64] = field(default_factory=lambda: _NO_ROWS)
     """After a run: the bindings that passed each step (a step that only counts, its matches)."""
     work: NDArray[np.int64] = field(default_factory=lambda: _NO_ROWS)
@@ -114,6 +118,10 @@ class Control:
                 "the query ran longer than its timeout",
                 hint="give it more time, or a LIMIT",
             )
+
+    def range_of(self, units: int) -> tuple[int, int]:
+        """The units of the share, of so many: first and last + 1."""
+        return (0, units) if self.share is None else self.share
 
     def limit_of(self, plan: PhysicalPlan) -> int | None:
         """The tighter of the two limits."""
@@ -165,3 +173,6 @@ class Executor(Protocol):
         None where the host does it: there is no device, the graph does not fit it, or the host is expected to be done
         first.  ``host_memory`` is how many bytes domains may take in host memory; None for any.
         """
+
+    def extender(self, lists: Adjacency, scanned: float, control: Control) -> Extender | None:
+        """What extends embeddings on a device, where so many elements are expected to be looked at; None as above."""
