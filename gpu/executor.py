@@ -6,40 +6,44 @@ Sums (:mod:`graphdb.gpu.counting.counter`) count without enumerating the matches
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.errors import MemoryLimitError
+from graphdb.gpu.calibration import calibrate
 from graphdb.gpu.counting.counter import Counter
 from graphdb.gpu.graph import DeviceGraph
 from graphdb.gpu.join.distinct import reduces
 from graphdb.gpu.join.refine import DeviceRefiner
 from graphdb.gpu.join.run import Join
 from graphdb.gpu.launch import Device, faults
-from graphdb.gpu.search.program import partitions_of
+from graphdb.gpu.mining.domains import DeviceDomains, needed
+from graphdb.gpu.residency import Lists, lists_of_plan
 from graphdb.gpu.search.row_queue import RowQueue
 from graphdb.gpu.search.run import Search
 from graphdb.plan.candidates.refinement import Refinement, Sets
-from graphdb.plan.executor import Block, Control, OutOfRange
-from graphdb.plan.physical import PhysicalPlan
+from graphdb.plan.domains import DomainSearch, LabelledLists
+from graphdb.plan.executor import Block, Control, OutOfRange, Refused
+from graphdb.plan.joint import JointCount
+from graphdb.plan.physical import PhysicalPlan, VertexStep
+from graphdb.plan.shares import Division, Partial, root_weights
 from graphdb.plan.ski_rental import Bias, ExpectedCost, StrategyTimings
 
+_log = logging.getLogger("graphdb")
 Ints = NDArray[np.int64]
 Hint = Literal["auto", "join", "search", "sums"]
 Counted = TypeVar("Counted")
 
-STEP = 2e-4
-"""Seconds that the smallest step of a join takes: some launches, and two answers to wait for."""
-MATCH_RATE = 1e11
-"""Elements that a device scans in a second, about."""
-LINK = 3e10
-"""Bytes that are copied to it or from it in a second."""
+STEP = 10.0
+"""Answers that the smallest step of a join takes: some launches, and two that are waited for."""
 
 
 class Strategy(Protocol):
@@ -106,10 +110,13 @@ class GpuExecutor:
         """Searches whose rows are being read."""
         self.refiner = DeviceRefiner(self.device, self.graph)
 
+    def calibrate(self) -> threading.Thread:
+        """Have a thread measure how fast the device is, unless that is known: estimates go by it from then on."""
+        return calibrate(self.device)
+
     def supports(self, plan: PhysicalPlan) -> bool:
-        """Whether the plan's graph fits the device beside the smallest run."""
-        needed = sum(partition.nbytes for partition in partitions_of(plan))
-        return needed < self.device.memory.budget * 3 // 4
+        """Whether the plan's graph can be read beside the smallest run, from host memory where it has to be."""
+        return self.graph.residency.possible(lists_of_plan(plan, plan.count_only))
 
     def strategy(self, plan: PhysicalPlan) -> Strategy:
         """The strategy that enumerates a plan's matches: the search where it is requested and possible, else the
@@ -121,6 +128,11 @@ class GpuExecutor:
         """Why the search does not run a plan; empty where it does."""
         if plan.row_steps < len(plan.steps):
             return "a row stands for several matches"
+        refused: str | None = plan.cache.get("search refused")
+        if refused is not None:
+            return refused
+        if self.device.limits.launch_seconds < math.inf:
+            return "a display waits for the device, and a search is one launch"
         return "" if self._strategy("search").supports(plan) else "a list is too long"
 
     def off_hint(self, plan: PhysicalPlan, counting: bool) -> str:
@@ -130,6 +142,11 @@ class GpuExecutor:
         if self.hint != "sums" or "count" in self._strategy_costs(plan, counting):
             return ""
         return f"there are no sums for {'this count' if counting else 'these rows'}"
+
+    @property
+    def milliseconds(self) -> float:
+        """After a count without enumeration: the device's time, from the first kernel to the last."""
+        return self._counter.milliseconds
 
     @property
     def join(self) -> Join:
@@ -150,6 +167,9 @@ class GpuExecutor:
         way = _timings(plan, plan.count_only).choose(self._strategy_costs(plan, plan.count_only))
         by = self._counter.describe(plan, plan.count_only) if way == "count" else self.strategy(plan).name
         told = f"{self.name} by {by}{self._within}"
+        lists = self._placed(plan, plan.count_only)
+        if way != "count" and (where := self.graph.residency.describe(lists)):
+            told = f"{told}, {where}"
         why_not = self.off_hint(plan, plan.count_only)
         if why_not:
             return f"{told}, not by {self.hint}: {why_not}"
@@ -166,21 +186,48 @@ class GpuExecutor:
         """What each strategy is expected to take: ``"match"`` enumerates the matches, ``"count"`` counts without
         enumeration.
         """
-        seconds = STEP * (len(plan.steps) + 1) + self._bias.factor * plan.cost / MATCH_RATE
+        rates = self.device.rates
+        seconds = self._starting(plan) + self._bias.factor * plan.cost / rates.intersected
+        lists = self._placed(plan, counting)
+        seconds += self.graph.residency.away(lists) * plan.cost * np.dtype(plan.dtype).itemsize / rates.linked
         uncertain = plan.counting is not None and plan.counting.uncertain
         if self._beside_host and (uncertain or self._counter.too_wide(plan, counting)):
             seconds = math.inf
         if not counting and plan.steps:
             rows = plan.steps[plan.row_steps - 1].estimate * len(plan.columns)
-            seconds += rows * len(plan.outputs) * np.dtype(plan.dtype).itemsize / LINK
+            seconds += rows * len(plan.outputs) * np.dtype(plan.dtype).itemsize / rates.pinned_download
         counted = self._counter.expected(plan, counting) if self.hint in ("auto", "sums") else None
+        if counted is not None and counted.seconds > self.device.limits.launch_seconds:
+            counted = None  # a single launch, which a display waits for
         if counted is not None:
             # What matches would copy, their program tells: one that nobody wrote is not written to be found slower.
-            surely = counted.seconds + counted.setup <= seconds and not _timings(plan, counting).runs
-            if surely or self.hint == "sums":
+            timings = _timings(plan, counting)
+            surely = counted.seconds + counted.setup <= seconds and not timings.runs
+            if surely or (self.hint == "sums" and timings.measured("count") != math.inf):
                 return {"count": counted}
-        costs = {"match": ExpectedCost(seconds, self.missing_bytes(plan) / LINK)}
+        costs = {"match": ExpectedCost(seconds, self.missing_bytes(plan) / rates.upload)}
         return costs if counted is None else costs | {"count": counted}
+
+    def _starting(self, plan: PhysicalPlan) -> float:
+        """Seconds that a join takes for its steps, however little there is to scan."""
+        return STEP * self.device.rates.answer * (len(plan.steps) + 1)
+
+    def _placed(self, plan: PhysicalPlan, counting: bool) -> list[Lists]:
+        """What a plan reads; where not all of it fits, it is chosen which pages of it are copied."""
+        key = ("lists", counting)
+        found: list[Lists] | None = plan.cache.get(key)
+        if found is None:
+            found = plan.cache[key] = lists_of_plan(plan, counting)
+        self.graph.residency.place(found)
+        return found
+
+    @contextmanager
+    def _using(self, plan: PhysicalPlan, counting: bool) -> Iterator[None]:
+        """Have what a plan reads stay on the device meanwhile."""
+        read = [each.neighbours for each in self._placed(plan, counting)]
+        clique = [] if plan.clique is None else [plan.clique.graph]
+        with self.device.memory.using([plan, plan.counting, *plan.partitions, *clique, *read]):
+            yield
 
     def missed(self, plan: PhysicalPlan, counting: bool, seconds: float) -> None:
         """A run took so long elsewhere: what would make it quicker here is got ready by a thread, if that pays."""
@@ -209,7 +256,7 @@ class GpuExecutor:
 
     def missing_bytes(self, plan: PhysicalPlan) -> int:
         """Bytes that a run would have to copy to the device first."""
-        return sum(map(self.graph.missing_bytes, partitions_of(plan)))
+        return sum(map(self.graph.missing_bytes, plan.partitions))
 
     def run(self, plan: PhysicalPlan, control: Control | None = None) -> Iterator[Block]:
         """Run the plan and give its matches block by block.
@@ -225,7 +272,12 @@ class GpuExecutor:
             if limit != 0:
                 yield Block({}, 1)
             return
-        started, left, taken = time.monotonic(), limit, 0.0
+        with self._using(plan, False):
+            yield from self._run(plan, control, limit)
+
+    def _run(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[Block]:
+        """Run a plan that has steps."""
+        started = time.monotonic()
         self._drain_searches(control)
         counted = self._counted_by_vertex(plan, control) if limit is None else None
         if counted is not None:
@@ -234,6 +286,11 @@ class GpuExecutor:
             cells = vertices.astype(plan.dtype)
             yield Block({plan.outputs[0]: cells}, len(cells), numbers if plan.duplicates == "count" else None)
             return
+        yield from self._enumerated(plan, control, limit)
+
+    def _enumerated(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[Block]:
+        """The rows of all matches that start from the control's share of the roots."""
+        started, left, taken = time.monotonic(), limit, 0.0
         found = self._blocks(plan, control, _ceil(limit, len(plan.columns)))
         try:
             while left != 0:
@@ -242,7 +299,8 @@ class GpuExecutor:
                     block = next(found, None)
                 taken += time.monotonic() - asked
                 if block is None:
-                    if limit is None and len(self._strategy_costs(plan, counting=False)) > 1:
+                    whole = limit is None and control.share is None
+                    if whole and len(self._strategy_costs(plan, counting=False)) > 1:
                         _timings(plan, False).note("match", taken)
                         self._counter.missed(plan, False, taken)
                     break
@@ -270,7 +328,7 @@ class GpuExecutor:
         if plan.row_steps < len(plan.steps):
             yield from self.join.tallied(plan, control, limit)
             return
-        if limit is None and self.hint != "search" and reduces(plan):
+        if limit is None and self.hint != "search" and reduces(plan, self.device.rates):
             yield from self.join.grouped(plan, control)
             return
         strategy = self.strategy(plan)
@@ -281,11 +339,20 @@ class GpuExecutor:
             return
         queue = RowQueue(blocks, control.buffer_bytes)
         self._reading.append(queue)
+        begun = False
         try:
             for cells, rows in queue:
+                begun = True
                 yield cells, rows, None
+            return
+        except Refused as error:
+            if begun:
+                raise
+            plan.cache["search refused"] = error.message
         finally:
             self._reading.remove(queue)
+        for cells, rows in self.join.run(plan, control, limit):
+            yield cells, rows, None
 
     def _drain_searches(self, control: Control) -> None:
         """Drain the searches that this thread is reading: their rows leave the device, so that no kernel waits for
@@ -301,6 +368,11 @@ class GpuExecutor:
         limit = control.limit_of(plan)
         if not plan.steps:
             return 1 if limit is None else min(limit, 1)
+        with self._using(plan, True):
+            return self._count(plan, control, limit)
+
+    def _count(self, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
+        """Count a plan that has steps."""
         started = time.monotonic()
         self._drain_searches(control)
         try:
@@ -308,17 +380,132 @@ class GpuExecutor:
                 counted = self._counted(plan, control) if limit is None else None
                 if counted is not None:
                     return counted
-                found = self.strategy(plan).count(plan, control, _ceil(limit, plan.automorphisms))
+                found = self._found(plan, control, _ceil(limit, plan.automorphisms))
             if limit is None and len(self._strategy_costs(plan, counting=True)) > 1:
                 taken, timings = time.monotonic() - started, _timings(plan, True)
                 if timings.runs:  # the first has copied and compiled, too
-                    self._bias.note(plan.cost / MATCH_RATE, taken - STEP * (len(plan.steps) + 1))
+                    self._bias.note(plan.cost / self.device.rates.intersected, taken - self._starting(plan))
                 timings.note("match", taken)
                 self._counter.missed(plan, True, taken)
         finally:
             control.seconds = time.monotonic() - started
         total = found * plan.automorphisms
         return total if limit is None else min(total, limit)
+
+    def _found(self, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
+        """How many matches are found, before images: by the join where the search is refused."""
+        strategy = self.strategy(plan)
+        try:
+            return strategy.count(plan, control, limit)
+        except Refused as error:
+            if strategy.name != "search":
+                raise
+            plan.cache["search refused"] = error.message
+        return self.join.count(plan, control, limit)
+
+    def count_jointly(self, joint: JointCount, control: Control | None = None) -> list[int]:
+        """Count several patterns together, as sums; one after the other where another way is pinned.
+
+        Raises like :meth:`run`, and :class:`~graphdb.plan.executor.OutOfRange` where sums may not fit 64 bits, or where
+        there are no kernels for them.
+        """
+        control, started = control or Control(), time.monotonic()
+        if self.hint not in ("auto", "sums"):
+            return [self.count(plan, control) for plan in joint.plans]
+        self._drain_searches(control)
+        try:
+            with faults():
+                return self._counter.count_jointly(joint, control)
+        finally:
+            control.seconds = time.monotonic() - started
+
+    def describe_jointly(self, joint: JointCount) -> str:
+        """The device, and how it counts."""
+        return f"{self.name} by {'sums' if self.hint in ('auto', 'sums') else self.hint}"
+
+    def domain_search(
+        self, lists: LabelledLists, scanned: float, control: Control, host_memory: int | None
+    ) -> DomainSearch | None:
+        """What finds domains of patterns here; None where the graph does not fit the budget.
+
+        Raises
+        ------
+        DeviceError
+            The device fails.
+        """
+        if needed(lists) > self.device.memory.budget * 3 // 4:
+            return None
+        return DeviceDomains(self.device, lists, control, host_memory=host_memory)
+
+    def expected_jointly(self, joint: JointCount) -> ExpectedCost:
+        """What counting several patterns together is expected to take, and to copy and compile first."""
+        expected = self._counter.expected_of(joint.counting) or ExpectedCost(math.inf)
+        return ExpectedCost(expected.seconds, expected.setup)  # nobody prepares it beside other work
+
+    # --- shares of a run, beside other devices
+
+    def division(
+        self, plan: PhysicalPlan, counting: bool, control: Control, *, search: bool = False
+    ) -> Division | None:
+        """How a run or a count divides: as :meth:`graphdb.plan.shares.Divisible.division` says.
+
+        Raises :class:`graphdb.plan.executor.OutOfRange` where sums are known not to fit.
+        """
+        limit = control.limit_of(plan)
+        self._drain_searches(control)
+        if limit is None and not search:
+            costs, timings = self._strategy_costs(plan, counting), _timings(plan, counting)
+            if "count" in costs and timings.choose(costs, runs=counting) == "count":
+                try:
+                    with faults(self.name):
+                        return self._counter.division(plan, counting, control)
+                except Refused:
+                    timings.rule_out("count")
+        first = plan.steps[0] if len(plan.steps) > 1 else None
+        if not isinstance(first, VertexStep) or first.scan is None:
+            return None
+        if counting and plan.clique is not None and limit is None and self.strategy(plan).name == "join":
+            return Division("ranks", np.diff(plan.clique.graph.work) + 1.0)
+        grouped = not counting and limit is None and reduces(plan, self.device.rates)
+        ordered = self.strategy(plan).name == "join" and not grouped
+        return Division("roots", root_weights(plan), ordered)
+
+    def rows_of(self, plan: PhysicalPlan, division: Division, control: Control) -> Iterator[Block]:
+        """Run a share; raises as :meth:`run` does."""
+        with self._using(plan, False):
+            yield from self._rows_of(plan, division, control)
+
+    def _rows_of(self, plan: PhysicalPlan, division: Division, control: Control) -> Iterator[Block]:
+        if division.unit != "vertices":
+            yield from self._enumerated(plan, control, control.limit_of(plan))
+            return
+        try:
+            with faults(self.name):
+                counted = self._counter.count_by_vertex(plan, control, control.share)
+        except Refused:
+            _timings(plan, False).rule_out("count")
+            counted = None
+        if counted is None:
+            raise OutOfRange
+        cells, numbers = counted[0].astype(plan.dtype), counted[1]
+        yield Block({plan.outputs[0]: cells}, len(cells), numbers if plan.duplicates == "count" else None)
+
+    def partial(self, plan: PhysicalPlan, division: Division, control: Control) -> Partial:
+        """Count a share; raises as :meth:`run` does."""
+        limit = control.limit_of(plan)
+        with self._using(plan, True), faults(self.name):
+            if division.unit != "roots" and "count" in self._strategy_costs(plan, counting=True):
+                try:
+                    return self._counter.partial(plan, division, control, control.share)
+                except Refused as error:  # these sums, by this device: the matches are left
+                    _timings(plan, True).rule_out("count")
+                    raise OutOfRange from error
+            found = self._found(plan, control, _ceil(limit, plan.automorphisms)) * plan.automorphisms
+        return (found if limit is None else min(found, limit),)
+
+    def total(self, plan: PhysicalPlan, division: Division, sums: Partial) -> int:
+        """The number of matches, from the sums over all shares."""
+        return self._counter.total(plan, sums) if division.unit == "vertices" else sums[0]
 
     def _counted(self, plan: PhysicalPlan, control: Control) -> int | None:
         """The number of matches without enumerating them, where that is possible and expected to be sooner."""
@@ -340,6 +527,10 @@ class GpuExecutor:
         except OutOfRange:
             if self._beside_host:
                 raise
+            return None
+        except Refused as error:  # these sums, by this device: the matches are left
+            _log.info("a query is not counted by sums: %s", error)
+            timings.rule_out("count")
             return None
         if counted is not None:
             timings.note("count", time.monotonic() - started)

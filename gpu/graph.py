@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from graphdb.gpu.memory import DeviceMemory
+from graphdb.gpu.pages import PagedArray
+from graphdb.gpu.residency import Residency
 from graphdb.storage.graph.orientation import Oriented
 from graphdb.storage.graph.pcsr import Partition
 
@@ -54,6 +56,7 @@ class DeviceGraph:
 
     def __init__(self, memory: DeviceMemory) -> None:
         self.memory = memory
+        self.residency = Residency(memory)
         self._serials: WeakKeyDictionary[Partition, int] = WeakKeyDictionary()
         self._next = count()
 
@@ -91,7 +94,13 @@ class DeviceGraph:
     def array(self, values: NDArray[Any], dtype: DTypeLike | None = None) -> Any:
         """The copy of an array (a scan's values, a candidate set, a signature column), in ``dtype``."""
         what = f"array {np.dtype(dtype or values.dtype).name}"
-        return self.memory.cached_or_built(what, values, lambda: self.memory.upload(values, dtype))
+
+        def copy() -> Any:
+            paged = self.residency.paged(values) if dtype in (None, values.dtype) else None
+            return self.memory.upload(values, dtype) if paged is None else paged
+
+        found = self.memory.cached_or_built(what, values, copy)
+        return found.view if isinstance(found, PagedArray) else found
 
     def bits(self, candidates: Ints, size: int) -> Any:
         """A sorted candidate set as uint8 [(size + 7) / 8]: one bit per vertex, little-endian within each byte."""

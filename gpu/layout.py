@@ -72,6 +72,21 @@ class ListCell(IntEnum):
     """… and the address of the offsets of a shared intersection's rows."""
 
 
+class PatternCell(IntEnum):
+    """The cells of a pattern whose domains are found: how many places and edges it has, and where these begin.
+
+    Of each edge (place, place, code seen from the first); of each place the first one of its orbit, and the row of its
+    candidates.
+    """
+
+    SIZE = 0
+    COUNT = 1
+    EDGES_AT = 2
+    ORBITS_AT = 17
+    SOURCES_AT = 23
+    PATTERN_CELLS = 29
+
+
 class Place(IntEnum):
     """Where a slot is found, besides the columns of a table; a column of the next table is (place, slot)."""
 
@@ -112,7 +127,7 @@ def _assert(condition: str, name: str) -> str:
     return f'static_assert({condition}, "{name} is not as gpu/layout.py says");\n'
 
 
-def _struct(name: str, members: Sequence[str], width: int = 8) -> str:
+def structure(name: str, members: Sequence[str], width: int = 8) -> str:
     """That a structure has these members, each so many bytes, in this order.
 
     Compilers before CUDA 13 know no offsets in constant expressions: the order is asserted where ``CHECK_OFFSETS`` says
@@ -125,16 +140,17 @@ def _struct(name: str, members: Sequence[str], width: int = 8) -> str:
 
 HEADERS = {
     "op.cuh": _enum(Op) + f"const int CHECK_COLUMNS = {CHECK_COLUMNS};\n",
-    "partition_layout.cuh": _struct("Partition", PARTITION),
+    "partition_layout.cuh": structure("Partition", PARTITION),
     "descriptor.cuh": "".join(map(_enum, (Cell, Kind, ListKind, ListCell, Place)))
     + f"const int LIST_CELLS = {len(ListCell)};\n",
-    "run_layout.cuh": _struct("Run", RUN),
-    "stealing_layout.cuh": _struct("Letter", LETTER, 4)
+    "domain_layout.cuh": _enum(PatternCell),
+    "run_layout.cuh": structure("Run", RUN),
+    "stealing_layout.cuh": structure("Letter", LETTER, 4)
     + _assert(f"sizeof(Stack) == 4 * ({LEVEL_WORDS} * LEVELS + {STACK_WORDS})", "Stack"),
-    "refinement_layout.cuh": _struct("Vertex", VERTEX)
-    + _struct("Level", LEVEL)
-    + _struct("Arc", ARC)
-    + _struct("Group", GROUP),
-    "ranked_layout.cuh": _struct("Ranked", RANKED) + f"enum {{ RANKED_CELLS = {len(RANKED)} }};\n",
+    "refinement_layout.cuh": structure("Vertex", VERTEX)
+    + structure("Level", LEVEL)
+    + structure("Arc", ARC)
+    + structure("Group", GROUP),
+    "ranked_layout.cuh": structure("Ranked", RANKED) + f"enum {{ RANKED_CELLS = {len(RANKED)} }};\n",
 }
 """Generated headers, by the names that kernels include."""

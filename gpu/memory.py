@@ -1,18 +1,21 @@
 """A device's memory: one pool within a budget, and an LRU cache of copies that outlive a query.
 
-Everything on the device is allocated from the pool, so cached copies count against the same budget as a run's own
-arrays.  CUDA allocates on the device that is current in the calling thread, and CuPy's pools speak of that one only:
-so whatever asks the pool here makes this device the current one first.
- A cached copy (of a partition, a signature column, a candidate set) is identified by its original in host memory: it is
- dropped with the original, and the least recently used copies are evicted first when a run needs memory.
+Everything on the device is allocated from the pool but the pages of large arrays (:mod:`graphdb.gpu.pages`), which are
+taken off the pool's limit: so cached copies count against the same budget as a run's own arrays.  CUDA allocates on the
+device that is current in the calling thread, and CuPy's pools speak of that one only: so whatever asks the pool here
+makes this device the current one first.
+
+A cached copy (of a partition, a signature column, a candidate set) is identified by its original in host memory: it is
+dropped with the original, and the least recently used copies are evicted first when a run needs memory, but none that a
+run uses.
 """
 
 from __future__ import annotations
 
 import threading
 import weakref
-from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -32,6 +35,13 @@ class Sized(Protocol):
     @property
     def nbytes(self) -> int:
         """Its bytes."""
+
+
+class Pages(Protocol):
+    """Pages of an array, which are given back when no kernel reads them."""
+
+    def release(self) -> None:
+        """Give them back."""
 
 
 S = TypeVar("S", bound=Sized)
@@ -72,6 +82,12 @@ class DeviceMemory:
         """Who builds a copy holds its lock; others go on meanwhile."""
         self._streaming = 0
         """Kernels that wait for their matches to be taken away."""
+        self._used: Counter[int] = Counter()
+        """Originals whose copies runs use now, by identity."""
+        self._paged = 0
+        """Bytes of pages on the device, which are not the pool's."""
+        self._unused: list[Pages] = []
+        """Pages that nobody reads any more but kernels that may still run."""
 
     def current(self) -> Any:
         """A context in which this device is the calling thread's.
@@ -158,6 +174,21 @@ class DeviceMemory:
         """Whether that copy is on the device already."""
         return self.cached(what, original) is not None
 
+    @contextmanager
+    def using(self, originals: Iterable[object]) -> Iterator[None]:
+        """Evict no copy of these while the context is entered: a run would only have to make it again."""
+        marks = [id(original) for original in originals]
+        with self._lock:
+            self._used.update(marks)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._used.subtract(marks)
+                for mark in marks:
+                    if self._used[mark] <= 0:
+                        del self._used[mark]
+
     def _drop(self, key: tuple[str, int]) -> None:
         with self._lock:
             entry = self._cache.get(key)
@@ -172,22 +203,66 @@ class DeviceMemory:
 
     @property
     def used_bytes(self) -> int:
-        """Bytes that arrays take now, cached ones included."""
+        """Bytes that arrays take now, cached ones and their pages included."""
         with self.current():
-            return int(self.pool.used_bytes())
+            return int(self.pool.used_bytes()) + self._paged
 
     def free_bytes(self) -> int:
         """Bytes that can be allocated now: within the budget, and free on the device whoever else uses it."""
         with self.current():
             free = int(self._cupy.cuda.runtime.memGetInfo()[0]) + int(self.pool.free_bytes())
-            return max(min(self.budget - int(self.pool.used_bytes()), free), 0)
+            return max(min(self.budget - self._paged - int(self.pool.used_bytes()), free), 0)
 
     def reserve(self, wanted: int) -> int:
-        """Evict cached copies until ``wanted`` bytes can be allocated, or none is left; return the free bytes."""
+        """Evict cached copies until ``wanted`` bytes can be allocated, or none is left that no run uses; return the
+        free bytes.
+        """
         with self._lock:
-            while self._cache and self.free_bytes() < wanted:
-                self._cache.popitem(last=False)
+            while self.free_bytes() < wanted and self._evict_one() is not None:
+                self._collect()
         return self.free_bytes()
+
+    def _evict_one(self) -> int | None:
+        """Evict the least recently used copy that no run uses; return its bytes, None where there is none."""
+        for key in self._cache:
+            if key[1] not in self._used:
+                return int(self._cache.pop(key).copy.nbytes)
+        return None
+
+    # --- pages
+
+    def take(self, size: int) -> None:
+        """Take so many bytes for pages off the pool's limit, or give them back where ``size`` is negative.
+
+        Raises
+        ------
+        MemoryLimitError
+            There is too little memory for them within the budget.
+        """
+        with self._lock:
+            if size > 0 and self.reserve(size) < size:
+                raise MemoryLimitError(
+                    f"the graph needs {size:,} bytes more on the device, and {self.free_bytes():,} are free",
+                    hint='raise the budget, or use device="cpu"',
+                )
+            self._paged += size
+            with self.current():
+                if size > 0:
+                    self.pool.free_all_blocks()  # what the pool has and does not use is the device's no more
+                self.pool.set_limit(size=self.budget - self._paged)
+
+    def unused(self, pages: Pages) -> None:
+        """Give pages back once no kernel can read them."""
+        self._unused.append(pages)
+
+    def _collect(self) -> None:
+        """Give back pages that are not used, unless a kernel waits for the host: then the device is never idle."""
+        if not self._unused or self._streaming:
+            return
+        with self.current() as device:
+            device.synchronize()
+            while self._unused:
+                self._unused.pop().release()
 
     def streams(self, more: int) -> None:
         """So many more (or fewer) kernels run that wait for the host: until they end, no memory goes back."""
@@ -203,8 +278,12 @@ class DeviceMemory:
         """Evict the least recently used copies, ``wanted`` bytes of them or all, and of blocks without use."""
         with self._lock:
             freed = 0
-            while self._cache and (wanted is None or freed < wanted):
-                freed += int(self._cache.popitem(last=False)[1].copy.nbytes)
+            while wanted is None or freed < wanted:
+                evicted = self._evict_one()
+                if evicted is None:
+                    break
+                freed += evicted
+            self._collect()
         if not self._streaming:  # the driver waits for all kernels before it takes memory back
             with self.current():
                 self.pool.free_all_blocks()

@@ -9,30 +9,36 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import importlib.metadata
-import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from graphdb._version import DISTRIBUTION
+from graphdb.gpu import compiler
 
 _MAJOR, _MINOR = 75, 76
 """``CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR`` and ``…_MINOR``."""
+_MEMORY_CLOCK, _MEMORY_BITS, _WATCHED = 36, 37, 17
+"""``CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE`` (kHz), ``…_GLOBAL_MEMORY_BUS_WIDTH`` (bits), ``…_KERNEL_EXEC_TIMEOUT``."""
 
 _DRIVERS = ("libcuda.so.1", "libcuda.so", "nvcuda.dll")
-_COMPILERS = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
 _CUPY = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One CUDA device; ``memory`` in bytes, ``capability`` as (major, minor)."""
+    """One CUDA device; ``memory`` in bytes, ``capability`` as (major, minor).
+
+    ``bandwidth`` are the bytes that its memory moves in a second, 0 where that is not known; a ``watched`` one has a
+    display, whose watchdog ends long kernels.
+    """
 
     number: int
     name: str
     memory: int
     capability: tuple[int, int]
+    bandwidth: int = 0
+    watched: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +98,7 @@ def probe(open_library: Callable[[str], Any] = ctypes.CDLL) -> DeviceReport:
             devices = _devices(driver)
         except _DriverError as error:
             cuda, problem = cuda or (0, 0), str(error)
-    return DeviceReport(cuda, devices, problem, _nvrtc(open_library), _cupy())
+    return DeviceReport(cuda, devices, problem, compiler.find(open_library), _cupy())
 
 
 class _DriverError(Exception):
@@ -111,6 +117,14 @@ def _integer(driver: Any, function: str, *arguments: object) -> int:
     answer = ctypes.c_int()
     _check(driver, function, ctypes.byref(answer), *arguments)
     return answer.value
+
+
+def _known(driver: Any, attribute: int, handle: int) -> int:
+    """Return an attribute of a device; 0 where the driver does not know it."""
+    try:
+        return _integer(driver, "cuDeviceGetAttribute", attribute, handle)
+    except _DriverError:
+        return 0
 
 
 def _cuda_version(driver: Any) -> tuple[int, int]:
@@ -133,7 +147,10 @@ def _devices(driver: Any) -> tuple[Device, ...]:
             _integer(driver, "cuDeviceGetAttribute", _MAJOR, handle),
             _integer(driver, "cuDeviceGetAttribute", _MINOR, handle),
         )
-        found.append(Device(number, name.value.decode(errors="replace"), memory.value, capability))
+        clock, bits, watched = (_known(driver, which, handle) for which in (_MEMORY_CLOCK, _MEMORY_BITS, _WATCHED))
+        bandwidth = 2 * clock * 1000 * bits // 8  # both edges of the clock
+        title = name.value.decode(errors="replace")
+        found.append(Device(number, title, memory.value, capability, bandwidth, bool(watched)))
     return tuple(found)
 
 
@@ -144,22 +161,6 @@ def _first_library(names: tuple[str, ...], open_library: Callable[[str], Any]) -
             return open_library(name)
         except OSError:
             continue
-    return None
-
-
-def _nvrtc(open_library: Callable[[str], Any]) -> str | None:
-    """Return the name or path of the CUDA run-time compiler: on the library path, or as a wheel of NVIDIA's."""
-    for name in _COMPILERS:
-        if _first_library((name,), open_library) is not None:
-            return name
-    try:
-        nvidia = importlib.util.find_spec("nvidia")
-    except (ImportError, ValueError):
-        return None
-    for folder in (nvidia.submodule_search_locations if nvidia else None) or ():
-        found = sorted(Path(folder).glob("*/lib/libnvrtc.so.*"))
-        if found:
-            return str(found[0])
     return None
 
 

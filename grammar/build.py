@@ -191,6 +191,10 @@ class _Builder(Patterns, Expressions):
         replace, temporary, if_not_exists, name, query = children
         return s.CreateTable(name, query, bool(replace), bool(temporary), bool(if_not_exists), span)
 
+    def create_view(self, span: s.Span, children: list[Any]) -> s.CreateView:
+        replace, temporary, if_not_exists, name, query = children
+        return s.CreateView(name, query, bool(replace), bool(temporary), bool(if_not_exists), span)
+
     def or_replace(self, span: s.Span, children: list[Any]) -> bool:
         return True
 

@@ -28,7 +28,7 @@ from graphdb.common.values.elements import Node, Path, Relationship
 from graphdb.database import Database
 from graphdb.dispatch.prepared import PreparedStatement
 from graphdb.live.watch import Change, Watch
-from graphdb.opening import connect
+from graphdb.opening import attach, connect
 from graphdb.results.result import Result
 from graphdb.storage.loaders.tables.description import Table
 
@@ -57,5 +57,6 @@ __all__ = [
     "TypeMismatchError",
     "Watch",
     "__version__",
+    "attach",
     "connect",
 ]

@@ -30,11 +30,14 @@ from graphdb.common.config import Budget, cores, memory_bytes
 from graphdb.common.errors import GraphDBError, LoadError, NotSupportedError, ParameterError
 from graphdb.common.progress import Progress, watching
 from graphdb.common.stopping import seconds_of, stopping
+from graphdb.dispatch.contents import Contents
 from graphdb.dispatch.parameters import Parameters, by_name
 from graphdb.relational.session.state import State
 from graphdb.storage.file.scratch import EXPORTED, SPILLED, sweep
 
 if TYPE_CHECKING:
+    import duckdb
+
     from graphdb.dispatch.miner import Miner
     from graphdb.dispatch.prepared import PreparedStatement
     from graphdb.dispatch.statements import Statements
@@ -42,11 +45,10 @@ if TYPE_CHECKING:
     from graphdb.live.watch import Change, Watch
     from graphdb.mining.graph import MiningGraph
     from graphdb.results.result import Result
-    from graphdb.storage.catalog import EdgeLabel
     from graphdb.storage.loaders.load import LoadReport
 
 
-class Database:
+class Database(Contents):
     """An open database; use it as a context manager, or :meth:`close` it.  See :func:`graphdb.connect`."""
 
     def __init__(
@@ -62,6 +64,7 @@ class Database:
         subclasses: bool = False,
         progress: Progress | bool | None = None,
         untrusted: bool = False,
+        shared: duckdb.DuckDBPyConnection | None = None,
     ) -> None:
         if threads is not None and (
             isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 1024
@@ -77,7 +80,7 @@ class Database:
         self.threads = threads or cores()
         budget = Budget.of(memory_limit)
         spilled = os.fspath(spill) if spill is not None else None
-        self._state = State(self.path, self.threads, budget, spilled, read_only, subclasses, untrusted)
+        self._state = State(self.path, self.threads, budget, spilled, read_only, subclasses, untrusted, shared)
         self._state.progress = progress
         if self.path != ":memory:" and not read_only:
             sweep(SPILLED, spilled)
@@ -179,7 +182,7 @@ class Database:
 
         with self._state.diagnosed(), self._state.hold():
             statement = parse(text)
-            if isinstance(statement, (ast.Explain, ast.CreateTable)):
+            if isinstance(statement, (ast.Explain, ast.CreateTable, ast.CreateView)):
                 statement = statement.query
             if not isinstance(statement, (ast.Query, ast.Composite, ast.Mine)):
                 raise NotSupportedError("only pattern queries can be explained; for SQL, run EXPLAIN SELECT …")
@@ -515,34 +518,7 @@ class Database:
         """Stop what another thread runs on this database: it ends there with a `QueryInterrupted`."""
         self._state.interrupt()
 
-    # --- what the database holds
-
-    def vertex_labels(self) -> list[tuple[str, int]]:
-        """Return the vertex labels, as a user would write them, with their numbers of vertices."""
-        names = self._state.names()
-        return [(names.written(label.iri), label.vertices) for label in names.vertex_labels.values()]
-
-    def edge_labels(self) -> list[EdgeLabel]:
-        """Return the edge labels and property keys with their statistics."""
-        return list(self._state.names().edge_labels.values())
-
-    def written(self, iri: str) -> str:
-        """Return a name as a user would write it: prefixed where a prefix is declared, else the IRI."""
-        return self._state.names().written(iri)
-
-    def prefixes(self) -> dict[str, str]:
-        """Return the declared prefixes."""
-        return dict(self._state.names().prefixes)
-
-    def tables(self) -> list[str]:
-        """Return the tables and views that SQL can name, internal ones left out."""
-        rows = self._state.connection.rows(
-            "SELECT table_name FROM duckdb_tables() WHERE NOT internal AND schema_name <> '_graphdb' "
-            "AND NOT starts_with(table_name, '_') UNION ALL "
-            "SELECT view_name FROM duckdb_views() WHERE NOT internal AND schema_name <> '_graphdb' "
-            "AND NOT starts_with(view_name, '_') ORDER BY 1"
-        )
-        return [name for (name,) in rows]
+    # --- its end
 
     def close(self) -> None:
         """Close the database; what was taken out of results stays usable, the rest of them does not.

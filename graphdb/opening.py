@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
+from graphdb.common.errors import ParameterError, StorageError
 from graphdb.common.progress import Progress
 from graphdb.database import Database
+
+if TYPE_CHECKING:
+    import duckdb
 
 
 def connect(
@@ -74,4 +79,60 @@ def connect(
         progress=progress,
         untrusted=untrusted,
         device_memory=device_memory,
+    )
+
+
+def attach(
+    connection: duckdb.DuckDBPyConnection,
+    device: str = "auto",
+    threads: int | None = None,
+    subclasses: bool = False,
+    progress: Progress | bool | None = None,
+) -> Database:
+    """Use the database of a connection of DuckDB's: its tables are there for SQL, and the graph is beside them.
+
+    The connection stays the caller's, and so do its settings (``threads`` are those of matches).  What is written on
+    either is seen by the other once it is committed.  A database in memory is attached once at a time.
+
+    >>> import duckdb, graphdb
+    >>> connection = duckdb.connect()
+    >>> with graphdb.attach(connection) as db:
+    ...     _ = db.query("CREATE (:Person {name: 'Ada'})")
+    ...     _ = db.query("CREATE TABLE people AS MATCH (p:Person) RETURN p.name AS name")
+    >>> connection.sql("FROM people").fetchall()
+    [('Ada',)]
+
+    Parameters
+    ----------
+    connection
+        What ``duckdb.connect`` returned; the graph is in the database that is its current one.
+    device, threads, subclasses, progress
+        See :func:`connect`.
+
+    Raises
+    ------
+    ParameterError
+        It is no connection of DuckDB's.
+    StorageError
+        It is closed.
+    """
+    import duckdb
+
+    if not isinstance(connection, duckdb.DuckDBPyConnection):
+        raise ParameterError(f"a connection of DuckDB's is attached, found {type(connection).__name__}")
+    try:
+        found = connection.cursor().execute(
+            "SELECT path, readonly FROM duckdb_databases() WHERE database_name = current_database()"
+        )
+        path, read_only = found.fetchall()[0]
+    except duckdb.Error as error:
+        raise StorageError(f"the connection cannot be attached: {error}") from None
+    return Database(
+        path or ":memory:",
+        device=device,
+        threads=threads,
+        read_only=read_only,
+        subclasses=subclasses,
+        progress=progress,
+        shared=connection,
     )

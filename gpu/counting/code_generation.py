@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from graphdb.gpu.card import Limits
 from graphdb.gpu.counting.registers import Layout, Register, Unsupported, Values, plain, type_of
 from graphdb.gpu.launch import VARIANTS
 from graphdb.gpu.layout import RANKED
@@ -54,6 +55,7 @@ def specialise(
     weights: Sequence[Values],
     vertices: int,
     root_weighted: bool,
+    limits: Limits,
 ) -> Specialised:
     """Write the kernel of a part.
 
@@ -67,6 +69,10 @@ def specialise(
         Of the part's weights.
     vertices
         How many ranks there are.
+    root_weighted
+        Whether the roots have a weight.
+    limits
+        Of the card.
 
     Raises
     ------
@@ -75,7 +81,7 @@ def specialise(
     """
     if not plain(part):
         raise Unsupported("bundles of relations")
-    return _Writer(part, relations, degrees, weights, vertices, root_weighted).write()
+    return _Writer(part, relations, degrees, weights, vertices, root_weighted, limits).write()
 
 
 @dataclass(slots=True)

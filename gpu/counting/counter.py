@@ -18,33 +18,34 @@ from numpy.typing import NDArray
 from graphdb.common.errors import GraphDBError
 from graphdb.gpu.counting.cliques import DeviceCliques, shape_for
 from graphdb.gpu.counting.lists import unranked
-from graphdb.gpu.counting.registers import SHARED, TooWide, Unsupported
+from graphdb.gpu.counting.registers import TooWide, Unsupported
 from graphdb.gpu.counting.run import DeviceCount
 from graphdb.gpu.graph import DeviceGraph
-from graphdb.gpu.launch import COMPILER_PAUSE, Device, faults
+from graphdb.gpu.launch import Device, faults
+from graphdb.gpu.machine_code import PAUSE
 from graphdb.gpu.watch import Watch
-from graphdb.plan.counting.plan import CountingPlan
+from graphdb.plan.counting.plan import CountingPlan, added_up, parts_of
 from graphdb.plan.counting.programs import Part
 from graphdb.plan.executor import OutOfRange
+from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
+from graphdb.plan.shares import Division, Partial
 from graphdb.plan.ski_rental import Bias, ExpectedCost
 
-ANSWER = 7e-4
-"""Seconds that the smallest run on a device takes, until one was seen to take less."""
-DEAR = 4e10
-"""Elements that a search must be expected to scan, where the host has a tree, before sums are planned instead: it
-takes a device about as long as compiling does."""
+START = 10.0
+"""Answers that the smallest run takes: launches, and a copy of the sums that is waited for."""
 COMPILING = 0.4
-"""Seconds in which a kernel is compiled."""
+"""Seconds in which a kernel is compiled.  Where the host has a tree, sums are planned only instead of a search that is
+expected to take as long."""
 RANKING = 3e-8
 """Seconds in which an entry of a list is put in the order of ranks."""
-LAUNCH = 5e-5
-"""Seconds that a run takes at least: a few launches, and a copy to the host that is waited for."""
-LIST_RATE = 8e10
-"""Elements that are counted in a second along lists, and in loops whose vectors fit shared memory."""
-SCATTER_RATE = 8e10
-"""The same for longer vectors, whose elements are planned to take several times as long: a device waits for many at
-once."""
+LISTED = 10.0
+"""Elements read for each that is expected to be counted along lists, and in loops whose vectors fit shared memory."""
+SCATTERED = 0.5
+"""Numbers added at random places for each element that longer vectors are expected to take: these are planned to take
+several times as long, but a device waits for many at once."""
+CLIQUE = 0.1
+"""Elements read for each that a search for cliques is expected to scan: what bits say of 32 at a time."""
 BESIDE = 0.02
 """A second of a thread that gets sums ready beside queries is worth so many seconds that these would take less."""
 MOST_BESIDE = 2
@@ -88,10 +89,8 @@ class Counter:
         self._missed: dict[Part, float] = {}
         """Seconds that counts took longer than with a part's kernel; other plans share it."""
         self._under_way: dict[CountingPlan, _Preparation] = {}
-        self._answer = ANSWER
-        """The same, of this device."""
-        self._bias = Bias()
-        """Of the estimates of sums."""
+        self._starts, self._bias, self._cliques = Bias(), Bias(), Bias()
+        """Of the estimates of what the smallest runs take, of sums, and of cliques."""
         self.milliseconds = 0.0
         """After a count: the device's time."""
 
@@ -102,16 +101,18 @@ class Counter:
         """
         if plan.limit is not None:
             return None
-        if counting and plan.clique is not None and shape_for(plan.clique) is not None:
-            return ExpectedCost(self._answer, 0.0)
+        if counting and plan.clique is not None and shape_for(plan.clique, self._device.limits) is not None:
+            return ExpectedCost(self._start + self._cliques.factor * self._searched(plan))
         summed = self._sums(plan, counting)
-        if summed is None:
-            return None
+        return None if summed is None else self.expected_of(summed)
+
+    def expected_of(self, summed: CountingPlan) -> ExpectedCost | None:
+        """What a counting plan is expected to take; None where it is known that there are no kernels for it."""
         ready = self._device.memory.cached("count", summed)
         if isinstance(ready, _Unable):
             return None
         looped = _looped(summed)
-        seconds = self._answer + self._bias.factor * _seconds(summed)
+        seconds = self._start + self._bias.factor * self._seconds(summed)
         if ready is not None:
             return ExpectedCost(seconds)
         setup = COMPILING * len(looped - self._known)
@@ -139,7 +140,7 @@ class Counter:
         """What is added up: a phrase for EXPLAIN."""
         if not counting:
             return "sums per vertex"
-        return "sums" if plan.clique is None or shape_for(plan.clique) is None else "cliques"
+        return "sums" if plan.clique is None or shape_for(plan.clique, self._device.limits) is None else "cliques"
 
     def preparing(self, plan: PhysicalPlan, counting: bool) -> bool:
         """Whether a thread gets a plan's sums ready."""
@@ -161,43 +162,117 @@ class Counter:
 
         Raises what ``watch`` does, and :class:`~graphdb.plan.executor.OutOfRange`.
         """
-        shape = shape_for(plan.clique) if plan.clique is not None else None
+        shape = shape_for(plan.clique, self._device.limits) if plan.clique is not None else None
         if plan.clique is not None and shape is not None:
             cliques = DeviceCliques(self._device, self._graph)
             found = cliques.count(plan.clique, shape, watch) * plan.automorphisms
             self.milliseconds = cliques.milliseconds
+            estimated = self._searched(plan)
+            if self._cliques.factor * estimated > self._start / 4:
+                self._cliques.note(estimated, cliques.milliseconds / 1e3)
             return found
         summed, prepared = self._sums(plan, True), self._ready(plan, True, watch)
         if summed is None or prepared is None:
             return None
-        started, estimated = time.monotonic(), _seconds(summed)
-        counted = prepared.run(watch)
-        taken = time.monotonic() - started
-        self._answer = min(self._answer, max(taken - self._bias.factor * estimated, LAUNCH))
-        if estimated > self._answer / 4:
-            self._bias.note(estimated, taken - self._answer)
+        return added_up(summed.terms, self._totals(summed, prepared, watch))
+
+    def count_jointly(self, joint: JointCount, watch: Watch) -> list[int]:
+        """The number of matches of each of several plans, which are counted together.
+
+        Raises what ``watch`` does, and :class:`~graphdb.plan.executor.OutOfRange` also where there are no kernels.
+        """
+        prepared = self._prepared(joint.counting, watch)
+        if isinstance(prepared, _Unable):
+            raise OutOfRange
+        return joint.numbers(self._totals(joint.counting, prepared, watch))
+
+    def _totals(self, plan: CountingPlan, prepared: DeviceCount, watch: Watch) -> dict[Part, int]:
+        """What each part of a plan adds up to; raises :class:`~graphdb.plan.executor.OutOfRange`."""
+        started = time.monotonic()
+        totals = prepared.totals(watch)
+        self._note(self._seconds(plan), time.monotonic() - started)
+        self.milliseconds = prepared.milliseconds
+        if totals is None:
+            raise OutOfRange
+        return totals
+
+    def count_by_vertex(
+        self, plan: PhysicalPlan, watch: Watch, share: tuple[int, int] | None = None
+    ) -> tuple[Ints, Ints] | None:
+        """The vertices of the plan's one output, and the matches of each; as :meth:`count`, of a share or all."""
+        prepared = self._ready(plan, False, watch)
+        if prepared is None:
+            return None
+        counted = prepared.run_by_vertex(watch, share)
         self.milliseconds = prepared.milliseconds
         if counted is None:
             raise OutOfRange
         return counted
 
-    def count_by_vertex(self, plan: PhysicalPlan, watch: Watch) -> tuple[Ints, Ints] | None:
-        """The vertices of the plan's one output, and the matches of each; as :meth:`count`."""
-        prepared = self._ready(plan, False, watch)
-        if prepared is None:
-            return None
-        counted = prepared.run_by_vertex(watch)
-        self.milliseconds = prepared.milliseconds
-        if counted is None:
+    # --- shares of a run, beside other devices
+
+    def division(self, plan: PhysicalPlan, counting: bool, watch: Watch) -> Division | None:
+        """How sums divide; None where there are none, or where they are one piece."""
+        if counting and plan.clique is not None and shape_for(plan.clique, self._device.limits) is not None:
+            return Division("ranks", np.diff(plan.clique.graph.work) + 1.0)
+        prepared = self._ready(plan, counting, watch)
+        weights = None if prepared is None else prepared.share_weights()
+        return None if weights is None else Division("vertices", weights)
+
+    def partial(self, plan: PhysicalPlan, division: Division, watch: Watch, share: tuple[int, int] | None) -> Partial:
+        """Count a share; raises as :meth:`count` does."""
+        if division.unit == "ranks":
+            shape = None if plan.clique is None else shape_for(plan.clique, self._device.limits)
+            assert plan.clique is not None
+            assert shape is not None
+            found = DeviceCliques(self._device, self._graph).count(plan.clique, shape, watch, share)
+            return (found * plan.automorphisms,)
+        prepared = self._ready(plan, True, watch)
+        totals = None if prepared is None else prepared.totals(watch, share)
+        if totals is None:
             raise OutOfRange
-        return counted
+        return tuple(totals.values())
+
+    def total(self, plan: PhysicalPlan, sums: Partial) -> int:
+        """The number of matches, from the sums over all shares of vertices."""
+        summed = self._sums(plan, True)
+        assert summed is not None
+        return added_up(summed.terms, dict(zip(parts_of(summed.terms), sums, strict=True)))
 
     def _sums(self, plan: PhysicalPlan, counting: bool) -> CountingPlan | None:
         """The sums that count a plan, if there are any; where a tree does on the host, only for the dearest matches."""
         found = plan.counting
-        if counting and found is None and plan.tree is not None and (self._pinned or plan.cost > DEAR):
+        if counting and found is None and plan.tree is not None and (self._pinned or self._matched(plan) > COMPILING):
             found = plan.tree.otherwise()
         return None if found is None or (found.root < 0) != counting else found
+
+    @property
+    def _start(self) -> float:
+        """Seconds that the smallest run takes."""
+        return START * self._device.rates.answer * self._starts.factor
+
+    def _matched(self, plan: PhysicalPlan) -> float:
+        """Seconds that a search is expected to take."""
+        return plan.cost / self._device.rates.intersected
+
+    def _searched(self, plan: PhysicalPlan) -> float:
+        """Seconds that cliques are expected to be counted for, without the start."""
+        return CLIQUE * plan.cost / self._device.rates.listed
+
+    def _seconds(self, plan: CountingPlan) -> float:
+        """Seconds that sums are expected to be counted for, without the start."""
+        rates = self._device.rates
+        if not _looped(plan) or 4 * plan.vertices < self._device.limits.shared:
+            return LISTED * plan.cost / rates.listed
+        return SCATTERED * plan.cost / rates.scattered
+
+    def _note(self, estimated: float, taken: float) -> None:
+        """Learn from what sums took: how long the start takes from short ones, the rate from all others."""
+        start, expected = START * self._device.rates.answer, self._bias.factor * estimated
+        if expected < self._start / 4:
+            self._starts.note(start, max(taken - expected, start / START))
+        else:
+            self._bias.note(estimated, taken - self._start)
 
     def _ready(self, plan: PhysicalPlan, counting: bool, watch: Watch) -> DeviceCount | None:
         """A plan's sums, ready to run; None where there are none, or no kernels for them."""
@@ -210,7 +285,7 @@ class Counter:
     def _prepared(self, plan: CountingPlan, watch: Watch) -> DeviceCount | _Unable:
         """A plan ready to count; cached as long as the plan, since to prepare it takes longer than most counts."""
         under_way = self._under_way.get(plan)
-        while under_way is not None and not wait([under_way.done], COMPILER_PAUSE).done:
+        while under_way is not None and not wait([under_way.done], PAUSE).done:
             watch.check()
         return self._device.memory.cached_or_built("count", plan, lambda: self._built(plan, watch))
 
@@ -243,11 +318,6 @@ class Counter:
         pool = ThreadPoolExecutor(1, "graphdb-sums")
         pool.submit(prepare).add_done_callback(lambda _: done.set_result(None))
         pool.shutdown(wait=False)
-
-
-def _seconds(plan: CountingPlan) -> float:
-    """The seconds that a device is expected to count for, its answer aside."""
-    return plan.cost / (LIST_RATE if not _looped(plan) or 4 * plan.vertices < SHARED else SCATTER_RATE)
 
 
 def _looped(plan: CountingPlan) -> set[Part]:

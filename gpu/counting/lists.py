@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import cycle
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.gpu.counting.ranks import Ranks, rank_relations
+from graphdb.gpu.counting.ranks import Ranked, Ranks, rank_relations
 from graphdb.gpu.counting.registers import Unsupported
 from graphdb.gpu.graph import DeviceGraph, address
 from graphdb.gpu.layout import RANKED
 from graphdb.gpu.memory import DeviceMemory
+from graphdb.gpu.residency import Lists, Runs
 from graphdb.plan.checks import Relation
 from graphdb.storage.graph.pcsr import Partition
 
@@ -64,8 +66,9 @@ class DeviceLists:
 
     @property
     def nbytes(self) -> int:
-        """Bytes on the device."""
-        return sum(int(array.nbytes) for array in self.arrays)
+        """Bytes on the device, but the elements of lists, which are cached by themselves."""
+        others = [array for name, array in zip(cycle(RANKED), self.arrays, strict=False) if name != "ids"]
+        return sum(int(array.nbytes) for array in (*others, *([] if self.cells is None else [self.cells])))
 
     @property
     def vertices(self) -> int:
@@ -117,14 +120,14 @@ class DeviceLists:
             roots = roots[ranked.begin[roots + 1] > ranked.begin[roots]]
         pieces = np.ones(len(roots), np.int64)
         if wanted and len(roots):
-            work = self._work_of(relations[0])[roots]
+            work = self.work_of(relations[0])[roots]
             fair = max(float(work.sum()) / wanted, 1.0)
             pieces = np.clip(np.ceil(work / fair), 1, _MOST_PIECES).astype(np.int64)
         number = np.arange(int(pieces.sum())) - np.repeat(np.cumsum(pieces) - pieces, pieces)
         tasks = np.stack([np.repeat(roots, pieces), number << 16 | np.repeat(pieces, pieces)], axis=1)
         return self.memory.upload(tasks.astype(np.int32))
 
-    def _work_of(self, relation: Relation) -> NDArray[np.float64]:
+    def work_of(self, relation: Relation) -> NDArray[np.float64]:
         """By rank: how long the lists of a vertex's neighbours are together."""
         known = self._work
         if relation not in known:
@@ -153,10 +156,14 @@ def device_lists(graph: DeviceGraph, partitions: Mapping[Relation, Partition], v
         ranks = rank_relations(partitions, vertices)
         if ranks is None:
             raise Unsupported("more than 32 bits of vertices or edges")
+        graph.residency.place([_lists_of(ranked) for ranked in {id(r): r for r in ranks.relations.values()}.values()])
         copies: dict[int, tuple[Any, ...]] = {}
         for ranked in ranks.relations.values():
             if id(ranked) not in copies:
-                copies[id(ranked)] = tuple(memory.upload(getattr(ranked, name)) for name in RANKED)
+                copies[id(ranked)] = tuple(
+                    graph.array(ranked.ids) if name == "ids" else memory.upload(getattr(ranked, name))
+                    for name in RANKED
+                )
         rows = [copies[id(ranked)] for ranked in ranks.relations.values()]
         table = tuple(address(array) for row in rows for array in row)
         arrays = tuple(array for each in copies.values() for array in each)
@@ -164,6 +171,17 @@ def device_lists(graph: DeviceGraph, partitions: Mapping[Relation, Partition], v
         return DeviceLists(memory, name, ranks, arrays, table, memory.upload(np.array(table, np.int64)), longest)
 
     return memory.cached_or_built(name, next(iter(partitions.values())), build)
+
+
+def _lists_of(ranked: Ranked) -> Lists:
+    """What kernels read of lists by rank: those of the first ranks are the longest, and are read most."""
+
+    def runs() -> Runs:
+        begins = ranked.begin.astype(np.int64)
+        lengths: Ints = begins[1:] - begins[:-1]
+        return begins[:-1], lengths, lengths
+
+    return Lists(ranked.ids, (ranked.begin, ranked.less, ranked.more), runs)
 
 
 def unranked(graph: DeviceGraph, partitions: list[Partition]) -> int:

@@ -13,13 +13,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from graphdb.gpu.card import Limits
 from graphdb.plan.checks import Relation
 from graphdb.plan.counting.programs import Accumulate, Bundle, Instruction, Intersect, Load, Part, Through, Total
 
-SHARED = 224 << 10
-"""Bytes of shared memory that a block may take."""
 WARP_BYTES = 10 << 10
-"""Bytes of shared memory that a warp may take, beyond which the whole block works as one team."""
+"""Bytes of shared memory that a warp may take, beyond which the whole block works as one team; less where a block may
+not take as much for each of its warps."""
+THREADS, MOST_THREADS = 256, 1024
+"""Of a block: usually, and where few blocks fit a processor."""
 _NARROW, _WIDE = 1 << 32, 1 << 63
 WARP = 32
 
@@ -120,7 +122,7 @@ class Layout:
 
     Parameters
     ----------
-    relations, degrees, weights, vertices, root_weighted
+    relations, degrees, weights, vertices, root_weighted, limits
         As :func:`graphdb.gpu.counting.code_generation.specialise` says.
     """
 
@@ -130,6 +132,7 @@ class Layout:
     weights: Sequence[Values]
     vertices: int
     root_weighted: bool
+    limits: Limits
     registers: dict[int, Register] = field(default_factory=dict)
     outer: str = "Block"
     inner: str = "Block"
@@ -225,22 +228,27 @@ class Layout:
             r.where = "shared" if r.form != "numbers" else "scratch"
         outer, inner = (sum(4 * self._words(r) for r in kept if (r.level > 0) == deep) for deep in (False, True))
         pushed = any(r.level == 0 and isinstance(r.made, Through) and r.made.mask < 0 for r in kept)
-        if not pushed and outer + inner <= WARP_BYTES:
+        warp_bytes = min(WARP_BYTES, self.limits.shared // (THREADS // WARP))
+        if not pushed and outer + inner <= warp_bytes:
             self.outer = self.inner = "Warp"
-        elif len(self.part.levels) > 1 and inner <= WARP_BYTES:
+        elif len(self.part.levels) > 1 and inner <= warp_bytes:
             self.inner = "Warp"
         for r in kept:
             if r.where == "scratch" and self.team(r.level) == "Block" and r.type == "u32":
                 r.form = "halves" if self._halved(r) else "numbers"
-                r.where = "shared" if self._shared(kept, 256) + 4 * self._words(r, True) <= SHARED else "scratch"
+                fits = self._shared(kept, THREADS) + 4 * self._words(r, True) <= self.limits.shared
+                r.where = "shared" if fits else "scratch"
                 r.form = r.form if r.where == "shared" else "numbers"
         # Few blocks fit a processor where each takes much shared memory: then they are larger.
-        threads = 256
-        while threads < 1024 and 2048 // threads * self._shared(kept, threads) > 2 * SHARED:
-            if self._shared(kept, 2 * threads) > SHARED or self.outer == "Warp":
+        threads, limits = THREADS, self.limits
+        while (
+            threads < MOST_THREADS
+            and limits.processor_threads // threads * self._shared(kept, threads) > 2 * limits.processor_shared
+        ):
+            if self._shared(kept, 2 * threads) > limits.shared or self.outer == "Warp":
                 break
             threads *= 2
-        if self._shared(kept, threads) > SHARED:
+        if self._shared(kept, threads) > limits.shared:
             raise Unsupported("more bits than shared memory holds")
         return threads, self._shared(kept, threads), sum(self._scratch(r, threads) for r in kept)
 
@@ -298,13 +306,16 @@ class Layout:
         return self.inner if level else self.outer
 
     def split(self) -> bool:
-        """Whether the outermost loop that can be split into pieces adds up."""
+        """Whether the outermost loop that can be split into pieces adds up.
+
+        Of a single level that is what asks from a mask for the last factor: nothing else takes only its piece.
+        """
         if len(self.part.levels) > 1:
             return True
         last = self.part.levels[0].instructions[-1]
-        return self.linear(0, len(self.part.levels[0].instructions) - 1) and not (
-            isinstance(last, Through) and (last.mask < 0 or self.may_push(last))
-        )
+        if not isinstance(last, Through) or last.mask < 0 or self.must_push(last) or self.may_push(last):
+            return False
+        return self.linear(0, len(self.part.levels[0].instructions) - 1)
 
     def linear(self, level: int, at: int) -> bool:
         """Whether an instruction's sum is the last factor: then everyone adds his own part of it."""

@@ -187,8 +187,6 @@ class Weights:
         for bundle, child in weight.messages:
             if not bundle.plain or bundle.order:
                 raise Unsupported("bundles of relations")
-            if child.fall > 1:
-                raise Unsupported("leaves that differ")
             before, reported = self._message(bundle, child, own, before)
         return before, reported
 
@@ -198,7 +196,8 @@ class Weights:
             values = self.array(child)
         elif not child.is_one:
             bits = self._bits(child).array
-        out, arguments, reported = self._weighing(self._numbers[bundle.members[0].relation], bits, values, own, before)
+        relation = self._numbers[bundle.members[0].relation]
+        out, arguments, reported = self._weighing(relation, bits, values, own, before, child.fall)
         self._weighings.append(arguments)
         self._alive.append(out)
         return out, reported
@@ -209,13 +208,13 @@ class Weights:
         return tuple(self._weighing(number, bits, values, None, None)[2] for number in lists)
 
     def _weighing(
-        self, relation: int, bits: Any, values: Any, own: Any, before: Any
+        self, relation: int, bits: Any, values: Any, own: Any, before: Any, fall: int = 1
     ) -> tuple[Any, tuple[Any, ...], int]:
         """Launch a weighing: what it makes, the arguments of the launch, and what tells the greatest."""
         out, reported = self._device.memory.empty(self._lists.vertices, np.uint64), self._reported.cell()
         read = (address(self._lists.cells), relation, *map(address, (bits, values, own, before)))
         top = self._reported.address(reported)
-        arguments = (*read, address(out), self._lists.vertices, top, top + 8)
+        arguments = (*read, address(out), self._lists.vertices, top, top + 8, fall)
         self._launch(arguments)
         return out, arguments, reported
 

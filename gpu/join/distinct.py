@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.gpu.card import Rates
 from graphdb.gpu.launch import BLOCK, IDS, VARIANTS, Device
 from graphdb.plan.physical import PhysicalPlan
 
@@ -26,20 +27,22 @@ WORTH = 0.5
 MIN_SAMPLE = 1 << 16
 """… fewer rows are too small a sample."""
 
-LARGE = float(1 << 26)
-"""Rows from which on plain DISTINCT is computed on the device, too: fewer reach the host sooner with repeats."""
+LARGE = 0.02
+"""Seconds that all rows take to the host from which on plain DISTINCT is computed on the device, too: fewer are there
+sooner with repeats."""
 
 VARIANTS["distinct"] = tuple({"ID": name} for name in IDS.values())
 
 Grouped = tuple[NDArray[Any], int, NDArray[np.int64]]
 
 
-def reduces(plan: PhysicalPlan) -> bool:
-    """Whether a plan's rows are keys, of which only the different ones are wanted."""
+def reduces(plan: PhysicalPlan, rates: Rates) -> bool:
+    """Whether a plan's rows are keys, of which only the different ones are wanted, by a card with such rates."""
     outputs, width = len(plan.outputs), np.dtype(plan.dtype).itemsize
     if plan.duplicates == "keep" or plan.limit is not None or not 0 < outputs * width <= 8:
         return False
-    return plan.duplicates == "count" or plan.steps[-1].estimate >= LARGE
+    copying = plan.steps[-1].estimate * outputs * width / rates.pinned_download
+    return plan.duplicates == "count" or copying >= LARGE
 
 
 class Distinct:

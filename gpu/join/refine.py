@@ -20,14 +20,12 @@ from graphdb.plan.candidates.refinement import LAST_PASS, Refinement, Sets
 
 Ints = NDArray[np.int64]
 
-START = 4.5e-4
-"""Seconds that the smallest refinement takes: tables to lay out, a launch, and an answer to wait for."""
-RATE = 5e9
-"""Neighbours (of one pass; the others follow) that a device looks at in a second, …"""
+START = 20.0
+"""Answers that the smallest refinement takes: tables to lay out, a launch, and one to wait for."""
+LOOKED_UP = 20.0
+"""Elements that are looked up for each neighbour of one pass: the others follow."""
 HOST_RATE = 1.3e8
-"""… and that the planner does, in one thread."""
-LINK = 1e10
-"""Bytes that are copied to the device in a second."""
+"""Neighbours of one pass that the planner looks at in a second, in one thread."""
 SHARE = 4
 """Its blocks wait for each other, so all must run: one of so many that have room on an idle device."""
 
@@ -68,7 +66,9 @@ class DeviceRefiner:
         missing = sum(map(self._graph.missing_bytes, task.partitions))
         needed = sum(partition.nbytes for partition in task.partitions) + 8 * task.vertices
         fits = needed < self._device.memory.budget // 2
-        return fits and START + missing / LINK + task.work / RATE < task.work / HOST_RATE
+        rates = self._device.rates
+        here = START * rates.answer + missing / rates.upload + LOOKED_UP * task.work / rates.intersected
+        return fits and here < task.work / HOST_RATE
 
     def refine(self, task: Refinement) -> Sets:
         """The candidates that are left of each pattern vertex."""

@@ -33,7 +33,9 @@ ITEMS = 8
 ROWS = 1 << 24
 """Rows of a table, at most."""
 SPAN = 1 << 28
-"""Elements that one launch scans, at most: some ten milliseconds, after which a run can be stopped."""
+"""Elements that one launch scans, at most; …"""
+LAUNCH = 0.02
+"""… and for so many seconds, about: after that a run can be stopped."""
 OUT_BYTES = 32 << 20
 """Bytes of an output block, images included."""
 NARROW = 8.0
@@ -232,7 +234,9 @@ class _Run:
         widest = max(self._row_bytes(level) for level in levels.levels)
         self._rows = max(min(join.rows, int(room * 0.7) // steps // widest), join.tile)
         # A bit per element, and for a share its value too, if it comes to the worst.
-        self._widest = max(min(join.span, room // 4 // (steps * (1 + self._width))) // join.tile, 1) * join.tile
+        device = join.device
+        span = min(join.span, int(min(LAUNCH, device.limits.launch_seconds) * device.rates.intersected))
+        self._widest = max(min(span, room // 4 // (steps * (1 + self._width))) // join.tile, 1) * join.tile
         self._span = self._widest if limit is None else min(self._widest, max(FIRST // join.tile, 1) * join.tile)
         control.rows = np.zeros(steps, np.int64)
         control.threads = 0
@@ -268,10 +272,10 @@ class _Run:
             else:
                 self.total += elements.total
             return
-        begin = 0
-        while begin < elements.total and not self._enough():
+        begin, last = (0, elements.total) if number else self._control.range_of(elements.total)
+        while begin < last and not self._enough():
             self._control.check()
-            end = min(begin + self._span, elements.total)
+            end = min(begin + self._span, last)
             if self._limit is not None:
                 self._span = min(2 * self._span, self._widest)
             marks = self._marks(level, table, elements, begin, end, write=not counting)

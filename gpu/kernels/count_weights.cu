@@ -2,11 +2,11 @@
 
 #include "teams.cuh"
 
-// out[x] = (before ? before[x] : 1) * the sum of the child over x's neighbours, where x passes the filter; else 0.
-// The child is bits, numbers or (both null) 1.  top becomes the greatest value, flag is set if one may not fit.
+// out[x] = (before ? before[x] : 1) * n (n - 1) … (n - fall + 1), where x passes the filter; else 0.
+// n is the sum of the child over x's neighbours; fall is 1 but for leaves that differ.  The child is bits, numbers or (both null) 1.  top becomes the greatest value, flag is set if one may not fit.
 extern "C" __global__ void __launch_bounds__(256)
 weigh(const i64 *table, i64 relation, const u32 *child_bits, const u64 *child, const u32 *filter, const u64 *before,
-      u64 *out, i64 vertices, u64 *top, u32 *flag) {
+      u64 *out, i64 vertices, u64 *top, u32 *flag, i64 fall) {
   const i64 *row = table + RANKED_CELLS * relation;
   const Ranked ranked = {(const u32 *)row[0], (const u32 *)row[1], (const u32 *)row[2], (const int *)row[3]};
   const int warps = gridDim.x * (blockDim.x / WARP);
@@ -27,6 +27,16 @@ weigh(const i64 *table, i64 relation, const u32 *child_bits, const u64 *child, c
         }
         sum = warp_sum(sum);
         size = warp_sum(size);
+      }
+      if (fall > 1) {
+        u64 ways = 1;
+        size = 1;
+        for (i64 i = 0; i < fall; ++i) {
+          const u64 left = sum > (u64)i ? sum - (u64)i : 0;
+          ways *= left;
+          size *= (double)left;
+        }
+        sum = ways;
       }
       if (before) {
         size = (size == 0 ? (double)sum : size) * (double)before[x];

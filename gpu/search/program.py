@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from graphdb.gpu.graph import DeviceGraph, DevicePartition, address
 from graphdb.plan.physical import CONSTANT_LIST, Op, PhysicalPlan, VertexStep
-from graphdb.storage.graph.pcsr import PARTITION, Partition
+from graphdb.storage.graph.pcsr import PARTITION
 
 Ints = NDArray[np.int64]
 
@@ -69,14 +69,8 @@ def device_program(plan: PhysicalPlan, graph: DeviceGraph) -> DeviceProgram:
         for i, step in enumerate(plan.steps)
         if isinstance(step, VertexStep) and step.scan is not None
     }
-    copies = tuple(map(graph.partition, partitions_of(plan)))
+    copies = tuple(map(graph.partition, plan.partitions))
     rows = np.array([copy.row for copy in copies], np.int64).reshape(len(copies), len(PARTITION))
     return DeviceProgram(
         program.steps, lists, checks, program.uncertain, rows, program.shares, scans, copies, tuple(alive)
     )
-
-
-def partitions_of(plan: PhysicalPlan) -> list[Partition]:
-    """The partitions that a plan reads, in the order of its table."""
-    known = {item.row: item for item in plan.program.alive if isinstance(item, Partition)}
-    return [known[row] for row in map(tuple, plan.program.partitions.tolist())]

@@ -25,10 +25,10 @@ from graphdb.gpu.graph import DeviceGraph, address
 from graphdb.gpu.launch import BLOCK, IDS, VARIANTS, Device, StopFlag
 from graphdb.gpu.layout import LETTER, LEVEL_WORDS, RUN, STACK_WORDS
 from graphdb.gpu.search.code_generation import search_text
-from graphdb.gpu.search.program import DeviceProgram, device_program, partitions_of
+from graphdb.gpu.search.program import DeviceProgram, device_program
 from graphdb.gpu.search.stealing import LEFT, STEALS, Steal
 from graphdb.gpu.stream import Images, Table, stream
-from graphdb.plan.executor import Control
+from graphdb.plan.executor import Control, Refused
 from graphdb.plan.physical import PhysicalPlan, VertexStep
 
 PIECES = 16
@@ -44,9 +44,6 @@ RESIDENT = 4
 POOL_ROWS = 1 << 22
 BLOCK_ROWS = 1 << 18
 RING_BLOCKS = 8
-SHARED, PROCESSOR_SHARED = 200 << 10, 224 << 10
-"""Bytes of shared memory that a block may take, and all blocks of a processor."""
-
 LONGEST = 1 << 27
 """Elements of a list, at most: a warp counts those of 32 lists in 32 bits."""
 
@@ -130,7 +127,7 @@ class Search:
     def supports(self, plan: PhysicalPlan) -> bool:
         """Whether no list, of neighbours or to be scanned, is too long for it."""
         scans = (len(step.scan) for step in plan.steps[1:] if isinstance(step, VertexStep) and step.scan is not None)
-        lists = (partition.max_degree for partition in partitions_of(plan))
+        lists = (partition.max_degree for partition in plan.partitions)
         return max((*scans, *lists), default=0) < LONGEST
 
     def memory(self, plan: PhysicalPlan) -> int:
@@ -197,23 +194,31 @@ class _Run:
         text = search_text(plan, counting, second, search.motion, depth, search.steal != "off")
         steals = STEALS.index(search.steal) if text.levels else 0
         width = np.dtype(plan.dtype).itemsize
-        threads, room = BLOCK, SHARED if counting else SHARED // 2
-        while threads > 32 and threads // 32 * text.cells * width > room:
+        stacks = 4 * (LEVEL_WORDS * text.levels + STACK_WORDS) if steals else 0
+
+        def shared_by(warps: int) -> int:
+            """Bytes of shared memory: of batches and stacks, and which warps have no work."""
+            return warps * (text.cells * width + stacks) + 4 * (steals > 0)
+
+        limits, threads = device.limits, BLOCK
+        room = limits.shared if counting else limits.shared // 2
+        while threads > 32 and shared_by(threads // 32) > room:
             threads //= 2
-        warps, shared = threads // 32, threads // 32 * text.cells * width
-        if steals:
-            shared += 4 * (
-                warps * (LEVEL_WORDS * text.levels + STACK_WORDS) + 1
-            )  # stacks, and which warps have no work
+        warps, shared = threads // 32, shared_by(threads // 32)
+        if shared > limits.shared:
+            raise Refused(
+                f"a warp of the search takes {shared:,} bytes of shared memory, a block has {limits.shared:,}"
+            )
         with device.active():
             empty, upload = device.memory.empty, device.memory.upload
             program = device_program(plan, search.graph)
-            resident = min(search.resident * BLOCK // threads, PROCESSOR_SHARED // max(shared, 1))
+            resident = min(search.resident * BLOCK // threads, limits.processor_shared // max(shared, 1))
             macros = {"ID": IDS[plan.dtype], "THREADS": threads, "RESIDENT": max(resident, 1), **search.macros}
             if steals:
                 macros |= {"STEAL": steals, "LEVELS": text.levels, "LEFT": search.left}
             module = device.module("search", macros, text.plan, control.check)
-            scan = program.scans[0]
+            first_root, last_root = control.range_of(len(program.scans[0]))
+            scan = program.scans[0][first_root:last_root]
             ends, elements = self._ends(module, program, scan, second)
             blocks = module.resident("search", threads, shared)
             if not counting:

@@ -129,6 +129,18 @@ class CreateTable:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateView:
+    """``CREATE [OR REPLACE] [TEMP] VIEW [IF NOT EXISTS] name AS MATCH …``; ``name`` has up to three parts."""
+
+    name: tuple[str, ...]
+    query: Query | Composite
+    replace: bool = False
+    temporary: bool = False
+    if_not_exists: bool = False
+    span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Option:
     """``name = value`` among the options of a statement."""
 
@@ -197,4 +209,4 @@ class Sql:
     span: Span = field(default=HERE, compare=False)
 
 
-Statement: TypeAlias = Query | Composite | Prefix | Load | Mine | CreateTable | Continuous | Explain | Sql
+Statement: TypeAlias = Query | Composite | Prefix | Load | Mine | CreateTable | CreateView | Continuous | Explain | Sql

@@ -35,7 +35,7 @@ def _changes(statement: ast.Statement) -> bool:
     match statement:
         case ast.Composite():
             return statement.writes
-        case ast.CreateTable() | ast.Prefix():
+        case ast.CreateTable() | ast.CreateView() | ast.Prefix():
             return True
         case ast.Sql():
             return first_word(statement.text) in _CHANGING

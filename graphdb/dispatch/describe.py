@@ -19,9 +19,9 @@ RETURN iri(x) AS subject, 'a' AS predicate, label AS object
 UNION ALL MATCH (x) WHERE iri(x) = $iri UNWIND keys(x) AS key UNWIND x[key] AS value
 RETURN iri(x) AS subject, key AS predicate, value AS object
 UNION ALL MATCH (x)-[e]->(y) WHERE iri(x) = $iri
-RETURN iri(x) AS subject, type(e) AS predicate, iri(y) AS object
+RETURN iri(x) AS subject, type(e) AS predicate, iri(y) AS object ORDER BY predicate, object
 UNION ALL MATCH (y)-[e]->(x) WHERE iri(x) = $iri AND iri(y) <> $iri
-RETURN iri(y) AS subject, type(e) AS predicate, iri(x) AS object
+RETURN iri(y) AS subject, type(e) AS predicate, iri(x) AS object ORDER BY predicate, subject
 """
 """What gives the triples: those with the resource as subject, literals included, then those with it as object."""
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from graphdb.dispatch.queries import Queries
 from graphdb.dispatch.tables import Tables
+from graphdb.execute.choose import device_of
 from graphdb.relational.projection.presentation import presented
 
 if TYPE_CHECKING:
     from graphdb.common import arrow
+    from graphdb.gpu.launch import Device
     from graphdb.grammar import syntax as ast
     from graphdb.relational.paths.run import PathRun
     from graphdb.relational.program import Program
@@ -34,6 +36,14 @@ class Engine:
         with self._queries.apart(text, snapshot) as run:
             yield run, self._queries.prepare_anew(run, query, text, {})
 
+    @contextmanager
+    def projected(
+        self, query: ast.Query, text: str, snapshot: Snapshot | None = None
+    ) -> Iterator[tuple[PathRun, Prepared | None]]:
+        """Prepare what follows the matches of a query over one state; None where its rows are not matches."""
+        with self._queries.apart(text, snapshot) as run:
+            yield run, self._queries.project_anew(run, query)
+
     def into(self, table: str, run: PathRun, prepared: Prepared | Program) -> None:
         """Run a query and make a temporary table of its rows, as SQL sees them."""
         self._tables.make(run, prepared, f"CREATE OR REPLACE TEMP TABLE {table} AS", None)
@@ -44,3 +54,7 @@ class Engine:
         rows = presented(f"({projection.sql})", projection.columns, ordered=False)
         with run.bindings(prepared):
             return run.connection.arrow(rows, projection.parameters)
+
+    def device(self) -> Callable[[], Device | None] | None:
+        """What opens the database's CUDA device; None where it has none."""
+        return device_of(self._queries.executor)

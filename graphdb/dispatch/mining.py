@@ -53,7 +53,7 @@ class Mining:
         made = time.perf_counter() - started
         kind = "edges" if task.directed else "edges, whatever their direction"
         lines = [
-            *task.explain(graph, self._threads),
+            *task.explain(graph, limits),
             f"over {len(graph):,} vertices and {graph.edges:,} {kind}: {graph.pairs:,} adjacent pairs, "
             f"{graph.nbytes:,} bytes",
         ]
@@ -85,7 +85,7 @@ class Mining:
             cancelled=self._state.cancelled,
             progress=None if report is None else lambda share: report(share, 1.0, 0, "mining"),
         )
-        return Limits(self._threads, self._state.budget.bindings, control)
+        return Limits(self._threads, self._state.budget.bindings, control, self._queries.executor)
 
     def _graph(
         self, statement: ast.Mine, task: Task, text: str, arguments: Mapping[str, object], limits: Limits

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from graphdb.common.errors import ExecutionError
 from graphdb.common.progress import Progress
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from graphdb.relational.projection.relation import Relation
     from graphdb.relational.snapshot import Snapshot
     from graphdb.writing.run import Writing
+
+P = TypeVar("P", bound=Prepared | Program | None)
 
 
 class Queries:
@@ -105,6 +107,18 @@ class Queries:
         columns = prepared.projection.columns
         return Result(self._state.version(), table, columns, elapsed=time.perf_counter() - started, value_of=value_of)
 
+    @property
+    def executor(self) -> Executor:
+        """What runs plans, chosen once."""
+        if self._executor is None:
+            self._executor = choose_executor(
+                self._device,
+                threads=self._threads,
+                memory_limit=self._state.budget.bindings,
+                device_memory=self._device_memory,
+            )
+        return self._executor
+
     def new_run(
         self,
         text: str,
@@ -117,16 +131,7 @@ class Queries:
 
         ``deleted`` is what a statement has deleted of which the query is a part.
         """
-        executor = self._executor
-        if executor is None:
-            executor = choose_executor(
-                self._device,
-                threads=self._threads,
-                memory_limit=self._state.budget.bindings,
-                device_memory=self._device_memory,
-            )
-            self._executor = executor
-        run, self._later = self._run(executor, text, arguments, timeout, deleted, snapshot=snapshot)
+        run, self._later = self._run(self.executor, text, arguments, timeout, deleted, snapshot=snapshot)
         return run
 
     @contextmanager
@@ -239,11 +244,21 @@ class Queries:
     ) -> Prepared | Program:
         """Return the query ready to run, whatever was prepared before; raises as :meth:`prepare` does."""
         self.check(query, text)
+        return self._with_computing(lambda: run.prepare(query))
+
+    def project_anew(self, run: QueryRun, query: ast.Query) -> Prepared | None:
+        """Return what follows the matches of a query, as :meth:`QueryRun.prepare_projection` does."""
+        return self._with_computing(lambda: run.prepare_projection(query))
+
+    def _with_computing(self, prepare: Callable[[], P]) -> P:
+        """Prepare, with who computes what SQL does not express."""
         try:
-            prepared = run.prepare(query)
+            prepared = prepare()
         except ExecutionError as error:  # of a condition that is tested before the match
             raise error if self._later.found is None else self._later.found.own(error) from None
-        return prepared if self._later.found is None else replace(prepared, computing=self._later.found)
+        if self._later.found is None or prepared is None:
+            return prepared
+        return replace(prepared, computing=self._later.found)
 
     @contextmanager
     def calling(

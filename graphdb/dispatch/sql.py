@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,8 +15,7 @@ from graphdb.common.errors import ExecutionError, ParameterError
 from graphdb.dispatch.arguments import parameters_named
 from graphdb.dispatch.habits import with_hint
 from graphdb.dispatch.sql_parameters import chosen
-from graphdb.grammar import syntax as ast
-from graphdb.grammar.parser import parse
+from graphdb.dispatch.views import Cypher, Views, limited
 from graphdb.relational.session.authorizer import authorize
 from graphdb.relational.session.embedded import (
     CypherCall,
@@ -38,8 +37,9 @@ if TYPE_CHECKING:
 
 _PATH = re.compile(r"\b(search_path|schema)\b", re.IGNORECASE)
 _SHOW_TABLES = re.compile(r"\s*SHOW\s+(ALL\s+)?TABLES\s*;?\s*", re.IGNORECASE)
-Cypher = Callable[[str, Mapping[str, object], float | None], Result]
-"""Runs the pattern query of a ``cypher(…)`` with its parameters, within so many seconds."""
+
+_READING = ("SELECT", "EXPLAIN", "INSERT", "UPDATE", "DELETE", "COPY")
+"""Kinds of statements that make and drop no views."""
 
 
 class _Piece(NamedTuple):
@@ -58,6 +58,7 @@ class SqlStatements:
     def __init__(self, state: State, cypher: Cypher) -> None:
         self._state = state
         self._cypher = cypher
+        self.views = Views(state, cypher)
 
     def parameters(self, text: str) -> frozenset[str]:
         """Return the names of a text's parameters, those of its pattern queries with them."""
@@ -74,6 +75,7 @@ class SqlStatements:
                 authorize(statement, self._state.database)
                 self._state.versions.before_statement()
                 if piece.kind == "TRANSACTION":
+                    self.views.changed()
                     self._transaction(statement)
                     table = None
                     continue
@@ -85,17 +87,22 @@ class SqlStatements:
                 sql = statement
                 for call in reversed(cypher_calls(statement)):
                     view = self._state.connection.temporary()
-                    query = _limited(call.text, limit_of(statement, call))
+                    query = limited(call.text, limit_of(statement, call))
                     rows = self._cypher(query, self._given(call, arguments), timeout).presented()
                     stack.enter_context(self._state.connection.view(view, rows))
                     sql = sql[: call.start] + view + sql[call.end :]
+                self.views.enter(sql, stack, timeout)
                 if not self._state.untrusted:
                     for name, data in caller_tables(self._state.connection, sql).items():
                         stack.enter_context(self._state.connection.view(name, data))
                 if sql is not statement and values:  # what only the second argument of a call named is used up
                     [rest] = self._split(sql)
                     values = {name: values[name] for name in rest.parameters}
-                table = self._execute(sql, values, timeout)
+                try:
+                    table = self._execute(sql, values, timeout)
+                finally:
+                    if piece.kind not in _READING:
+                        self.views.changed()
         return Result(
             self._state.version(),
             table,
@@ -175,16 +182,6 @@ class SqlStatements:
             self._state.moved = True
             self._state.check_path()
         return table
-
-
-def _limited(query: str, limit: int | None) -> str:
-    """Return a pattern query that gives at most so many rows, where it states no limit of its own."""
-    if limit is None:
-        return query
-    statement = parse(query)
-    if not isinstance(statement, ast.Query) or statement.returns.limit is not None or limit > 2**62:
-        return query
-    return f"{query[: statement.span.end]}\nLIMIT {limit}"
 
 
 def _embedded(piece: _Piece) -> frozenset[str]:

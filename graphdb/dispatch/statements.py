@@ -184,6 +184,8 @@ class Statements:
                     return self.mining.run(statement, text, arguments)
                 case ast.CreateTable():
                     message = self._tables.create(statement, text, arguments, timeout, current)
+                case ast.CreateView():
+                    message = self._sql.views.create(statement, text, timeout, current)
                 case ast.Explain():
                     lines = self.explain(statement.query, statement.profile, text, arguments, timeout)
                     return Result(

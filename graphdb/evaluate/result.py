@@ -7,6 +7,7 @@ from typing import Any
 
 from graphdb.common import arrow
 from graphdb.results.display import array_of, shown
+from graphdb.results.python_columns import column_of
 from graphdb.results.result import Home, Result
 
 
@@ -41,6 +42,10 @@ class ValuesResult(Result):
             arrays = [array_of([shown(value) for value in column]) for column in self._values]
             self._presented = arrow.table(dict(zip(names, arrays, strict=True)))
         return self._presented
+
+    def _without_elements(self) -> arrow.Table:
+        columns = [arrow.ChunkedArray([column_of(column)]) for column in self._values]
+        return arrow.Table(columns, self.columns, self._count if self.columns else 0)
 
     def into(self, name: str, *, replace: bool = False) -> int:
         """Keep the rows as a table of the database, and return their number."""

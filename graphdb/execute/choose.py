@@ -13,21 +13,25 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from graphdb.common.errors import DeviceError, GraphDBError, MemoryLimitError
-from graphdb.execute.devices import Devices, Hint, devices_named
+from graphdb.execute.devices import Devices, Hint, best_device, devices_named
 from graphdb.execute.host import HostExecutor
+from graphdb.execute.multi import MultiExecutor
 from graphdb.execute.trial import smallest_plan
 from graphdb.gpu.probe import probe
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.counting.twins import CHOICE
-from graphdb.plan.executor import Block, Control, Executor, OutOfRange
+from graphdb.plan.domains import DomainSearch, LabelledLists
+from graphdb.plan.executor import Block, Control, Executor, OutOfRange, Refused
+from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.ski_rental import ExpectedCost, StrategyTimings
 
 if TYPE_CHECKING:
     from graphdb.gpu.executor import GpuExecutor
+    from graphdb.gpu.launch import Device
 
 HOST_RATE = 1e8
 """Elements that one of the host's threads scans in a second, about; each one more adds a quarter of it."""
@@ -36,11 +40,18 @@ HOST_START = 3e-3
 HOST_ROWS = 1e8
 """Rows that it writes in a second, all threads together."""
 SMALL = 2e-3
-"""Seconds on the host below which nothing else is considered: a device answers after half of that at best."""
+"""Seconds on the host below which no device is missed; …"""
+ANSWERS = 20.0
+"""… and those on an open device, in its answers, below which it is not considered: few counts take it less."""
+DEVICE_RATE = 4e9
+"""Elements that a device scans in a second to find domains, about."""
+LINK = 3e10
+"""Bytes that are copied to it in a second."""
 OPENING = 0.5
 """Seconds that it takes to open a device and to compile its kernels."""
 
 _FAILURES = (DeviceError, MemoryLimitError)
+"""What a device fails with; a plan that it refused, or had no memory for, may not go there, and others may."""
 _log = logging.getLogger("graphdb")
 
 
@@ -64,12 +75,12 @@ def choose_executor(
     """
     named = devices_named(device)
     if named is not None:
-        number, *_ = named.found()
-        return open_device(number, named.hint, memory=device_memory)
+        opened = [open_device(number, named.hint, memory=device_memory) for number in named.found()]
+        return opened[0] if len(opened) == 1 else MultiExecutor(opened)
     host = HostExecutor(threads, memory_limit=memory_limit)
     if device == "cpu":
         return host
-    return ChoosingExecutor(host, lambda: open_device(0, beside_host=True, memory=device_memory))
+    return ChoosingExecutor(host, lambda: open_device(best_device(), beside_host=True, memory=device_memory))
 
 
 def open_device(
@@ -83,9 +94,24 @@ def open_device(
     try:
         from graphdb.gpu.executor import GpuExecutor
 
-        return GpuExecutor(number, hint=hint, beside_host=beside_host, memory_limit=memory)
+        device = GpuExecutor(number, hint=hint, beside_host=beside_host, memory_limit=memory)
+        device.calibrate()
+        return device
     except ImportError as error:
         raise DeviceError(f"device 'cuda:{number}' cannot be used: {error}", hint="see: graphdb doctor") from error
+
+
+def device_of(executor: Executor) -> Callable[[], Device | None] | None:
+    """What opens the CUDA device that an executor runs plans on, for work that is no plan; None where there is none."""
+    match executor:
+        case HostExecutor():
+            return None
+        case ChoosingExecutor():
+            return executor.open_device if probe().usable else None
+        case MultiExecutor():
+            return device_of(executor.first)
+    device = cast("GpuExecutor", executor).device
+    return lambda: device
 
 
 def try_device(number: int, memory: int | None = None) -> str:
@@ -130,7 +156,9 @@ class ChoosingExecutor:
         self._opens = opens
         self._device: GpuExecutor | None = None
         self._lock = threading.Lock()
-        self._failed = False
+        self._failed = self._warned = False
+        self._small = SMALL
+        """Seconds on the host below which nothing else is considered."""
         self._missed = 0.0
         """Seconds that plans took on the host which a device would have answered at once, so far."""
 
@@ -148,13 +176,9 @@ class ChoosingExecutor:
         chosen = self._chosen(plan, counting)
         if self._device is None:
             return chosen.describe(plan)
-        told = []
         known = self._known(plan, counting)
-        for name, expected in self._expected(plan, counting, known.here, self._device).items():
-            taken = known.timings.measured(name)
-            seconds = expected.seconds if taken is None else taken
-            told.append(f"{name} {seconds * 1000:,.1f} ms" + " (measured)" * (taken is not None))
-        return f"{chosen.describe(plan)}; expected: {', '.join(told)}"
+        costs = self._expected(plan, counting, known.here, self._device)
+        return f"{chosen.describe(plan)}; expected: {_costs_told(costs, known.timings)}"
 
     def refine(self, task: Refinement) -> Sets | None:
         """Refine a pattern's candidates on the device once it is open, where that is quicker than to plan without."""
@@ -162,15 +186,15 @@ class ChoosingExecutor:
         try:
             return None if device is None else device.refine(task)
         except _FAILURES as error:
-            self._give_up(error)
+            self._failed_with(error)
         return None
 
     def run(self, plan: PhysicalPlan, control: Control | None = None) -> Iterator[Block]:
         """Run the plan; the host takes over where the device fails before the first block."""
         known: _Known | None = plan.cache.get("where run")
-        if known is not None and known.here < SMALL and not known.timings.runs:  # the smallest take microseconds
+        if known is not None and known.here < self._small and not known.timings.runs:  # the smallest take microseconds
             last, known.last = known.last, control or Control()
-            if last is None or last.seconds <= SMALL / 2:
+            if last is None or last.seconds <= self._small / 2:
                 return self.host.run(plan, known.last)
             self._note(plan, last, False, self.host, last.seconds)
         return self._watched(plan, control)
@@ -194,16 +218,16 @@ class ChoosingExecutor:
         except _FAILURES as error:
             if chosen is self.host or begun:
                 raise
-            self._give_up(error)
+            self._failed_with(error, self._known(plan, False), chosen)
         yield from self.host.run(plan, control)
 
     def count(self, plan: PhysicalPlan, control: Control | None = None) -> int:
         """Count the matches; the host takes over where the device fails."""
         known: _Known | None = plan.cache.get("where counted")
-        if known is not None and known.here < SMALL and not known.timings.runs:  # the smallest take microseconds
+        if known is not None and known.here < self._small and not known.timings.runs:  # the smallest take microseconds
             control = control or Control()
             counted = self.host.count(plan, control)
-            if control.seconds > SMALL / 2:
+            if control.seconds > self._small / 2:
                 self._note(plan, control, True, self.host, control.seconds)
             return counted
         chosen = self._chosen(plan, True, runs=True)
@@ -217,13 +241,72 @@ class ChoosingExecutor:
         except _FAILURES as error:
             if chosen is self.host:
                 raise
-            self._give_up(error)
+            self._failed_with(error, self._known(plan, True), chosen)
         return self.host.count(plan, control)
+
+    def count_jointly(self, joint: JointCount, control: Control | None = None) -> list[int]:
+        """Count several patterns together, where that is expected to be done first."""
+        chosen, known = self._chosen_jointly(joint, runs=True), self._known_jointly(joint)
+        try:
+            started = time.perf_counter()
+            counted = chosen.count_jointly(joint, control)
+            if known.here >= self._small:
+                known.timings.note(chosen.name, time.perf_counter() - started)
+            return counted
+        except OutOfRange:
+            known.timings.rule_out(chosen.name)
+        except _FAILURES as error:
+            if chosen is self.host:
+                raise
+            self._failed_with(error, known, chosen)
+        return self.host.count_jointly(joint, control)
+
+    def domain_search(
+        self, lists: LabelledLists, scanned: float, control: Control, host_memory: int | None
+    ) -> DomainSearch | None:
+        """The device's, where that is expected to be done first and can be used."""
+        known = _Known(self._scan_seconds(scanned), StrategyTimings())
+
+        def expected(device: GpuExecutor) -> dict[str, ExpectedCost]:
+            copied = lists.nbytes / LINK
+            return {
+                self.host.name: ExpectedCost(known.here),
+                device.name: ExpectedCost(OPENING / 100 + scanned / DEVICE_RATE, copied),
+            }
+
+        chosen = self._choice(known, expected, runs=True)
+        try:
+            return chosen.domain_search(lists, scanned, control, host_memory)
+        except _FAILURES as error:
+            self._failed_with(error)
+            return None
+
+    def describe_jointly(self, joint: JointCount) -> str:
+        """Where they are counted, and what was expected of either."""
+        chosen, known = self._chosen_jointly(joint), self._known_jointly(joint)
+        if self._device is None:
+            return chosen.describe_jointly(joint)
+        costs = self._expected_jointly(joint, known.here, self._device)
+        return f"{chosen.describe_jointly(joint)}; expected: {_costs_told(costs, known.timings)}"
+
+    def _known_jointly(self, joint: JointCount) -> _Known:
+        found: _Known | None = joint.cache.get("where counted")
+        if found is None:
+            here = self._scan_seconds(joint.counting.cost)
+            found = joint.cache["where counted"] = _Known(here, StrategyTimings())
+        return found
+
+    def _chosen_jointly(self, joint: JointCount, *, runs: bool = False) -> Executor:
+        known = self._known_jointly(joint)
+        return self._choice(known, lambda device: self._expected_jointly(joint, known.here, device), runs=runs)
+
+    def _expected_jointly(self, joint: JointCount, here: float, device: GpuExecutor) -> dict[str, ExpectedCost]:
+        return {self.host.name: ExpectedCost(here), device.name: device.expected_jointly(joint)}
 
     def _note(self, plan: PhysicalPlan, control: Control | None, counting: bool, ran: Executor, seconds: float) -> None:
         """Remember what a whole run took, unless the plan is small and none ever took long."""
         known = self._known(plan, counting)
-        asked = seconds > SMALL / 2 or known.here >= SMALL or known.timings.runs
+        asked = seconds > self._small / 2 or known.here >= self._small or known.timings.runs
         if asked and (control is None or control.limit is None):
             known.timings.note(ran.name, seconds)
             if ran is self.host and self._device is not None:
@@ -240,18 +323,28 @@ class ChoosingExecutor:
     def _chosen(self, plan: PhysicalPlan, counting: bool, *, runs: bool = False) -> Executor:
         """The executor for a plan; ``runs`` says that the plan runs now, so that it counts as missed on the host."""
         known = self._known(plan, counting)
+
+        def expected(device: GpuExecutor) -> dict[str, ExpectedCost] | None:
+            return self._expected(plan, counting, known.here, device) if device.supports(plan) else None
+
+        return self._choice(known, expected, runs=runs)
+
+    def _choice(
+        self, known: _Known, expected: Callable[[GpuExecutor], dict[str, ExpectedCost] | None], *, runs: bool
+    ) -> Executor:
+        """The host, or the device where that is expected to be done first; None where it cannot do it at all."""
         taken = known.timings.measured(self.host.name)
         here = known.here if taken is None else taken
-        if here < SMALL:
+        if here < self._small:
             return self.host
         if self._device is None and self._missed + here < OPENING:
             self._missed += here if runs else 0.0
             return self.host
         device = self._opened()
-        if device is None or not device.supports(plan):
+        costs = None if device is None else expected(device)
+        if device is None or costs is None:
             return self.host
-        way = known.timings.choose(self._expected(plan, counting, known.here, device), runs=runs)
-        return self.host if way == self.host.name else device
+        return self.host if known.timings.choose(costs, runs=runs) == self.host.name else device
 
     def _host_seconds(self, plan: PhysicalPlan, counting: bool) -> float:
         work = plan.cost
@@ -262,15 +355,24 @@ class ChoosingExecutor:
         elif (counting or plan.duplicates != "keep") and plan.counting is not None:
             work = plan.counting.cost
         written = 0.0 if counting or not plan.steps else plan.steps[plan.row_steps - 1].estimate / HOST_ROWS
+        return self._scan_seconds(work) + written
+
+    def _scan_seconds(self, work: float) -> float:
+        """Seconds that the host is expected to scan so many elements in."""
         if work < self.host.inline_cost:
-            return work / HOST_RATE + written
-        return HOST_START + work / (HOST_RATE * (1 + (self.host.threads - 1) / 4)) + written
+            return work / HOST_RATE
+        return HOST_START + work / (HOST_RATE * (1 + (self.host.threads - 1) / 4))
 
     def _expected(
         self, plan: PhysicalPlan, counting: bool, here: float, device: GpuExecutor
     ) -> dict[str, ExpectedCost]:
         """What a run is expected to take on the host, and on the device."""
         return {self.host.name: ExpectedCost(here), device.name: device.expected(plan, counting)}
+
+    def open_device(self) -> Device | None:
+        """Its device, opened if need be; None where it cannot be used."""
+        found = self._opened()
+        return None if found is None else found.device
 
     def _opened(self) -> GpuExecutor | None:
         with self._lock:
@@ -281,12 +383,28 @@ class ChoosingExecutor:
                     self._failed = True
                     if probe().devices:  # a machine without a device is no surprise
                         _log.warning("queries run on the CPU: %s", error)
+            if self._device is not None:
+                self._small = min(SMALL, ANSWERS * self._device.device.rates.answer)
             return self._device
 
-    def _give_up(self, error: GraphDBError) -> None:
-        """Say once that the device failed; unless memory was short, it is not tried again."""
-        if not self._failed:
+    def _failed_with(self, error: GraphDBError, known: _Known | None = None, ran: Executor | None = None) -> None:
+        """Say once that the device failed; a plan that it cannot run stays on the host, a device that is lost is
+        closed.
+        """
+        if not self._warned:
             _log.warning("a query runs on the CPU instead: %s", error)
-        self._failed = True
-        if isinstance(error, DeviceError):
-            self._device = None
+        self._warned = True
+        if known is not None and ran is not None:
+            known.timings.rule_out(ran.name)
+        if isinstance(error, DeviceError) and not isinstance(error, Refused):
+            self._device, self._failed = None, True
+
+
+def _costs_told(costs: dict[str, ExpectedCost], timings: StrategyTimings) -> str:
+    """What was expected of each, or measured."""
+    told = []
+    for name, expected in costs.items():
+        taken = timings.measured(name)
+        seconds = expected.seconds if taken is None else taken
+        told.append(f"{name} {seconds * 1000:,.1f} ms" + " (measured)" * (taken is not None))
+    return ", ".join(told)

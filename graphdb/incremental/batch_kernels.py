@@ -142,6 +142,24 @@ def note_versions(graph: int, like: Any) -> int:
     return changed
 
 
+@entry("i8, i4[:, :], i8 -> i8")
+def pack_records(graph: int, packed: Any, cancelled: int) -> int:
+    """Write the records of entries that are in one version alone in 32 bits, and how many they are.
+
+    ``cancelled`` of 1 is for those in neither version, too.
+    """
+    records, count = load(graph, RECORDS, LONG), 0
+    for i in range(load(graph, RECORD_COUNT, LONG)):
+        record = records + i * RECORD_CELLS * 8
+        versions = load(record, 4, LONG)
+        if versions == BOTH or (versions == 0 and cancelled == 0):
+            continue
+        for cell in range(RECORD_CELLS):
+            packed[count, cell] = load(record, cell, LONG)
+        count += 1
+    return count
+
+
 @entry("i8, T, i8")
 def finish(graph: int, like: Any, version: int) -> None:
     """End the batch: ``NEW`` commits it, ``OLD`` rolls it back."""

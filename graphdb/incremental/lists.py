@@ -46,6 +46,24 @@ class Size(NamedTuple):
     """Vertices whose list is not empty."""
 
 
+class Image(NamedTuple):
+    """What a copy of the lists is made of (:mod:`.frame`): the arrays as far as they are in use."""
+
+    rows: NDArray[np.int32]
+    """Of the vertices in range, and of others behind them."""
+    in_range: int
+    late: Ints
+    """[rows out of range, 2]: vertex and relation, and the row."""
+    neighbours: NDArray[Any]
+    codes: NDArray[np.int32]
+    ranges: Ints
+    table: NDArray[np.uint64]
+    counter_starts: Ints
+    counters: Ints
+    vertices: Ints
+    needs: Ints
+
+
 class Lists:
     """Neighbour lists in a pool, with the tables of :mod:`.frame`.
 
@@ -103,6 +121,33 @@ class Lists:
         )
         return sum(array.nbytes for array in own)
 
+    @property
+    def rows_out_of_range(self) -> int:
+        """Rows of vertices that are out of their relation's range."""
+        return int(self.cells[frame.ROWS_USED]) - self._in_range
+
+    @property
+    def records(self) -> Ints:
+        """The entries that the batch under way touched: a view of [records, :data:`.frame.RECORD_CELLS`]."""
+        return self._records[: int(self.cells[frame.RECORD_COUNT])]
+
+    def image(self) -> Image:
+        """Return the arrays as they are now, also within a batch."""
+        used = int(self.cells[frame.USED]) * frame.UNIT
+        return Image(
+            self._rows[: int(self.cells[frame.ROWS_USED])],
+            self._in_range,
+            self._late[self._late[:, 0] >= 0],
+            self._neighbours[:used],
+            self._codes[:used],
+            self._ranges,
+            self._table,
+            self._counter_starts,
+            self._counters,
+            self._vertices,
+            self._needs,
+        )
+
     def number(self, labels: Ints) -> Ints:
         """Return the numbers of edge labels; those not seen before get new ones."""
         if not len(labels):
@@ -152,7 +197,7 @@ class Lists:
         for relation, number in relations.numbers.items():
             self._ranges[number, 3:] = self._ranges[relations.numbers[relation.reversed], :2]
         self._rows = np.zeros((rows, frame.ROW_CELLS), np.int32)
-        self.cells[frame.ROWS_USED] = rows
+        self.cells[frame.ROWS_USED] = self._in_range = rows
         self._late = np.full((1, frame.LATE_CELLS), -1, np.int64)
 
     def _more_rows(self) -> None:

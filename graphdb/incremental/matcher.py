@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +23,10 @@ from graphdb.incremental.relations import ITSELF, Relation, Relations
 from graphdb.incremental.searches import BUDGET, FEWEST, Search, Searches
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph
 from graphdb.storage.graph.source import TripleSource
+
+if TYPE_CHECKING:
+    from graphdb.gpu.launch import Device
+    from graphdb.incremental.device.engine import DeviceMatching
 
 Ints = NDArray[np.int64]
 
@@ -101,6 +105,10 @@ class IncrementalMatcher:
         (:class:`CandidateChange`).  None, for all or for one: by the candidates that they have now.
     threads
         How many search a batch of some hundred changed edges or more.
+    device
+        Opens a device that searches batches which are expected to take longer on the CPU; None where there is none.
+    pinned
+        Whether it searches all batches.
 
     Raises
     ------
@@ -117,10 +125,13 @@ class IncrementalMatcher:
         patterns: Sequence[PatternGraph],
         conditions: Sequence[Sequence[Hashable]] | None = None,
         threads: int = 1,
+        device: Callable[[], Device | None] | None = None,
+        *,
+        pinned: bool = False,
     ) -> None:
         self._threads = threads
         for pattern in patterns:
-            _refuse(pattern)
+            refuse(pattern)
         relations = Relations(source)
         self._sets: list[list[int]] = []
         self._own: list[list[Relation]] = []
@@ -141,6 +152,11 @@ class IncrementalMatcher:
         """Candidate sets that have vertices in common, or had."""
         self._lock = threading.Lock()
         self._program()
+        self._device: DeviceMatching | None = None
+        if device is not None:
+            from graphdb.incremental.device.engine import DeviceMatching
+
+            self._device = DeviceMatching(device, self._lists, threads, pinned=pinned)
 
     def _program(self) -> None:
         """Make the programs of all patterns."""
@@ -159,12 +175,22 @@ class IncrementalMatcher:
         a, b = sorted((self._sets[pattern][left], self._sets[pattern][right]))
         return (a, b) not in self._common
 
+    @property
+    def bytes(self) -> int:
+        """What its neighbour lists and candidate tables take of memory."""
+        return self._lists.bytes
+
     def delta_plans(self, pattern: int = 0) -> tuple[DeltaPlan, ...]:
         """Return the delta plans of a pattern, each in the order that is expected to bind the fewest vertices.
 
         Pattern edges that a symmetry exchanges have one in common.
         """
         return tuple(orders[0] for orders in self._programs[pattern].plans)
+
+    @property
+    def place(self) -> str:
+        """Where the latest batch was searched: ``"cpu"`` or ``"cuda:0"`` and so on."""
+        return "cpu" if self._device is None else self._device.place
 
     def apply(
         self, updates: Updates, check: Callable[[], None] = lambda: None, vertices: VertexChanges = _NO_VERTICES
@@ -181,20 +207,33 @@ class IncrementalMatcher:
         self, updates: Updates, check: Callable[[], None] = lambda: None, vertices: VertexChanges = _NO_VERTICES
     ) -> Iterator[list[Changes]]:
         """Stage a batch and yield its changes, by pattern; the end commits it, an exception rolls it back."""
-        from graphdb.incremental import batch_kernels as kernels
-
-        lists = self._lists
-        cells, like, version = lists.cells.ctypes.data, lists.like, frame.OLD
+        lists, version = self._lists, frame.OLD
         with self._alone():
             lists.vertices.begin()
             try:
                 self._stage(updates, vertices)
-                yield [self._outer(number, rows) for number, rows in enumerate(self._searches.rows(check))]
+                yield [self._outer(number, rows) for number, rows in enumerate(self._rows_found(check))]
                 version = frame.NEW
             finally:
-                kernels.finish(cells, like, version)
+                self._end(version)
                 if version == frame.OLD:
                     lists.vertices.roll_back()
+
+    def _rows_found(self, check: Callable[[], None]) -> list[Ints]:
+        """Find what the staged batch changes, by pattern, on the device if that is expected to be sooner."""
+        return self._searches.rows(check) if self._device is None else self._device.rows(self._searches, check)
+
+    def _counted(self, check: Callable[[], None]) -> Ints:
+        """Count what the staged batch changes, where it is searched."""
+        return self._searches.counts(check) if self._device is None else self._device.counts(self._searches, check)
+
+    def _end(self, version: int) -> None:
+        """Commit the staged batch, or roll it back."""
+        from graphdb.incremental import batch_kernels as kernels
+
+        if self._device is not None:
+            self._device.end(version)
+        kernels.finish(self._lists.cells.ctypes.data, self._lists.like, version)
 
     def _stage(self, updates: Updates, changed: VertexChanges) -> None:
         """Put a batch into the new version."""
@@ -259,7 +298,8 @@ class IncrementalMatcher:
         from graphdb.incremental import batch_kernels as kernels
 
         rows, last = self._rows(updates), np.ascontiguousarray(ends, np.int64)
-        if self._threads > 1 and len(rows) >= FEWEST * len(last):
+        several = self._threads > 1 or self._device is not None
+        if (several and len(rows) >= FEWEST * len(last)) or (self._device is not None and self._device.follows):
             return self._count_each(rows, last, check)
         counts = np.zeros((len(last), len(self._graphs), 2), np.int64)
         state = np.zeros(3, np.int64)
@@ -280,20 +320,17 @@ class IncrementalMatcher:
         return counts
 
     def _count_each(self, rows: Ints, ends: Ints, check: Callable[[], None]) -> Ints:
-        """Count what batches change that are worth several threads."""
-        from graphdb.incremental import batch_kernels as kernels
-
-        cells, like = self._lists.cells.ctypes.data, self._lists.like
+        """Count what batches change that are worth several threads, or a device."""
         counts = np.zeros((len(ends), len(self._graphs), 2), np.int64)
         for number, (begin, end) in enumerate(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)):
             version = frame.OLD
             with self._alone():
                 try:
                     self._put(rows[begin:end])
-                    counts[number] = self._searches.counts(check)
+                    counts[number] = self._counted(check)
                     version = frame.NEW
                 finally:
-                    kernels.finish(cells, like, version)
+                    self._end(version)
         return counts
 
     def _put(self, rows: Ints) -> None:
@@ -342,7 +379,7 @@ class IncrementalMatcher:
         return Changes(rows[rows[:, 0] == frame.NEW, 1:], rows[rows[:, 0] == frame.OLD, 1:])
 
 
-def _refuse(pattern: PatternGraph) -> None:
+def refuse(pattern: PatternGraph) -> None:
     """Raise NotSupportedError where a pattern cannot be matched incrementally."""
     joined = {end for edge in pattern.edges for end in (edge.source, edge.target)}
     if any(vertex.candidates is None for v, vertex in enumerate(pattern.vertices) if v not in joined):

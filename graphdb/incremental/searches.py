@@ -47,7 +47,7 @@ class Search:
     """A program with the frames that its searches run on, by thread."""
 
     def __init__(self, program: Program, lists: Lists, table_row: int, threads: int) -> None:
-        self.program, self._lists, self._table_row = program, lists, table_row
+        self.program, self._lists, self.table_row = program, lists, table_row
         self._relations = np.array(program.relations, np.int64)
         self._frames: list[_Frame | None] = [None] * threads
         self.address = self.frame(0).address
@@ -56,7 +56,7 @@ class Search:
         """Return the frame of a thread, which alone asks for it."""
         found = self._frames[thread]
         if found is None:
-            found = _Frame(self.program, self._lists, self._table_row, self._relations)
+            found = _Frame(self.program, self._lists, self.table_row, self._relations)
             self._frames[thread] = found
         return found
 
@@ -88,7 +88,7 @@ class Searches:
         """Find what a staged batch changes: by pattern [matches, outputs + 1], the version of each match first."""
         from graphdb.incremental.search_kernels import search as find
 
-        chosen, found = self._chosen(), [list[Ints]() for _ in self._pairs]
+        chosen, found = self.chosen(), [list[Ints]() for _ in self._pairs]
         like = self._lists.like
 
         def work(piece: _Piece, thread: int, pause: Pause) -> None:
@@ -115,7 +115,7 @@ class Searches:
         """Count what a staged batch changes: [patterns, 2], matches gained and lost."""
         from graphdb.incremental.search_kernels import count
 
-        chosen, like = self._chosen(), self._lists.like
+        chosen, like = self.chosen(), self._lists.like
         found = np.zeros((self.threads, len(self._pairs), 2), np.int64)
 
         def work(piece: _Piece, thread: int, pause: Pause) -> None:
@@ -129,7 +129,8 @@ class Searches:
         total: Ints = found.sum(axis=0)
         return total
 
-    def _chosen(self) -> list[Search]:
+    def chosen(self) -> list[Search]:
+        """Return the search of each pattern that a staged batch is searched by."""
         from graphdb.incremental.batch_kernels import choose
 
         graph = self._lists.cells.ctypes.data

@@ -61,8 +61,10 @@ class Answer:
     def net(self) -> None:
         """Leave out of :data:`ADDED` and :data:`REMOVED` the rows that both have."""
         if all(self._count(table) for table in (ADDED, REMOVED)):
-            for table, other, made in ((ADDED, REMOVED, "fresh"), (REMOVED, ADDED, "former")):
-                self._run(f"CREATE OR REPLACE TEMP TABLE _graphdb_{made} AS FROM {table} EXCEPT ALL FROM {other}")
+            wide = self._common(self._columns(ADDED), self._columns(REMOVED))
+            added, removed = (self._select(table, wide) for table in (ADDED, REMOVED))
+            self._run(f"CREATE OR REPLACE TEMP TABLE {FRESH[5:]} AS {added} EXCEPT ALL {removed}")
+            self._run(f"CREATE OR REPLACE TEMP TABLE {FORMER[5:]} AS {removed} EXCEPT ALL {added}")
             for table, made in ((ADDED, FRESH), (REMOVED, FORMER)):
                 self._run(f"CREATE OR REPLACE TEMP TABLE {table[5:]} AS FROM {made}")
 
@@ -77,7 +79,7 @@ class Answer:
             return 0, 0
         if added or removed:
             columns = self._columns(own.log)[2:]
-            wide = self._common(columns, self._columns(ADDED))
+            wide = self._common(self._common(columns, self._columns(ADDED)), self._columns(REMOVED))
             if _differ(wide, columns):
                 self._retype(own.log, wide, "batch, change")
             for change, table in ((-1, REMOVED), (1, ADDED)):
@@ -103,7 +105,7 @@ class Answer:
                 self._run(f"CREATE OR REPLACE TABLE {own.answer} AS FROM {FRESH}")
                 self._show(own.answer)
                 return
-        wide = self._common(columns, self._columns(ADDED))
+        wide = self._common(self._common(columns, self._columns(ADDED)), self._columns(REMOVED))
         if _differ(wide, columns):
             self._retype(own.answer, wide)
         if removed:

@@ -19,6 +19,7 @@ from graphdb.common.errors import LoadError
 from graphdb.common.values.elements import Node
 from graphdb.common.values.terms import XSD, default_iri
 from graphdb.pattern.names import local_name
+from graphdb.results.result import Result
 from graphdb.storage.arrays.arrow import table_of
 from graphdb.storage.arrays.batch import LITERAL
 from graphdb.storage.arrays.texts import beginning_with, taken
@@ -150,6 +151,8 @@ def _table(given: Any) -> arrow.Table:
     """Return what was given as a table of text, numbers, booleans or temporal values."""
     if type(given).__module__.partition(".")[0] == "pandas":
         given = given.reset_index(drop=True)  # an index would be a column
+    if isinstance(given, Result):
+        return given.presented()  # vertices as IRIs
     if hasattr(given, "__arrow_c_stream__"):
         return table_of_frame(given)
     if not isinstance(given, Iterable):

@@ -1,20 +1,15 @@
-"""Delta plans of a continuous query: the rows that its answer gains and loses with a batch, found from what changed.
+"""What delta plans need of a continuous query, and of a batch, over one state of the names.
 
-Where every row is a match of one connected pattern, :class:`graphdb.incremental.matcher.IncrementalMatcher` finds the
-matches that a batch of edges adds and takes away, and the query's own SQL makes rows of them.  A batch that changes a
-label or property which the query reads, of a vertex that was there before, is not for delta plans: the answer after it
-is compared with the answer before.
-
-A matcher's candidates hold for as long as it lives, and so do its vertices.  So it has some more than the graph does:
-new vertices are candidates for everything, and of the matches with them those stay whose vertices fulfil the conditions
-by now.
+Where every row is a match of one connected pattern, :mod:`.matching` finds the matches that a batch adds and takes
+away, and the query's own SQL makes rows of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,34 +18,25 @@ from graphdb.common.errors import BindError, NotSupportedError
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.functions.table import SIGNATURE_OF
 from graphdb.grammar import syntax as ast
-from graphdb.grammar.walk import walk
-from graphdb.incremental.matcher import IncrementalMatcher, Updates
+from graphdb.grammar.walk import replaced, walk
+from graphdb.incremental.matcher import refuse
 from graphdb.live.grouping import Grouping, NotGrouped
-from graphdb.pattern.graph import PatternGraph
+from graphdb.pattern.graph import PatternEdge, PatternGraph, PatternVertex
+from graphdb.pattern.names import ABSENT
 from graphdb.plan.executor import Block
-from graphdb.relational.candidates import Candidates
 from graphdb.relational.edges.assignment import Chooser
-from graphdb.relational.query import Prepared
 from graphdb.results.display import made_in_python
 from graphdb.semantics.aggregation import contains_aggregate
 from graphdb.storage.graph.closure import closure_of
 
 if TYPE_CHECKING:
-    from graphdb.incremental.delta_plan import DeltaPlan
     from graphdb.pattern.bind import BoundPattern
-    from graphdb.pattern.graph import PatternVertex
     from graphdb.pattern.names import Names
-    from graphdb.relational.program import Program
+    from graphdb.relational.query import Prepared
     from graphdb.relational.snapshot import Snapshot
     from graphdb.storage.graph.changes import Changes
-    from graphdb.storage.graph.source import TripleSource
 
 Ints = NDArray[np.int64]
-
-_SPARE = 4096
-"""Vertices that a matcher has beside those of the graph, at least; …"""
-_SHARE = 8
-"""… and this part of the graph's."""
 
 _IDENTITY = frozenset({"id", "elementid", "type", "startnode", "endnode", "iri"})
 """Functions that read nothing of a vertex or edge but which one it is."""
@@ -127,16 +113,19 @@ class Net(NamedTuple):
 class DeltaQuery:
     """A query that delta plans maintain, over one state of the names."""
 
+    text: str
     bound: BoundPattern
     pattern: PatternGraph
-    """With the candidates of each vertex by itself."""
+    """Without candidates; its outputs are what rows are made of."""
     reads: frozenset[int] | None
     """Labels of the triples, beside edges of the pattern, that it reads of a vertex; None for all."""
+    names: dict[object, int]
+    """What its labels and properties stand for."""
     labels: frozenset[int]
-    """The names that it was bound to: edge labels and vertex labels of the graph."""
+    """All names that there were: edge labels and vertex labels of the graph."""
 
     @classmethod
-    def of(cls, query: ast.Query, prepared: Prepared | Program, snapshot: Snapshot, text: str) -> DeltaQuery:
+    def of(cls, query: ast.Query, prepared: Prepared | None, snapshot: Snapshot, text: str) -> DeltaQuery:
         """Return a query with what delta plans need.
 
         Raises
@@ -144,7 +133,7 @@ class DeltaQuery:
         NotIncremental
             They do not maintain it.
         """
-        if type(prepared) is not Prepared or prepared.plan is None:
+        if prepared is None:
             raise NotIncremental(_NO_MATCHES)
         needs, bound = prepared.wanted, prepared.bound
         if needs.duplicates != "keep" or needs.limit is not None:
@@ -164,23 +153,37 @@ class DeltaQuery:
             raise NotIncremental("an edge of its pattern stands for paths")
         if snapshot.store.type_label in taken:
             raise NotIncremental("its pattern has an edge rdf:type")
-        vertices = Candidates(snapshot, text, {}).of_each(bound)
-        names = [bound.vertices[v].name for v in range(len(vertices))]
-        outputs = (*names, *(bound.edges[e].name for e in sorted(needs.edges)))
+        vertices = tuple(PatternVertex(info.name) for info in bound.vertices)
+        outputs = [vertices[v].name for v in needs.vertices] + [bound.edges[e].name for e in sorted(needs.edges)]
         pattern = PatternGraph(
-            vertices, tuple(bound.edges), tuple(bound.clauses), tuple(bound.edge_tests), tuple(bound.unequal), outputs
+            vertices,
+            tuple(map(_of_known_labels, bound.edges)),
+            tuple(bound.clauses),
+            tuple(bound.edge_tests),
+            tuple(bound.unequal),
+            tuple(outputs),
         )
-        return cls(bound, pattern, _reads(query, snapshot, text), _known(snapshot.names))
+        try:
+            refuse(pattern)
+        except NotSupportedError as error:
+            raise NotIncremental(error.message) from None
+        names = _resolved(query, snapshot.names, text)
+        return cls(text, bound, pattern, _reads(query, snapshot, text), names, _known(snapshot.names))
 
-    def matcher(self, snapshot: Snapshot) -> Matcher:
-        """Return a matcher over the graph as it is.
+    @property
+    def conditions(self) -> list[Hashable]:
+        """By vertex of the pattern, what its candidates are known by; None where all vertices are."""
+        found: list[Hashable] = []
+        for info in self.bound.vertices:
+            own = {ast.Variable(info.name): ast.Variable("")}
+            parts = (tuple(info.labels), tuple(info.iris), tuple(replaced(tuple(info.conditions), own)))
+            found.append(parts if any(parts) else None)
+        return found
 
-        Raises
-        ------
-        NotIncremental
-            It does not take the pattern.
-        """
-        return Matcher(self.pattern, snapshot)
+    @property
+    def negates(self) -> bool:
+        """Whether a vertex may be a candidate for what it is not or has not."""
+        return any(isinstance(part, ast.LabelNot) for info in self.bound.vertices for part in walk(tuple(info.labels)))
 
     def is_bound_otherwise(self, net: Net, type_label: int | None) -> bool:
         """Whether a batch may change what its names stand for, or the types of what it returns."""
@@ -193,122 +196,43 @@ class DeltaQuery:
         named = np.concatenate([rows[:, 0], rows[rows[:, 0] == (-1 if type_label is None else type_label), 2]])
         return self.labels.issuperset(np.unique(named).tolist())
 
-    def is_like(self, other: DeltaQuery, resources: int) -> bool:
-        """Whether another one has the same pattern, among the same candidates of the first so many vertices."""
-        return same_pattern(self.pattern, other.pattern, resources)
+    def goes_on_from(self, former: DeltaQuery) -> bool:
+        """Whether its names stand for what they did, but for what came and what is no more."""
+        pairs = [({former.names.get(name, now)}, {now}) for name, now in self.names.items()]
+        for edge, other in zip(former.pattern.edges, self.pattern.edges, strict=True):
+            if edge.labels is not None and other.labels is not None:
+                pairs.append((set(edge.labels), set(other.labels)))
+        return all(not (now - old) & former.labels and not (old - now) & self.labels for old, now in pairs)
+
+    def widened(self, former: DeltaQuery) -> DeltaQuery:
+        """Return it with the edge labels that its names stood for before, too: their edges may go with the batch."""
+        edges = []
+        for edge, other in zip(former.pattern.edges, self.pattern.edges, strict=True):
+            both = None if None in (edge.labels, other.labels) else {*(edge.labels or ()), *(other.labels or ())}
+            edges.append(other if both is None else replace(other, labels=tuple(sorted(both))))
+        return replace(self, pattern=replace(self.pattern, edges=tuple(edges)))
 
     def read(self, net: Net, type_label: int | None) -> Ints:
-        """Return the vertices of which a batch changes a label or property that the query reads."""
+        """Return the vertices of which a batch changes a label or property that the query reads: sorted."""
         rows = np.concatenate([net.removed, net.added])
         rows = rows[_is_fact(rows, type_label)]
-        return (rows if self.reads is None else rows[np.isin(rows[:, 0], list(self.reads))])[:, 1]
+        return np.unique((rows if self.reads is None else rows[np.isin(rows[:, 0], list(self.reads))])[:, 1])
 
-    def updates(self, net: Net, type_label: int | None) -> Updates:
-        """Return the changed edges that its pattern may bind."""
-        wanted: set[int] | None = set()
-        for edge in self.pattern.edges:
-            wanted = None if edge.labels is None or wanted is None else wanted | set(edge.labels)
-        parts = []
-        for rows in (net.removed, net.added):
-            edges = rows[~_is_fact(rows, type_label)]
-            parts.append(edges if wanted is None else edges[np.isin(edges[:, 0], list(wanted))])
-        whole = np.concatenate(parts)
-        inserted = np.arange(len(whole)) >= len(parts[0])
-        return Updates(whole[:, 0], whole[:, 1], whole[:, 2], inserted)
+    @property
+    def edge_labels(self) -> tuple[int, ...] | None:
+        """Labels of the edges that its pattern may bind; None for any edge between resources but ``rdf:type``."""
+        found = [edge.labels for edge in self.pattern.edges]
+        return None if None in found else tuple(sorted({label for labels in found for label in labels or ()}))
+
+    def edges(self, rows: Ints, type_label: int | None) -> Ints:
+        """Return those of some triples that its pattern may bind."""
+        rows = rows[~_is_fact(rows, type_label)]
+        return rows if self.edge_labels is None else rows[np.isin(rows[:, 0], self.edge_labels)]
 
     def block(self, rows: Ints) -> Block:
         """Return matches as an executor returns them."""
         columns = {name: rows[:, column] for column, name in enumerate(self.pattern.outputs)}
         return Block(columns, len(rows), None)
-
-
-class Matcher:
-    """The matches of one pattern, followed; its graph has spare vertices, which are candidates for everything."""
-
-    def __init__(self, pattern: PatternGraph, snapshot: Snapshot) -> None:
-        self.pattern = pattern
-        source = _Edges(cast("TripleSource", snapshot.store))
-        self._first_spare, self._vertices = source.first_spare, source.resources
-        spare = np.arange(self._first_spare, self._vertices, dtype=np.int64)
-        vertices = tuple(
-            vertex
-            if vertex.candidates is None
-            else replace(vertex, candidates=np.concatenate([vertex.candidates, spare]))
-            for vertex in pattern.vertices
-        )
-        try:
-            self._matcher = IncrementalMatcher(cast("TripleSource", source), [replace(pattern, vertices=vertices)])
-        except NotSupportedError as error:
-            raise NotIncremental(error.message) from None
-
-    @property
-    def plans(self) -> tuple[DeltaPlan, ...]:
-        """Its delta plans."""
-        return self._matcher.delta_plans()
-
-    def follows(self, pattern: PatternGraph) -> bool:
-        """Whether it is a matcher of a pattern that was bound again, spare candidates aside."""
-        return same_pattern(self.pattern, pattern, self._first_spare)
-
-    def has(self, updates: Updates) -> bool:
-        """Whether it has the vertices of some edges."""
-        return all(
-            int(np.max(np.asarray(ends), initial=0)) < self._vertices for ends in (updates.sources, updates.targets)
-        )
-
-    def rewind(self, updates: Updates, check: Callable[[], None]) -> None:
-        """Take a batch back: it was built of the graph after it."""
-        self._matcher.apply(updates._replace(inserted=~np.asarray(updates.inserted, bool)), check)
-
-    def follow(self, updates: Updates, check: Callable[[], None]) -> None:
-        """Apply a batch of which others find out what it changes."""
-        self._matcher.apply(updates, check)
-
-    def apply(
-        self, updates: Updates, candidates: Callable[[], Sequence[PatternVertex]], check: Callable[[], None]
-    ) -> tuple[Ints, Ints]:
-        """Apply a batch; return the matches that it adds, and those that it takes away.
-
-        ``candidates`` are those of now, by vertex of the pattern.
-        """
-        [changes] = self._matcher.apply(updates, check)
-        added, removed = (self._fulfil(rows, candidates) for rows in changes)
-        return added, removed
-
-    def _fulfil(self, rows: Ints, candidates: Callable[[], Sequence[PatternVertex]]) -> Ints:
-        """Return the matches whose spare vertices fulfil the conditions of the pattern."""
-        limited = [v for v, vertex in enumerate(self.pattern.vertices) if vertex.candidates is not None]
-        if not limited or not len(rows) or not bool((rows[:, limited] >= self._first_spare).any()):
-            return rows
-        for v, vertex in enumerate(candidates()):
-            if vertex.candidates is not None:
-                column = rows[:, v]
-                rows = rows[(column < self._first_spare) | np.isin(column, vertex.candidates)]
-        return rows
-
-
-class _Edges:
-    """The edges between the resources of a graph, and spare vertices: what a matcher reads of a TripleSource."""
-
-    def __init__(self, source: TripleSource) -> None:
-        self._source = source
-        self.first_spare = source.resources
-        self.resources = source.resources + max(_SPARE, source.resources // _SHARE)
-        self.literals = 0
-        self.type_label = source.type_label
-
-    def edge_labels(self) -> tuple[int, ...]:
-        return self._source.edge_labels()
-
-    def edges(self, label: int) -> tuple[Ints, Ints]:
-        subjects, objects = self._source.edges(label)
-        if len(objects) and int(objects.max()) >= self.first_spare:
-            edges = objects < self.first_spare
-            subjects, objects = subjects[edges], objects[edges]
-        return subjects, objects
-
-    def any_edges(self) -> tuple[Ints, Ints, Ints]:
-        return self._source.any_edges()
 
 
 def _is_fact(rows: Ints, type_label: int | None) -> NDArray[np.bool_]:
@@ -317,23 +241,26 @@ def _is_fact(rows: Ints, type_label: int | None) -> NDArray[np.bool_]:
     return found
 
 
-def same_pattern(left: PatternGraph, right: PatternGraph, resources: int) -> bool:
-    """Whether patterns have the same edges, and candidates, of the first so many vertices."""
-    if replace(left, vertices=()) != replace(right, vertices=()):
-        return False
-    for one, other in zip(left.vertices, right.vertices, strict=True):
-        if one.candidates is None or other.candidates is None:
-            if one.candidates is not other.candidates:
-                return False
-            continue
-        first, second = (each[: np.searchsorted(each, resources)] for each in (one.candidates, other.candidates))
-        if not np.array_equal(first, second):
-            return False
-    return True
+def _of_known_labels(edge: PatternEdge) -> PatternEdge:
+    return edge if edge.labels is None else replace(edge, labels=tuple(each for each in edge.labels if each != ABSENT))
 
 
 def _known(names: Names) -> frozenset[int]:
     return frozenset((*names.edge_labels, *names.vertex_labels, *names.hidden))
+
+
+def _resolved(query: ast.Query, names: Names, text: str) -> dict[object, int]:
+    """Return what the names of labels and properties in a query stand for."""
+    found: dict[object, int] = {}
+    for piece in walk(query):
+        with suppress(BindError):
+            match piece:
+                case ast.KeyName():
+                    found[piece] = names.property(piece.words, text).id
+                case ast.LabelChain():
+                    for words in names.chains(piece.words):
+                        found[ast.LabelChain(tuple(words))] = names.vertex_label(words, text).id
+    return found
 
 
 def _reads(query: ast.Query, snapshot: Snapshot, text: str) -> frozenset[int] | None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +22,15 @@ from graphdb.common.errors import (
 )
 from graphdb.common.stopping import check_stop
 from graphdb.grammar import syntax as ast
-from graphdb.grammar.parser import parse
 from graphdb.live import definitions
 from graphdb.live.answers import ADDED, FORMER, FRESH, REMOVED, Answer
 from graphdb.live.definitions import Definition
-from graphdb.live.delta import DeltaQuery, Matcher, Net, NotIncremental, cut
-from graphdb.live.grouping import Accumulators, Grouping, NotGrouped
+from graphdb.live.delta import DeltaQuery, Net, NotIncremental
+from graphdb.live.grouping import Accumulators, NotGrouped
 from graphdb.live.groups import AGAIN, TABLES, Groups
+from graphdb.live.matching import Batch, Found, Matcher
+from graphdb.live.neighbourhood import find_near
+from graphdb.live.standing import Query, Standing, Took
 from graphdb.relational.candidates import Candidates
 from graphdb.relational.projection.presentation import presented
 from graphdb.relational.query import Prepared
@@ -40,8 +41,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from graphdb.common import arrow
-    from graphdb.pattern.graph import PatternVertex
-    from graphdb.plan.executor import Block
+    from graphdb.gpu.launch import Device
     from graphdb.relational.paths.run import PathRun
     from graphdb.relational.program import Program
     from graphdb.relational.session.state import State
@@ -49,12 +49,13 @@ if TYPE_CHECKING:
     from graphdb.storage.graph.changes import Changes
 
 Ints = NDArray[np.int64]
-Query = ast.Query | ast.Composite
 
-_NOTED = 100
-"""Batches of which it is noted what they took."""
 _EXCESS = 10
 """Changes are dropped once there are more than their budget by this part of it."""
+SMALL = 20_000
+"""Edges of a pattern that are read whenever there is no matcher."""
+_READING = 1e-6
+"""Seconds in which an edge is read: so long in all, batches are matched in the neighbourhood of what they change."""
 _NARROWED = 1000
 """Values of a key that groups which are aggregated anew are found by."""
 _AGED = 60.0
@@ -69,65 +70,19 @@ class Engine(Protocol):
     ) -> AbstractContextManager[tuple[PathRun, Prepared | Program]]:
         """Prepare a query over the present state of the database, or another one."""
 
+    def projected(
+        self, query: ast.Query, text: str, snapshot: Snapshot | None = None
+    ) -> AbstractContextManager[tuple[PathRun, Prepared | None]]:
+        """Prepare what follows the matches of a query over one state; None where its rows are not matches."""
+
     def into(self, table: str, run: PathRun, prepared: Prepared | Program) -> None:
         """Run a query and make a temporary table of its rows, as SQL sees them."""
 
     def rows(self, run: PathRun, prepared: Prepared | Program) -> arrow.Table:
         """Run a query over the state for which it was prepared, and return its rows as SQL sees them."""
 
-
-class Took(NamedTuple):
-    """What a batch was for one query."""
-
-    batch: int
-    """Its number; 0 where it changed nothing of the answer."""
-    updates: int
-    added: int
-    removed: int
-    strategy: str
-    seconds: float
-
-
-class Standing:
-    """A continuous query in memory.
-
-    Attributes
-    ----------
-    why
-        Why delta plans do not maintain it; None where they do.
-    """
-
-    def __init__(self, definition: Definition) -> None:
-        self.definition = definition
-        self.query: Query = parse(definition.text)  # type: ignore[assignment]  # it was one when it was created
-        self.rows_of: ast.Query | None = None
-        """The query whose rows are matches; None where delta plans never maintain it."""
-        self.grouping: Grouping | None = None
-        """What is made of these rows, where it aggregates."""
-        self.never: str | None = None
-        """Why delta plans never maintain it, whatever the data."""
-        try:
-            self.rows_of, self.grouping = cut(self.query)
-        except NotIncremental as error:
-            self.never = str(error)
-        self.accumulators: Accumulators | None = None
-        """How its groups follow the rows, as they are typed by now."""
-        self.grouped = False
-        """Whether the table of its groups is known to be there."""
-        self.delta: DeltaQuery | None = None
-        self.matcher: Matcher | None = None
-        self.resources = 0
-        """How many resources there were when :attr:`delta` was as the graph."""
-        self.why: str | None = None
-        self.took: deque[Took] = deque(maxlen=_NOTED)
-        self.stored_rows: int | None = None
-        """Rows of changes that are stored."""
-        self.looked = time.monotonic()
-
-    def forget(self) -> None:
-        """Drop what was made of the graph."""
-        self.delta = self.matcher = self.accumulators = None
-        self.grouped = False
+    def device(self) -> Callable[[], Device | None] | None:
+        """Return what opens the database's CUDA device; None where it has none."""
 
 
 class Maintenance:
@@ -219,7 +174,9 @@ class Maintenance:
         if added or removed:
             self._budget(answer, each, added + removed)
         updates = 0 if net is None else len(net.added) + len(net.removed)
-        strategy = "delta plans" if why is None else f"compared: {why}"
+        place = "cpu" if each.matcher is None else each.matcher.place
+        strategy = "delta plans" if place == "cpu" else f"delta plans on {place}"
+        strategy = strategy if why is None else f"compared: {why}"
         number = batch if added or removed else 0
         each.took.append(Took(number, updates, added, removed, strategy, time.perf_counter() - started))
         return bool(added or removed)
@@ -232,56 +189,65 @@ class Maintenance:
         if each.never is not None:
             each.why = each.never
             return each.never, False
+        snapshot = self._state.snapshot()
         if net is None:
             each.forget()
-            self.bind(each, self._state.snapshot())
+            self.bind(each, snapshot)
             return "not all changes are known", False
-        snapshot = self._state.snapshot()
-        type_label, former = snapshot.store.type_label, each.delta
+        type_label = snapshot.store.type_label
+        if each.delta is None:
+            with self._former_snapshot() as state:
+                self.bind(each, state)
         before, each.resources = each.resources, snapshot.graph.sizes.resources
-        read = former.read(net, type_label) if former is not None else np.empty(0, np.int64)
+        former, read = each.delta, np.empty(0, np.int64)
+        if former is not None:
+            read = former.read(net, type_label)
         if former is None or former.is_bound_otherwise(net, type_label):
             self.bind(each, snapshot)
-            if each.delta is None:
-                return each.why, False
-            if not (
-                each.delta.knows(net.removed, type_label) if former is None else former.is_like(each.delta, before)
-            ):
-                each.matcher = None
-                return "names of it stand for something else than before", False
-            read = np.concatenate([read, each.delta.read(net, type_label)])
         delta = each.delta
-        assert delta is not None
-        updates = delta.updates(net, type_label)
-        if each.matcher is not None and not (each.matcher.follows(delta.pattern) and each.matcher.has(updates)):
+        if former is None or delta is None:
             each.matcher = None
-        why = None
-        if len(read) and (former is None or bool((read < before).any())):
-            why = "a label or property that it reads has changed"
-        elif not self._has_groups(raw, each):
-            why = "its groups are not stored yet"
-        if why is not None:
-            if each.matcher is not None:
-                each.matcher.follow(updates, check_stop)
-            return why, False
-        if each.matcher is None:
-            try:
-                each.matcher = delta.matcher(snapshot)
-            except NotIncremental as error:
-                each.why = str(error)
-                return each.why, False
-            each.matcher.rewind(updates, check_stop)
+            return each.why or "it was not maintained by delta plans before", False
+        if not delta.goes_on_from(former):
+            each.matcher = None
+            return "names of it stand for something else than before", False
+        delta = each.delta = delta.widened(former)
+        if not self._has_groups(raw, each):
+            each.matcher = None
+            return "its groups are not stored yet", False
+        read = np.union1d(read, delta.read(net, type_label))
+        if each.matcher is not None and not each.matcher.follows(delta):
+            each.matcher = None
+        found = self._near(each, delta, net, read, snapshot, before) if each.matcher is None else None
+        if found is None:
+            if each.matcher is None:
+                with self._former_snapshot() as state:
+                    each.matcher = Matcher(delta, state, self.engine.device())
+            found = each.matcher.follow(delta, net, read, snapshot, before, check_stop)
+        some = bool(len(found.added) or len(found.removed))
+        if some:
+            self._rows(raw, each, delta, found)
+        return None, some
 
-        def candidates() -> Sequence[PatternVertex]:
-            return Candidates(snapshot, each.definition.text, {}).of_each(delta.bound)
+    def _near(
+        self, each: Standing, delta: DeltaQuery, net: Net, read: Ints, snapshot: Snapshot, before: int
+    ) -> Found | None:
+        """Find what a batch changes without the edges of the whole graph; None where it is time to read these."""
+        store, labels, started = snapshot.store, delta.edge_labels, time.perf_counter()
+        edges = store.size if labels is None else sum(store.statistics(each).resource_triples for each in labels)
+        if edges < SMALL or each.near >= edges * _READING:
+            return None
+        with ExitStack() as opened:
 
-        found = each.matcher.apply(updates, candidates, check_stop)
-        if any(map(len, found)):
-            assert each.rows_of is not None
-            with self.engine.prepared(each.rows_of, each.definition.text) as (run, prepared):
-                for rows, table in zip(found, (ADDED, REMOVED), strict=True):
-                    self._make(raw, run, prepared, delta.block(rows), table)
-        return None, any(map(len, found))
+            def former(vertices: Ints) -> list[Ints | None]:
+                state = opened.enter_context(self._former_snapshot())
+                there = vertices[vertices < state.graph.sizes.resources]
+                return Candidates(state, delta.text, {}).among(delta.bound, there)
+
+            batch = Batch.of(delta, net, read, snapshot, before)
+            found = find_near(delta, batch, snapshot, former, check_stop)
+        each.near += time.perf_counter() - started
+        return found
 
     def explainable(self, each: Standing) -> Standing:
         """Return a continuous query with its delta plans, where it has some, over the graph of now."""
@@ -289,38 +255,57 @@ class Maintenance:
         if each.why is None and each.matcher is None:
             self.bind(each, snapshot)
             if each.delta is not None:
-                try:
-                    each.matcher = each.delta.matcher(snapshot)
-                except NotIncremental as error:
-                    each.why = str(error)
+                each.matcher = Matcher(each.delta, snapshot, self.engine.device())
         return each
 
     def bind(self, each: Standing, snapshot: Snapshot) -> None:
-        """Find out whether delta plans maintain a query, over the names of now."""
+        """Find out whether delta plans maintain a query, over the names of one state."""
         assert each.rows_of is not None
-        each.resources = snapshot.graph.sizes.resources
         text, before = each.definition.text, each.accumulators
-        each.delta = each.accumulators = None
-        with self.engine.prepared(each.rows_of, text) as (_, prepared):
+        each.delta, each.accumulators, each.resources = None, None, snapshot.graph.sizes.resources
+        with self.engine.projected(each.rows_of, text, snapshot) as (_, prepared):
             try:
                 delta = DeltaQuery.of(each.rows_of, prepared, snapshot, text)
-                if each.grouping is not None:
+                if each.grouping is not None and prepared is not None:
                     each.accumulators = each.grouping.typed(prepared.projection.columns)
                 each.delta, each.why = delta, None
             except (NotIncremental, NotGrouped) as error:
                 each.matcher, each.why = None, str(error)
         each.grouped = each.grouped and each.accumulators == before
 
-    @staticmethod
+    # --- rows
+
+    def _rows(self, raw: duckdb.DuckDBPyConnection, each: Standing, delta: DeltaQuery, found: Found) -> None:
+        """Make tables of the rows of matches that were found."""
+        removed = found.removed[:0] if found.renewed else found.removed
+        self._make(raw, each, delta, {ADDED: found.added, REMOVED: removed})
+        if not found.renewed or not len(found.removed):
+            return
+        assert each.rows_of is not None
+        with (
+            self._former_snapshot() as state,
+            self.engine.projected(each.rows_of, each.definition.text, state) as (run, prepared),
+        ):
+            assert prepared is not None  # as it was when the query was bound
+            projection = prepared.projection
+            shown = presented(f"({projection.sql})", projection.columns, ordered=False)
+            with run.showing(delta.block(found.removed), prepared.wanted, prepared.bound, prepared.beside):
+                rows = run.connection.arrow(shown, projection.parameters)
+        with self._state.connection.view("_graphdb_rows", rows):
+            raw.execute(f"CREATE OR REPLACE TEMP TABLE {REMOVED[5:]} AS FROM _graphdb_rows")
+
     def _make(
-        raw: duckdb.DuckDBPyConnection, run: PathRun, prepared: Prepared | Program, matches: Block, table: str
+        self, raw: duckdb.DuckDBPyConnection, each: Standing, delta: DeltaQuery, tables: Mapping[str, Ints]
     ) -> None:
-        """Make a table of the rows that a query has for some matches."""
-        assert isinstance(prepared, Prepared)  # as it was when delta plans were found to maintain it
-        projection = prepared.projection
-        shown = presented(f"({projection.sql})", projection.columns, ordered=False)
-        with run.showing(matches, prepared.wanted, prepared.bound, prepared.beside):
-            raw.execute(f"CREATE OR REPLACE TEMP TABLE {table[5:]} AS {shown}", dict(projection.parameters))
+        """Make tables of the rows that a query has for some matches."""
+        assert each.rows_of is not None
+        with self.engine.projected(each.rows_of, each.definition.text) as (run, prepared):
+            assert prepared is not None
+            projection = prepared.projection
+            shown = presented(f"({projection.sql})", projection.columns, ordered=False)
+            for table, matches in tables.items():
+                with run.showing(delta.block(matches), prepared.wanted, prepared.bound, prepared.beside):
+                    raw.execute(f"CREATE OR REPLACE TEMP TABLE {table[5:]} AS {shown}", dict(projection.parameters))
 
     # --- groups
 
@@ -401,7 +386,10 @@ class Maintenance:
         """
         definitions.refuse_taken(raw, definition, text, at)
         self.standing(raw)
-        each = self.explainable(Standing(definition))
+        each = Standing(definition)
+        each.why = each.never
+        if each.why is None:
+            self.bind(each, self._state.snapshot())
         if each.why is not None and definition.watch is not None:
             definition = each.definition = replace(definition, stored=True)
         if each.why is not None and not definition.stored:
@@ -414,10 +402,8 @@ class Maintenance:
         if definition.stored or each.accumulators is not None:
             self._whole(raw, each)
         elif each.delta is not None:
-            assert each.rows_of is not None
-            with self.engine.prepared(each.rows_of, definition.text) as (run, prepared):
-                none = np.empty((0, len(each.delta.pattern.outputs)), np.int64)
-                self._make(raw, run, prepared, each.delta.block(none), FRESH)
+            none = np.empty((0, len(each.delta.pattern.outputs)), np.int64)
+            self._make(raw, each, each.delta, {FRESH: none})
         answer = Answer(raw, definition)
         for name in answer.names():
             if name.lower() in ("batch", "change"):

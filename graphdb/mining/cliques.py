@@ -1,22 +1,24 @@
 """Cliques: complete subgraphs, counted by size, over the graph oriented by degree.
 
-All cliques of a size are counted as the matcher counts them (:mod:`graphdb.execute.counting.cliques`).  Maximal ones
-are enumerated (:mod:`.clique_kernels`), and so is the first of each size, which is the example.
+All cliques of a size are counted by the matcher (:class:`graphdb.plan.physical.CliqueCount`), on the host or a device.
+Maximal ones are enumerated (:mod:`.clique_kernels`), and so is the first of each size, which is the example.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.execute.counting.cliques import count_cliques
 from graphdb.execute.scheduler import Pause
-from graphdb.mining.graph import MiningGraph
+from graphdb.grammar.syntax import MatchMode
+from graphdb.mining.graph import UNLABELLED, MiningGraph
 from graphdb.mining.limits import BUDGET, Limits
-from graphdb.plan.physical import CliqueCount
+from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
+from graphdb.plan.passes.pipeline import make_plan
+from graphdb.plan.physical import PhysicalPlan
 from graphdb.storage.graph.pcsr import stable_order
 
 Ints = NDArray[np.int64]
@@ -66,12 +68,28 @@ def cliques(
     control, sizes = limits.control, range(least, most + 1)
     for size in sizes:
         part = control.within((size - least) / len(sizes), (size - least + 1) / len(sizes))
-        count = count_cliques(CliqueCount(size, graph.oriented), limits.threads, part)
+        plan = clique_plan(graph, size)
+        count = limits.counts.count(plan, part) // plan.automorphisms
         control.threads = max(control.threads, part.threads)
         if not count:  # nor is there a larger one
             break
         found.append(Cliques(size, count, _first(graph, size, limits)))
     control.report(1.0)
+    return found
+
+
+def clique_plan(graph: MiningGraph, size: int) -> PhysicalPlan:
+    """Return the plan that counts cliques; made once for a graph."""
+    found: PhysicalPlan | None = graph.plans.get(("clique", size))
+    if found is None:
+        vertices = tuple(PatternVertex(f"v{place}") for place in range(size))
+        edges = tuple(
+            PatternEdge(f"e{number}", a, b, (UNLABELLED,), False, 0)
+            for number, (a, b) in enumerate(combinations(range(size), 2))
+        )
+        clause = Clause(MatchMode.DIFFERENT_NODES, tuple(range(size)))
+        found = make_plan(PatternGraph(vertices, edges, (clause,), count_only=True), graph.undirected)
+        graph.plans["clique", size] = found
     return found
 
 

@@ -10,18 +10,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphdb.storage.graph.data_graph import ArraySource, DataGraph
-from graphdb.storage.graph.orientation import Oriented, by_degree, orient_lists
+from graphdb.storage.graph.orientation import Oriented, by_degree
 
 Ints = NDArray[np.int64]
 Positions = NDArray[np.int32]
 
-UNLABELLED = 0
-"""The edge label of :attr:`MiningGraph.data`."""
+UNLABELLED, ONE_WAY = 0, 1
+"""The edge labels of :attr:`MiningGraph.data`: of edges whose direction does not matter, as there is none, or as there
+are edges both ways; and of edges one way."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,8 +144,7 @@ class MiningGraph:
     @cached_property
     def oriented(self) -> Oriented:
         """Adjacent vertices oriented by degree: vertices by their ranks, see :attr:`ranked`."""
-        neighbours, n = self.neighbours.astype(np.int64), len(self)
-        return orient_lists(np.arange(n), self.offsets, neighbours, n, self.neighbours.dtype)
+        return self.undirected.oriented((UNLABELLED,))
 
     @cached_property
     def ranked(self) -> Ints:
@@ -152,10 +153,31 @@ class MiningGraph:
 
     @cached_property
     def data(self) -> DataGraph:
-        """The graph as the matcher reads it, without labels: at most one edge from a vertex to another."""
+        """The graph as the matcher reads it, without labels of ours: each adjacent pair is one edge."""
         new = _new(self.source, self.target)
         source, target = self.source[new], self.target[new]
+        if not self.directed:
+            return DataGraph(ArraySource(source, np.full(len(source), UNLABELLED), target, len(self)))
+        keys, back = source * len(self) + target, target * len(self) + source
+        mutual = np.isin(keys, back, assume_unique=True)
+        once = ~mutual | (source < target)
+        kinds = np.where(mutual, UNLABELLED, ONE_WAY)
+        return DataGraph(ArraySource(source[once], kinds[once], target[once], len(self)))
+
+    @cached_property
+    def undirected(self) -> DataGraph:
+        """The adjacent pairs as the matcher reads them: one edge each, whatever joins the two."""
+        if not self.directed:
+            return self.data
+        owner = np.repeat(np.arange(len(self)), np.diff(self.offsets))
+        upwards = owner < self.neighbours
+        source, target = owner[upwards], self.neighbours[upwards].astype(np.int64)
         return DataGraph(ArraySource(source, np.full(len(source), UNLABELLED), target, len(self)))
+
+    @cached_property
+    def plans(self) -> dict[object, Any]:
+        """What was planned over these, by what it counts: executors cache with a plan what they need for it."""
+        return {}
 
     @cached_property
     def incident(self) -> tuple[Ints, Ints]:

@@ -8,8 +8,9 @@ from typing import TypeVar
 
 from graphdb.common.config import cores
 from graphdb.common.errors import MemoryLimitError
+from graphdb.execute.host import HostExecutor
 from graphdb.execute.scheduler import Pause, schedule
-from graphdb.plan.executor import Control
+from graphdb.plan.executor import Control, Executor
 from graphdb.storage.compile.cancellable import run_cancellable
 
 Piece = TypeVar("Piece")
@@ -31,11 +32,24 @@ class Limits:
         Bytes that tables may take together with what they are made with; None for any.
     control
         Deadline, cancellation and progress.
+    executor
+        Counts matches of patterns; by default the host, on so many threads.
     """
 
     threads: int = field(default_factory=cores)
     memory: int | None = None
     control: Control = field(default_factory=Control)
+    executor: Executor | None = None
+
+    @property
+    def host(self) -> HostExecutor:
+        """The host, with these threads and this memory."""
+        return HostExecutor(self.threads, memory_limit=self.memory)
+
+    @property
+    def counts(self) -> Executor:
+        """What counts matches."""
+        return self.executor or self.host
 
     def need(self, bytes: int, what: str) -> None:
         """Raise before memory is taken that is not to be had.

@@ -1,13 +1,14 @@
 """Motifs: how often each connected pattern of a size is an induced subgraph.
 
-*By linear relations* (Pinar, Seshadhri and Vishal, "ESCAPE", WWW 2017): the matcher counts the copies of every pattern,
-induced or not, as sums of products, without enumerating them.  A copy of H lies in the induced subgraph K of its
-vertices, and K has a known number of copies of H; so the counts of copies are a triangular system of equations in the
-counts of induced subgraphs, which is solved from the complete graph down.
+*By linear relations* (Pinar, Seshadhri and Vishal, "ESCAPE", WWW 2017): the matcher counts the copies of all patterns,
+induced or not, as sums of products, without enumerating them, each product once (:mod:`graphdb.plan.joint`).  A copy of
+H lies in the induced subgraph K of its vertices, and K has a known number of copies of H; so the counts of copies are a
+triangular system of equations in the counts of induced subgraphs, which is solved from the complete graph down.  With
+directions, what a copy has are adjacent pairs: each is joined one way, the other way, or both ways, as it is in K.
 
-*By enumeration*, where there are too many patterns for that (with directions 199 of four vertices, 9,364 of five):
-every connected set of vertices is visited once, by extension, and the sets are counted by what joins their vertices as
-they stand; only the codes that occur get canonical labels.
+*By enumeration*, where there are too many patterns for that (with directions 9,364 of five vertices): every connected
+set of vertices is visited once, by extension, and the sets are counted by what joins their vertices as they stand; only
+the codes that occur get canonical labels.
 """
 
 from __future__ import annotations
@@ -19,23 +20,26 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.execute.host import HostExecutor
 from graphdb.execute.scheduler import Pause
 from graphdb.grammar.syntax import MatchMode
 from graphdb.mining.canonical import canonical, distinct
 from graphdb.mining.extension import vertex_extension
-from graphdb.mining.graph import UNLABELLED, MiningGraph
+from graphdb.mining.graph import ONE_WAY, UNLABELLED, MiningGraph
 from graphdb.mining.limits import BUDGET, Limits
 from graphdb.mining.patterns import NAMES, Pattern
 from graphdb.mining.table import EmbeddingTable
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
+from graphdb.plan.executor import Executor, OutOfRange
+from graphdb.plan.joint import JointCount
 from graphdb.plan.passes.pipeline import make_plan
-from graphdb.storage.graph.data_graph import DataGraph
+from graphdb.plan.physical import PhysicalPlan
 
 Ints = NDArray[np.int64]
 
 LEAST, MOST = 3, 5
 """Sizes of motifs."""
+_LISTED = 21
+"""Of more patterns, those that occur are listed."""
 _PIECE = 1 << 10
 """Rows that a worker takes at a time."""
 
@@ -71,7 +75,7 @@ class Motifs:
 
 def is_enumerated(size: int, directed: bool) -> bool:
     """Whether motifs are enumerated: there are too many patterns to count them one by one."""
-    return directed and size > 3
+    return directed and size > 4
 
 
 def motifs(graph: MiningGraph, size: int, limits: Limits | None = None) -> list[Motif]:
@@ -82,7 +86,7 @@ def motifs(graph: MiningGraph, size: int, limits: Limits | None = None) -> list[
     Returns
     -------
     list of Motif
-        For all connected patterns; where they are enumerated, for those that occur.
+        For all connected patterns; with directions those of four and five vertices that occur.
 
     Raises
     ------
@@ -92,7 +96,7 @@ def motifs(graph: MiningGraph, size: int, limits: Limits | None = None) -> list[
     limits = limits or Limits()
     if is_enumerated(size, graph.directed):
         return _enumerated(graph, size, limits)
-    return _solved(graph, known_motifs(size, graph.directed), limits)
+    return _solved(graph, size, limits)
 
 
 # --- by linear relations
@@ -113,10 +117,9 @@ def known_motifs(size: int, directed: bool) -> Motifs:
     number[whole] = np.arange(len(whole))
     patterns = tuple(_pattern(found.cells[first[index]], directed) for index in whole)
     copies = np.zeros((len(whole), len(whole)), np.int64)
-    for index in whole:  # every subset of its edges
-        code = int(codes[first[index]])
-        inside = codes[codes & ~code == 0]
-        parts = number[place[inside]]
+    for index in whole:  # every subset of its adjacent pairs
+        own = digits[first[index]]
+        parts = number[place[((digits == 0) | (digits == own)).all(axis=1)]]
         np.add.at(copies[:, number[index]], parts[parts >= 0], 1)
     factorial = int(np.prod(np.arange(1, size + 1)))
     # Each labelled graph comes once: so many are isomorphic as there are orders without automorphisms.
@@ -162,47 +165,69 @@ def _pattern(cells: Ints, directed: bool) -> Pattern:
 def matched(pattern: Pattern, mode: MatchMode, *, limit: int | None = None) -> PatternGraph:
     """A pattern as the matcher takes it: to be counted, or to find so many matches of it."""
     vertices = tuple(PatternVertex(NAMES[place]) for place in range(len(pattern)))
+    pairs = {(source, target) for source, target, _ in pattern.edges}
+    joined = [
+        (source, target, (target, source) in pairs if pattern.directed else True)
+        for source, target in sorted(pairs)
+        if (target, source) not in pairs or source < target
+    ]
     edges = tuple(
-        PatternEdge(f"e{number}", source, target, (UNLABELLED,), pattern.directed, 0)
-        for number, (source, target, _) in enumerate(pattern.edges)
+        PatternEdge(f"e{number}", source, target, (UNLABELLED if mutual else ONE_WAY,), not mutual, 0)
+        for number, (source, target, mutual) in enumerate(joined)
     )
     clauses = (Clause(mode, tuple(range(len(vertices)))),)
     outputs = () if limit is None else tuple(NAMES[: len(pattern)])
     return PatternGraph(vertices, edges, clauses, outputs=outputs, count_only=limit is None, limit=limit)
 
 
-def _solved(graph: MiningGraph, known: Motifs, limits: Limits) -> list[Motif]:
+def _solved(graph: MiningGraph, size: int, limits: Limits) -> list[Motif]:
     """Count the copies of all patterns, and solve for the induced ones."""
-    data, control = graph.data, limits.control
-    executor = HostExecutor(limits.threads, memory_limit=limits.memory)
+    control, known = limits.control, known_motifs(size, graph.directed)
     total = len(known.patterns)
-    copies: list[int] = []
-    with data.watched(control.check):
-        for number, pattern in enumerate(known.patterns):
-            control.check()
-            plan = make_plan(matched(pattern, MatchMode.DIFFERENT_NODES), data)
-            part = control.within(number / (total + 1), (number + 1) / (total + 1))
-            matches = executor.count(plan, part)
-            control.threads = max(control.threads, part.threads)
-            copies.append(matches // known.automorphisms[number])
-        counts = copies[:]
+    with graph.data.watched(control.check):
+        joint = joint_count(graph, known.patterns)
+        part = control.within(0.0, 0.9)
+        try:
+            matches = counter(size, graph.directed, limits).count_jointly(joint, part)
+        except OutOfRange:
+            matches = limits.host.count_jointly(joint, part)
+        control.threads = max(control.threads, part.threads)
+        counts = [found // ways for found, ways in zip(matches, known.automorphisms, strict=True)]
         for large in range(total - 1, -1, -1):  # larger patterns have more edges
             for small in range(large):
                 counts[small] -= int(known.copies[small, large]) * counts[large]
         found = [
-            Motif(pattern, count, _example(pattern, data, graph, executor, limits) if count else ())
+            Motif(pattern, count, _example(pattern, graph, limits) if count else ())
             for pattern, count in zip(known.patterns, counts, strict=True)
         ]
     control.report(1.0)
+    return [each for each in found if each.count or total <= _LISTED]
+
+
+def counter(size: int, directed: bool, limits: Limits) -> Executor:
+    """Return what counts the patterns of a size: the host the 199 directed ones of four vertices, whose sums are 262
+    kernels on a device, which take a minute to compile.
+    """
+    return limits.host if directed and size > 3 else limits.counts
+
+
+def joint_count(graph: MiningGraph, patterns: tuple[Pattern, ...]) -> JointCount:
+    """Return the plan that counts the copies of all patterns together; made once for a graph."""
+    found: JointCount | None = graph.plans.get(patterns)
+    if found is None:
+        wanted = (matched(pattern, MatchMode.DIFFERENT_NODES) for pattern in patterns)
+        found = JointCount.of([make_plan(pattern, graph.data, counting="always") for pattern in wanted])
+        graph.plans[patterns] = found
     return found
 
 
-def _example(
-    pattern: Pattern, data: DataGraph, graph: MiningGraph, executor: HostExecutor, limits: Limits
-) -> tuple[int, ...]:
+def _example(pattern: Pattern, graph: MiningGraph, limits: Limits) -> tuple[int, ...]:
     """The vertices of one induced match, which is known to be there."""
-    plan = make_plan(matched(pattern, MatchMode.INDUCED, limit=1), data)
-    block = next(executor.run(plan, limits.control.within(1.0, 1.0)))
+    plan: PhysicalPlan | None = graph.plans.get(pattern)
+    if plan is None:
+        plan = make_plan(matched(pattern, MatchMode.INDUCED, limit=1), graph.data)
+        graph.plans[pattern] = plan
+    block = next(limits.host.run(plan, limits.control.within(1.0, 1.0)))
     return tuple(int(graph.ids[block.columns[NAMES[place]][0]]) for place in range(len(pattern)))
 
 

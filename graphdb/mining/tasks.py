@@ -30,8 +30,8 @@ class Task(Protocol):
     def directed(self) -> bool:
         """Whether the direction of edges matters."""
 
-    def explain(self, graph: MiningGraph, threads: int) -> list[str]:
-        """How it is done, and the memory that it needs."""
+    def explain(self, graph: MiningGraph, limits: Limits) -> list[str]:
+        """How and where it is done, and the memory that it needs."""
 
     def run(self, graph: MiningGraph, names: Names, limits: Limits) -> Rows:
         """Do it: the table, in the engine's own terms, and its columns."""
@@ -84,15 +84,22 @@ class CliquesTask:
 
     directed = False
 
-    def explain(self, graph: MiningGraph, threads: int) -> list[str]:
+    def explain(self, graph: MiningGraph, limits: Limits) -> list[str]:
         """Over the oriented graph, counted or enumerated."""
+        threads = limits.threads
         how = (
             "maximal cliques enumerated with pivots, from each vertex among its higher neighbours as rows of bits"
             if self.maximal
             else "counted size by size: rows of bits of higher neighbours intersected, the last choice a count of bits"
         )
+        where = "cpu" if self.maximal else limits.counts.describe(cliques.clique_plan(graph, self.most))
         need = cliques.memory(graph, threads, self.maximal)
-        return ["cliques over the graph oriented by degree", f"  {how}", f"  {need:,} bytes for {threads} threads"]
+        return [
+            "cliques over the graph oriented by degree",
+            f"  {how}",
+            f"  on {where}",
+            f"  {need:,} bytes for {threads} threads",
+        ]
 
     def run(self, graph: MiningGraph, names: Names, limits: Limits) -> Rows:
         """One row for each size."""
@@ -111,8 +118,9 @@ class MotifsTask:
     size: int
     directed: bool
 
-    def explain(self, graph: MiningGraph, threads: int) -> list[str]:
+    def explain(self, graph: MiningGraph, limits: Limits) -> list[str]:
         """By linear relations, or by enumeration."""
+        threads = limits.threads
         if motifs.is_enumerated(self.size, self.directed):
             need = motifs.memory(graph, self.size, threads)
             return [
@@ -122,9 +130,12 @@ class MotifsTask:
             ]
         known = motifs.known_motifs(self.size, self.directed)
         kind = "directed motifs" if self.directed else "motifs"
+        joint = motifs.joint_count(graph, known.patterns)
+        where = motifs.counter(self.size, self.directed, limits).describe_jointly(joint)
         return [
             f"{kind} of {self.size} vertices: {len(known.patterns)} patterns",
-            "  copies of each pattern counted as sums of products, induced ones by linear relations",
+            f"  copies of all counted as {len(joint.parts)} sums of products, induced ones by linear relations",
+            f"  on {where}",
         ]
 
     def run(self, graph: MiningGraph, names: Names, limits: Limits) -> Rows:
@@ -147,12 +158,14 @@ class FrequentTask:
     directed: bool
     matches: bool
 
-    def explain(self, graph: MiningGraph, threads: int) -> list[str]:
+    def explain(self, graph: MiningGraph, limits: Limits) -> list[str]:
         """Level by level."""
+        threads = limits.threads
         several = "1 edge" if self.edges == 1 else f"1 to {self.edges} edges, one more at each level"
         lines = [
             f"frequent patterns of {several}",
             f"  domains as bits: joined along the edges, verified by search; given up below {self.support:,} vertices",
+            f"  on {frequent.where(graph, self.edges, limits)}",
             f"  {frequent.memory(graph, threads):,} bytes for {threads} threads, and the domains of a level",
         ]
         if self.matches:

@@ -11,8 +11,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.errors import QueryInterrupted, QueryTimeout
+from graphdb.common.errors import DeviceError, QueryInterrupted, QueryTimeout
 from graphdb.plan.candidates.refinement import Refinement, Sets
+from graphdb.plan.domains import DomainSearch, LabelledLists
+from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
 
 _NO_ROWS = np.zeros(0, np.int64)
@@ -30,6 +32,13 @@ class Block:
     matches: NDArray[Any] | None = None
     """How many matches each row stands for, where the plan counts duplicates: of dtype object where int64 does not hold
     them (:mod:`graphdb.execute.counting.crt`)."""
+
+
+class Refused(DeviceError):
+    """A device cannot run a plan this way, and is well.
+
+    A kernel does not compile, asks for more than the card has, or is not launched.
+    """
 
 
 class OutOfRange(Exception):
@@ -52,6 +61,8 @@ class Control:
         Called in the caller's thread with the share done (0 … 1), which never falls: some times a second.
     buffer_bytes
         Matches that may wait in memory until the caller takes them.
+    share
+        Which units of the run are meant, first and last + 1 (:mod:`graphdb.plan.shares`); by default all.
     """
 
     timeout: float | None = None
@@ -59,6 +70,7 @@ class Control:
     limit: int | None = None
     progress: Callable[[float], None] | None = None
     buffer_bytes: int = 256 << 20
+    share: tuple[int, int] | None = None
     rows: NDArray[np.int64] = field(default_factory=lambda: _NO_ROWS)
     """After a run: the bindings that passed each step (a step that only counts, its matches)."""
     work: NDArray[np.int64] = field(default_factory=lambda: _NO_ROWS)
@@ -106,6 +118,10 @@ class Control:
                 hint="give it more time, or a LIMIT",
             )
 
+    def range_of(self, units: int) -> tuple[int, int]:
+        """The units of the share, of so many: first and last + 1."""
+        return (0, units) if self.share is None else self.share
+
     def limit_of(self, plan: PhysicalPlan) -> int | None:
         """The tighter of the two limits."""
         if self.limit is None:
@@ -135,3 +151,24 @@ class Executor(Protocol):
 
     def count(self, plan: PhysicalPlan, control: Control | None = None) -> int:
         """Run the plan for the number of its matches alone."""
+
+    def count_jointly(self, joint: JointCount, control: Control | None = None) -> list[int]:
+        """The number of matches of each of several plans, which are counted together.
+
+        Raises
+        ------
+        OutOfRange
+            A number may not fit, or there is no kernel for it: the host counts them all.
+        """
+
+    def describe_jointly(self, joint: JointCount) -> str:
+        """Where several plans are counted together, and how: a phrase for EXPLAIN."""
+
+    def domain_search(
+        self, lists: LabelledLists, scanned: float, control: Control, host_memory: int | None
+    ) -> DomainSearch | None:
+        """What finds domains of patterns on a device, where ``scanned`` elements are expected to be looked at.
+
+        None where the host does it: there is no device, the graph does not fit it, or the host is expected to be done
+        first.  ``host_memory`` is how many bytes domains may take in host memory; None for any.
+        """

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from graphdb.pattern.graph import Duplicates
 from graphdb.plan.checks import Check, Neighbours, Relation
 from graphdb.storage.graph.orientation import Oriented
+from graphdb.storage.graph.pcsr import Partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -245,6 +246,12 @@ class PhysicalPlan:
     """The pattern edges whose conditions all edges fulfil that the search meets: nothing tests them after it."""
     cache: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
     """An executor's cache for this plan, reused between its runs; no answer depends on it."""
+
+    @property
+    def partitions(self) -> list[Partition]:
+        """The partitions that it reads, in the order of its program's table."""
+        known = {item.row: item for item in self.program.alive if isinstance(item, Partition)}
+        return [known[row] for row in map(tuple, self.program.partitions.tolist())]
 
     @property
     def program(self) -> Program:

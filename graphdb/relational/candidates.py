@@ -120,6 +120,26 @@ class Candidates:
         alone = replace(bound, vertices=[replace(info, resources_only=False) for info in bound.vertices])
         return tuple(self._vertex(alone, number) for number in range(len(bound.vertices)))
 
+    def among(self, bound: BoundPattern, ids: Ids) -> list[Ids | None]:
+        """Return, by vertex of a pattern, which of some sorted resources fulfil its conditions; None without any.
+
+        They are those of :meth:`of_each` among these.
+        """
+        self._look_up([constant for info in bound.vertices for constant in info.iris])
+        return [
+            self._among(bound, number, ids) if info.labels or info.iris or info.conditions else None
+            for number, info in enumerate(bound.vertices)
+        ]
+
+    def _among(self, bound: BoundPattern, number: int, ids: Ids) -> Ids:
+        info = bound.vertices[number]
+        for found in (*map(self._members, info.labels), *map(self._constant, info.iris)):
+            ids = both(ids, found)
+        for conditions in batched(info.conditions):
+            if len(ids):
+                ids = self._by_sql(bound, number, conditions, ids)
+        return ids
+
     def named(self, constant: ast.Expression) -> Ids:
         """Return the one vertex that a constant names, or none."""
         self._look_up([constant])

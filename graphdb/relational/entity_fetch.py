@@ -251,6 +251,18 @@ def _grouped(subjects: Ids, values: Sequence[Any], of: Ids) -> Iterable[Sequence
     return map(values.__getitem__, map(slice, begin.tolist(), end.tolist()))
 
 
+def present(source: Source, table: arrow.Table, columns: tuple[Column, ...]) -> arrow.Table:
+    """Return a result's table as a user of SQL sees it."""
+    from graphdb.relational.projection import presentation
+
+    found = presented(source, table, columns)
+    if found is not None:
+        return found
+    view = source.connection.temporary()
+    with source.connection.view(view, table):
+        return source.connection.arrow(presentation.presented(view, columns))
+
+
 def presented(source: Source, table: arrow.Table, columns: tuple[Column, ...]) -> arrow.Table | None:
     """Return a result's table as a user of SQL sees it, from memory; None where SQL has to do it."""
     for i, column in enumerate(columns):

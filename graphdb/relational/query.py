@@ -90,7 +90,14 @@ class QueryRun(MatchRun):
         whole = ast.Composite(((*query.matches, query.returns),), span=query.span)
         return self._prepare_match(query) or self._prepare_program(whole)
 
-    def _prepare_match(self, query: ast.Query) -> Prepared | None:
+    def prepare_projection(self, query: ast.Query) -> Prepared | None:
+        """Prepare what follows the matches of a query of one pattern, which are found elsewhere: it has no plan.
+
+        None where its rows are not matches of one pattern; raises as :meth:`prepare`.
+        """
+        return self._prepare_match(query, planned=False)
+
+    def _prepare_match(self, query: ast.Query, *, planned: bool = True) -> Prepared | None:
         """Prepare a query of one pattern, whose bindings its RETURN is over; None where it takes more than one step."""
         if len(apart(query.matches)) > 1 or not self._is_one_pattern(query.matches):
             return None
@@ -122,11 +129,11 @@ class QueryRun(MatchRun):
             )
             try:
                 projection = compiler.project(query.returns, items, window, written=True)
-                plan = self._plan(bound, needs) if query.matches else None
+                plan = self._plan(bound, needs) if query.matches and planned else None
             except Beforehand:
                 return None
-            return Prepared(plan, needs, projection, bound, beside=beside.columns if plan is not None else ())
-        return Prepared(self._plan(bound, needs), needs, projection, bound)
+            return Prepared(plan, needs, projection, bound, beside=beside.columns if query.matches else ())
+        return Prepared(self._plan(bound, needs) if planned else None, needs, projection, bound)
 
     def _is_one_pattern(self, matches: Sequence[ast.MatchClause]) -> bool:
         """Whether MATCH clauses are matched together, by one plan for each length of their paths."""

@@ -213,7 +213,7 @@ def _ids(
         case Base.ANY if type == MIXED and value_of is not None:
             ends = (
                 (part.id,) if isinstance(part, Vertex) else (part.start, part.end)
-                for part in _entities(_of_keys(column, value_of))
+                for part in entities(_of_keys(column, value_of))
             )
             yield np.fromiter(chain.from_iterable(ends), np.int64), True
 
@@ -284,7 +284,7 @@ def _of_keys(column: arrow.Array, value_of: Callable[[bytes], object]) -> list[A
     return [None if key is None else value_of(key) for key in arrow.pylist(column)]
 
 
-def _entities(value: object) -> Iterator[Vertex | Edge]:
+def entities(value: object) -> Iterator[Vertex | Edge]:
     """Yield the vertices and edges in a value, those of paths among them."""
     match value:
         case Vertex() | Edge():
@@ -294,15 +294,15 @@ def _entities(value: object) -> Iterator[Vertex | Edge]:
             yield from value.edges
         case list():
             for item in value:
-                yield from _entities(item)
+                yield from entities(item)
         case dict():
             for item in value.values():
-                yield from _entities(item)
+                yield from entities(item)
 
 
 def _elements(known: Known, terms: _Terms, values: list[Any]) -> Callable[[Any], object]:
     """Return the function to what a user sees of a vertex, edge or path in some values, which are made at once."""
-    edges = list(dict.fromkeys(part for part in _entities(values) if isinstance(part, Edge)))
+    edges = list(dict.fromkeys(part for part in entities(values) if isinstance(part, Edge)))
     columns = np.array([(e.label, e.start, e.end, e.ordinal) for e in edges], np.int64).reshape(-1, 4).T
     label, start, end, ordinal = columns
     parts = [label, terms.at(start), terms.at(end), ordinal]

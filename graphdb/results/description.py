@@ -58,7 +58,16 @@ def described(columns: Sequence[Column] | None, presented: Callable[[], Table]) 
 def _name(type: Type) -> str:
     if type.base in (Base.LIST, Base.TUPLE):
         return f"LIST OF {_name(type.element)}" if type.element is not None else "LIST"
-    return _NAMES.get(type.base, "ANY")
+    return name_of(type.base)
+
+
+def name_of(base: Base) -> str:
+    """Return the name of a type that is no list's.
+
+    >>> name_of(Base.FLOAT)
+    'FLOAT'
+    """
+    return _NAMES.get(base, "ANY")
 
 
 def _of_arrow(type: str) -> str:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from graphdb.common import arrow
 from graphdb.common.lazy import lazy
 from graphdb.common.values.elements import Path, Relationship, fill, filled, without_collection
+from graphdb.common.values.types import CODE_BITS, LABEL_OF
 from graphdb.storage.arrays.texts import number_integers
 
 Ints = NDArray[np.int64]
@@ -39,6 +40,18 @@ class Walks:
         """Return a column without nulls as :meth:`array` made it."""
         starts, vertices = lists(column.field("vertices"))
         return cls(starts, vertices.to_numpy(), lists(column.field("codes"))[1].to_numpy())
+
+    @property
+    def edges(self) -> tuple[Ints, Ints, Ints, Ints]:
+        """Label, start, end and ordinal of the edges of all paths, one after the other."""
+        left, right = self.vertices[:-1], self.vertices[1:]
+        if len(self.starts) > 2:  # a path's last vertex has no edge after it
+            inner = np.ones(len(left), bool)
+            inner[self.starts[1:-1] - 1] = False
+            left, right = left[inner], right[inner]
+        backwards, kinds = self.codes & 1 == 1, self.codes >> 1
+        start, end = np.where(backwards, right, left), np.where(backwards, left, right)
+        return kinds & LABEL_OF, start, end, kinds >> (CODE_BITS - 1)
 
     @property
     def nbytes(self) -> int:
@@ -165,6 +178,12 @@ class MaterializedPaths:
         return tuple(map(made.__getitem__, self._keys[1].tolist()))
 
 
+def edge_columns(edges: arrow.Array) -> tuple[Ints, ...]:
+    """Return label, start, end and ordinal of a column of edges; of null they mean nothing."""
+    parts = (edges.field(part) for part in ("label", "start", "end", "ordinal"))
+    return tuple(np.zeros(len(part), np.int64) if part.data is None else part.data for part in parts)
+
+
 def lists(column: arrow.Array) -> tuple[Ints, arrow.Array]:
     """Return where the lists of a column without nulls begin and end in their items, and those items."""
     offsets = column.offsets
@@ -208,3 +227,14 @@ def distinct(values: Ints) -> tuple[Ints, Ints]:
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     return found[order], place[which]
+
+
+def distinct_edges(edges: Sequence[Ints]) -> tuple[tuple[Ints, ...], Ints]:
+    """Return each of some edges once, and for each edge which of them it is."""
+    label, start, end, ordinal = edges
+    kinds, which = distinct(label | ordinal << (CODE_BITS - 1))
+    terms, places = distinct(np.concatenate([start, end]))
+    count = max(len(terms), 1)
+    keys, at = distinct((which * count + places[: len(start)]) * count + places[len(start) :])
+    kind = kinds[keys // count // count]
+    return (kind & LABEL_OF, terms[keys // count % count], terms[keys % count], kind >> (CODE_BITS - 1)), at

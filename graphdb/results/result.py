@@ -2,34 +2,27 @@
 
 Inside, a result is an Arrow table in the engine's own terms (vertices as ids).  What leaves it is made when asked
 for: Python rows with :class:`~graphdb.common.values.elements.Node` and
-:class:`~graphdb.common.values.elements.Relationship`, or columns in which a vertex is its IRI.
+:class:`~graphdb.common.values.elements.Relationship`, columns of structs (:mod:`graphdb.results.exports`), or SQL's, in
+which a vertex is its IRI.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from html import escape
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from graphdb._version import DISTRIBUTION
 from graphdb.common import arrow as columnar
 from graphdb.common.errors import ExecutionError, GraphDBError, StorageError
 from graphdb.common.foreign_errors import own_errors
 from graphdb.common.values.elements import without_collection
-from graphdb.common.values.types import STRING, Column, has_ids, is_plain, tidied
+from graphdb.common.values.types import STRING, Column, Type, has_ids, is_plain
 from graphdb.results.decode import Arrays, Known, decoded, pieces
 from graphdb.results.display import array_of, made_in_python, shown
-from graphdb.storage.arrays import times_with_offset
-from graphdb.storage.arrays.python_values import pylist
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars
-    import pyarrow as pa
-
+from graphdb.results.exports import Exports
 
 _SHOWN = 10
 """Rows that a notebook and a prompt show."""
@@ -46,6 +39,12 @@ class Home(Known, Protocol):
 
     def present(self, table: columnar.Table, columns: tuple[Column, ...]) -> columnar.Table:
         """Return the table as a user of SQL sees it."""
+
+    def structs(self, type: Type, column: columnar.Array) -> Callable[[columnar.Array], columnar.Array]:
+        """Return what makes pieces of a column with vertices, edges or paths columns of structs."""
+
+    def in_one_type(self, table: columnar.Table) -> columnar.Table:
+        """Return a table whose columns have no unions: numbers of one type, or texts."""
 
     def store(self, table: columnar.Table, name: str, replace: bool) -> int:
         """Keep a presented table in the database; return its number of rows."""
@@ -84,7 +83,7 @@ class Counted:
         return columnar.table({f"c{i}": columnar.array([row[i] for row in self.rows], type) for i in range(self.width)})
 
 
-class Result:
+class Result(Exports):
     """The rows of one statement.
 
     Attributes
@@ -108,7 +107,7 @@ class Result:
         verbatim: bool = False,
         value_of: Callable[[bytes], object] | None = None,
     ) -> None:
-        self._home = home
+        self._home: Home = home
         self._value_of = value_of
         self._counted: Counted | None = None
         self._arrays: Arrays | None = None
@@ -248,61 +247,11 @@ class Result:
 
     # --- columns
 
-    @own_errors
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The Arrow PyCapsule interface, so that DuckDB, Polars, PyArrow and others read a result directly."""
-        return self._exported().__arrow_c_stream__()
-
-    def _exported(self) -> columnar.Table:
-        """Return the rows as Arrow has them; times with an offset, for which it has no type, as text."""
-        table = self.presented().rename_columns(list(self.columns))
-        for i, field in enumerate(table.schema):
-            if times_with_offset.is_timetz(field.type):
-                table = table.set_column(i, field.name, times_with_offset.as_texts(table.column(i)))
-        return table
-
-    @own_errors
-    def to_arrow(self) -> pa.Table:
-        """Return the rows as a table of PyArrow; a vertex is its IRI, an edge a struct of label and ends.
-
-        A time with an offset, for which Arrow has no type, is text.
-
-        Raises
-        ------
-        ExecutionError
-            PyArrow is not installed.
-        """
-        return _pyarrow("to_arrow").table(self._exported())
-
-    @own_errors
-    def to_pandas(self) -> pd.DataFrame:
-        """Return the rows as a pandas data frame.
-
-        Raises
-        ------
-        ExecutionError
-            PyArrow is not installed.
-        """
-        return _pyarrow("to_pandas").table(_without_unions(self._exported())).to_pandas()
-
-    @own_errors
-    def to_polars(self) -> polars.DataFrame:
-        """Return the rows as a Polars data frame."""
-        import polars
-
-        return polars.DataFrame(_without_unions(self._exported()))
-
-    def df(self) -> pd.DataFrame:
-        """Return :meth:`to_pandas`, by the name that DuckDB has for it."""
-        return self.to_pandas()
-
-    def pl(self) -> polars.DataFrame:
-        """Return :meth:`to_polars`, by the name that DuckDB has for it."""
-        return self.to_polars()
-
-    def arrow(self) -> pa.Table:
-        """Return :meth:`to_arrow`, by the name that DuckDB has for it."""
-        return self.to_arrow()
+    def _part(self, at: Sequence[int]) -> Result:
+        """Return the result that has some of the columns."""
+        table, shape = self.internal
+        some = table.select(at).rename_columns([f"c{i}" for i in range(len(at))])
+        return Result(self._home, some, tuple(shape[i] for i in at), value_of=self._value_of)
 
     @property
     def description(self) -> list[tuple[str, str, None, None, None, None, None]] | None:
@@ -333,8 +282,7 @@ class Result:
         made = {}
         for i, column in enumerate(shape):
             if made_in_python(column.type):
-                whole = Result(self._home, table.select([i]), (column,), value_of=self._value_of)
-                made[i] = array_of([shown(value) for (value,) in whole])
+                made[i] = array_of([shown(value) for (value,) in self._part([i])])
                 table = table.set_column(i, table.column_names[i], columnar.nulls(len(table), columnar.STRING))
                 shape = (*shape[:i], replace(column, type=STRING), *shape[i + 1 :])
         found = self._home.present(table, shape)
@@ -411,30 +359,3 @@ class Result:
             return self.text(_SHOWN)
         except StorageError:  # closed in the meantime
             return f"<graphdb.Result {', '.join(self.columns)}: {len(self):,} rows>"
-
-
-def _pyarrow(method: str) -> Any:
-    """Return the library that a method needs."""
-    try:
-        import pyarrow
-    except ModuleNotFoundError:
-        raise ExecutionError(
-            f"{method}() needs PyArrow, which is not installed",
-            hint=f"pip install '{DISTRIBUTION}[arrow]'; fetchall(), to_polars() and SQL do without",
-        ) from None
-    return pyarrow
-
-
-def _without_unions(table: columnar.Table) -> columnar.Table:
-    """Return a table whose union columns hold text: data frames have no unions."""
-    for i, field in enumerate(table.schema):
-        if columnar.is_union(field.type):
-            texts = [None if value is None else str(tidied(value)) for value in pylist(table.column(i))]
-            table = table.set_column(i, field.name, columnar.array(texts, columnar.STRING))
-        elif columnar.is_list(field.type) and columnar.is_union(field.type.value_type):
-            lists = [
-                None if value is None else [None if item is None else str(tidied(item)) for item in value]
-                for value in pylist(table.column(i))
-            ]
-            table = table.set_column(i, field.name, columnar.array(lists, columnar.list_of(columnar.STRING)))
-    return table

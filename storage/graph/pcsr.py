@@ -80,9 +80,9 @@ class Partition:
 
     def lengths(self) -> Ints:
         """How many neighbours each of ``keys`` has: int64 [keys]."""
-        return self._ranges()[1]
+        return self.ranges()[1]
 
-    def _ranges(self) -> tuple[Ints, Ints]:
+    def ranges(self) -> tuple[Ints, Ints]:
         """Where the neighbours of each of ``keys`` begin, and how many they are; groups have their own order."""
         if self.layer == "direct":
             begins = self.offsets[self.keys]
@@ -123,7 +123,7 @@ class Partition:
             begins, lengths = self.offsets[vertices], self.offsets[vertices + 1] - self.offsets[vertices]
         else:
             at, there = places(self.keys, vertices)
-            begins, lengths = (each[at[there]] for each in self._ranges())
+            begins, lengths = (each[at[there]] for each in self.ranges())
         total = int(lengths.sum())
         if total > most:
             return None

@@ -23,7 +23,6 @@ import numpy as np
 from graphdb.execute.host import HostExecutor
 from graphdb.gpu import launch
 from graphdb.gpu.executor import GpuExecutor
-from graphdb.gpu.search.program import partitions_of
 from graphdb.grammar.syntax import MatchMode
 from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
@@ -81,7 +80,7 @@ class KernelTimes:
 
 def moved_bytes(plan: PhysicalPlan, control: Control) -> int:
     """What a run moves at least: the graph once; every table but the last written and read."""
-    graph = sum(partition.neighbours.nbytes + partition.offsets.nbytes for partition in partitions_of(plan))
+    graph = sum(partition.neighbours.nbytes + partition.offsets.nbytes for partition in plan.partitions)
     width = np.dtype(plan.dtype).itemsize
     return graph + sum(2 * int(rows) * (i + 1) * width for i, rows in enumerate(control.rows[:-1]))
 

@@ -125,7 +125,7 @@ class Runner:
 
     def prepare(self, plan: PhysicalPlan) -> Run:
         """What counts a plan's matches, and says how many milliseconds the device took."""
-        shape = shape_for(plan.clique) if plan.clique is not None else None
+        shape = shape_for(plan.clique, self.device.limits) if plan.clique is not None else None
         if plan.clique is not None and shape is not None:
             clique = plan.clique
 

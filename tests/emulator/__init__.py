@@ -25,6 +25,12 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.gpu import machine_code
+from graphdb.gpu.compiler import Cancel
+from graphdb.gpu.machine_code import MachineCode
+from graphdb.gpu.pages import ON_DEVICE
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 GUARD = 64
@@ -42,7 +48,11 @@ class OutOfMemoryError(MemoryError):
 
 
 class Failure(Exception):
-    """What CuPy raises where a device fails."""
+    """What CuPy raises where a device fails: with CUDA's number for what happened."""
+
+    def __init__(self, text: str, status: int = 719) -> None:
+        super().__init__(text)
+        self.status = status
 
 
 Failure.__module__ = "cupy.cuda.runtime"
@@ -53,6 +63,8 @@ class _Machine:
 
     def __init__(self) -> None:
         self.devices = 1
+        self.shared = DYNAMIC_SHARED
+        """Bytes of shared memory that a block may ask for."""
         self.touched: set[int] = set()
         """Devices on which anything was made."""
         self.failing: dict[int, int] = {}
@@ -199,15 +211,17 @@ class Array(np.ndarray[Any, Any]):
         return out
 
 
-class RawModule:
-    """A module compiled as C++."""
+class Compiler:
+    """Compiles device code as C++; what it gives for machine code is the path of the library."""
 
-    def __init__(self, code: str, options: tuple[str, ...] = ()) -> None:
-        defined = [option for option in options if option.startswith("-D")]
+    def target(self, capability: int) -> str:
+        return f"sm_{capability}"
+
+    def compile(self, text: str, options: tuple[str, ...], target: str, cancel: Cancel | None = None) -> bytes:
         own = rf"static \1 \2_of[{TOGETHER}][{DYNAMIC_SHARED} / sizeof(\1)];\n"
-        code = _DYNAMIC.sub(rf"{own}#define \2 \2_of[blockIdx.x % {TOGETHER}]", code)
-        text = f'#include "{Path(__file__).with_name("device.hpp")}"\n' + code
-        known = (text, *defined, Path(__file__).with_name("device.hpp").read_text(), Path(__file__).read_text())
+        text = _DYNAMIC.sub(rf"{own}#define \2 \2_of[blockIdx.x % {TOGETHER}]", text)
+        text = f'#include "{Path(__file__).with_name("device.hpp")}"\n' + text
+        known = (text, *options, Path(__file__).with_name("device.hpp").read_text(), Path(__file__).read_text())
         key = hashlib.sha256("".join(known).encode())
         _folder.mkdir(exist_ok=True)
         library = _folder / f"{key.hexdigest()[:20]}.so"
@@ -220,12 +234,30 @@ class RawModule:
                 assert COMPILER is not None
                 if COMPILER.endswith("g++"):  # a template's statics are shared memory: each module has its own
                     flags.append("-fno-gnu-unique")
-                subprocess.run([COMPILER, *flags, *defined, str(source), "-o", str(made)], check=True)
+                subprocess.run([COMPILER, *flags, *options, str(source), "-o", str(made)], check=True)
                 made.replace(library) if made.stat().st_dev == _folder.stat().st_dev else shutil.move(made, library)
-        self._library = ctypes.PyDLL(str(library))  # with the GIL: the emulator runs one kernel at a time
+        return str(library).encode()
 
-    def compile(self) -> None:
-        """It is compiled when it is made."""
+
+class CUDADriverError(RuntimeError):
+    """The driver does not take something."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"status {status}")
+        self.status = status
+
+
+CUDADriverError.__module__ = "cupy.emulated"
+
+
+class Module:
+    """A module compiled as C++."""
+
+    def load(self, code: bytes) -> None:
+        try:
+            self._library = ctypes.PyDLL(code.decode())  # with the GIL: the emulator runs one kernel at a time
+        except (OSError, ValueError) as error:
+            raise CUDADriverError(200) from error
 
     def get_function(self, name: str) -> Any:
         kernel, together = getattr(self._library, name), _together
@@ -237,6 +269,8 @@ class RawModule:
             cells = (ctypes.c_ulonglong * 20)()
             assert len(arguments) <= 20
             _machine.launch()
+            if shared_mem > _machine.shared:
+                raise Failure(f"{name} asks for {shared_mem} bytes of shared memory", status=1)
             for i, argument in enumerate(arguments):
                 if isinstance(argument, Array):
                     argument.here()
@@ -248,9 +282,7 @@ class RawModule:
             if self._library.emulate(address, cells, grid[0], block[0], together):
                 raise AssertionError(f"the threads of {name} wait for each other")
 
-        launch.kernel = SimpleNamespace(ptr=0)  # type: ignore[attr-defined]
-        launch.attributes = {}  # type: ignore[attr-defined]
-        launch.max_dynamic_shared_size_bytes = DYNAMIC_SHARED  # type: ignore[attr-defined]
+        launch.ptr = 0  # type: ignore[attr-defined]
         return launch
 
 
@@ -320,6 +352,65 @@ class _Device:
     def __exit__(self, *_: object) -> None:
         _local.device = self._before.pop()
 
+    def synchronize(self) -> None: ...
+
+
+class Pages:
+    """The driver's virtual memory (:class:`graphdb.gpu.pages.Driver`), of pages of 256 bytes."""
+
+    page = 256
+    device, host = 0, 0
+    """Bytes that are mapped now, all arrays together."""
+
+    def __init__(self, number: int) -> None:
+        self._reserved: dict[int, tuple[NDArray[Any], dict[int, tuple[int, int]]]] = {}
+
+    def reserve(self, size: int) -> int:
+        assert size % self.page == 0
+        memory = np.full(size + 16, _FRESH, np.uint8)
+        address = memory.ctypes.data + -memory.ctypes.data % 16
+        self._reserved[address] = (memory, {})
+        return address
+
+    def map(self, address: int, size: int, where: int) -> None:
+        _, mapped = self._of(address)
+        assert size % self.page == 0
+        assert all(at + n <= address or address + size <= at for at, (n, _) in mapped.items())
+        mapped[address] = (size, where)
+        self._count(size, where)
+
+    def unmap(self, address: int, size: int) -> None:
+        _, mapped = self._of(address)
+        known, where = mapped.pop(address)
+        assert known == size, "what one call mapped is given back by one"
+        self._count(-size, where)
+        ctypes.memset(address, _FRESH, size)
+
+    def free(self, address: int, size: int) -> None:
+        _, mapped = self._reserved.pop(address)
+        assert not mapped
+
+    def array(self, address: int, count: int, dtype: Any, owner: Any) -> Array:
+        memory, mapped = self._of(address)
+        assert sum(size for size, _ in mapped.values()) >= count * np.dtype(dtype).itemsize
+        first = address - memory.ctypes.data
+        found = memory[first : first + count * np.dtype(dtype).itemsize].view(dtype).view(Array)
+        found._owner, found.device = owner, _current()
+        return found
+
+    def write(self, address: int, values: NDArray[Any]) -> None:
+        ctypes.memmove(address, values.ctypes.data, values.nbytes)
+
+    def _of(self, address: int) -> tuple[NDArray[Any], dict[int, tuple[int, int]]]:
+        at = max(each for each in self._reserved if each <= address)
+        return self._reserved[at]
+
+    def _count(self, size: int, where: int) -> None:
+        if where == ON_DEVICE:
+            Pages.device += size
+        else:
+            Pages.host += size
+
 
 def _cumsum(values: Any, out: Any) -> Any:
     values.here()
@@ -332,8 +423,18 @@ def _pinned(size: int) -> bytearray:
     return bytearray(size)
 
 
-def _module(memory: int) -> ModuleType:
-    properties = {"name": b"emulated", "multiProcessorCount": 2}
+CARDS: dict[str, dict[str, int]] = {
+    "H200": {"sharedMemPerBlockOptin": 232_448, "sharedMemPerMultiprocessor": 233_472, "maxThreadsPerMultiProcessor": 2048},
+    "A100": {"sharedMemPerBlockOptin": 166_912, "sharedMemPerMultiprocessor": 167_936, "maxThreadsPerMultiProcessor": 2048},
+    "RTX 4090": {"sharedMemPerBlockOptin": 101_376, "sharedMemPerMultiprocessor": 102_400, "maxThreadsPerMultiProcessor": 1536, "kernelExecTimeoutEnabled": 1},
+    "T4": {"sharedMemPerBlockOptin": 65_536, "sharedMemPerMultiprocessor": 65_536, "maxThreadsPerMultiProcessor": 1024},
+}  # fmt: skip
+"""What the driver states of some cards (``cudaDeviceProp``): the CUDA C++ programming guide's compute capabilities 9.0,
+8.0, 8.9 (here with a display) and 7.5."""
+
+
+def _module(memory: int, card: str) -> ModuleType:
+    properties = {"name": f"emulated {card}".encode(), "multiProcessorCount": 2, "major": 9, "minor": 0, **CARDS[card]}
     cuda = SimpleNamespace(
         Device=_Device,
         MemoryPool=Pool,
@@ -342,19 +443,25 @@ def _module(memory: int) -> ModuleType:
         using_allocator=_using,
         get_elapsed_time=lambda a, b: (b.at - a.at) * 1000,
         get_current_stream=Stream,
-        driver=SimpleNamespace(occupancyMaxActiveBlocksPerMultiprocessor=lambda *_: 1),
+        driver=SimpleNamespace(
+            occupancyMaxActiveBlocksPerMultiprocessor=lambda *_: 1,
+            funcGetAttribute=lambda *_: 0,
+            funcSetAttribute=lambda *_: None,
+            CUDADriverError=CUDADriverError,
+        ),
+        Module=Module,
         alloc_pinned_memory=_pinned,
         memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
         runtime=SimpleNamespace(
             memGetInfo=lambda: (memory, memory),
             getDeviceProperties=lambda number: properties,
             getDeviceCount=lambda: _machine.devices,
+            driverGetVersion=lambda: 13000,
         ),
     )
     module = ModuleType("cupy")
     module.__dict__.update(
         cuda=cuda,
-        RawModule=RawModule,
         ndarray=Array,
         cumsum=_cumsum,
         empty=lambda shape, dtype: _local.pool.array(shape, dtype),
@@ -366,15 +473,25 @@ _together = 1
 
 
 @contextmanager
-def installed(memory: int = 1 << 30, together: int = 1, devices: int = 1) -> Iterator[_Machine]:
-    """Put emulated devices in CuPy's place; ``memory`` is how much each has, and so many blocks run at a time."""
+def installed(memory: int = 1 << 30, together: int = 1, devices: int = 1, card: str = "H200") -> Iterator[_Machine]:
+    """Put emulated devices in CuPy's place; ``memory`` is how much each has, and so many blocks run at a time.
+
+    They have the limits of a ``card`` (:data:`CARDS`), which launches that ask for more find out; nobody measures how
+    fast they are.
+    """
     global _together, _machine
     before, _together = sys.modules.get("cupy"), together
     former, _machine = _machine, _Machine()
-    _machine.devices = devices
-    sys.modules["cupy"] = _module(memory)
+    _machine.devices, _machine.shared = devices, CARDS[card]["sharedMemPerBlockOptin"]
+    sys.modules["cupy"] = _module(memory, card)
+    code = MachineCode(None, None, "emulated", Compiler, 90)
     try:
-        yield _machine
+        with (
+            mock.patch.object(machine_code, "for_devices", return_value=code),
+            mock.patch("graphdb.gpu.executor.GpuExecutor.calibrate"),
+            mock.patch("graphdb.gpu.residency.Driver", Pages),
+        ):
+            yield _machine
     finally:
         _together, _machine = 1, former
         del sys.modules["cupy"]
@@ -385,18 +502,14 @@ def installed(memory: int = 1 << 30, together: int = 1, devices: int = 1) -> Ite
 @contextmanager
 def slow_compiler(kernel: str) -> Iterator[threading.Event]:
     """Modules with a kernel of that name are compiled only once the event is set: at the end, at the latest."""
-    done, module = threading.Event(), sys.modules["cupy"]
+    done, plain = threading.Event(), Compiler.compile
 
-    class Slow(RawModule):
-        def __init__(self, code: str, options: tuple[str, ...] = ()) -> None:
-            super().__init__(code, options)
-            self._slow = f"{kernel}(" in code
+    def compile(compiler: Compiler, text: str, *arguments: Any) -> bytes:
+        if f"{kernel}(" in text:
+            done.wait()
+        return plain(compiler, text, *arguments)
 
-        def compile(self) -> None:
-            if self._slow:
-                done.wait()
-
-    with mock.patch.object(module, "RawModule", Slow):
+    with mock.patch.object(Compiler, "compile", compile):
         try:
             yield done
         finally:

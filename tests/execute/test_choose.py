@@ -18,9 +18,10 @@ from graphdb.common.errors import DeviceError, MemoryLimitError
 from graphdb.execute import choose, devices
 from graphdb.execute.choose import ChoosingExecutor, choose_executor, open_device
 from graphdb.execute.host import HostExecutor
+from graphdb.gpu.card import Rates
 from graphdb.gpu.probe import Device, DeviceReport
 from graphdb.plan.counting.tree import TreeCount
-from graphdb.plan.executor import Control
+from graphdb.plan.executor import Control, Refused
 from graphdb.plan.passes.pipeline import make_plan
 from tests import emulator
 from tests.execute.test_host import REPEATABLE, complete, pattern
@@ -47,6 +48,12 @@ def device() -> Iterator[None]:
         yield
 
 
+def rated(device: Any) -> Any:
+    """A device that looks up 100 billion elements in a second, and answers within 20 microseconds."""
+    device.device.rates = Rates(answer=2e-5, intersected=1e11)
+    return device
+
+
 def plan_of(cost: float, **more: Any) -> Any:
     plan = make_plan(pattern(3, TRIANGLE, **more), complete(8), counting="never")
     return replace(plan, cost=cost)
@@ -58,10 +65,10 @@ def test_a_device_gets_what_is_worth_it(device: None) -> None:
 
     def opens() -> Any:
         opened.append(1)
-        return open_device(0)
+        return rated(open_device(0))
 
     executor = ChoosingExecutor(HostExecutor(2), opens)
-    small, large = plan_of(1e5), plan_of(1e10)
+    small, large = plan_of(1e4), plan_of(1e10)
     assert executor.describe(small) == "cpu"
     assert not opened
     assert executor.count(small) == 336
@@ -163,21 +170,20 @@ def test_searches_without_a_bound_are_left_to_a_host_that_counts(device: None) -
 @EMULATED
 def test_a_tree_count_stays_on_the_host(device: None) -> None:
     """A device walks along no trees: what it would go through, not what the host does, is weighed against these."""
-    executor = ChoosingExecutor(HostExecutor(2), lambda: open_device(0))
+    executor = ChoosingExecutor(HostExecutor(2), lambda: rated(open_device(0)))
     plan = replace(plan_of(1e12, count_only=True), tree=TreeCount((), cast(Any, None), 1e8))
     assert executor.describe(plan) == "cpu; expected: cpu 803.0 ms, cuda:0 10,000.8 ms"
 
 
 @EMULATED
 def test_what_must_be_copied_first_counts(device: None) -> None:
-    from graphdb.gpu import executor as gpu
-
     executor = ChoosingExecutor(HostExecutor(2), lambda: open_device(0))
     executor.describe(plan_of(1e10))
-    plan = plan_of(1e6)
-    with mock.patch.object(gpu, "LINK", 1e3):
-        assert executor.describe(plan).startswith("cpu")
+    plan, device = plan_of(1e6), executor._device
+    assert device is not None
     assert executor.describe(plan).startswith("cuda:0")
+    device.device.rates = replace(device.device.rates, upload=1e3)
+    assert executor.describe(plan).startswith("cpu")
 
 
 @EMULATED
@@ -222,6 +228,50 @@ def test_the_host_takes_over_and_says_so_once(device: None, error: Exception, ca
             assert executor.count(plan) == 336
             assert sum(block.count for block in executor.run(plan)) == 336
     assert [record.message for record in caplog.records] == [f"a query runs on the CPU instead: {error}"]
+
+
+@EMULATED
+@pytest.mark.parametrize(
+    ("error", "open_after"),
+    [(Refused("too large"), True), (MemoryLimitError("it is full"), True), (DeviceError("it is lost"), False)],
+)
+def test_a_plan_that_is_refused_closes_no_device(device: None, error: Exception, open_after: bool) -> None:
+    """That plan stays on the host, others go to the device; one that is lost is closed."""
+    executor = ChoosingExecutor(HostExecutor(2), lambda: open_device(0))
+    first, second = plan_of(1e10), plan_of(1e10)
+    from graphdb.gpu.join.run import Join
+
+    broken = mock.Mock(side_effect=error)
+    with mock.patch.multiple(Join, count=broken, run=broken):
+        for _ in range(3):
+            assert executor.count(first) == sum(block.count for block in executor.run(first)) == 336
+        assert broken.call_count == (2 if open_after else 1)
+    assert executor.describe(first).startswith("cpu")
+    assert executor.describe(second).startswith("cuda:0") == open_after
+    with mock.patch.object(HostExecutor, "count", side_effect=AssertionError("on the host")):
+        if open_after:
+            assert executor.count(second) == 336
+
+
+@EMULATED
+@pytest.mark.parametrize(
+    ("status", "kind"), [(1, Refused), (701, Refused), (2, MemoryLimitError), (700, DeviceError), (719, DeviceError)]
+)
+def test_what_cuda_says_is_told_apart(device: None, status: int, kind: type[Exception]) -> None:
+    from graphdb.gpu.launch import faults
+
+    with pytest.raises(DeviceError if kind is Refused else kind) as raised, faults("cuda:0"):
+        raise emulator.Failure("it failed", status)
+    assert type(raised.value) is kind
+
+
+def test_auto_takes_the_best_device() -> None:
+    """The fastest memory, not the first number; a display's card only where there is no other."""
+    small, large = Device(0, "small", 16 << 30, (7, 5), 320), Device(1, "large", 80 << 30, (8, 0), 2039)
+    shown = Device(2, "shown", 24 << 30, (8, 9), 3000, watched=True)
+    for found, best in (((small, large, shown), 1), ((small, shown), 0), ((shown,), 2), ((large, small), 1), ((), 0)):
+        with machine(replace(USABLE, devices=found)):
+            assert devices.best_device() == best
 
 
 @EMULATED

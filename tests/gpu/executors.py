@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from graphdb.execute.host import HostExecutor
+from graphdb.gpu import residency
+from graphdb.gpu.pages import hottest
 from tests import emulator
 from tests.fuzz import scaled
 
@@ -48,8 +51,10 @@ MANY = [name for name in SMALL if name != "search"]
 EXECUTORS = [
     pytest.param("host", id="host"),
     *(pytest.param(f"emulated-{name}", id=f"emulated-{name}", marks=EMULATED) for name in MANY),
+    pytest.param("emulated-join-paged", id="emulated-join-paged", marks=EMULATED),
     *(pytest.param(f"cuda-{name}", id=f"cuda-{name}", marks=pytest.mark.gpu) for name in MANY),
     *(pytest.param(f"cuda-{name}-pieces", id=f"cuda-{name}-pieces", marks=pytest.mark.gpu) for name in MANY),
+    pytest.param("cuda-join-paged", id="cuda-join-paged", marks=pytest.mark.gpu),
 ]
 
 
@@ -59,16 +64,28 @@ def opened(name: str) -> Iterator[Any]:
     if name == "host":
         yield HostExecutor(threads=1)
         return
-    where, strategy, *pieces = name.split("-")
-    if where == "cuda":
-        yield device_executor(strategy, SMALL[strategy] if pieces else {})
-        return
-    with emulator.installed():
-        found = device_executor(strategy, SMALL[strategy], 1 << 24)
-        yield found
-        memory = found.device.memory
-        assert not memory.pool.faults
-        assert memory.used_bytes == memory.cached_bytes, "a run left something behind"
+    where, strategy, *how = name.split("-")
+    with paged(3) if how == ["paged"] else nullcontext():
+        if where == "cuda":
+            yield device_executor(strategy, SMALL[strategy] if how else {})
+            return
+        with emulator.installed():
+            found = device_executor(strategy, SMALL[strategy], 1 << 24)
+            yield found
+            memory = found.device.memory
+            memory.evict(0)  # pages go back
+            assert not memory.pool.faults
+            assert memory.used_bytes == memory.cached_bytes, "a run left something behind"
+
+
+@contextmanager
+def paged(pages: int) -> Iterator[None]:
+    """No graph is copied wholly: so many pages of it are, and the others stay in host memory."""
+    with (
+        mock.patch.object(residency, "WHOLE", 0.0),
+        mock.patch.object(residency, "hottest", lambda heats, _: hottest(heats, pages)),
+    ):
+        yield
 
 
 def device_executor(strategy: str, sizes: dict[str, int], memory_limit: int = 1 << 30, number: int = 0) -> Any:

@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from graphdb.plan.candidates.refine import refined
 from graphdb.plan.candidates.refinement import Refinement, Sets
+from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, Executor
+from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
 
 
@@ -61,6 +63,23 @@ class MirrorExecutor:
         count, other = self.first.count(plan, control), self.second.count(plan, _like(control))
         assert count == other, f"{self.first.name} counts {count}, {self.second.name} {other}"
         return count
+
+    def count_jointly(self, joint: JointCount, control: Control | None = None) -> list[int]:
+        """Count on both; raises AssertionError where they differ."""
+        control = control or Control()
+        counts, others = self.first.count_jointly(joint, control), self.second.count_jointly(joint, _like(control))
+        assert counts == others, f"{self.first.name} counts {counts}, {self.second.name} {others}"
+        return counts
+
+    def domain_search(
+        self, lists: LabelledLists, scanned: float, control: Control, host_memory: int | None
+    ) -> DomainSearch | None:
+        """The second's."""
+        return self.second.domain_search(lists, scanned, control, host_memory)
+
+    def describe_jointly(self, joint: JointCount) -> str:
+        """Where the two count."""
+        return f"{self.first.describe_jointly(joint)} and {self.second.describe_jointly(joint)}"
 
 
 def _like(control: Control) -> Control:

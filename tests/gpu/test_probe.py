@@ -25,7 +25,7 @@ class Driver:
             elif name == "cuDeviceGet":
                 arguments[0]._obj.value = arguments[1]
             elif name == "cuDeviceGetAttribute":
-                arguments[0]._obj.value = {75: 9, 76: 0}[arguments[1]]
+                arguments[0]._obj.value = {75: 9, 76: 0, 36: 3_201_000, 37: 6144, 17: arguments[2]}[arguments[1]]
             elif name in answers:
                 arguments[0]._obj.value = answers[name]
             else:
@@ -60,8 +60,8 @@ def test_two_devices() -> None:
     report = probe(opener(Driver(), nvrtc=True))
     assert report.cuda == (12, 8)
     assert report.devices == (
-        Device(0, "Imaginary 0", 80 << 30, (9, 0)),
-        Device(1, "Imaginary 1", 80 << 30, (9, 0)),
+        Device(0, "Imaginary 0", 80 << 30, (9, 0), 4_916_736_000_000),
+        Device(1, "Imaginary 1", 80 << 30, (9, 0), 4_916_736_000_000, watched=True),
     )
     assert report.nvrtc == "libnvrtc.so.13"
 

@@ -27,7 +27,6 @@ def error(text: str) -> GraphDBError:
         ("MATCH (a)~[x]~(b) RETURN a", "edge patterns with ~", "~["),
         ("MATCH (a:$(x)) RETURN a", "dynamic labels", "$(x"),
         ("INSERT (a)-[:X]->(b)", "INSERT", "INSERT"),
-        ("CREATE OR REPLACE VIEW v AS MATCH (a) RETURN a", "CREATE VIEW", "VIEW"),
         ("LOAD CSV FROM 'x' AS row RETURN row", "LOAD CSV", "LOAD"),
         ("RETURN date '2020-01-01'", "temporal literals", "date"),
     ],

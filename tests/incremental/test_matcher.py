@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -155,13 +156,14 @@ def test_changes_are_the_difference_of_all_matches(seed: int) -> None:
     draw = np.random.default_rng(seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lists, "LEAST_MARKED", int(draw.choice([1, 2, 24])))
-        _compare(draw)
+        compare(draw, IncrementalMatcher)
 
 
-def _compare(draw: Draw) -> None:
+def compare(draw: Draw, make: Callable[..., IncrementalMatcher]) -> None:
+    """Have matchers, made of a source and patterns, follow random batches."""
     data = graph(draw)
     standing = [pattern(draw, data, connected=bool(draw.random() < 0.8)) for _ in range(draw.integers(1, 4))]
-    matcher, counting = (IncrementalMatcher(source_of(data), standing) for _ in range(2))
+    matcher, counting = (make(source_of(data), standing) for _ in range(2))
     counts, numbers, stream = [], [], list[Batch]()
     for _ in range(draw.integers(1, 4)):
         stream.append(batch(draw, data))

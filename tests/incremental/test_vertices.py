@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -80,10 +80,14 @@ def renumbered(data: brute.Data, resources: int, literals: int) -> tuple[brute.D
 @settings(max_examples=scaled(400), deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(st.integers(0, 1 << 32))
 def test_changes_of_vertices_and_edges_are_the_difference_of_all_matches(seed: int) -> None:
-    draw = np.random.default_rng(seed)
+    compare(np.random.default_rng(seed), IncrementalMatcher)
+
+
+def compare(draw: edges.Draw, make: Callable[..., IncrementalMatcher]) -> None:
+    """Have a matcher, made of a source, patterns and conditions, follow random changes."""
     data = edges.graph(draw)
     standing = Standing(draw, data)
-    matcher = IncrementalMatcher(source_of(data), standing.patterns, standing.known)
+    matcher = make(source_of(data), standing.patterns, standing.known)
     for _ in range(draw.integers(1, 5)):
         before = standing.patterns
         resources = data.resources + int(draw.integers(3)) * int(draw.random() < 0.5)

@@ -60,7 +60,7 @@ def test_profile_has_a_line_for_each_batch() -> None:
         db.query("MATCH (a {name: 'Ada'}) SET a.name = 'A'")
         lines = [line for (line,) in db.query("PROFILE CONTINUOUS QUERY q").fetchall()]
         assert any(line.startswith("  batch 1: ") and "3 rows added" in line for line in lines)
-        assert any("2 rows added, 2 removed" in line and "a label or property" in line for line in lines)
+        assert any("2 rows added, 2 removed" in line and "delta plans" in line for line in lines)
 
 
 def test_the_shell_follows_a_query() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +15,14 @@ from tests.live.writes import begin, check, load, opened, statement, strategies
 
 @pytest.mark.parametrize("seed", range(scaled(10)))
 def test_answers_stay_those_of_their_queries(seed: int, tmp_path: Path) -> None:
-    draw = np.random.default_rng(seed)
-    path = tmp_path / "a.duckdb" if seed % 3 == 0 else None
+    follow(np.random.default_rng(seed), tmp_path / "a.duckdb" if seed % 3 == 0 else None)
+
+
+def follow(draw: np.random.Generator, path: Path | None, writes: int = 14) -> Counter[str]:
+    """Compare all answers after each of some writes; return how often each strategy maintained one, since opening."""
     db = opened(path)
     queries, stored = begin(db, draw, 6)
-    for _ in range(14):
+    for _ in range(writes):
         kind = draw.random()
         if kind < 0.1:
             load(db, draw)
@@ -38,7 +42,9 @@ def test_answers_stay_those_of_their_queries(seed: int, tmp_path: Path) -> None:
         else:
             db.query(statement(draw))
         check(db, queries, stored)
+    found = strategies(db)
     db.close()
+    return found
 
 
 def test_delta_plans_are_used() -> None:

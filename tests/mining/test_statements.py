@@ -256,7 +256,10 @@ def test_explain_and_profile(db: graphdb.Database) -> None:
     assert "over 5 vertices and 9 edges, whatever their direction: 7 adjacent pairs" in text
     assert db.explain("MINE MOTIFS OF SIZE 4") == db.query("EXPLAIN MINE MOTIFS OF SIZE 4").text()
     assert "6 patterns" in db.explain("MINE MOTIFS OF SIZE 4")
-    assert "visited once" in db.explain("MINE MOTIFS OF SIZE 4 DIRECTED")
+    assert "on cpu" in db.explain("MINE MOTIFS OF SIZE 4")
+    assert "on cpu" in text
+    assert "199 patterns" in db.explain("MINE MOTIFS OF SIZE 4 DIRECTED")
+    assert "visited once" in db.explain("MINE MOTIFS OF SIZE 5 DIRECTED")
     assert "ms in all" in db.query("PROFILE MINE CLIQUES OF SIZE 3..8").text()
     assert "2 rows" in db.query("PROFILE MINE CLIQUES OF SIZE 3..8").text()
 

@@ -46,7 +46,7 @@ def test_vertices_are_as_the_query_saw_them(db: graphdb.Database, write: str) ->
     assert found == wanted
     assert [node.properties for (node,) in found] == [node.properties for (node,) in wanted]
     assert [node.labels for (node,) in found] == [("Person",)] * 600
-    assert result.to_arrow().column(0).to_pylist() == [node.iri for (node,) in wanted]
+    assert [row["n"]["id"] for row in result.to_arrow().to_pylist()] == [node.iri for (node,) in wanted]
 
 
 def test_an_iteration_that_has_begun_goes_on_as_it_began(db: graphdb.Database) -> None:

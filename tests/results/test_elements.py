@@ -155,7 +155,7 @@ def test_paths_of_a_search_are_the_same_as_values_and_as_a_table(graph: Graph) -
         assert len(rows) == len(result) == table.num_rows
         assert result.fetchone() == rows[0]
         assert table.column(1).to_pylist() == [length for _, length, _ in rows]
-        assert table.column(2).to_pylist() == [b.iri for *_, b in rows]
+        assert [b["id"] for b in table.column(2).to_pylist()] == [b.iri for *_, b in rows]
         for path, length, b in rows:
             assert (len(path), path.nodes[0].iri, path.nodes[-1].iri) == (length, ends[0], b.iri)
             assert all(_same(node, nodes[node.iri]) for node in path.nodes)

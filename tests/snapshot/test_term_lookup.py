@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import graphdb
-from graphdb.common import arrow
 from graphdb.data import GEOGRAPHY
 from graphdb.snapshot.terms import Lookup
 from graphdb.storage.arrays.python_values import pylist
@@ -74,8 +73,8 @@ def places() -> Iterator[graphdb.Database]:
 def seen(db: graphdb.Database, text: str) -> tuple[object, ...]:
     """All that a caller sees of a result, in any order of the rows: only ORDER BY promises one."""
     result = db.query(text)
-    table = result.to_arrow()
-    rows = zip(*map(pylist, arrow.table_of(table).columns), strict=True)
+    table = result.presented()
+    rows = zip(*map(pylist, table.columns), strict=True)
     printed = result.text(1000).splitlines()
     return sorted(map(repr, map(_whole, result))), sorted(map(repr, rows)), table.schema, sorted(printed)
 
@@ -132,7 +131,8 @@ def test_new_data_is_seen(db: graphdb.Database, tmp_path: Path) -> None:
     for _ in range(3):
         ((node,),) = db.query(text).fetchall()
         assert node.properties["http://e/name"] == ["drei", "eins", "zwei"]
-        assert db.query("MATCH (a)-[:new]->(d) RETURN d").to_arrow().to_pylist() == [{"d": "http://e/d"}]
+        ((d,),) = db.query("MATCH (a)-[:new]->(d) RETURN d").to_polars().rows()
+        assert d == {"id": "http://e/d", "labels": [], "properties": None}
 
 
 def test_the_time_zone_is_the_one_that_is_set(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -252,6 +252,11 @@ def is_union(type: DataType) -> bool:
     return type.format.startswith("+u")
 
 
+def has_unions(fields: Iterable[Field]) -> bool:
+    """Whether some of the fields, or something within them, is of several types."""
+    return any(is_union(field.type) or has_unions(field.type) for field in fields)
+
+
 def is_nested(type: DataType) -> bool:
     """Whether its values have parts."""
     return type.format[0] == "+"

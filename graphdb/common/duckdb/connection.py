@@ -62,6 +62,8 @@ class Connection:
         Open the file for reading only; several processes may.
     untrusted
         Let SQL reach no other file, no network and no extension, nor any setting: DuckDB holds to that.
+    shared
+        A connection of DuckDB's whose database is used, instead of opening ``path``, with its settings.
 
     Raises
     ------
@@ -77,6 +79,7 @@ class Connection:
         spill: str | None = None,
         read_only: bool = False,
         untrusted: bool = False,
+        shared: duckdb.DuckDBPyConnection | None = None,
     ) -> None:
         import duckdb
 
@@ -110,9 +113,14 @@ class Connection:
             config["temp_directory"] = spill
         if untrusted:
             config["enable_external_access"] = "false"
-        refuse_others(path)
+        if shared is None:
+            refuse_others(path)
         try:
-            self.raw = duckdb.connect(path, read_only=read_only, config=config)
+            if shared is not None:
+                self.raw = shared.cursor()
+                self.raw.execute("SET python_enable_replacements = false")
+            else:
+                self.raw = duckdb.connect(path, read_only=read_only, config=config)
             progress_bar.hide(self.raw)
             if untrusted:  # but what loads and results set: how rows are stored, and shown
                 self.raw.execute("SET allowed_configs = ['disabled_compression_methods', 'TimeZone']")

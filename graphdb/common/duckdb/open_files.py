@@ -42,6 +42,8 @@ class OpenFile:
         """Held while a statement runs."""
         self.version = 0
         """How many changes of the graph were committed; what memory holds of another version is stale."""
+        self.pattern_views: dict[str, str] | None = None
+        """The queries of views over patterns, by their names; None where they are to be looked up."""
         self.members: weakref.WeakSet[Member] = weakref.WeakSet()
         """All that have it open."""
         self._writer: weakref.ref[object] | None = None

@@ -7,7 +7,9 @@ How the terms come about is the matter of :mod:`graphdb.plan.counting.inclusion_
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -82,3 +84,13 @@ class CountingPlan:
                 pending += [child for _, child in weight.messages]
         vectors = len(weights) + len(messages) + (2 if self.root >= 0 else 0)
         return self.vertices * 8 * vectors
+
+
+def parts_of(terms: Iterable[Term]) -> list[Part]:
+    """Return the parts of all terms, each once."""
+    return list(dict.fromkeys(part for term in terms for part in term.parts))
+
+
+def added_up(terms: Iterable[Term], totals: Mapping[Part, int]) -> int:
+    """Return the number of matches, given what each part adds up to."""
+    return sum(term.coefficient * prod(totals[part] for part in term.parts) for term in terms)

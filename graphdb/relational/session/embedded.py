@@ -58,10 +58,10 @@ def cypher_calls(sql: str) -> list[CypherCall]:
         calls.append(CypherCall(start, len(data[: end + 1].decode()), text, second))
     if calls and re.match(r"\s*CREATE\b.*?\b(VIEW|MACRO)\b", sql[: calls[0].start], re.I | re.S):
         raise NotSupportedError(
-            "cypher in a view or macro is not supported yet",
+            "cypher within SQL of a view or macro is not supported",
             text=sql,
             position=calls[0].start,
-            hint="CREATE TABLE … AS",
+            hint="CREATE VIEW … AS MATCH, or CREATE TABLE … AS",
         )
     return calls
 

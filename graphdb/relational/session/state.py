@@ -22,6 +22,8 @@ from graphdb.relational.session.plan_cache import PlanCache
 from graphdb.relational.session.versions import LARGE, Version, Versions
 
 if TYPE_CHECKING:
+    import duckdb
+
     from graphdb.common.duckdb.transactions import Atomic
     from graphdb.pattern.names import Names
     from graphdb.relational.snapshot import Snapshot
@@ -53,6 +55,8 @@ class State:
         Read a vertex label as itself or any class below it.
     untrusted
         Let no statement reach files or the network.
+    shared
+        A connection of DuckDB's whose database is used instead of opening the file.
     """
 
     def __init__(
@@ -64,6 +68,7 @@ class State:
         read_only: bool = False,
         subclasses: bool = False,
         untrusted: bool = False,
+        shared: duckdb.DuckDBPyConnection | None = None,
     ) -> None:
         self.path = path
         self.budget = budget
@@ -75,7 +80,7 @@ class State:
         """Told how far a statement is; True for a bar."""
         self.batch = budget.graph + budget.bindings
         """Bytes of memory for what a load collects before it goes to DuckDB."""
-        self.connection = Connection(path, threads, budget.duckdb, spill, read_only, untrusted)
+        self.connection = Connection(path, threads, budget.duckdb, spill, read_only, untrusted, shared)
         self.cancelled = self.connection.cancelled
         """Set to stop the statement that runs."""
         self.transactions = self.connection.transactions

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from graphdb.common.values.types import Column
+    from graphdb.common.values.types import Column, Type
     from graphdb.relational.entity_fetch import Source
     from graphdb.relational.snapshot import Snapshot
     from graphdb.results.result import Result
@@ -155,15 +155,29 @@ class Version:
     def present(self, table: arrow.Table, columns: tuple[Column, ...]) -> arrow.Table:
         """Return a result's table as a user of SQL sees it."""
         from graphdb.relational import entity_fetch
-        from graphdb.relational.projection.presentation import presented
 
         with self.reading() as source:
-            found = entity_fetch.presented(source, table, columns)
-            if found is not None:
-                return found
-            view = source.connection.temporary()
-            with source.connection.view(view, table):
-                return source.connection.arrow(presented(view, columns))
+            return entity_fetch.present(source, table, columns)
+
+    def structs(self, type: Type, column: arrow.Array) -> Callable[[arrow.Array], arrow.Array]:
+        """Return what makes pieces of a column with vertices, edges or paths columns of structs."""
+        from graphdb.relational import element_structs
+
+        with self.reading() as source:
+            convert = element_structs.converter(source, type, column)
+
+        def converted(piece: arrow.Array) -> arrow.Array:
+            with self.reading() as source:
+                return convert(source, piece)
+
+        return converted
+
+    def in_one_type(self, table: arrow.Table) -> arrow.Table:
+        """Return a table whose columns have no unions: numbers of one type, or texts."""
+        from graphdb.relational.without_unions import without_unions
+
+        with self.reading() as source:
+            return without_unions(source.connection, table)
 
     def store(self, table: arrow.Table, name: str, replace: bool) -> int:
         """Keep a table in the database under ``name``; return its number of rows."""

@@ -55,6 +55,8 @@ def _arrow(thing: Any, mapping: Mapping) -> arrow.Table | arrow.Reader:
     """What is in memory as a table, all else as a stream that is read once."""
     if _is_lazy(thing):
         thing = thing.collect()
+    if hasattr(thing, "presented"):  # a result of ours: vertices as IRIs, not as structs
+        thing = thing.presented()
     if hasattr(thing, "to_batches") and hasattr(thing, "scanner"):  # a data set of PyArrow's
         thing = thing.scanner()
     if hasattr(thing, "to_reader") and not hasattr(thing, "columns"):

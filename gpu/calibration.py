@@ -1,0 +1,148 @@
+"""Measures how fast a card is, in some 50 ms, once for each card and driver (:class:`graphdb.gpu.card.Rates`).
+
+A thread does it when a device is opened; until it is done, plans go by :data:`graphdb.gpu.card.TYPICAL`.  What was
+measured is cached on disk with the user's machine code, by the names of card and driver.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import statistics
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from graphdb.common.errors import GraphDBError
+from graphdb.gpu.card import Rates
+from graphdb.gpu.graph import address
+from graphdb.gpu.launch import BLOCK, VARIANTS, Device, faults
+from graphdb.storage.compile.cache import Cache
+
+CELLS = 1 << 25
+"""Numbers of 32 bits that kernels read at most: more than a card's caches hold."""
+SHARE = 16
+"""They take one of so many parts of the device's budget at most."""
+LENGTH = 256
+"""Of a list: a power of two."""
+COPIED = 4 << 20
+"""Bytes that are copied each way."""
+ANSWERS, RUNS = 15, 3
+"""Answers that are waited for, and runs of all else, of which the median counts."""
+VERSION = 1
+"""Of what is measured, and how."""
+
+VARIANTS["rates"] = ({},)
+DISK = Cache("rates", 32)
+"""What was measured, by the names of card and driver."""
+_log = logging.getLogger("graphdb")
+
+
+def calibrate(device: Device) -> threading.Thread:
+    """Give a device its rates: those that were measured before at once, else by a thread, which is returned started."""
+    name = _file_of(device)
+
+    def measured() -> None:
+        known = _read(name)
+        if known is None:
+            try:
+                with faults():
+                    known = measure(device)
+            except GraphDBError as error:
+                _log.info("the device's speed is not measured: %s", error)
+                return
+            DISK.write(name, json.dumps(known.values()).encode())
+        device.rates = known
+
+    thread = threading.Thread(target=measured, name="graphdb-calibration", daemon=True)
+    thread.start()
+    return thread
+
+
+def measure(device: Device, cells: int = CELLS) -> Rates:
+    """Measure a device; kernels read so many ``cells`` (a power of two), or fewer where memory is short."""
+    side = device.side_stream()
+    with device.memory.active(), side:
+        while cells > LENGTH and 4 * cells > device.memory.budget // SHARE:
+            cells //= 2
+        module, memory = device.module("rates", {}), device.memory
+        values, total = memory.empty(cells, np.uint32), memory.empty(1, np.uint64)
+        total.fill(0)
+        blocks = max(min(8 * device.processors, cells // BLOCK), 1)
+        module.launch("fill_lists", blocks, values, cells, LENGTH)
+        sum_of, looked = (values, cells, address(total)), (values, cells, LENGTH, address(total))
+        listed = _seconds(device, side, lambda: module.launch("listed", blocks, *sum_of))
+        intersected = _seconds(device, side, lambda: module.launch("intersected", blocks, *looked))
+        scattered = _seconds(device, side, lambda: module.launch("scattered", blocks, values, cells, cells // 4))
+
+        def answered() -> None:
+            module.launch("listed", 1, values, BLOCK, address(total))
+            device.last(total)
+
+        answer = _elapsed(answered, ANSWERS)
+        size = min(COPIED, 4 * cells)
+        pageable, pinned = np.zeros(size, np.uint8), device.pinned((size,), np.uint8)
+        pinned[...] = 0
+        copy = memory.empty(size, np.uint8)
+        far = (np.uint64(pinned.ctypes.data), size // 4, address(total))
+        linked = _seconds(device, side, lambda: module.launch("listed", blocks, *far))
+
+        def rate(way: Callable[[], object]) -> float:
+            def copied() -> None:
+                way()
+                side.synchronize()
+
+            return size / _elapsed(copied, RUNS)
+
+        return Rates(
+            answer=answer,
+            upload=rate(lambda: copy.set(pageable, stream=side)),
+            download=rate(lambda: copy.get(stream=side, out=pageable)),
+            pinned_upload=rate(lambda: copy.set(pinned, stream=side)),
+            pinned_download=rate(lambda: copy.get(stream=side, out=pinned)),
+            linked=size / linked,
+            listed=cells / listed,
+            scattered=cells // 4 / scattered,
+            intersected=cells / intersected,
+        )
+
+
+def _seconds(device: Device, stream: Any, launch: Callable[[], None]) -> float:
+    """The device's time of a launch: the median of some, after one that is not counted."""
+    launch()
+    found = []
+    for _ in range(RUNS):
+        begin = device.event_on(stream)
+        launch()
+        found.append(device.milliseconds(begin, device.event_on(stream)) / 1e3)
+    return max(statistics.median(found), 1e-7)
+
+
+def _elapsed(run: Callable[[], object], times: int) -> float:
+    """The time that a call takes: the median of some, after one that is not counted."""
+    run()
+    found = []
+    for _ in range(times):
+        started = time.perf_counter()
+        run()
+        found.append(time.perf_counter() - started)
+    return max(statistics.median(found), 1e-7)
+
+
+def _file_of(device: Device) -> str:
+    """The name of the file with a card's rates: it tells card and driver."""
+    known = f"{VERSION} {device.name} {device.processors} {device.driver} {device.memory.budget >> 33}"
+    return f"rates-{hashlib.sha256(known.encode()).hexdigest()[:24]}.json"
+
+
+def _read(name: str) -> Rates | None:
+    """What was measured before; None where nothing was, or what is there is no such file."""
+    content = DISK.read(name)
+    try:
+        return None if content is None else Rates.read(json.loads(content))
+    except ValueError:
+        return None

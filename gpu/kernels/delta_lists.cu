@@ -1,0 +1,183 @@
+// Lists take batches of changes in place: GAMMA (Qiu et al., ICDE 2024) §V-C keeps free space in segments of one array;
+// here each list is a segment.  A batch's changes, sorted by list, are merged into theirs by a warp for each list that it
+// changes; one that outgrows its segment moves to one of at least twice the size.
+//
+// What a batch deletes stays until the batch ends, marked as gone from the new version.  `changes` are in no order, each
+// entry once, and what is inserted is not there; `order` sorts them by `keys`, list and far end.
+
+#include "delta.cuh"
+
+// Give each changed list a row, and each change its key.
+extern "C" __global__ void locate(const Lists *given, const Change *changes, i64 count, i64 *keys) {
+  const Lists &lists = *given;
+  const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  const Change change = changes[i];
+  i64 row = range_row(lists, change.relation, change.near);
+  if (row < 0) {
+    const u64 key = late_key(change.relation, change.near);
+    i64 place = first_place(lists, key);
+    for (;; place = (place + 1) & lists.late_mask) {
+      const u64 found = atomicCAS(lists.late + place, NO_KEY, key);
+      if (found == NO_KEY || found == key) break;
+    }
+    row = lists.late_base + place;
+  }
+  keys[i] = row << 32 | (u32)change.far;
+}
+
+// Rows of vertices out of range that a smaller table had, or the host's, now that this one is empty.
+extern "C" __global__ void adopt(const Lists *given, const u64 *keys, const Row *rows, i64 count) {
+  const Lists &lists = *given;
+  const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+  if (i >= count || keys[i] == NO_KEY) return;
+  i64 place = first_place(lists, keys[i]);
+  while (atomicCAS(lists.late + place, NO_KEY, keys[i]) != NO_KEY) place = (place + 1) & lists.late_mask;
+  lists.rows[lists.late_base + place] = rows[i];
+}
+
+// Changes of one list and far end differ in their labels: order these, too.
+extern "C" __global__ void untie(const Change *changes, const i64 *keys, i64 count, i64 *order) {
+  const i64 first = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+  if (first >= count) return;
+  const i64 key = keys[order[first]];
+  if (first > 0 && keys[order[first - 1]] == key) return;
+  for (i64 at = first + 1; at < count && keys[order[at]] == key; ++at) {
+    const i64 moved = order[at];
+    i64 to = at;
+    for (; to > first && changes[order[to - 1]].key > changes[moved].key; --to) order[to] = order[to - 1];
+    order[to] = moved;
+  }
+}
+
+// Whether a sorted change is the first of its list, and whether it is an insertion.
+extern "C" __global__ void group(const Change *changes, const i64 *keys, const i64 *order, i64 count, i64 *heads,
+                                 i64 *gained) {
+  const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  heads[i] = i == 0 || keys[order[i]] >> 32 != keys[order[i - 1]] >> 32;
+  gained[i] = changes[order[i]].versions == NEW;
+}
+
+// Where each change is in its list, or is to be; deletions leave the new version.  `groups[i]` lists begin before change
+// i, and `starts` becomes where the changes of each begin.  Those that are `there` already are only looked up.
+extern "C" __global__ void place(const Lists *given, const Change *changes, const i64 *keys, const i64 *order, i64 count,
+                                 const i64 *groups, i64 there, i64 *starts, int *places) {
+  const Lists &lists = *given;
+  const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  const Change change = changes[order[i]];
+  const Row row = lists.rows[keys[order[i]] >> 32];
+  const int begin = row.begin * UNIT, end = begin + row.size;
+  int at = lower(lists.neighbours, begin, end, change.far);
+  while (at < end && lists.neighbours[at] == change.far && lists.codes[at] >> KEY_SHIFT < change.key) ++at;
+  places[i] = at - begin;
+  if (!there && change.versions == OLD) lists.codes[at] &= ~NEW;
+  if (groups[i + 1] > groups[i]) starts[groups[i]] = i;
+  if (i == count - 1) starts[groups[count]] = count;
+}
+
+// How many units each list needs that does not fit its segment.
+extern "C" __global__ void space(const Lists *given, const i64 *keys, const i64 *order, const i64 *starts,
+                                 const i64 *gained, i64 groups, i64 *units) {
+  const i64 g = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+  if (g >= groups) return;
+  const Row row = given->rows[keys[order[starts[g]]] >> 32];
+  const i64 size = row.size + gained[starts[g + 1]] - gained[starts[g]];
+  i64 room = 1;
+  while (room * UNIT < size) room *= 2;
+  units[g] = size > row.room ? room : 0;
+}
+
+// Merge the insertions into their lists, each by a warp: entries move up by the insertions before them, the last ones
+// first.
+extern "C" __global__ void merge(const Lists *given, const Change *changes, const i64 *keys, const i64 *order,
+                                 const i64 *starts, const i64 *gained, const int *places, const i64 *units, i64 used,
+                                 i64 groups) {
+  const Lists &lists = *given;
+  const i64 g = (blockIdx.x * (i64)blockDim.x + threadIdx.x) / WARP;
+  if (g >= groups) return;
+  const i64 first = starts[g], last = starts[g + 1];
+  Row &row = lists.rows[keys[order[first]] >> 32];
+  const int inserted = (int)(gained[last] - gained[first]), deleted = (int)(last - first) - inserted;
+  const bool moved = units[g + 1] > units[g];
+  const int from = row.begin * UNIT, begin = (int)(moved ? used + units[g] : row.begin), to = begin * UNIT;
+  const int size = row.size, room = row.room;
+  for (int end = size; inserted + moved && end > 0; end -= WARP) {
+    const int at = end - 1 - LANE;
+    int value = 0, code = 0, by = 0;
+    if (at >= 0) {
+      value = lists.neighbours[from + at], code = lists.codes[from + at];
+      i64 low = first, high = last;  // the first change whose place is behind
+      while (low < high) {
+        const i64 middle = (low + high) / 2;
+        if (places[middle] <= at)
+          low = middle + 1;
+        else
+          high = middle;
+      }
+      by = (int)(gained[low] - gained[first]);
+    }
+    if (!__any_sync(FULL, by + moved)) break;
+    if (at >= 0) lists.neighbours[to + at + by] = value, lists.codes[to + at + by] = code;
+    __syncwarp();
+  }
+  for (i64 i = first + LANE; i < last; i += WARP) {
+    const Change &change = changes[order[i]];
+    if (change.versions != NEW) continue;
+    const i64 at = to + places[i] + gained[i] - gained[first];
+    lists.neighbours[at] = change.far;
+    lists.codes[at] = change.key << KEY_SHIFT | NEW;
+  }
+  __syncwarp();
+  if (LANE == 0) {
+    row.begin = begin, row.size = size + inserted;
+    row.room = moved ? (int)(units[g + 1] - units[g]) * UNIT : room;
+    row.after += inserted - deleted;
+    row.both -= deleted;
+  }
+}
+
+// End a batch: what is in `version` is in both from now on, and the rest goes; a warp for each list.
+extern "C" __global__ void finish(const Lists *given, const i64 *keys, const i64 *order, const i64 *starts,
+                                  const int *places, i64 groups, i64 version) {
+  const Lists &lists = *given;
+  const i64 g = (blockIdx.x * (i64)blockDim.x + threadIdx.x) / WARP;
+  if (g >= groups) return;
+  Row &row = lists.rows[keys[order[starts[g]]] >> 32];
+  const int size = row.size, begin = row.begin * UNIT;
+  int left = places[starts[g]];
+  for (int at = left; at < size; at += WARP) {
+    const bool on = at + LANE < size;
+    const int value = on ? lists.neighbours[begin + at + LANE] : 0, code = on ? lists.codes[begin + at + LANE] : 0;
+    const bool stays = on && code & (int)version;
+    const u32 mask = __ballot_sync(FULL, stays);
+    const int to = begin + left + __popc(mask & ((1u << LANE) - 1));
+    if (stays) lists.neighbours[to] = value, lists.codes[to] = code >> KEY_SHIFT << KEY_SHIFT | BOTH;
+    left += __popc(mask);
+    __syncwarp();
+  }
+  if (LANE == 0) row.size = row.before = row.after = row.both = left;
+}
+
+// Encode the vertices of changed lists again (§IV-B): each for the pattern vertices to which their lengths matter.
+extern "C" __global__ void encode(const Lists *given, const Change *changes, const i64 *order, const i64 *starts,
+                                  i64 groups) {
+  const Lists &lists = *given;
+  const i64 g = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+  if (g >= groups) return;
+  const Change &change = changes[order[starts[g]]];
+  for (i64 i = lists.counter_starts[change.relation]; i < lists.counter_starts[change.relation + 1]; ++i) {
+    const i64 *vertex = lists.pattern_vertices + lists.counters[i * COUNTER_CELLS] * VERTEX_CELLS;
+    bool fits = true;
+    for (i64 n = vertex[2]; fits && n < vertex[3]; ++n) {
+      const i64 *need = lists.needs + n * NEED_CELLS;
+      fits = lists.rows[row_of(lists, (int)need[0], change.near)].size >= need[1];
+    }
+    u64 *word = lists.table + vertex[0] * lists.stride + change.near;
+    if (fits)
+      atomicOr(word, 1ull << vertex[1]);
+    else
+      atomicAnd(word, ~(1ull << vertex[1]));
+  }
+}

@@ -1,0 +1,144 @@
+"""Views over patterns: ``CREATE VIEW v AS MATCH …``.
+
+DuckDB has a view of that name with columns of the same types, so that its catalog, DROP, transactions and reflection
+know it; its comment is the query.  While SQL that names it runs here, the rows of the query are a temporary view that
+stands before it; whoever asks it without us is told so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from graphdb.common.duckdb.connection import quoted
+from graphdb.common.errors import NotSupportedError
+from graphdb.dispatch.arguments import parameters_named
+from graphdb.grammar import syntax as ast
+from graphdb.grammar.parser import parse
+from graphdb.relational.session.authorizer import authorize_name
+from graphdb.relational.session.embedded import CypherCall, limit_of
+from graphdb.relational.session.state import State
+
+if TYPE_CHECKING:
+    from graphdb.results.result import Result
+
+_MARK = "graphdb: "
+"""What the comment of such a view begins with; the query follows."""
+
+_DEFINES = re.compile(
+    r"\s*(?:CREATE\b.*?\b(?:VIEW|MACRO)\b|DROP\b|ALTER\b|COMMENT\b|DESC(?:RIBE)?\b|SHOW\b)", re.I | re.S
+)
+"""Statements that are about views, not of their rows."""
+
+Cypher = Callable[[str, Mapping[str, object], float | None], "Result"]
+"""Runs a pattern query with its parameters, within so many seconds."""
+
+
+class Views:
+    """Makes views over patterns, and gives SQL their rows."""
+
+    def __init__(self, state: State, cypher: Cypher) -> None:
+        self._state = state
+        self._cypher = cypher
+
+    def create(self, statement: ast.CreateView, text: str, timeout: float | None, current: tuple[str, ...]) -> str:
+        """Make a view, in the schema ``current`` where none is named; return what to tell of it.
+
+        Raises
+        ------
+        NotSupportedError
+            The view is temporary, or its query has parameters or writes.
+        """
+        query = text[statement.query.span.start : statement.query.span.end]
+        self._check(statement, query, text)
+        connection = self._state.connection
+        parts = statement.name if len(statement.name) > 1 else (*current, *statement.name)
+        authorize_name(parts)
+        name = ".".join(map(quoted, parts))
+        called = ".".join(statement.name)
+        if statement.if_not_exists and self._exists(parts):
+            return f"view {called} exists"
+        rows = self._cypher(limited(query, 0), {}, timeout).presented()
+        view = connection.temporary()
+        with connection.view(view, rows):
+            columns = connection.rows(f"DESCRIBE FROM {view}")
+        shown = ", ".join(f"CAST(NULL AS {type}) AS {quoted(column)}" for column, type, *_ in columns)
+        refusal = _text(f"{called} is a view over a pattern: graphdb answers it, by its name without a schema")
+        made = "CREATE OR REPLACE VIEW" if statement.replace else "CREATE VIEW"
+        try:
+            with self._state.transactions.atomic(), connection.guard() as raw:
+                self._state.transactions.touch()
+                raw.execute(f"{made} {name} AS SELECT {shown} FROM (SELECT 1) WHERE error({refusal}) IS NULL")
+                raw.execute(f"COMMENT ON VIEW {name} IS {_text(_MARK + query)}")
+        finally:
+            connection.file.pattern_views = None
+        return f"view {called}"
+
+    def _check(self, statement: ast.CreateView, query: str, text: str) -> None:
+        what = None
+        if statement.temporary:
+            what = "a temporary view over a pattern"
+        elif parameters_named(query):
+            what = "a view with parameters"
+        elif isinstance(statement.query, ast.Composite) and statement.query.writes:
+            what = "a view that writes"
+        if what is not None:
+            hint = "CREATE TABLE … AS"
+            raise NotSupportedError(f"{what} is not supported", text=text, position=statement.span.start, hint=hint)
+
+    def _exists(self, parts: tuple[str, ...]) -> bool:
+        sql = "SELECT 1 FROM system.main.duckdb_views() WHERE view_name = $name"
+        return bool(self._state.connection.rows(sql, {"name": parts[-1]}))
+
+    def changed(self) -> None:
+        """Look for views anew: SQL may have made or dropped some."""
+        self._state.connection.file.pattern_views = None
+
+    def enter(self, sql: str, stack: ExitStack, timeout: float | None) -> None:
+        """Let SQL read the views over patterns that it names, until ``stack`` is left."""
+        connection = self._state.connection
+        known = connection.file.pattern_views
+        if known is None:
+            known = connection.file.pattern_views = self._known()
+        if not known or _DEFINES.match(sql) is not None:
+            return
+        for name, query in known.items():
+            if places := _places(sql, name):
+                rows = self._cypher(limited(query, _limit(sql, places)), {}, timeout).presented()
+                view = connection.temporary()
+                stack.enter_context(connection.view(view, rows))
+                stack.enter_context(connection.temporary_table(quoted(name), "VIEW"))
+                with connection.guard() as raw:
+                    raw.execute(f"CREATE TEMP VIEW {quoted(name)} AS FROM {view}")
+
+    def _known(self) -> dict[str, str]:
+        sql = "SELECT view_name, comment FROM system.main.duckdb_views() WHERE starts_with(comment, $mark)"
+        return {name: text.removeprefix(_MARK) for name, text in self._state.connection.rows(sql, {"mark": _MARK})}
+
+
+def limited(query: str, limit: int | None) -> str:
+    """Return a pattern query that gives at most so many rows, where it states no limit of its own."""
+    if limit is None:
+        return query
+    statement = parse(query)
+    if not isinstance(statement, ast.Query) or statement.returns.limit is not None or limit > 2**62:
+        return query
+    return f"{query[: statement.span.end]}\nLIMIT {limit}"
+
+
+def _places(sql: str, name: str) -> list[re.Match[str]]:
+    """Where a name stands in SQL, perhaps as that of a table."""
+    return [*re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", sql, re.I)] if name.lower() in sql.lower() else []
+
+
+def _limit(sql: str, places: list[re.Match[str]]) -> int | None:
+    """How many rows of a view at these places a statement takes at most, where it takes the first ones."""
+    [first, *others] = places
+    return None if others else limit_of(sql, CypherCall(first.start(), first.end(), "", None))
+
+
+def _text(value: str) -> str:
+    """Return a string of SQL, for a place where it takes no parameter."""
+    return "'" + value.replace("'", "''") + "'"

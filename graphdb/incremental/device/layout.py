@@ -1,0 +1,67 @@
+"""The tables of incremental matching as a device's kernels see them: constants of :mod:`..frame`, and structures."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from graphdb.gpu.launch import VARIANTS
+from graphdb.gpu.layout import HEADERS, structure
+from graphdb.incremental import frame
+
+ROW = ("begin", "size", "room", "before", "after", "both", "marks", "free")
+"""``Row`` of ``delta.cuh``: the cells of :data:`..frame.ROW_CELLS`."""
+CHANGE = ("relation", "near", "far", "key", "versions")
+"""``Change``: a record (:data:`..frame.RECORD_CELLS`) in 32 bits."""
+LISTS = (
+    *("late", "late_base", "late_mask", "rows", "neighbours", "codes", "ranges", "table", "stride", "vertices"),
+    *("counter_starts", "counters", "pattern_vertices", "needs"),
+)
+"""``Lists``."""
+SEARCH = (
+    *("lists", "changes", "first", "last"),
+    *("plans", "plan_starts", "plan_numbers", "steps", "legs", "checks", "copies", "values"),
+    *("slots", "levels", "most_legs", "columns", "table_row", "limit", "rows", "state", "stop"),
+    *("turns", "queue", "queue_places"),
+)
+"""``Search`` of ``delta_search.cu``."""
+LEVEL_WORDS = 21
+"""``Level``, in words of 64 bits."""
+SPAN_CELLS = 3
+"""``Leg``, in words of 32 bits."""
+MAIL_HEADER = 6
+
+
+class State(IntEnum):
+    """What a search's warps have in common."""
+
+    NEXT = 0
+    HALT = 1
+    WRITTEN = 2
+    LOST = 3
+    GAINED = 4
+    IDLE = 5
+    STARTED = 6
+    HEAD = 7
+    TAIL = 8
+    STOLEN = 9
+
+
+_CONSTANTS = (
+    *("OLD", "NEW", "BOTH", "KEY_SHIFT", "UNIT", "RELATION_BITS", "RANGE_CELLS", "COUNTER_CELLS", "VERTEX_CELLS"),
+    *("NEED_CELLS", "PLAN_CELLS", "COPY_CELLS", "STEP_CELLS", "LEG_CELLS", "CHECK_CELLS"),
+    *("VERTEX", "EDGE", "UNEQUAL", "NOT_BOTH_EQUAL", "EDGES_DIFFER"),
+)
+PLAN_DIVISIBLE = 14
+"""A cell of a plan: how many of its first steps, each the only one that depends on the one before, may be divided."""
+
+HEADERS.update(
+    {
+        "delta_layout.cuh": "".join(f"const int {name} = {getattr(frame, name)};\n" for name in _CONSTANTS)
+        + structure("Row", ROW, 4)
+        + structure("Change", CHANGE, 4)
+        + structure("Lists", LISTS),
+        "delta_search_layout.cuh": structure("Search", SEARCH)
+        + f"enum {{ {', '.join(f'{cell.name} = {cell.value}' for cell in State)} }};\n",
+    }
+)
+VARIANTS.update({"delta_lists": ({},), "delta_search": ({},)})

@@ -1,0 +1,238 @@
+"""Copies of the lists in a device's memory, which take batches in place.
+
+A list is a segment of a pool, sorted, with free space behind it, like the packed memory array of GAMMA §V-C, whose
+segments hold the edges of many vertices.  Against levels (a sorted base, and deltas beside it) speaks that every search
+would look into each of them, and reads far outnumber writes; what a write moves is one list, at the memory's speed.
+A batch so takes time proportional to its changes and to the lists that they are in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.gpu.graph import address
+from graphdb.gpu.launch import BLOCK
+from graphdb.incremental import frame
+from graphdb.incremental.device.layout import LISTS, ROW
+
+if TYPE_CHECKING:
+    from graphdb.gpu.launch import Device
+    from graphdb.incremental.lists import Lists
+
+_WARPS = BLOCK // 32
+_NO_KEY = np.uint64((1 << 64) - 1)
+_LEAST_PLACES = 1 << 8
+_SPARE = 4
+"""A pool has so many parts, and one more that is free at first."""
+LARGEST = 1 << 31
+"""Entries that a pool may have at most: places are 32 bits wide."""
+
+
+def device_bytes(lists: Lists) -> int:
+    """Return about what a copy of the lists takes."""
+    image = lists.image()
+    entries = len(image.neighbours) * 8 * (_SPARE + 1) // _SPARE
+    return entries + image.rows.nbytes + 16 * len(image.late) * len(ROW) + image.table.nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A batch in the lists, by arrays on the device.
+
+    Attributes
+    ----------
+    changes
+        int32 [count, 5]: entries, each in one version alone.
+    keys, order
+        int64 [count]: the list and far end of each, and what sorts them.
+    starts
+        Where the changes of each list begin among those sorted; behind them ``count``.
+    places
+        int32 [count]: by change sorted, its place in its list.
+    groups
+        Lists that change.
+    """
+
+    changes: Any
+    count: int
+    keys: Any
+    order: Any
+    starts: Any
+    places: Any
+    groups: int
+
+
+class DeviceLists:
+    """The lists of standing patterns on one device.
+
+    Parameters
+    ----------
+    device, lists
+        Where, and of what: the copy is as they are now, also within a batch.
+    check
+        Called while kernels are compiled; may raise.
+
+    Raises
+    ------
+    MemoryLimitError
+        The device has too little memory.  The same holds for all methods; the copy is useless then.
+    """
+
+    def __init__(self, device: Device, lists: Lists, check: Callable[[], None]) -> None:
+        self._device, self._host = device, lists
+        self._module = device.module("delta_lists", {}, check=check)
+        image, upload, empty = lists.image(), device.memory.upload, device.memory.empty
+        self._in_range, self._used = image.in_range, len(image.neighbours) // frame.UNIT
+        pool = len(image.neighbours) + len(image.neighbours) // _SPARE + BLOCK
+        self._neighbours, self._codes = (self._longer(found, pool) for found in (image.neighbours, image.codes))
+        self._ranges = upload(image.ranges)
+        self._constants = [
+            upload(table) for table in (image.counter_starts, image.counters, image.vertices, image.needs)
+        ]
+        self._table = upload(image.table)
+        self._late_places = _LEAST_PLACES
+        while self._late_places < 2 * len(image.late):
+            self._late_places *= 2
+        self._rows = empty((self._in_range + self._late_places, len(ROW)), np.int32)
+        self._rows.fill(0)
+        self._rows[: self._in_range] = upload(image.rows[: self._in_range])
+        self._late = upload(np.full(self._late_places, _NO_KEY))
+        self._write()
+        if len(image.late):
+            self._adopt(upload(image.late[:, 0].astype(np.uint64)), upload(image.rows[image.late[:, 1]]))
+
+    @property
+    def cells(self) -> Any:
+        """``Lists`` of the kernels: its address stays the same until the next batch is staged."""
+        return self._cells
+
+    @property
+    def device(self) -> Device:
+        """Where it is."""
+        return self._device
+
+    @property
+    def entries(self) -> int:
+        """Entries that its pool has space for."""
+        return len(self._neighbours)
+
+    @property
+    def bytes(self) -> int:
+        """What its arrays take."""
+        arrays = (self._neighbours, self._codes, self._rows, self._late, self._table, self._ranges, *self._constants)
+        return sum(int(array.nbytes) for array in arrays)
+
+    def stage(self, changes: NDArray[np.int32], *, there: bool = False) -> Staged:
+        """Put entries into the new version, or take them out of it; ``there``: the copy was made with them."""
+        memory, count = self._device.memory, len(changes)
+        self._follow()
+        moved = memory.upload(changes)
+        keys, heads, gained = (memory.empty(count, np.int64) for _ in range(3))
+        self._launch("locate", count, self._cells, moved, count, keys)
+        order = keys.argsort()
+        self._launch("untie", count, moved, keys, count, order)
+        self._launch("group", count, moved, keys, order, count, heads, gained)
+        number, before = self._device.offsets(heads), self._device.offsets(gained)
+        starts, places = memory.empty(count + 1, np.int64), memory.empty(count, np.int32)
+        own = (self._cells, moved, keys, order, count, number, int(there), starts, places)
+        self._launch("place", count, *own)
+        groups = self._device.last(number)
+        staged = Staged(moved, count, keys, order, starts, places, groups)
+        if not there:
+            wanted = memory.empty(groups, np.int64)
+            self._launch("space", groups, self._cells, keys, order, starts, before, groups, wanted)
+            units = self._device.offsets(wanted)
+            more = self._device.last(units)
+            self._reserve(self._used + more)
+            tables = (moved, keys, order, starts, before, places, units)
+            self._launch("merge", 32 * groups, self._cells, *tables, self._used, groups)
+            self._used += more
+            self._encode(staged)
+        return staged
+
+    def finish(self, staged: Staged, version: int) -> None:
+        """End a batch: ``NEW`` commits it, ``OLD`` rolls it back."""
+        tables = (staged.keys, staged.order, staged.starts, staged.places)
+        self._launch("finish", 32 * staged.groups, self._cells, *tables, staged.groups, version)
+        self._encode(staged)
+
+    def _encode(self, staged: Staged) -> None:
+        own = (staged.changes, staged.order, staged.starts, staged.groups)
+        self._launch("encode", staged.groups, self._cells, *own)
+
+    def _launch(self, kernel: str, threads: int, *arguments: Any) -> None:
+        self._module.launch(kernel, -(-threads // BLOCK), *arguments)
+
+    def _follow(self) -> None:
+        """Have space for the vertices and the rows that the host has by now."""
+        stride, empty = self._host.vertices.capacity, self._device.memory.empty
+        if stride > self._table.shape[1]:
+            table = empty((self._table.shape[0], stride), np.uint64)
+            table.fill(0)
+            table[:, : self._table.shape[1]] = self._table
+            self._table = table
+        late = self._host.rows_out_of_range
+        if 2 * late > self._late_places:
+            keys, rows = self._late, self._rows
+            while 2 * late > self._late_places:
+                self._late_places *= 2
+            self._late_places *= 2
+            self._late = self._device.memory.upload(np.full(self._late_places, _NO_KEY))
+            self._rows = empty((self._in_range + self._late_places, len(ROW)), np.int32)
+            self._rows.fill(0)
+            self._rows[: self._in_range] = rows[: self._in_range]
+            self._write()
+            self._adopt(keys, rows[self._in_range :])
+        self._write()
+
+    def _adopt(self, keys: Any, rows: Any) -> None:
+        """Give vertices out of range the rows that they had."""
+        self._launch("adopt", len(keys), self._cells, keys, rows, len(keys))
+
+    def _reserve(self, units: int) -> None:
+        """Have space in the pool for so many units."""
+        size = units * frame.UNIT
+        if size <= len(self._neighbours):
+            return
+        size = max(size, 2 * len(self._neighbours))
+        self._neighbours, self._codes = (self._longer(array, size) for array in (self._neighbours, self._codes))
+        self._write()
+
+    def _longer(self, array: Any, size: int) -> Any:
+        """Return a copy of an array, of the host or the device, in more space."""
+        from graphdb.common.errors import MemoryLimitError
+
+        if size >= LARGEST:
+            raise MemoryLimitError(f"the lists of continuous queries have {size:,} entries: too many for a device")
+        more = self._device.memory.empty(size, np.int32)
+        if isinstance(array, type(more)):
+            more[: len(array)] = array
+        elif len(array):
+            more[: len(array)] = self._device.memory.upload(array, np.int32)
+        return more
+
+    def _write(self) -> None:
+        """Write what the kernels read."""
+        starts, counters, vertices, needs = self._constants
+        cells = {
+            "rows": address(self._rows),
+            "neighbours": address(self._neighbours),
+            "codes": address(self._codes),
+            "ranges": address(self._ranges),
+            "late": address(self._late),
+            "late_base": self._in_range,
+            "late_mask": self._late_places - 1,
+            "table": address(self._table),
+            "stride": self._table.shape[1],
+            "vertices": self._host.vertices.count,
+            "counter_starts": address(starts),
+            "counters": address(counters),
+            "pattern_vertices": address(vertices),
+            "needs": address(needs),
+        }
+        self._cells = self._device.memory.upload(np.array([cells[name] for name in LISTS], np.int64))

@@ -1,0 +1,212 @@
+"""Searches of a staged batch on a device: a pattern's tables there, launches, and what they find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common.errors import MemoryLimitError
+from graphdb.gpu.graph import address
+from graphdb.gpu.launch import BLOCK, STATIC_SHARED, StopFlag
+from graphdb.gpu.watch import wait_for
+from graphdb.incremental import frame
+from graphdb.incremental.device.layout import (
+    LEVEL_WORDS,
+    MAIL_HEADER,
+    PLAN_DIVISIBLE,
+    SEARCH,
+    SPAN_CELLS,
+    State,
+)
+from graphdb.incremental.searches import most_copies
+
+if TYPE_CHECKING:
+    from graphdb.gpu.launch import Device
+    from graphdb.incremental.device.lists import DeviceLists, Staged
+    from graphdb.incremental.program import Program
+
+Ints = NDArray[np.int64]
+
+_FIRST_ROWS = 1 << 16
+_SHARE = 2
+"""Rows take at most one part in so many of the memory that is free."""
+_WAITING = 4
+"""Warps are launched for so many times the changed edges, if there is space for them: those without any steal."""
+_TABLES = {
+    "plans": frame.PLANS,
+    "plan_starts": frame.PLAN_STARTS,
+    "plan_numbers": frame.PLAN_NUMBERS,
+    "steps": frame.STEPS,
+    "legs": frame.LEGS,
+    "checks": frame.CHECKS,
+    "copies": frame.COPIES,
+    "values": frame.VALUES,
+}
+
+
+class Found(NamedTuple):
+    """What a search of a batch found."""
+
+    lost: int
+    gained: int
+    rows: int
+    """How many rows the matches take that were to be written."""
+
+
+class DeviceProgram:
+    """A pattern's delta plans on a device."""
+
+    def __init__(self, device: Device, program: Program, table_row: int) -> None:
+        self.program, self.table_row = program, table_row
+        tables = dict(program.tables)
+        plans, steps = tables[frame.PLANS], tables[frame.STEPS]
+        tables[frame.PLANS] = plans.copy()
+        for plan in tables[frame.PLANS]:
+            plan[PLAN_DIVISIBLE] = _divisible(steps[plan[4] : plan[5]])
+        self._uploaded = {
+            name: device.memory.upload(tables[cell].reshape(-1), np.int32) for name, cell in _TABLES.items()
+        }
+        self.slots, self.columns = len(program.tables[frame.VALUES]), len(program.pattern.outputs)
+        self.levels = max((int(plan[5] - plan[4]) for plan in plans), default=0)
+        spans = [steps[plan[4] : plan[5], 2:4] for plan in plans if plan[4] < plan[5]]
+        self.most_legs = max((int(own.max() - own.min()) for own in spans), default=0)
+        self.cells = {name: address(table) for name, table in self._uploaded.items()}
+
+    @property
+    def warp_bytes(self) -> int:
+        """Shared memory of a warp."""
+        words = self.levels * LEVEL_WORDS + (self.most_legs * SPAN_CELLS + 1) // 2 + (self.slots + 1) // 2
+        return 8 * words
+
+
+class DeviceSearch:
+    """Searches the batches that are staged in the lists of one device.
+
+    Parameters
+    ----------
+    steal
+        Whether warps without work take some from others (tests and benchmarks switch it off).
+    most
+        Blocks at most.
+    """
+
+    macros: ClassVar[dict[str, object]] = {}
+    """What the kernel is compiled with (benchmarks have others)."""
+
+    def __init__(
+        self, lists: DeviceLists, *, steal: bool = True, most: int | None = None, rows: int = _FIRST_ROWS
+    ) -> None:
+        self._lists, self._device, self._steal, self._most = lists, lists.device, steal, most
+        self._stop = StopFlag(self._device)
+        self._rows: Any = None
+        self._first_rows = rows
+        self.milliseconds, self.stolen = 0.0, 0
+        """Of the device's time, and the pieces of work that warps left to others, since they were set to 0."""
+
+    def count(self, program: DeviceProgram, staged: Staged, check: Callable[[], None]) -> Found:
+        """Count the matches that a batch takes away and adds."""
+        return self._run(program, staged, 0, staged.count, -1, check)
+
+    def rows(self, program: DeviceProgram, staged: Staged, check: Callable[[], None]) -> Ints:
+        """Return the matches that a batch changes: [matches, outputs + 1], the version of each first.
+
+        Where there are more than there is space for, the search begins again with as much as they need; where that is
+        too much, it takes the changed edges by halves.
+
+        Raises
+        ------
+        MemoryLimitError
+            The device has too little memory for the matches of one changed edge.
+        """
+        pieces, parts = [(0, staged.count)], list[Ints]()
+        columns, copies = program.columns + 1, most_copies(program.program)
+        while pieces:
+            first, last = pieces.pop()
+            space = max(self._space(columns), copies)
+            written = self._run(program, staged, first, last, space, check).rows
+            if written <= space:
+                parts.append(self._rows[: written * columns].get().reshape(-1, columns).astype(np.int64))
+            elif written * columns <= self._most_cells():
+                self._rows = None
+                self._rows = self._device.memory.empty(written * columns, np.int32)
+                pieces.append((first, last))
+            elif last - first > 1:
+                middle = (first + last) // 2
+                pieces += [(middle, last), (first, middle)]
+            else:
+                raise MemoryLimitError(f"one changed edge has {written:,} matches, for which the device has no space")
+        return np.concatenate(parts) if parts else np.empty((0, columns), np.int64)
+
+    def _space(self, columns: int) -> int:
+        """Return how many rows there is space for."""
+        if self._rows is None:
+            self._rows = self._device.memory.empty(self._first_rows * columns, np.int32)
+        return len(self._rows) // columns
+
+    def _most_cells(self) -> int:
+        free = self._device.memory.reserve(1 << 62) + (0 if self._rows is None else int(self._rows.nbytes))
+        return free // (4 * _SHARE)
+
+    def _run(
+        self, program: DeviceProgram, staged: Staged, first: int, last: int, limit: int, check: Callable[[], None]
+    ) -> Found:
+        """Search some changes, and write the matches, or count them where ``limit`` is -1."""
+        check()
+        device, memory = self._device, self._device.memory
+        module = device.module("delta_search", self.macros, check=check)
+        threads = BLOCK
+        while threads > 32 and threads // 32 * program.warp_bytes > STATIC_SHARED:
+            threads //= 2
+        warps, shared = threads // 32, threads // 32 * program.warp_bytes
+        wanted = max(-(-(last - first) * _WAITING // warps), device.processors)
+        blocks = min(module.resident("search", threads, shared), wanted, self._most or wanted)
+        places = 1
+        while self._steal and places < 4 * blocks * warps:
+            places *= 2
+        state = memory.upload(np.zeros(len(State), np.uint64))
+        turns = memory.upload(np.arange(places, dtype=np.uint64))
+        queue = memory.empty(places * (MAIL_HEADER + program.slots), np.int32)
+        cells = {
+            **program.cells,
+            "lists": address(self._lists.cells),
+            "changes": address(staged.changes),
+            "first": first,
+            "last": last,
+            "slots": program.slots,
+            "levels": program.levels,
+            "most_legs": program.most_legs,
+            "columns": program.columns,
+            "table_row": program.table_row,
+            "limit": limit,
+            "rows": 0 if limit < 0 else address(self._rows),
+            "state": address(state),
+            "stop": self._stop.address,
+            "turns": address(turns),
+            "queue": address(queue),
+            "queue_places": places if self._steal else 0,
+        }
+        given = memory.upload(np.array([cells[name] for name in SEARCH], np.int64))
+        begin = device.event()
+        module.launch("search", blocks, given, threads=threads, shared=shared)
+        end = device.event()
+        wait_for(end, _Watch(check), self._stop, lambda: None)
+        numbers = state.get()
+        self.milliseconds += device.milliseconds(begin, end)
+        self.stolen += int(numbers[State.STOLEN])
+        return Found(*(int(numbers[cell]) for cell in (State.LOST, State.GAINED, State.WRITTEN)))
+
+
+class _Watch:
+    """Has ``check`` asked while a kernel runs."""
+
+    def __init__(self, check: Callable[[], None]) -> None:
+        self.check = check
+
+
+def _divisible(steps: Ints) -> int:
+    """Return how many steps, each the only one that depends on the one before, have others that depend on them."""
+    alone = (steps[:, 11] < 0) & (steps[:, 10] >= 0)
+    return int(np.argmin(np.append(alone, False)))

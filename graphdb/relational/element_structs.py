@@ -1,0 +1,326 @@
+"""Vertices, edges and paths as structs of Arrow: with their labels or type, their ends, and all of their properties.
+
+DuckDB makes the structs of the distinct elements of a batch, column by column, and the rows are gathered from them: no
+value becomes an object of Python.  Which properties there are, and of what types, is found of a whole column first, so
+that all of its batches have one type.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common import arrow
+from graphdb.common.arrow import numbers
+from graphdb.common.values.decimals import shortest_sql
+from graphdb.common.values.terms import LITERAL_BASE, Kind
+from graphdb.common.values.types import Base, Column, Type, edge_numbers, has_ids
+from graphdb.relational import entity_fetch
+from graphdb.relational.entity_fetch import Source
+from graphdb.results.path_materialization import Walks, distinct, distinct_edges, edge_columns
+from graphdb.sql.from_clause import NAMES_VIEW
+from graphdb.storage.arrays.arrow import values as plain
+
+Ids = NDArray[np.int64]
+
+Convert = Callable[[Source, arrow.Array], arrow.Array]
+"""Makes a piece of a column what Arrow's readers see of it."""
+
+_WANTED = "_graphdb_wanted"
+
+_MOST_KEYS = 200
+"""Keys up to which the properties of a column are a struct; where there are more, they are texts of JSON."""
+
+_EDGE = ("label", "subject", "object", "ordinal")
+
+
+def converter(source: Source, type: Type, column: arrow.Array) -> Convert:
+    """Return what makes pieces of a column of a type, all of which is ``column``, columns of structs.
+
+    A vertex is a struct of ``id`` (its IRI), ``labels`` and ``properties``, an edge one of ``id``, ``type``, ``start``,
+    ``end`` (IRIs; the text of a literal) and ``properties``, a path one of the lists ``nodes`` and ``relationships``.
+    """
+    match type.base:
+        case Base.NODE:
+            return _vertices(source, _there(column))
+        case Base.TERM:
+            ids = _there(column)
+            return _vertices(source, ids) if (ids < LITERAL_BASE).all() else _presented(type)
+        case Base.EDGE:
+            return _edges(source, edge_columns(column.drop_null()))
+        case Base.PATH:
+            return _paths(source, column)
+        case Base.LIST if type.element is not None and has_ids(type.element):
+            return _lists(converter(source, type.element, column.flatten()))
+        case Base.MAP if has_ids(type):
+            parts = [converter(source, field, column.field(i)) for i, (_, field) in enumerate(type.fields)]
+            return _maps([key for key, _ in type.fields], parts)
+    return _presented(type)
+
+
+def _there(column: arrow.Array) -> Ids:
+    return plain(column.cast(arrow.INT64).drop_null())
+
+
+def _presented(type: Type) -> Convert:
+    """What is no element is as SQL has it."""
+
+    def convert(source: Source, column: arrow.Array) -> arrow.Array:
+        shown = entity_fetch.present(source, arrow.table([column], ["c0"]), (Column("c", "c", type),))
+        return shown.column(0).combine_chunks()
+
+    return convert
+
+
+def _lists(items: Convert) -> Convert:
+    def convert(source: Source, column: arrow.Array) -> arrow.Array:
+        offsets = np.append(0, np.cumsum(column.lengths()))
+        return arrow.list_array(offsets, items(source, column.flatten()), column.valid)
+
+    return convert
+
+
+def _maps(keys: Sequence[str], parts: Sequence[Convert]) -> Convert:
+    def convert(source: Source, column: arrow.Array) -> arrow.Array:
+        fields = [part(source, column.field(i)) for i, part in enumerate(parts)]
+        return arrow.struct_array(fields, keys, column.valid)
+
+    return convert
+
+
+def _gathered(column: arrow.Array, structs: Callable[[arrow.Array], tuple[arrow.Array, Ids]]) -> arrow.Array:
+    """Return the structs of a column's elements: those of the distinct ones, and which of them each is."""
+    if not column.null_count:
+        made, which = structs(column)
+        return made.take(which)
+    made, which = structs(column.drop_null())
+    there = column.is_valid()
+    places = np.zeros(len(column), np.int64)
+    places[there] = which
+    return made.take(numbers(places, there))
+
+
+# --- properties
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """A property of some elements: its name, SQL of its value of a row ``l`` of the literal table, and whether some
+    element has several.
+    """
+
+    id: int
+    name: str
+    value: str
+    many: bool
+
+    @property
+    def sql(self) -> str:
+        """SQL of the values of a group of rows that are joined with those of the literal table."""
+        found = f"list({self.value} ORDER BY l.lexical ASC, l.id ASC)" if self.many else f"any_value({self.value})"
+        return f"{found} FILTER (e.key = {self.id})"
+
+
+_LISTS = (
+    (r"regexp_full_match(l.lexical, '\[(-?\d+|null)?(, (-?\d+|null))*\]')", "TRY_CAST(l.lexical AS BIGINT[])"),
+    (r"regexp_full_match(l.lexical, '\[((true|false|null)(, )?)*\]')", "TRY_CAST(l.lexical AS BOOLEAN[])"),
+    (
+        "NOT contains(l.lexical, '\"') AND TRY_CAST(l.lexical AS DOUBLE[]) IS NOT NULL",
+        "TRY_CAST(l.lexical AS DOUBLE[])",
+    ),
+    (
+        "json_valid(l.lexical) AND NOT contains(l.lexical[2:], '[')",
+        "CASE WHEN json_valid(l.lexical) THEN from_json(l.lexical, '[\"VARCHAR\"]') END",
+    ),
+)
+"""Whether a literal that is a list has items of one type, and SQL of such lists."""
+
+
+def _keys(source: Source, rows: str, name: Callable[[int], str]) -> list[_Key]:
+    """Return the properties in rows of owner, key and value (SQL)."""
+    is_list = f"l.kind = {int(Kind.LIST)}"
+    lists = ", ".join(f"bool_and({test}) FILTER ({is_list})" for test, _ in _LISTS)
+    digits = f"length(split_part({shortest_sql('l.decimal')}, '.', 2))"
+    items = ", ".join(f"bool_and(lists[{i}])" for i in range(1, len(_LISTS) + 1))
+    found = source.connection.rows(
+        f"SELECT key, bit_or(kinds), max(several) > 1, coalesce(max(digits), 0), [{items}] FROM ("
+        f"SELECT e.owner, e.key, bit_or(CAST(1 AS BIGINT) << CAST(l.kind AS BIGINT)) AS kinds, count(*) AS several, "
+        f"max({digits}) AS digits, [{lists}] AS lists FROM ({rows}) e JOIN _graphdb.literal l ON l.id = e.value "
+        "GROUP BY e.owner, e.key) GROUP BY key ORDER BY key ASC"
+    )
+    keys = [_Key(key, name(key), _value(kinds, digits, lists), many) for key, kinds, many, digits, lists in found]
+    return sorted(keys, key=lambda key: key.name)
+
+
+_NUMBERS = {Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE}
+_COLUMNS = {
+    Kind.INTEGER: "integer", Kind.DOUBLE: "number", Kind.BOOLEAN: "boolean", Kind.DATE: "date",
+    Kind.DATETIME: "datetime", Kind.ZONED: "zoned", Kind.TIME: "time",
+}  # fmt: skip
+
+
+def _value(mask: int, digits: int, lists: Sequence[bool | None]) -> str:
+    """Return SQL of a value of a row ``l`` of the literal table, in one type for all kinds in ``mask``."""
+    kinds = {kind for kind in Kind if mask >> kind & 1}
+    if kinds == {Kind.LIST}:
+        return next((sql for is_such, (_, sql) in zip(lists, _LISTS, strict=True) if is_such), "l.lexical")
+    if len(kinds) == 1 and (column := _COLUMNS.get(next(iter(kinds)))):
+        return f"l.{column}"
+    if kinds <= _NUMBERS:
+        if Kind.DOUBLE in kinds:
+            return "l.number"
+        return (
+            f"TRY_CAST(CASE l.kind WHEN {int(Kind.INTEGER)} THEN l.integer ELSE l.decimal END AS DECIMAL(38, {digits}))"
+        )
+    return "l.lexical"
+
+
+class _Properties:
+    """The properties of a column's elements, which all of its batches have.
+
+    Parameters
+    ----------
+    rows
+        SQL of rows of owner, key and value.
+    """
+
+    def __init__(self, source: Source, rows: str, name: Callable[[int], str]) -> None:
+        self._rows = rows
+        self._keys = _keys(source, rows, name)
+        lowered = {key.name.lower() for key in self._keys}
+        self.is_struct = len(self._keys) <= _MOST_KEYS and len(lowered) == len(self._keys)
+
+    @property
+    def columns(self) -> str:
+        """SQL of the columns with them, of a row ``p``: a comma before each."""
+        return "".join(f", p.p{i}" for i in range(len(self._keys))) if self.is_struct else ""
+
+    @property
+    def join(self) -> str:
+        """SQL of a join with the row ``p`` of an owner, ``w.number``."""
+        if not self._keys or not self.is_struct:
+            return ""
+        values = ", ".join(f"{key.sql} AS p{i}" for i, key in enumerate(self._keys))
+        found = f"SELECT e.owner, {values} FROM ({self._rows}) e JOIN _graphdb.literal l ON l.id = e.value"
+        return f"LEFT JOIN ({found} GROUP BY e.owner) p ON p.owner = w.number"
+
+    def column(self, columns: Sequence[arrow.Array], count: int, maps: Callable[[], Sequence[Any]]) -> arrow.Array:
+        """Return the properties of so many elements: of their columns, or where there is none for each, of maps."""
+        if not self.is_struct:
+            return arrow.strings([json.dumps(map, ensure_ascii=False, default=str) for map in maps()])
+        if not self._keys:
+            return arrow.nulls(count)
+        return arrow.struct_array(columns, [key.name for key in self._keys])
+
+
+def _columns(table: arrow.Table) -> list[arrow.Array]:
+    return [column.combine_chunks() for column in table.columns]
+
+
+# --- vertices
+
+
+_ABOUT = (
+    f"SELECT w.number AS owner, t.label AS key, t.object AS value FROM _graphdb.triple t JOIN {_WANTED} w "
+    f"ON w.id = t.subject WHERE t.object >= {LITERAL_BASE}"
+)
+
+
+def _vertex_view(source: Source, ids: Ids) -> Any:
+    return source.connection.view(_WANTED, {"id": ids, "number": np.arange(len(ids))})
+
+
+def _vertices(source: Source, ids: Ids) -> Convert:
+    """Return what makes vertices structs, all of which are ``ids``."""
+    with _vertex_view(source, distinct(ids)[0]):
+        properties = _Properties(source, _ABOUT, source.names.edge_name)
+
+    def structs(source: Source, column: arrow.Array) -> tuple[arrow.Array, Ids]:
+        some, which = distinct(plain(column.cast(arrow.INT64)))
+        type_label = -1 if source.type_label is None else source.type_label
+        labels = (
+            f"SELECT t.subject, list(n.name ORDER BY n.name ASC) AS labels FROM _graphdb.triple t JOIN {_WANTED} w "
+            f"ON w.id = t.subject JOIN {NAMES_VIEW} n ON n.id = t.object WHERE t.label = {type_label} "
+            "GROUP BY t.subject"
+        )
+        with _vertex_view(source, some):
+            table = source.connection.arrow(
+                f"SELECT r.iri, coalesce(c.labels, []::VARCHAR[]) AS labels{properties.columns} FROM {_WANTED} w "
+                f"LEFT JOIN _graphdb.resource r ON r.id = w.id LEFT JOIN ({labels}) c ON c.subject = w.id "
+                f"{properties.join} ORDER BY w.number ASC"
+            )
+        iris, classes, *values = _columns(table)
+        about = properties.column(
+            values, len(some), lambda: [node.properties for node in entity_fetch.nodes(source, some)()]
+        )
+        return arrow.struct_array([iris, classes, about], ["id", "labels", "properties"]), which
+
+    return lambda source, column: _gathered(column, lambda there: structs(source, there))
+
+
+# --- edges
+
+
+def _edge_view(source: Source, edges: Sequence[Ids]) -> Any:
+    columns = {name: np.ascontiguousarray(part) for name, part in zip(_EDGE, edges, strict=True)}
+    return source.connection.view(_WANTED, {"number": np.arange(len(edges[0])), **columns})
+
+
+_DESCRIBED = (
+    "SELECT w.number AS owner, q.key, q.value FROM _graphdb.edge_property q "
+    f"JOIN {_WANTED} w USING ({', '.join(_EDGE)})"
+)
+
+
+def _edge_structs(source: Source, edges: Sequence[Ids]) -> Callable[[Source, Sequence[Ids]], tuple[arrow.Array, Ids]]:
+    """Return what makes edges (label, start, end, ordinal) structs, all of which are ``edges``."""
+    with _edge_view(source, edges):
+        properties = _Properties(source, _DESCRIBED, lambda key: source.names.written(source.key_iri(key)))
+
+    def structs(source: Source, edges: Sequence[Ids]) -> tuple[arrow.Array, Ids]:
+        some, which = distinct_edges(edges)
+        with _edge_view(source, some):
+            table = source.connection.arrow(
+                f"SELECT n.name, s.iri, coalesce(o.iri, x.lexical) AS o{properties.columns} "
+                f"FROM {_WANTED} w LEFT JOIN {NAMES_VIEW} n ON n.id = w.label "
+                "LEFT JOIN _graphdb.resource s ON s.id = w.subject LEFT JOIN _graphdb.resource o ON o.id = w.object "
+                f"LEFT JOIN _graphdb.literal x ON x.id = w.object {properties.join} ORDER BY w.number ASC"
+            )
+        type, start, end, *values = _columns(table)
+        about = properties.column(values, len(some[0]), lambda: entity_fetch.facts(source, some))
+        made = arrow.struct_array(
+            [numbers(edge_numbers(*some)), type, start, end, about], ["id", "type", "start", "end", "properties"]
+        )
+        return made, which
+
+    return structs
+
+
+def _edges(source: Source, edges: Sequence[Ids]) -> Convert:
+    structs = _edge_structs(source, edges)
+    return lambda source, column: _gathered(column, lambda there: structs(source, edge_columns(there)))
+
+
+# --- paths
+
+
+def _paths(source: Source, column: arrow.Array) -> Convert:
+    whole = Walks.of(column.drop_null())
+    nodes, edges = _vertices(source, whole.vertices), _edge_structs(source, whole.edges)
+
+    def structs(source: Source, column: arrow.Array) -> tuple[arrow.Array, Ids]:
+        paths = Walks.of(column)
+        count = len(paths.starts) - 1
+        made, which = edges(source, paths.edges)
+        lists = [
+            arrow.list_array(paths.starts, nodes(source, numbers(paths.vertices))),
+            arrow.list_array(paths.starts - np.arange(count + 1), made.take(which)),
+        ]
+        return arrow.struct_array(lists, ["nodes", "relationships"]), np.arange(count)
+
+    return lambda source, column: _gathered(column, lambda there: structs(source, there))

@@ -1,0 +1,83 @@
+"""Counting over a graph that does not fit the device: milliseconds by budget, beside those where all of it fits.
+
+    python -m tests.benchmarks.larger_than_device --graph rmat20 --parts 1 2 4 8 16
+
+A part of 4 is a budget of a quarter of what the graph takes there, and what the tables of a run take beside it
+(``--tables``).  Ways are pinned; *first* is the first count, which copies the graph, and *warm* the median of further
+ones.  *away* is the share of what is read of lists that is expected to come from host memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from graphdb.gpu.executor import GpuExecutor, Hint
+from graphdb.gpu.residency import WHOLE, lists_of_plan
+from graphdb.grammar.syntax import MatchMode
+from graphdb.plan.passes.pipeline import make_plan
+from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from tests.benchmarks.counting import pattern, rmat
+
+CASES: tuple[tuple[str, list[tuple[int, int]], Hint], ...] = (
+    ("triangle", [(0, 1), (1, 2), (0, 2)], "join"),
+    ("triangle", [(0, 1), (1, 2), (0, 2)], "search"),
+    ("4-clique", [(a, b) for b in range(4) for a in range(b)], "auto"),
+    ("4-cycle", [(0, 1), (1, 2), (2, 3), (0, 3)], "sums"),
+)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--graph", default="rmat20")
+    parser.add_argument("--factor", type=int, default=16, help="edges for each vertex")
+    parser.add_argument("--parts", nargs="+", type=int, default=[1, 2, 4, 8, 16])
+    parser.add_argument("--tables", type=int, default=256, help="MiB beside the graph")
+    parser.add_argument("--runs", type=int, default=3)
+    given = parser.parse_args()
+    vertices, u, v = rmat(int(given.graph.removeprefix("rmat")), given.factor)
+    ends = np.unique(np.stack([np.minimum(u, v), np.maximum(u, v)]), axis=1)
+    ends = ends[:, ends[0] != ends[1]]
+    graph = DataGraph(ArraySource(ends[0], np.full(ends.shape[1], vertices), ends[1], vertices + 1))
+    print(f"{given.graph}: {ends.shape[1]:,} edges")
+    print(
+        f"{'count':<10}{'way':<8}{'budget':>12}{'of graph':>10}{'away':>7}{'first':>11}{'warm':>11}{'slower':>8}  right"
+    )
+    for name, edges, way in CASES:
+        made = make_plan(
+            pattern(edges, vertices, MatchMode.DIFFERENT_NODES), graph, counting="auto" if way != "search" else "never"
+        )
+        plan = replace(made, clique=None) if way in ("join", "search") else made
+        size = sum(each.nbytes for each in lists_of_plan(plan, True))
+        whole, want = 0.0, -1
+        for part in given.parts:
+            budget = int(size / WHOLE) + (given.tables << 20) if part == 1 else size // part + (given.tables << 20)
+            executor = GpuExecutor(0, hint=way, memory_limit=budget)
+            times, found = [], -1
+            try:
+                for _ in range(given.runs + 1):
+                    started = time.perf_counter()
+                    found = executor.count(plan)
+                    times.append((time.perf_counter() - started) * 1000)
+            except Exception as error:  # the table says which
+                print(f"{name:<10}{way:<8}{budget:>12,}{1 / part:>10.3f} {error}", flush=True)
+                continue
+            warm = statistics.median(times[1:])
+            if part == given.parts[0]:
+                whole, want = warm, found
+            away = executor.graph.residency.away(lists_of_plan(plan, True))
+            print(
+                f"{name:<10}{way:<8}{budget:>12,}{1 / part:>10.3f}{away:>7.0%}{times[0]:>11.1f}{warm:>11.1f}"
+                f"{warm / whole:>8.2f}  {'yes' if found == want else f'NO: {found} and {want}'}",
+                flush=True,
+            )
+            del executor
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+"""Mining on a device, real or emulated: the numbers that NetworkX, brute force and the host have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import combinations
+from typing import Any
+from unittest import mock
+
+import networkx as nx
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import graphdb
+from graphdb.execute import devices
+from graphdb.execute.choose import ChoosingExecutor
+from graphdb.execute.host import HostExecutor
+from graphdb.mining import Limits, MiningGraph
+from graphdb.mining.cliques import cliques
+from graphdb.mining.motifs import joint_count, known_motifs, motifs
+from graphdb.plan.executor import OutOfRange
+from tests import emulator
+from tests.fuzz import scaled
+from tests.gpu.executors import EMULATED
+from tests.gpu.test_several_devices import machine_of
+from tests.mining import brute
+
+
+@pytest.fixture(params=[pytest.param("emulated", marks=EMULATED), pytest.param("cuda", marks=pytest.mark.gpu)])
+def device(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A device's executor; what a run leaves in its memory are copies in the cache."""
+    with ExitStack() as stack:
+        if request.param == "emulated":
+            stack.enter_context(emulator.installed())
+        from graphdb.gpu.executor import GpuExecutor
+
+        executor = GpuExecutor(0, memory_limit=1 << 28)
+        yield executor
+        if request.param == "emulated":
+            assert not executor.device.memory.pool.faults
+
+
+def skewed(vertices: int, edges: int, seed: int) -> MiningGraph:
+    """A random graph with some hubs."""
+    random = np.random.default_rng(seed)
+    return MiningGraph.of(random.integers(0, vertices, edges), (random.random(edges) ** 2 * vertices).astype(np.int64))
+
+
+@pytest.mark.parametrize("seed", range(scaled(6)))
+def test_cliques(device: Any, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    vertices = int(random.integers(12, 60))
+    ends = np.argwhere(np.triu(random.random((vertices, vertices)) < random.choice([0.2, 0.5]), 1))
+    clique = np.array(list(combinations(random.permutation(vertices)[:10], 2)))
+    graph = MiningGraph.of(*np.concatenate([ends, clique]).T)
+    plain = nx.Graph(np.stack([graph.source, graph.target], axis=1).tolist())
+    sizes = [len(found) for found in nx.enumerate_all_cliques(plain) if len(found) <= 8]
+    found = cliques(graph, limits=Limits(executor=device))
+    assert {each.size: each.count for each in found} == {k: sizes.count(k) for k in range(3, 9)}
+
+
+@pytest.mark.parametrize("seed", range(scaled(3)))
+def test_motifs(device: Any, seed: int) -> None:
+    graph = skewed(9, 26, seed)
+    for size in (3, 4, 5):
+        found = motifs(graph, size, Limits(executor=device))
+        shapes = {brute.least(dict.fromkeys(range(size), 0), m.pattern.edges, False): m.count for m in found}
+        wanted = brute.induced(graph, size, [0] * len(graph))
+        assert {shape: count for shape, count in shapes.items() if count} == wanted
+
+
+def test_directed_motifs_of_three(device: Any) -> None:
+    graph = brute.random_graph(np.random.default_rng(3), 8, 24, directed=True)
+    plain = MiningGraph.of(graph.source, graph.target, directed=True)
+    found = motifs(graph, 3, Limits(executor=device))
+    shapes = {brute.least(dict.fromkeys(range(3), 0), m.pattern.edges, True): m.count for m in found}
+    assert {shape: count for shape, count in shapes.items() if count} == brute.induced(plain, 3, [0] * len(plain))
+
+
+def test_what_patterns_share_is_counted_once(device: Any) -> None:
+    """All patterns of a size are one run: fewer sums than the patterns have one by one, each launched once."""
+    graph = skewed(40, 200, 1)
+    joint = joint_count(graph, known_motifs(5, False).patterns)
+    alone = sum(len({part for term in plan.counting.terms for part in term.parts}) for plan in joint.plans)  # type: ignore[union-attr]
+    assert len(joint.parts) < alone / 2
+    from graphdb.gpu.launch import Module
+
+    launched: list[str] = []
+    plain = Module.launch
+
+    def launch(module: Any, kernel: str, *arguments: Any, **more: Any) -> None:
+        launched.append(kernel)
+        plain(module, kernel, *arguments, **more)
+
+    counts = device.count_jointly(joint)
+    with mock.patch.object(Module, "launch", launch):
+        assert device.count_jointly(joint) == counts == HostExecutor(1).count_jointly(joint)
+    loops = sum(1 for part in joint.parts if part.levels or part.clique)
+    assert sum(kernel in ("nested", "cliques", "books") for kernel in launched) == loops
+
+
+@pytest.mark.parametrize("rays", [60, pytest.param(200_000, marks=pytest.mark.gpu)])
+def test_sums_that_do_not_fit(device: Any, rays: int) -> None:
+    """A star of 200,000 rays has some 6·10¹⁹ of four, more than 64 bits hold; of a small one all sums count as such."""
+    from graphdb.gpu.counting import run
+
+    graph = MiningGraph.of(np.zeros(rays, np.int64), np.arange(1, rays + 1))
+    with ExitStack() as stack:
+        if rays < 1000:
+            stack.enter_context(mock.patch.object(run, "_EXACT", 1.0))
+        elif not device.device.name.startswith("NVIDIA"):
+            pytest.skip("takes the emulator minutes")
+        with pytest.raises(OutOfRange):
+            device.count_jointly(joint_count(graph, known_motifs(5, False).patterns))
+        found = motifs(graph, 5, Limits(executor=device))
+    wanted = rays * (rays - 1) * (rays - 2) * (rays - 3) // 24
+    assert {each.count for each in found} == {0, wanted}
+
+
+def test_the_faster_is_chosen(device: Any) -> None:
+    """The host counts what is small; what it would count for long goes to the device, and comes out the same."""
+    from graphdb.execute import choose
+
+    opened: list[int] = []
+
+    def opens() -> Any:
+        opened.append(1)
+        return device
+
+    chooser = ChoosingExecutor(HostExecutor(1), opens)
+    small, large = skewed(20, 60, 0), skewed(200, 2000, 0)
+    motifs(small, 4, Limits(executor=chooser))
+    assert not opened
+    with mock.patch.object(choose, "HOST_RATE", 1e3), mock.patch.object(choose, "OPENING", 0.0):
+        joint = joint_count(large, known_motifs(4, False).patterns)
+        assert chooser.describe_jointly(joint).startswith("cuda:0 by sums; expected: cpu")
+        found = motifs(large, 4, Limits(executor=chooser))
+    assert opened
+    assert [each.count for each in found] == [each.count for each in motifs(large, 4, Limits(threads=1))]
+
+
+@pytest.mark.parametrize(
+    "where", [pytest.param("emulated", marks=EMULATED), pytest.param("cuda", marks=pytest.mark.gpu)]
+)
+def test_statements(where: str) -> None:
+    """``MINE`` runs where the database does, and says so."""
+    ends = np.argwhere(np.triu(np.random.default_rng(2).random((30, 30)) < 0.4, 1))
+    table = graphdb.Table(pa.table({":START_ID": ends[:, 0], ":END_ID": ends[:, 1]}), type="E")
+    texts = ("MINE CLIQUES OF SIZE 3..8", "MINE MOTIFS OF SIZE 4", "MINE MOTIFS OF SIZE 4 DIRECTED")
+    with ExitStack() as stack:
+        if where == "emulated":
+            stack.enter_context(emulator.installed())
+            stack.enter_context(mock.patch.object(devices, "probe", return_value=machine_of(1)))
+        rows = {}
+        for device in ("cpu", "cuda:0"):
+            with graphdb.connect(device=device) as db:
+                db.load([table])
+                rows[device] = [[row[:2] for row in db.query(text)] for text in texts]
+                told = [db.explain(text) for text in texts]
+                assert ["on cpu" in each for each in told] == [device == "cpu", device == "cpu", True]
+                assert "by sums" in told[1] or device == "cpu"
+                assert device in db.query(f"PROFILE {texts[0]}").text()
+    assert rows["cpu"] == rows["cuda:0"]

@@ -1,0 +1,125 @@
+"""Graphs larger than the device's budget: which pages stand there, and that answers are the same."""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphdb.execute.host import HostExecutor
+from graphdb.gpu.pages import heat, hottest
+from graphdb.plan.passes.pipeline import make_plan
+from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from tests import emulator
+from tests.execute.test_host import pattern
+from tests.gpu.executors import EMULATED, SMALL, device_executor
+from tests.gpu.test_device import TRIANGLE
+
+
+@given(
+    lengths=st.lists(st.integers(0, 9), min_size=1, max_size=30),
+    page=st.sampled_from([8, 16, 64]),
+    data=st.data(),
+)
+def test_heat_is_what_is_read_of_each_page(lengths: list[int], page: int, data: st.DataObject) -> None:
+    times = data.draw(st.lists(st.integers(0, 9), min_size=len(lengths), max_size=len(lengths)))
+    ends = np.cumsum(lengths)
+    entries = int(ends[-1])
+    want = np.zeros(-(-entries * 4 // page))
+    for element, of in enumerate(np.repeat(np.arange(len(lengths)), lengths)):
+        want[element * 4 // page] += times[of]
+    found = heat(ends - lengths, np.array(lengths), np.array(times), entries, 4, page)
+    assert found == pytest.approx(want)
+
+
+@given(
+    heats=st.lists(st.lists(st.floats(0, 100), max_size=8), min_size=1, max_size=4),
+    quota=st.integers(-2, 40),
+)
+def test_the_hottest_pages_stand_on_the_device(heats: list[list[float]], quota: int) -> None:
+    chosen = hottest([np.array(each) for each in heats], quota)
+    assert [len(each) for each in chosen] == [len(each) for each in heats]
+    every, on = np.concatenate([np.array(each) for each in heats]), np.concatenate(chosen)
+    here, away = every[on].tolist(), every[~on].tolist()
+    assert len(here) == min(max(quota, 0), len(here) + len(away))
+    assert not here or not away or min(here) >= max(away)
+
+
+def rows(executor: Any, plan: Any) -> Counter[tuple[int, ...]]:
+    found: Counter[tuple[int, ...]] = Counter()
+    for block in executor.run(plan):
+        found.update(zip(*(block.columns[name].tolist() for name in plan.outputs), strict=True))
+    return found
+
+
+def simple_graph(vertices: int, edges: int) -> DataGraph:
+    s, o = np.random.default_rng(7).integers(0, vertices, (2, edges))
+    proper = s != o
+    return DataGraph(ArraySource(s[proper], np.ones(int(proper.sum())), o[proper], vertices))
+
+
+def freed(memory: Any) -> bool:
+    """Whether all pages go back, once nothing is cached."""
+    gc.collect()
+    memory.evict(None)  # the copies, which leaves pages that nobody reads, …
+    memory.evict(None)  # … and those
+    return (emulator.Pages.device, emulator.Pages.host) == (0, 0)
+
+
+@EMULATED
+@pytest.mark.parametrize("part", [2, 4, 8, 16])
+def test_a_graph_larger_than_the_budget(part: int) -> None:
+    graph, host = simple_graph(300, 12_000), HostExecutor(1)
+    plan = make_plan(pattern(3, TRIANGLE), graph)
+    neighbours = sum({id(each): each.neighbours.nbytes for each in plan.partitions}.values())
+    with emulator.installed():
+        budget = neighbours // part + 40_000
+        device: Any = device_executor("join", SMALL["join"], budget)
+        memory = device.device.memory
+        assert device.supports(plan)
+        assert device.count(plan) == host.count(plan) > 0
+        assert memory.used_bytes <= budget
+        assert rows(device, plan) == rows(host, plan)
+        assert "of the reads from host memory" in device.describe(plan)
+        assert emulator.Pages.device <= budget
+        assert emulator.Pages.host > 0
+        del plan, graph
+        assert freed(memory)
+
+
+@EMULATED
+@pytest.mark.parametrize("part", [1, 4, 16])
+def test_sums_over_lists_larger_than_the_budget(part: int) -> None:
+    from graphdb.gpu.executor import GpuExecutor
+
+    graph, host = simple_graph(2_000, 40_000), HostExecutor(1)
+    plan = make_plan(replace(pattern(3, TRIANGLE), outputs=(), count_only=True), graph, counting="always")
+    with emulator.installed():
+        device = GpuExecutor(0, hint="sums", memory_limit=160_000 // part + 150_000)
+        assert device.count(plan) == host.count(plan) > 0
+        assert emulator.Pages.host > 0
+        del plan, graph
+        assert freed(device.device.memory)
+
+
+@EMULATED
+def test_what_a_run_uses_is_not_evicted() -> None:
+    from graphdb.gpu.memory import DeviceMemory
+
+    with emulator.installed():
+        memory = DeviceMemory(0, 100_000)
+        originals = [np.arange(1_000, dtype=np.int32) for _ in range(3)]
+        with memory.active():
+            for each in originals:
+                memory.cached_or_built("array", each, lambda each=each: memory.upload(each))  # type: ignore[misc]
+        with memory.using(originals[:1]), memory.using(originals[:2]):
+            memory.evict(None)
+            assert [memory.is_cached("array", each) for each in originals] == [True, True, False]
+        memory.evict(None)
+        assert memory.cached_bytes == 0

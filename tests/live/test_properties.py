@@ -1,0 +1,137 @@
+"""Changed labels and properties by delta plans: after each batch the answer is that of the query, run anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import graphdb
+from tests.fuzz import scaled
+from tests.live.writes import bag, check, opened, strategies
+
+QUERIES = (
+    "MATCH (a)-[:R]->(b) RETURN a.i AS i, b.k AS k",
+    "MATCH (a:A)-[:R]->(b:B) RETURN a, b",
+    "MATCH (a:A)-[e:R]->(b) WHERE a.k < 3 RETURN e, b.s AS s",
+    "MATCH (a:A)-[:R]->(b)-[:R]->(c:A) WHERE a.k = c.k RETURN a.i AS i, c.s AS s",
+    "MATCH (a:A|C)-[:R]-(b:!A) WHERE b.s IS NULL RETURN a.i AS i, b.k AS k",
+    "MATCH DIFFERENT NODES (a:A {k: 1})-[:R]-(b)-[:S]-(c:A {k: 1}) RETURN a.s AS s, c.i AS i",
+    "MATCH (a:A)-[:R]->(b) WHERE a.k + 1 > 2 AND a.s <> 's1' RETURN labels(a) AS l, properties(b) AS p",
+    "MATCH (a:C)-[:R]->(b) RETURN a.fresh AS f, b.i AS i",
+    "MATCH (a:A)-->(b)-->(a) WHERE a.k >= 1 RETURN a.i AS i, b.i AS j",
+    "MATCH (a:A)-[:R]->(b) RETURN a.k AS k, count(*) AS n, sum(b.k) AS s, min(b.k) AS m",
+    "MATCH (a)-[:R]->(b:B) RETURN a, max(b.k) AS m, count(b.s) AS n, avg(b.k) AS v",
+    "MATCH (a:A)-[:R]->(b) WHERE b.k > 1 RETURN DISTINCT b.s AS s",
+)
+
+
+def change(draw: np.random.Generator) -> str:
+    """Return a statement that changes labels and properties, some with edges beside."""
+    a, b = (f"({name} {{i: {draw.integers(6)}}})" for name in "ab")
+    label, key = draw.choice(["A", "B", "C"], p=[0.4, 0.4, 0.2]), draw.choice(["k", "s", "fresh"], p=[0.6, 0.3, 0.1])
+    value = f"'s{draw.integers(3)}'" if key == "s" else str(draw.integers(4))
+    match int(draw.integers(8)):
+        case 0 | 1:
+            return f"MATCH {a} SET a.{key} = {value}"
+        case 2:
+            return f"MATCH {a} REMOVE a.{key}"
+        case 3:
+            return f"MATCH {a} SET a:{label}"
+        case 4:
+            return f"MATCH {a} REMOVE a:{label}"
+        case 5:
+            return f"MATCH {a}, {b} MERGE (a)-[:R]->(b) SET a.k = {draw.integers(4)}, b:{label}"
+        case 6:
+            return f"MATCH {a}-[e:R]->(c) WITH a, e, c LIMIT 2 DELETE e SET a.{key} = {value}, c.k = 2"
+    return f"MATCH {a} WITH a LIMIT 1 DETACH DELETE a CREATE (:{label} {{i: 2, k: 1}})-[:R]->(:B {{i: 5, k: 3}})"
+
+
+def begin(db: graphdb.Database) -> None:
+    """Make a small graph."""
+    for label in "AB":
+        db.query(f"UNWIND range(0, 5) AS x CREATE (:{label} {{i: x, k: x % 4, s: 's' + (x % 3)}})")
+    db.query("MATCH (a:A {i: 1}) REMOVE a.k, a.s")
+    db.query("MATCH (a:A), (b:B) WHERE (a.i + 3 * b.i) % 5 < 2 CREATE (a)-[:R]->(b)")
+    db.query("MATCH (a:B), (b:A) WHERE (2 * a.i + b.i) % 7 < 2 CREATE (a)-[:S]->(b), (a)-[:R]->(b)")
+
+
+@pytest.mark.parametrize("seed", range(scaled(8)))
+def test_answers_follow_labels_and_properties(seed: int, tmp_path: Path) -> None:
+    draw = np.random.default_rng(seed)
+    path = tmp_path / "a.duckdb" if seed % 2 else None
+    db = opened(path)
+    begin(db)
+    chosen = draw.choice(len(QUERIES), 4, replace=False).tolist()
+    queries = {f"q{number}": QUERIES[number] for number in chosen}
+    for name, text in queries.items():
+        db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
+    stored = {name: bag(db, f"FROM {name}") for name in queries}
+    compared = 0
+    for _ in range(10):
+        if draw.random() < 0.25:
+            db.query("BEGIN")
+            for _ in range(3):
+                db.query(change(draw))
+            db.query("ROLLBACK" if draw.random() < 0.4 else "COMMIT")
+        else:
+            db.query(change(draw))
+        check(db, queries, stored)
+        if path is not None and draw.random() < 0.2:
+            compared += strategies(db)["compared"]
+            db.close()
+            db = opened(path)
+    assert compared + strategies(db)["compared"] == 0
+    db.close()
+
+
+@pytest.mark.parametrize(
+    "text", ["MATCH (a {i: 1}) SET a.s = 'new'", "MATCH (a {i: 2}) SET a:C", "MATCH (a {i: 3}) REMOVE a:A"]
+)
+def test_the_first_batch_after_opening_may_change_properties(text: str, tmp_path: Path) -> None:
+    query = "MATCH (a:A)-[:R]->(b) RETURN a.s AS s, b.i AS i"
+    with opened(tmp_path / "a.duckdb") as db:
+        begin(db)
+        db.query(f"CREATE CONTINUOUS QUERY q AS {query}")
+        stored = {"q": bag(db, "FROM q")}
+    with opened(tmp_path / "a.duckdb") as db:
+        db.query(text)
+        check(db, {"q": query}, stored)
+        assert strategies(db) == {"delta plans": 1}
+
+
+def test_a_name_that_comes_to_be_another_is_compared() -> None:
+    with opened(None) as db:
+        query = "MATCH (a)-[:R]->(b) RETURN a.k AS k"
+        db.apply([("http://x/1", "urn:graphdb:R", "http://x/2"), ("http://x/1", "http://other/k", 7)])
+        db.query(f"CREATE CONTINUOUS QUERY q AS {query}")
+        stored = {"q": bag(db, "FROM q")}
+        db.apply([("http://x/2", "urn:graphdb:k", 3)])  # the database's own name goes before others
+        check(db, {"q": query}, stored)
+        assert strategies(db)["compared"] == 1
+
+
+def test_edge_labels_that_come_and_go() -> None:
+    with opened(None) as db:
+        begin(db)
+        queries = {
+            "p": "MATCH (a)-[:R]->(b)-[:T]->(c) RETURN a.i AS i, c.i AS j",
+            "q": "MATCH (a)-[:R|T]->(b) RETURN a.i AS i, b.i AS j",
+        }
+        for name, text in queries.items():
+            db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
+        stored = {name: bag(db, f"FROM {name}") for name in queries}
+        for text in (
+            "MATCH (a:A {i: 1}), (b:B {i: 5}) MERGE (a)-[:R]->(b)",
+            "MATCH (a:A {i: 1}), (b:B {i: 5}) CREATE (b)-[:T]->(a)",
+            "MATCH (a:A {i: 2}), (b:B {i: 5}) MERGE (a)-[:R]->(b)",
+            "MATCH ()-[e:T]->() DELETE e",
+            "MATCH (a:A {i: 3}), (b:B {i: 5}) MERGE (b)-[:T]->(a) MERGE (a)-[:R]->(b)",
+            "MATCH ()-[e:R]->() DELETE e",
+            "MATCH (n) DETACH DELETE n",
+            "CREATE (:A {i: 1})-[:R]->(:B {i: 2})-[:T]->(:A {i: 3})",
+        ):
+            db.query(text)
+            check(db, queries, stored)
+        assert strategies(db)["compared"] == 0
