@@ -234,7 +234,7 @@ class GpuExecutor:
     @contextmanager
     def _using(self, plan: PhysicalPlan, counting: bool) -> Iterator[None]:
         """Have what a plan reads stay on the device meanwhile."""
-        read = [each.neighbours for each in self._placed(plan, counting)]
+        read = [each.elements for each in self._placed(plan, counting)]
         clique = [] if plan.clique is None else [plan.clique.graph]
         with self.device.memory.using([plan, plan.counting, *plan.partitions, *clique, *read]):
             yield
