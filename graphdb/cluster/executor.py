@@ -27,6 +27,7 @@ from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.counting.plan import parts_of
 from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, Executor, OutOfRange
+from graphdb.plan.extension import Adjacency, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import Origin, PhysicalPlan
 from graphdb.plan.shares import Division, Partial
@@ -143,6 +144,10 @@ class ClusterExecutor:
     ) -> DomainSearch | None:
         """What finds domains locally."""
         return self._local.domain_search(lists, scanned, control, host_memory)
+
+    def extender(self, lists: Adjacency, scanned: float, control: Control) -> Extender | None:
+        """What extends embeddings locally."""
+        return self._local.extender(lists, scanned, control)
 
     def describe(self, plan: PhysicalPlan) -> str:
         """Where the plan runs, and into how many tasks it is divided, about."""
