@@ -194,6 +194,25 @@ def grown(universe: Ints, type_label: int | None, changes: Iterable[Changes]) ->
     return universe
 
 
+def loops(
+    there: NDArray[Any], labels: tuple[int, ...] | None, type_label: int | None, changes: Iterable[Changes]
+) -> Any:
+    """Whether some edge of these labels joins a vertex with itself, as one bool; None where the last may have gone."""
+    for change in changes:
+        gone, come = (
+            bool(np.any((rows[:, 1] == rows[:, 2]) & _among(rows[:, 0], labels, type_label)))
+            for rows in (change.removed, change.added)
+        )
+        if gone:
+            return None
+        there = there | come
+    return there
+
+
+def _among(found: Ints, labels: tuple[int, ...] | None, type_label: int | None) -> NDArray[np.bool_]:
+    return found != (-1 if type_label is None else type_label) if labels is None else np.isin(found, labels)
+
+
 class StaleStructures:
     """Derived structures of an earlier graph, until they are asked for or dropped.
 
@@ -252,4 +271,6 @@ class StaleStructures:
                 return members(value, class_id, type_label, since)
             case ("universe",):
                 return grown(value, type_label, since)
+            case ("derived", "loops", labels) if labels is None or not any(map(closure_of, labels)):
+                return loops(value, labels, type_label, since)
         return None
