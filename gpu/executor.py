@@ -233,7 +233,7 @@ class GpuExecutor:
     @contextmanager
     def _using(self, plan: PhysicalPlan, counting: bool) -> Iterator[None]:
         """Have what a plan reads stay on the device meanwhile."""
-        read = [each.neighbours for each in self._placed(plan, counting)]
+        read = [each.elements for each in self._placed(plan, counting)]
         clique = [] if plan.clique is None else [plan.clique.graph]
         with self.device.memory.using([plan, plan.counting, *plan.partitions, *clique, *read]):
             yield
@@ -495,6 +495,14 @@ class GpuExecutor:
         return ExpectedCost(expected.seconds, expected.setup)  # nobody prepares it beside other work
 
     # --- shares of a run, beside other devices
+
+    def seconds(self, plan: PhysicalPlan, counting: bool) -> float:
+        """The seconds that a run or a count is expected to take here alone."""
+        expected = self.expected(plan, counting).seconds
+        if counting and plan.clique is not None:  # of which is only known that no search is sooner
+            scanned = float(plan.clique.graph.work[-1]) * (plan.clique.size - 2)
+            expected = max(expected, scanned / self.device.rates.intersected)
+        return expected
 
     def division(
         self, plan: PhysicalPlan, counting: bool, control: Control, *, search: bool = False
