@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -306,10 +307,12 @@ class _Few:
             self._candidates[place] = self._row(label)
         root = int(np.argmin(sizes))
         edges = np.array([(a, b, 2 * kind) for a, b, kind in pattern.edges], np.int64)
-        graph = (lists.offsets, lists.keys, lists.vertices, lists.directed)
         roots = lists.members[slice(*spans[root])]
-        shape = (len(pattern), len(edges), edges, self._candidates, roots, root)
-        return int(count_embeddings(*graph, *shape, *self._scratch, _STEPS))
+        arguments: tuple[Any, ...] = (
+            *(lists.offsets, lists.keys, lists.vertices, lists.directed, len(pattern), len(edges), edges),
+            *(self._candidates, roots, root, *self._scratch, _STEPS),
+        )
+        return int(count_embeddings(*arguments))
 
     def _row(self, label: int) -> Ints:
         """The vertices with a label as bits; made once."""
