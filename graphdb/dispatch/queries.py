@@ -143,6 +143,8 @@ class Queries:
 
         ``deleted`` is what a statement has deleted of which the query is a part.
         """
+        if any(type(value) is list for value in arguments.values()):  # its owner may change it while a plan has it
+            arguments = {name: [*value] if type(value) is list else value for name, value in arguments.items()}
         run, self._later = self._run(self.executor, text, arguments, timeout, deleted, snapshot=snapshot)
         return run
 
