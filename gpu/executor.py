@@ -25,13 +25,15 @@ from graphdb.gpu.join.distinct import reduces
 from graphdb.gpu.join.refine import DeviceRefiner
 from graphdb.gpu.join.run import Join
 from graphdb.gpu.launch import Device, faults
-from graphdb.gpu.mining.domains import DeviceDomains, needed
+from graphdb.gpu.mining import domains, extension
+from graphdb.gpu.overtaking import Overtaken, UntilReady
 from graphdb.gpu.residency import Lists, lists_of_plan
 from graphdb.gpu.search.row_queue import RowQueue
 from graphdb.gpu.search.run import Search
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, OutOfRange, Refused
+from graphdb.plan.extension import Adjacency, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan, VertexStep
 from graphdb.plan.shares import Division, Partial, root_weights
@@ -44,6 +46,8 @@ Counted = TypeVar("Counted")
 
 STEP = 10.0
 """Answers that the smallest step of a join takes: some launches, and two that are waited for."""
+RACE = 8.0
+"""Matches are enumerated while sums are got ready unless that is expected to take so many times as long."""
 
 
 class Strategy(Protocol):
@@ -186,6 +190,21 @@ class GpuExecutor:
         """What each strategy is expected to take: ``"match"`` enumerates the matches, ``"count"`` counts without
         enumeration.
         """
+        seconds = self._match_seconds(plan, counting)
+        counted = self._counter.expected(plan, counting) if self.hint in ("auto", "sums") else None
+        if counted is not None and counted.seconds > self.device.limits.launch_seconds:
+            counted = None  # a single launch, which a display waits for
+        if counted is not None:
+            # What matches would copy, their program tells: one that nobody wrote is not written to be found slower.
+            timings = _timings(plan, counting)
+            surely = counted.seconds + counted.setup <= seconds and not timings.runs
+            if surely or (self.hint == "sums" and timings.measured("count") != math.inf):
+                return {"count": counted}
+        costs = {"match": ExpectedCost(seconds, self.missing_bytes(plan) / self.device.rates.upload)}
+        return costs if counted is None else costs | {"count": counted}
+
+    def _match_seconds(self, plan: PhysicalPlan, counting: bool) -> float:
+        """What enumerating the matches is expected to take; infinite where sums may not fit, and another can count."""
         rates = self.device.rates
         seconds = self._starting(plan) + self._bias.factor * plan.cost / rates.intersected
         lists = self._placed(plan, counting)
@@ -196,17 +215,7 @@ class GpuExecutor:
         if not counting and plan.steps:
             rows = plan.steps[plan.row_steps - 1].estimate * len(plan.columns)
             seconds += rows * len(plan.outputs) * np.dtype(plan.dtype).itemsize / rates.pinned_download
-        counted = self._counter.expected(plan, counting) if self.hint in ("auto", "sums") else None
-        if counted is not None and counted.seconds > self.device.limits.launch_seconds:
-            counted = None  # a single launch, which a display waits for
-        if counted is not None:
-            # What matches would copy, their program tells: one that nobody wrote is not written to be found slower.
-            timings = _timings(plan, counting)
-            surely = counted.seconds + counted.setup <= seconds and not timings.runs
-            if surely or (self.hint == "sums" and timings.measured("count") != math.inf):
-                return {"count": counted}
-        costs = {"match": ExpectedCost(seconds, self.missing_bytes(plan) / rates.upload)}
-        return costs if counted is None else costs | {"count": counted}
+        return seconds
 
     def _starting(self, plan: PhysicalPlan) -> float:
         """Seconds that a join takes for its steps, however little there is to scan."""
@@ -224,7 +233,7 @@ class GpuExecutor:
     @contextmanager
     def _using(self, plan: PhysicalPlan, counting: bool) -> Iterator[None]:
         """Have what a plan reads stay on the device meanwhile."""
-        read = [each.neighbours for each in self._placed(plan, counting)]
+        read = [each.elements for each in self._placed(plan, counting)]
         clique = [] if plan.clique is None else [plan.clique.graph]
         with self.device.memory.using([plan, plan.counting, *plan.partitions, *clique, *read]):
             yield
@@ -377,10 +386,17 @@ class GpuExecutor:
         self._drain_searches(control)
         try:
             with faults(self.name):
-                counted = self._counted(plan, control) if limit is None else None
+                ready = self._begun(plan) if limit is None else None
+                counted = self._counted(plan, control) if limit is None and ready is None else None
                 if counted is not None:
                     return counted
-                found = self._found(plan, control, _ceil(limit, plan.automorphisms))
+                try:
+                    found = self._found(plan, control, _ceil(limit, plan.automorphisms), ready)
+                except Overtaken:
+                    counted = self._added_up(plan, True, lambda: self._counter.count(plan, control))
+                    if counted is not None:
+                        return counted
+                    found = self._found(plan, control, None)
             if limit is None and len(self._strategy_costs(plan, counting=True)) > 1:
                 taken, timings = time.monotonic() - started, _timings(plan, True)
                 if timings.runs:  # the first has copied and compiled, too
@@ -392,8 +408,32 @@ class GpuExecutor:
         total = found * plan.automorphisms
         return total if limit is None else min(total, limit)
 
-    def _found(self, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
-        """How many matches are found, before images: by the join where the search is refused."""
+    def _begun(self, plan: PhysicalPlan) -> Callable[[], bool] | None:
+        """Have a thread get a count's sums ready, where they are not, while the matches are enumerated.
+
+        Returns what says that they are ready; None where waiting is expected to be much quicker, or not to pay.
+        """
+        if self.hint != "auto" or _timings(plan, True).runs:
+            return None
+        seconds, counted = self._match_seconds(plan, True), self._counter.expected(plan, True)
+        if counted is None or counted.seconds > self.device.limits.launch_seconds:
+            return None
+        long = seconds > RACE * (counted.seconds + counted.setup)
+        return None if long else self._counter.begin(plan, True, seconds)
+
+    def _found(
+        self, plan: PhysicalPlan, control: Control, limit: int | None, ready: Callable[[], bool] | None = None
+    ) -> int:
+        """How many matches are found, before images: by the join where the search is refused.
+
+        Raises :class:`~graphdb.gpu.overtaking.Overtaken` once ``ready`` says so.
+        """
+        if ready is not None:
+            until = UntilReady.of(control, ready)
+            try:
+                return self._found(plan, until, limit)
+            finally:
+                until.report_to(control)
         strategy = self.strategy(plan)
         try:
             return strategy.count(plan, control, limit)
@@ -433,9 +473,21 @@ class GpuExecutor:
         DeviceError
             The device fails.
         """
-        if needed(lists) > self.device.memory.budget * 3 // 4:
+        if not self.graph.residency.possible([domains.lists_of(lists)]):
             return None
-        return DeviceDomains(self.device, lists, control, host_memory=host_memory)
+        return domains.DeviceDomains(self.device, self.graph, lists, control, host_memory=host_memory)
+
+    def extender(self, lists: Adjacency, scanned: float, control: Control) -> Extender | None:
+        """What extends embeddings here; None where the graph does not fit the budget.
+
+        Raises
+        ------
+        DeviceError
+            The device fails.
+        """
+        if not self.graph.residency.possible([extension.lists_of(lists)]):
+            return None
+        return extension.DeviceExtension(self.device, self.graph, lists, control)
 
     def expected_jointly(self, joint: JointCount) -> ExpectedCost:
         """What counting several patterns together is expected to take, and to copy and compile first."""
@@ -443,6 +495,14 @@ class GpuExecutor:
         return ExpectedCost(expected.seconds, expected.setup)  # nobody prepares it beside other work
 
     # --- shares of a run, beside other devices
+
+    def seconds(self, plan: PhysicalPlan, counting: bool) -> float:
+        """The seconds that a run or a count is expected to take here alone."""
+        expected = self.expected(plan, counting).seconds
+        if counting and plan.clique is not None:  # of which is only known that no search is sooner
+            scanned = float(plan.clique.graph.work[-1]) * (plan.clique.size - 2)
+            expected = max(expected, scanned / self.device.rates.intersected)
+        return expected
 
     def division(
         self, plan: PhysicalPlan, counting: bool, control: Control, *, search: bool = False
@@ -520,6 +580,11 @@ class GpuExecutor:
         costs, timings = self._strategy_costs(plan, counting=counting), _timings(plan, counting)
         if "count" not in costs or timings.choose(costs, runs=counting) != "count":
             return None
+        return self._added_up(plan, counting, count)
+
+    def _added_up(self, plan: PhysicalPlan, counting: bool, count: Callable[[], Counted | None]) -> Counted | None:
+        """What ``count`` gives; None where matches have to be found."""
+        timings = _timings(plan, counting)
         started = time.monotonic()
         try:
             with faults(self.name):

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from graphdb.common.errors import DeviceError, GraphDBError, MemoryLimitError
 from graphdb.execute.devices import Devices, Hint, best_device, devices_named
@@ -25,6 +25,7 @@ from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.counting.twins import CHOICE
 from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, Executor, OutOfRange, Refused
+from graphdb.plan.extension import Adjacency, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.ski_rental import ExpectedCost, StrategyTimings
@@ -43,13 +44,14 @@ SMALL = 2e-3
 """Seconds on the host below which no device is missed; …"""
 ANSWERS = 20.0
 """… and those on an open device, in its answers, below which it is not considered: few counts take it less."""
-DEVICE_RATE = 4e9
-"""Elements that a device scans in a second to find domains, about."""
+MINING_START, MINING_RATE = 5e-3, 4e9
+"""Seconds until a device mines, and elements that it scans in a second, about."""
 LINK = 3e10
 """Bytes that are copied to it in a second."""
 OPENING = 0.5
 """Seconds that it takes to open a device and to compile its kernels."""
 
+Made = TypeVar("Made")
 _FAILURES = (DeviceError, MemoryLimitError)
 """What a device fails with; a plan that it refused, or had no memory for, may not go there, and others may."""
 _log = logging.getLogger("graphdb")
@@ -265,18 +267,22 @@ class ChoosingExecutor:
         self, lists: LabelledLists, scanned: float, control: Control, host_memory: int | None
     ) -> DomainSearch | None:
         """The device's, where that is expected to be done first and can be used."""
+        return self._mined(lists.nbytes, scanned, lambda on: on.domain_search(lists, scanned, control, host_memory))
+
+    def extender(self, lists: Adjacency, scanned: float, control: Control) -> Extender | None:
+        """The device's, as above."""
+        return self._mined(lists.nbytes, scanned, lambda on: on.extender(lists, scanned, control))
+
+    def _mined(self, nbytes: int, scanned: float, made: Callable[[Executor], Made | None]) -> Made | None:
+        """What mines on the executor that is expected to be done first; None where that is the host."""
         known = _Known(self._scan_seconds(scanned), StrategyTimings())
 
         def expected(device: GpuExecutor) -> dict[str, ExpectedCost]:
-            copied = lists.nbytes / LINK
-            return {
-                self.host.name: ExpectedCost(known.here),
-                device.name: ExpectedCost(OPENING / 100 + scanned / DEVICE_RATE, copied),
-            }
+            there = ExpectedCost(MINING_START + scanned / MINING_RATE, nbytes / LINK)
+            return {self.host.name: ExpectedCost(known.here), device.name: there}
 
-        chosen = self._choice(known, expected, runs=True)
         try:
-            return chosen.domain_search(lists, scanned, control, host_memory)
+            return made(self._choice(known, expected, runs=True))
         except _FAILURES as error:
             self._failed_with(error)
             return None

@@ -193,16 +193,18 @@ class Joins:
             for vertex, found in columns.items():
                 selects = [f"SELECT {v.sql} AS id FROM {left.source} b WHERE {v.sql} IS NOT NULL" for v in found]
                 view, alone = left.source.view, found[0].column if len(found) == 1 else None
-                as_they_are = (view, alone) if view in self._numbered and alone is not None else None
+                has_arrays = view is not None and (view in self._numbered or left.source.table)
+                as_they_are = (view, alone) if has_arrays and view is not None and alone is not None else None
                 yield Given(vertex, " UNION ".join(selects), {}, left.source.reads, as_they_are)
 
     def _given_values(self, left: Relation, bound: BoundPattern) -> Iterator[Given]:
         """Yield what the rows say of vertices that must be, or whose property must be, something of theirs."""
         for _, subject, asked in _asked(left, bound):
             vertex = _vertex_of(bound, subject)
-            sql = None if vertex is None else having(left, self._projecting(left), self._snapshot, self._text, asked)
-            if vertex is not None and sql is not None:
-                yield Given(vertex, sql, self._parameters.used(sql), left.source.reads)
+            found = None if vertex is None else having(left, self._projecting(left), self._snapshot, self._text, asked)
+            if vertex is not None and found is not None:
+                sql, key = found
+                yield Given(vertex, sql, self._parameters.used(sql), left.source.reads, key=key)
 
     def _pairs(self, left: Relation, bound: BoundPattern) -> Iterator[tuple[ast.Expression, str, str]]:
         """Yield conditions that a value of a vertex is one of the row's; the vertex, and SQL of the pairs that fit.
@@ -294,6 +296,7 @@ class Joins:
         It is there until the query ends where it is ``kept``.
         """
         table = self._name("rows")
+        self._beside[table] = BesideBindings(self._snapshot)
         self._steps.append(Rows(table, sql, self._parameters.used(sql), source.reads, kept))
         return Source.of_table(table)
 
