@@ -14,9 +14,10 @@ typedef unsigned int u32;
 #define LANE ((int)(threadIdx.x % WARP))
 
 // A list: where it begins and what it has room for, in units of entries and in entries; how many it has, and how many of
-// them are in the old version, in the new one, and in both; the first word of its bitmap, or 0.
+// them are in the old version, in the new one, and in both; the first word of its bitmap, or 0; and one more than which of
+// the batch's changed lists it is, or 0.
 struct Row {
-  int begin, size, room, before, after, both, marks, free;
+  int begin, size, room, before, after, both, marks, group;
 };
 
 // An entry that a batch changes.

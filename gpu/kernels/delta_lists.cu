@@ -133,13 +133,16 @@ extern "C" __global__ void place(const Lists *given, const Change *changes, cons
   const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (i >= count) return;
   const Change change = changes[order[i]];
-  const Row row = lists.rows[keys[order[i]] >> 32];
+  const Row &row = lists.rows[keys[order[i]] >> 32];
   const int begin = row.begin * UNIT, end = begin + row.size;
   int at = lower(lists.neighbours, begin, end, change.far);
   while (at < end && lists.neighbours[at] == change.far && lists.codes[at] >> KEY_SHIFT < change.key) ++at;
   places[i] = at - begin;
   if (!there && change.versions == OLD) lists.codes[at] &= ~NEW;
-  if (groups[i + 1] > groups[i]) starts[groups[i]] = i;
+  if (groups[i + 1] > groups[i]) {
+    starts[groups[i]] = i;
+    lists.rows[keys[order[i]] >> 32].group = (int)groups[i] + 1;
+  }
   if (i == count - 1) starts[groups[count]] = count;
 }
 
@@ -232,7 +235,7 @@ extern "C" __global__ void finish(const Lists *given, const Change *changes, con
     const int at = lower(lists.neighbours, begin, begin + left, change.far);
     mark(lists, change.relation, row.marks, change.far, at < begin + left && lists.neighbours[at] == change.far);
   }
-  if (LANE == 0) row.size = row.before = row.after = row.both = left;
+  if (LANE == 0) row.size = row.before = row.after = row.both = left, row.group = 0;
 }
 
 // Encode the vertices of changed lists again (§IV-B): each for the pattern vertices to which their lengths matter.

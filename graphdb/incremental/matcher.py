@@ -295,7 +295,7 @@ class IncrementalMatcher:
         ends
             Ascending integers [batches]: where each ends.
         check
-            Called every few milliseconds.  Where it raises, the batches before the one under way are committed.
+            Called every few milliseconds.  Where it raises, the batches before the one staged last are committed.
 
         Returns
         -------
@@ -344,11 +344,11 @@ class IncrementalMatcher:
                     if alone:
                         self._put_somewhere(rows[begin:end])
                     before = self._counting(check)
+                    if end == ends[-1]:
+                        counts[number], before = before(), None
                     version = frame.NEW
                 finally:
                     self._end(version)
-        if before is not None:
-            counts[-1] = before()
         return counts
 
     def _put_somewhere(self, rows: Ints) -> None:

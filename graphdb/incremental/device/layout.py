@@ -8,7 +8,7 @@ from graphdb.gpu.launch import VARIANTS
 from graphdb.gpu.layout import HEADERS, structure
 from graphdb.incremental import frame
 
-ROW = ("begin", "size", "room", "before", "after", "both", "marks", "free")
+ROW = ("begin", "size", "room", "before", "after", "both", "marks", "group")
 """``Row`` of ``delta.cuh``: the cells of :data:`..frame.ROW_CELLS`."""
 CHANGE = ("relation", "near", "far", "key", "versions")
 """``Change``: a record (:data:`..frame.RECORD_CELLS`) in 32 bits."""
@@ -20,7 +20,7 @@ LISTS = (
 )
 """``Lists``."""
 SEARCH = (
-    *("lists", "changes", "first", "last"),
+    *("lists", "changes", "order", "starts", "first", "last"),
     *("plans", "plan_starts", "plan_numbers", "steps", "legs", "checks", "copies", "values"),
     *("slots", "levels", "most_legs", "columns", "table_row", "limit", "rows", "state", "stop"),
     *("turns", "queue", "desk", "queue_places"),
@@ -28,7 +28,7 @@ SEARCH = (
 """``Search`` of ``delta_search.cu``."""
 LEVEL_WORDS = 21
 """``Level``, in words of 64 bits."""
-SPAN_WORDS = 3
+SPAN_WORDS = 4
 """``Leg``, in words of 64 bits."""
 MAIL_HEADER = 6
 

@@ -197,6 +197,8 @@ class DeviceSearch:
             **program.cells,
             "lists": address(self._lists.cells),
             "changes": address(staged.changes),
+            "order": address(staged.order),
+            "starts": address(staged.starts),
             "first": first,
             "last": last,
             "slots": program.slots,
