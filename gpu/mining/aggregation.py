@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -38,6 +40,7 @@ def quick_patterns(
     firsts.fill((1 << 32) - 1)
     blocks = min(-(-count // BLOCK), 32 * device.processors)
     beside: tuple[int, ...] = ()
+    arrays: tuple[NDArray[Any] | None, ...]
     if codes is None:
         kernel, arrays = "quick_of_vertices", (lists.offsets, lists.ids, task.states, task.labels)
     else:
