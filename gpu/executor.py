@@ -33,6 +33,7 @@ from graphdb.plan.executor import Block, Control, OutOfRange, Refused
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.ski_rental import Bias, ExpectedCost, StrategyTimings
+from graphdb.plan.trials import in_turns
 
 _log = logging.getLogger("graphdb")
 Ints = NDArray[np.int64]
@@ -367,21 +368,36 @@ class GpuExecutor:
         started = time.monotonic()
         self._drain_searches(control)
         try:
+            if limit is None:
+                return self._whole_count(plan, control)
             with faults(self.name):
-                counted = self._counted(plan, control) if limit is None else None
-                if counted is not None:
-                    return counted
                 found = self._found(plan, control, _ceil(limit, plan.automorphisms))
-            if limit is None and len(self._strategy_costs(plan, counting=True)) > 1:
-                taken, timings = time.monotonic() - started, _timings(plan, True)
-                if timings.runs:  # the first has copied and compiled, too
-                    self._bias.note(plan.cost / self.device.rates.intersected, taken - self._starting(plan))
-                timings.note("match", taken)
-                self._counter.missed(plan, True, taken)
+            return min(found * plan.automorphisms, limit)
         finally:
             control.seconds = time.monotonic() - started
-        total = found * plan.automorphisms
-        return total if limit is None else min(total, limit)
+
+    def _whole_count(self, plan: PhysicalPlan, control: Control) -> int:
+        """Count all matches, as sums or by finding them: whichever is done first."""
+        costs, timings = self._strategy_costs(plan, counting=True), _timings(plan, True)
+
+        def run(way: str) -> tuple[str, int, float]:
+            started = time.monotonic()
+            counted = self._summed(plan, True, lambda: self._counter.count(plan, control)) if way == "count" else None
+            if counted is not None:
+                return "count", counted, time.monotonic() - started
+            started = time.monotonic()
+            with faults(self.name):
+                found = self._found(plan, control, None)
+            return "match", found * plan.automorphisms, time.monotonic() - started
+
+        way, total, taken = in_turns(costs, timings.choose(costs, runs=True), timings, control, run)[1]
+        if way == "match" and len(costs) > 1:
+            if timings.runs:  # the first has copied and compiled, too
+                self._bias.note(plan.cost / self.device.rates.intersected, taken - self._starting(plan))
+            self._counter.missed(plan, True, taken)
+        if way == "count" or len(costs) > 1:
+            timings.note(way, taken)
+        return total
 
     def _found(self, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
         """How many matches are found, before images: by the join where the search is refused."""
@@ -419,34 +435,29 @@ class GpuExecutor:
         expected = self._counter.expected_of(joint.counting) or ExpectedCost(math.inf)
         return ExpectedCost(expected.seconds, expected.setup)  # nobody prepares it beside other work
 
-    def _counted(self, plan: PhysicalPlan, control: Control) -> int | None:
-        """The number of matches without enumerating them, where that is possible and expected to be sooner."""
-        return self._summed(plan, True, lambda: self._counter.count(plan, control))
-
     def _counted_by_vertex(self, plan: PhysicalPlan, control: Control) -> tuple[Ints, Ints] | None:
         """The different rows and their numbers of matches, where that is possible and expected to be sooner."""
-        return self._summed(plan, False, lambda: self._counter.count_by_vertex(plan, control))
-
-    def _summed(self, plan: PhysicalPlan, counting: bool, count: Callable[[], Counted | None]) -> Counted | None:
-        """What ``count`` gives, where counting is the chosen strategy; None where matches have to be found."""
-        costs, timings = self._strategy_costs(plan, counting=counting), _timings(plan, counting)
-        if "count" not in costs or timings.choose(costs, runs=counting) != "count":
+        costs, timings = self._strategy_costs(plan, counting=False), _timings(plan, False)
+        if "count" not in costs or timings.choose(costs) != "count":
             return None
         started = time.monotonic()
-        try:
-            with faults(self.name):
-                counted = count()
-        except OutOfRange:
-            if self._beside_host:
-                raise
-            return None
-        except Refused as error:  # these sums, by this device: the matches are left
-            _log.info("a query is not counted by sums: %s", error)
-            timings.rule_out("count")
-            return None
+        counted = self._summed(plan, False, lambda: self._counter.count_by_vertex(plan, control))
         if counted is not None:
             timings.note("count", time.monotonic() - started)
         return counted
+
+    def _summed(self, plan: PhysicalPlan, counting: bool, count: Callable[[], Counted | None]) -> Counted | None:
+        """What ``count`` gives; None where matches have to be found."""
+        try:
+            with faults(self.name):
+                return count()
+        except OutOfRange:
+            if self._beside_host:
+                raise
+        except Refused as error:  # these sums, by this device: the matches are left
+            _log.info("a query is not counted by sums: %s", error)
+            _timings(plan, counting).rule_out("count")
+        return None
 
 
 def _timings(plan: PhysicalPlan, counting: bool) -> StrategyTimings:

@@ -25,7 +25,8 @@ from graphdb.plan.counting.twins import CHOICE
 from graphdb.plan.executor import Block, Control, Executor, OutOfRange, Refused
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.plan.ski_rental import ExpectedCost, StrategyTimings
+from graphdb.plan.ski_rental import LONGER, ExpectedCost, StrategyTimings
+from graphdb.plan.trials import in_turns
 
 if TYPE_CHECKING:
     from graphdb.gpu.executor import GpuExecutor
@@ -41,6 +42,8 @@ SMALL = 2e-3
 """Seconds on the host below which no device is missed; …"""
 ANSWERS = 20.0
 """… and those on an open device, in its answers, below which it is not considered: few counts take it less."""
+UNEXPECTED = 0.02
+"""Seconds after which a count that was thought to be the smallest goes to the device."""
 OPENING = 0.5
 """Seconds that it takes to open a device and to compile its kernels."""
 
@@ -126,6 +129,8 @@ class _Known:
 
     here: float
     timings: StrategyTimings
+    quick: bool = False
+    """Whether a count was as small as it was expected to be."""
     last: Control | None = None
     """Of the last run that nobody watched: it says what that took."""
 
@@ -149,6 +154,8 @@ class ChoosingExecutor:
         self._device: GpuExecutor | None = None
         self._lock = threading.Lock()
         self._failed = self._warned = False
+        self._there: bool | None = None
+        """Whether the machine has a device; None before that is asked."""
         self._small = SMALL
         """Seconds on the host below which nothing else is considered."""
         self._missed = 0.0
@@ -216,25 +223,51 @@ class ChoosingExecutor:
     def count(self, plan: PhysicalPlan, control: Control | None = None) -> int:
         """Count the matches; the host takes over where the device fails."""
         known: _Known | None = plan.cache.get("where counted")
-        if known is not None and known.here < self._small and not known.timings.runs:  # the smallest take microseconds
+        if known is not None and known.quick and not known.timings.runs:  # the smallest take microseconds
             control = control or Control()
             counted = self.host.count(plan, control)
             if control.seconds > self._small / 2:
                 self._note(plan, control, True, self.host, control.seconds)
             return counted
-        chosen = self._chosen(plan, True, runs=True)
-        try:
+        chosen, known, control = self._chosen(plan, True, runs=True), self._known(plan, True), control or Control()
+        running, started = chosen, 0.0
+
+        def run(name: str) -> int:
+            nonlocal running, started
+            device = None if name == self.host.name else self._opened()
+            running = self.host if device is None or not device.supports(plan) else device
             started = time.perf_counter()
-            counted = chosen.count(plan, control)
-            self._note(plan, control, True, chosen, time.perf_counter() - started)
-            return counted
+            return running.count(plan, control)
+
+        try:
+            found = in_turns(self._turns(plan, known, chosen), chosen.name, known.timings, control, run)[1]
+            taken = time.perf_counter() - started
+            known.quick = running is self.host and known.here < self._small and taken < self._small / 2
+            self._note(plan, control, True, running, taken)
+            return found
         except OutOfRange:
-            self._known(plan, True).timings.rule_out(chosen.name)
+            known.timings.rule_out(running.name)
         except _FAILURES as error:
-            if chosen is self.host:
+            if running is self.host:
                 raise
-            self._failed_with(error, self._known(plan, True), chosen)
+            self._failed_with(error, known, running)
         return self.host.count(plan, control)
+
+    def _turns(self, plan: PhysicalPlan, known: _Known, chosen: Executor) -> dict[str, ExpectedCost]:
+        """Who may count a plan, and what each is expected to take: the device where there is one, open or not."""
+        device, here = self._device, {self.host.name: ExpectedCost(known.here)}
+        if chosen is self.host and known.here < self._small:
+            return here | ({"cuda": ExpectedCost(0.0, UNEXPECTED)} if self._may_open() else {})
+        if device is None:
+            return here | ({"cuda": ExpectedCost(0.0, OPENING)} if self._may_open() else {})
+        if not device.supports(plan):
+            return here
+        costs = self._expected(plan, True, known.here, device)
+        taken = {name: known.timings.measured(name) for name in costs}
+        return {
+            name: cost if (seconds := taken[name]) is None else ExpectedCost(seconds, cost.setup)
+            for name, cost in costs.items()
+        }
 
     def count_jointly(self, joint: JointCount, control: Control | None = None) -> list[int]:
         """Count several patterns together, where that is expected to be done first."""
@@ -306,7 +339,7 @@ class ChoosingExecutor:
     ) -> Executor:
         """The host, or the device where that is expected to be done first; None where it cannot do it at all."""
         taken = known.timings.measured(self.host.name)
-        here = known.here if taken is None else taken
+        here = max(known.here, LONGER * known.timings.stopped.get(self.host.name, 0.0)) if taken is None else taken
         if here < self._small:
             return self.host
         if self._device is None and self._missed + here < OPENING:
@@ -358,6 +391,12 @@ class ChoosingExecutor:
             if self._device is not None:
                 self._small = min(SMALL, ANSWERS * self._device.device.rates.answer)
             return self._device
+
+    def _may_open(self) -> bool:
+        """Whether there is a device, open or not."""
+        if self._there is None:
+            self._there = probe().usable
+        return self._there and not self._failed
 
     def _failed_with(self, error: GraphDBError, known: _Known | None = None, ran: Executor | None = None) -> None:
         """Say once that the device failed; a plan that it cannot run stays on the host, a device that is lost is

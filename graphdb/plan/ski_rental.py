@@ -59,6 +59,8 @@ class Bias:
             self._log += MEMORY * (math.log(taken / estimated) - self._log)
 
 
+LONGER = 2.0
+"""A strategy that was stopped is expected to take so many times as long as it was given."""
 ENOUGH = 2
 """Runs after the first that are needed for a measured time: one alone may have been delayed."""
 
@@ -72,12 +74,17 @@ class StrategyTimings:
     runs: dict[str, int] = field(default_factory=dict)
     regret: dict[str, float] = field(default_factory=dict)
     """Seconds that runs of other strategies took longer than this one would have, had it been ready."""
+    stopped: dict[str, float] = field(default_factory=dict)
+    """Seconds after which a run of a strategy was stopped: it takes longer."""
 
     def choose(self, costs: Mapping[str, ExpectedCost], *, runs: bool = False) -> str:
         """The strategy to use now; ``runs`` says that it will be used, and the regret is noted."""
         known = {strategy: measured for strategy in costs if (measured := self.measured(strategy)) is not None}
         doubt = self.doubt(known)
-        seconds = {strategy: known.get(strategy, doubt * expected.seconds) for strategy, expected in costs.items()}
+        seconds = {
+            strategy: known.get(strategy, doubt * max(expected.seconds, LONGER * self.stopped.get(strategy, 0.0)))
+            for strategy, expected in costs.items()
+        }
         now = min(costs, key=lambda strategy: seconds[strategy] + costs[strategy].setup)
         best = min(costs, key=seconds.__getitem__)
         regret = self.regret.get(best, 0.0) + seconds[now] - seconds[best]
@@ -97,6 +104,12 @@ class StrategyTimings:
     def rule_out(self, strategy: str) -> None:
         """Never choose a strategy again: it turned out not to be possible."""
         self.fastest[strategy], self.runs[strategy] = math.inf, ENOUGH + 1
+
+    def overran(self, strategy: str, seconds: float) -> None:
+        """Note that a run was stopped after so many seconds."""
+        self.stopped[strategy] = max(seconds, self.stopped.get(strategy, 0.0))
+        if self.fastest.get(strategy, math.inf) < seconds and self.runs.get(strategy, 0) > ENOUGH:
+            self.runs[strategy] = 1  # it was faster once
 
     def note(self, strategy: str, seconds: float) -> None:
         """Note how long a run took by a strategy."""

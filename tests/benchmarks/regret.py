@@ -210,7 +210,7 @@ class Measured:
     answers: set[int] = field(default_factory=set)
     explained: str = ""
     costs: dict[str, float] = field(default_factory=dict)
-    """What the planner expects, in elements."""
+    """What the planner expects, in elements; and what the choice made of that."""
 
     def regret(self, kind: str) -> float:
         """The chosen time over the best; 1 where the chosen way is the best."""
@@ -293,6 +293,11 @@ def measure(graph: Graph, number: int, rng: np.random.Generator, given: argparse
             for name, part in (("search", plan), ("tree", plan.tree), ("sums", plan.counting), ("twins", plan.twins))
             if part is not None
         }
+        if isinstance(graph.executor, ChoosingExecutor):
+            found.costs["cpu ms"] = graph.executor._host_seconds(plan, True) * 1e3
+            if graph.executor._device is not None:
+                for name, cost in graph.executor._device._strategy_costs(plan, True).items():
+                    found.costs |= {f"cuda {name} ms": cost.seconds * 1e3, f"cuda {name} setup ms": cost.setup * 1e3}
         _pinned(found, graph.executor, pattern, data, plan, planning, given)
     return found
 

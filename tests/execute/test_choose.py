@@ -23,6 +23,7 @@ from graphdb.gpu.probe import Device, DeviceReport
 from graphdb.plan.counting.tree import TreeCount
 from graphdb.plan.executor import Control, Refused
 from graphdb.plan.passes.pipeline import make_plan
+from graphdb.plan.ski_rental import ExpectedCost, StrategyTimings
 from tests import emulator
 from tests.execute.test_host import REPEATABLE, complete, pattern
 from tests.gpu.executors import EMULATED
@@ -228,6 +229,70 @@ def test_the_host_takes_over_and_says_so_once(device: None, error: Exception, ca
             assert executor.count(plan) == 336
             assert sum(block.count for block in executor.run(plan)) == 336
     assert [record.message for record in caplog.records] == [f"a query runs on the CPU instead: {error}"]
+
+
+def endless(self: HostExecutor, plan: Any, control: Control | None = None) -> int:
+    """A count that goes on until it is stopped."""
+    while True:
+        assert control is not None
+        control.check()
+        time.sleep(1e-3)
+
+
+@EMULATED
+@pytest.mark.parametrize(("cost", "opened"), [(1.0, True), (6e4, True), (1e6, False), (1.0, False)])
+def test_a_host_that_takes_far_longer_than_expected_gives_way(device: None, cost: float, opened: bool) -> None:
+    """Microseconds, or some milliseconds, were expected; the device is open, or is opened for that."""
+    executor = ChoosingExecutor(HostExecutor(1), lambda: open_device(0))
+    if opened:
+        executor._opened()
+    plan = plan_of(cost, count_only=True)
+    assert executor.describe(plan).startswith("cpu")
+    with mock.patch.object(HostExecutor, "count", endless):
+        assert executor.count(plan, Control(timeout=60.0)) == 336
+        assert executor.describe(plan).startswith("cuda:0")
+        assert executor.count(plan, Control(timeout=60.0)) == 336
+
+
+@EMULATED
+def test_a_device_that_takes_far_longer_than_expected_gives_way(device: None) -> None:
+    executor = ChoosingExecutor(HostExecutor(1), lambda: open_device(0))
+    from graphdb.gpu.executor import GpuExecutor
+
+    plan = plan_of(1e7, count_only=True)  # 0.1 s on the host
+    executor._opened()
+    with mock.patch.object(GpuExecutor, "count", endless):
+        assert executor.describe(plan).startswith("cuda:0")
+        assert executor.count(plan, Control(timeout=60.0)) == 336
+        assert executor.describe(plan).startswith("cpu")
+
+
+@EMULATED
+def test_sums_that_take_far_longer_than_expected_give_way_to_the_join(device: None) -> None:
+    from graphdb.gpu.counting.counter import Counter
+
+    plan = make_plan(pattern(3, TRIANGLE, REPEATABLE, count_only=True), complete(8), counting="always")
+    assert plan.counting is not None
+    plan = replace(plan, clique=None, cost=1e8, counting=replace(plan.counting, cost=1e3))
+    there = open_device(0)
+    with (
+        mock.patch.object(Counter, "expected", return_value=ExpectedCost(1e-4, 1e-2)),
+        mock.patch.object(Counter, "count", endless),
+    ):
+        there._bias._log = -6.0  # joins were faster than expected: they are worth a turn
+        timings = StrategyTimings()
+        plan.cache["how", True] = timings
+        timings.runs["match"] = 1
+        assert set(there._strategy_costs(plan, True)) == {"match", "count"}
+        assert there.count(plan, Control(timeout=60.0)) == 336
+        assert timings.stopped.keys() <= {"count"}
+
+
+def test_without_a_device_nothing_is_stopped() -> None:
+    with machine(DeviceReport(None, (), None, None, None)):
+        executor = choose_executor("auto", threads=1)
+        with mock.patch.object(HostExecutor, "count", endless), pytest.raises(graphdb.QueryTimeout):
+            executor.count(plan_of(1.0), Control(timeout=0.2))
 
 
 @EMULATED
