@@ -331,12 +331,15 @@ class GpuExecutor:
             return
         queue = RowQueue(blocks, control.buffer_bytes)
         self._reading.append(queue)
-        begun = False
+        begun, waiting = False, iter(queue)
         try:
-            for cells, rows in queue:
+            while True:
+                with faults(self.name):
+                    block = next(waiting, None)
+                if block is None:
+                    return
                 begun = True
-                yield cells, rows, None
-            return
+                yield *block, None
         except Refused as error:
             if begun:
                 raise
@@ -370,8 +373,7 @@ class GpuExecutor:
         try:
             if limit is None:
                 return self._whole_count(plan, control)
-            with faults(self.name):
-                found = self._found(plan, control, _ceil(limit, plan.automorphisms))
+            found = self._found(plan, control, _ceil(limit, plan.automorphisms))
             return min(found * plan.automorphisms, limit)
         finally:
             control.seconds = time.monotonic() - started
@@ -386,8 +388,7 @@ class GpuExecutor:
             if counted is not None:
                 return "count", counted, time.monotonic() - started
             started = time.monotonic()
-            with faults(self.name):
-                found = self._found(plan, control, None)
+            found = self._found(plan, control, None)
             return "match", found * plan.automorphisms, time.monotonic() - started
 
         way, total, taken = in_turns(costs, timings.choose(costs, runs=True), timings, control, run)[1]
@@ -403,12 +404,14 @@ class GpuExecutor:
         """How many matches are found, before images: by the join where the search is refused."""
         strategy = self.strategy(plan)
         try:
-            return strategy.count(plan, control, limit)
+            with faults(self.name):
+                return strategy.count(plan, control, limit)
         except Refused as error:
             if strategy.name != "search":
                 raise
             plan.cache["search refused"] = error.message
-        return self.join.count(plan, control, limit)
+        with faults(self.name):
+            return self.join.count(plan, control, limit)
 
     def count_jointly(self, joint: JointCount, control: Control | None = None) -> list[int]:
         """Count several patterns together, as sums; one after the other where another way is pinned.

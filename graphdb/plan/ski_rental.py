@@ -59,6 +59,8 @@ class Bias:
             self._log += MEMORY * (math.log(taken / estimated) - self._log)
 
 
+LATEST = 5
+"""Runs of a strategy whose median is what it takes: the fastest ever may have been luck, or over other data."""
 LONGER = 2.0
 """A strategy that was stopped is expected to take so many times as long as it was given."""
 ENOUGH = 2
@@ -69,8 +71,11 @@ ENOUGH = 2
 class StrategyTimings:
     """What the runs of one plan took, by strategy."""
 
-    fastest: dict[str, float] = field(default_factory=dict)
-    """Seconds of the fastest run of each strategy; the first run, which includes setup, does not count."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """Of the median of each strategy's latest runs (:data:`LATEST`); the first one, which includes setup, does not count.
+    """
+    latest: dict[str, list[float]] = field(default_factory=dict)
+    """Seconds of these runs."""
     runs: dict[str, int] = field(default_factory=dict)
     regret: dict[str, float] = field(default_factory=dict)
     """Seconds that runs of other strategies took longer than this one would have, had it been ready."""
@@ -99,24 +104,26 @@ class StrategyTimings:
 
     def measured(self, strategy: str) -> float | None:
         """Seconds that a strategy takes; None while it has not been measured often enough."""
-        return self.fastest[strategy] if self.runs.get(strategy, 0) > ENOUGH else None
+        return self.seconds[strategy] if self.runs.get(strategy, 0) > ENOUGH else None
 
     def rule_out(self, strategy: str) -> None:
         """Never choose a strategy again: it turned out not to be possible."""
-        self.fastest[strategy], self.runs[strategy] = math.inf, ENOUGH + 1
+        self.seconds[strategy], self.runs[strategy] = math.inf, ENOUGH + 1
 
     def overran(self, strategy: str, seconds: float) -> None:
         """Note that a run was stopped after so many seconds."""
         self.stopped[strategy] = max(seconds, self.stopped.get(strategy, 0.0))
-        if self.fastest.get(strategy, math.inf) < seconds and self.runs.get(strategy, 0) > ENOUGH:
-            self.runs[strategy] = 1  # it was faster once
+        if self.runs.get(strategy):  # what it took before says nothing of what it takes now
+            self.runs[strategy] = 1
+            self.latest.pop(strategy, None)
 
     def note(self, strategy: str, seconds: float) -> None:
         """Note how long a run took by a strategy."""
         runs = self.runs.get(strategy, 0)
         if runs:
-            self.fastest[strategy] = min(seconds, self.fastest.get(strategy, seconds))
-            others = [self.fastest[other] for other in self.fastest if other != strategy and self.measured(other)]
+            latest = self.latest[strategy] = [*self.latest.get(strategy, ()), seconds][-LATEST:]
+            self.seconds[strategy] = sorted(latest)[(len(latest) - 1) // 2]
+            others = [self.seconds[other] for other in self.seconds if other != strategy and self.measured(other)]
             if others and seconds > WORSE * min(others):
                 runs = max(runs, ENOUGH)
         self.runs[strategy] = runs + 1
