@@ -12,11 +12,16 @@ from typing import Any
 from setuptools import build_meta
 from setuptools.build_meta import *  # noqa: F403
 
-COMPILER = ["numba>=0.62", "numpy>=2.0", "ziglang>=0.13"]
-"""What compiles and links the kernels (setup.py); whoever installs the wheel needs none of it."""
+COMPILERS = {
+    "cpu": ["numba>=0.62", "numpy>=2.0", "ziglang>=0.13"],
+    "device": ["nvidia-cuda-nvrtc>=13"],
+}
+"""What compiles and links the kernels of each (setup.py); whoever installs the wheel needs none of it."""
 
 
 def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
     """Return what the build of a wheel needs, besides setuptools."""
-    wanted = sys.platform == "linux" and os.environ.get("GRAPHDB_BUILD_KERNELS") != "0"
-    return [*build_meta.get_requires_for_build_wheel(config_settings), *(COMPILER if wanted else [])]
+    wanted = os.environ.get("GRAPHDB_BUILD_KERNELS") if sys.platform == "linux" else "0"
+    kinds = () if wanted == "0" else tuple(COMPILERS) if wanted == "all" else ("cpu",)
+    found = [requirement for kind in kinds for requirement in COMPILERS[kind]]
+    return [*build_meta.get_requires_for_build_wheel(config_settings), *found]

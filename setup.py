@@ -1,8 +1,9 @@
-"""Builds the wheel: what setuptools does by itself, and the libraries of kernels, compiled ahead of time.
+"""Builds the wheel: what setuptools does by itself, and machine code of kernels, compiled ahead of time.
 
-The package is what pyproject.toml says.  The kernels are compiled by their own module, from the modules that were just
-copied, with the needs that ``build_backend.py`` names (graphdb/storage/compile/build.py; docs/kernels.md).
-``GRAPHDB_BUILD_KERNELS=0`` leaves them out: the wheel is then for any machine, and kernels are compiled at run time.
+The package is what pyproject.toml says.  Kernels are compiled by modules of their own, from the modules that were just
+copied, with the needs that ``build_backend.py`` names: the CPU's by graphdb/storage/compile/build.py, and with
+``GRAPHDB_BUILD_KERNELS=all`` those of CUDA devices by graphdb/gpu/build.py (docs/kernels.md).  ``0`` leaves out both:
+the wheel is then for any machine, and kernels are compiled at run time.
 """
 
 from __future__ import annotations
@@ -18,9 +19,17 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
 MACHINE = platform.machine()
-COMPILED = (
-    sys.platform == "linux" and MACHINE in ("x86_64", "aarch64") and os.environ.get("GRAPHDB_BUILD_KERNELS") != "0"
-)
+WANTED = os.environ.get("GRAPHDB_BUILD_KERNELS")
+COMPILED = sys.platform == "linux" and MACHINE in ("x86_64", "aarch64") and WANTED != "0"
+STEPS = [
+    ("graphdb.storage.compile.build", "storage/compile"),
+    ("graphdb.gpu.build", "gpu/binaries", "--declared-in", "graphdb.incremental.device.layout"),
+]
+"""What compiles kernels: a module, where in the package it puts the code, and what else it is called with.
+
+The second takes as long as the first, and only wheels that go to other machines need it: a device that finds no code
+has its own compiled, once for a user.
+"""
 
 
 class BuildModules(build_py):
@@ -33,9 +42,9 @@ class BuildModules(build_py):
             root = Path(self.build_lib).resolve()
             paths = [str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
             environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
-            target = root / "graphdb" / "storage" / "compile"
-            command = [sys.executable, "-m", "graphdb.storage.compile.build", str(target)]
-            subprocess.run(command, env=environment, cwd=root, check=True)
+            for module, target, *options in STEPS if WANTED == "all" else STEPS[:1]:
+                command = [sys.executable, "-m", module, str(root / "graphdb" / target), *options]
+                subprocess.run(command, env=environment, cwd=root, check=True)
 
 
 class BuildWheel(bdist_wheel):

@@ -21,7 +21,7 @@ from graphdb.common.errors import GraphDBError
 from graphdb.gpu.card import Rates
 from graphdb.gpu.graph import address
 from graphdb.gpu.launch import BLOCK, VARIANTS, Device, faults
-from graphdb.storage.compile import cache
+from graphdb.storage.compile.cache import Cache
 
 CELLS = 1 << 25
 """Numbers of 32 bits that kernels read at most: more than a card's caches hold."""
@@ -37,6 +37,8 @@ VERSION = 1
 """Of what is measured, and how."""
 
 VARIANTS["rates"] = ({},)
+DISK = Cache("rates", 32)
+"""What was measured, by the names of card and driver."""
 _log = logging.getLogger("graphdb")
 
 
@@ -53,7 +55,7 @@ def calibrate(device: Device) -> threading.Thread:
             except GraphDBError as error:
                 _log.info("the device's speed is not measured: %s", error)
                 return
-            cache.write(name, json.dumps(known.values()).encode())
+            DISK.write(name, json.dumps(known.values()).encode())
         device.rates = known
 
     thread = threading.Thread(target=measured, name="graphdb-calibration", daemon=True)
@@ -139,7 +141,7 @@ def _file_of(device: Device) -> str:
 
 def _read(name: str) -> Rates | None:
     """What was measured before; None where nothing was, or what is there is no such file."""
-    content = cache.read(name)
+    content = DISK.read(name)
     try:
         return None if content is None else Rates.read(json.loads(content))
     except ValueError:

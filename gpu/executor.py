@@ -25,13 +25,16 @@ from graphdb.gpu.join.distinct import reduces
 from graphdb.gpu.join.refine import DeviceRefiner
 from graphdb.gpu.join.run import Join
 from graphdb.gpu.launch import Device, faults
+from graphdb.gpu.mining.domains import DeviceDomains, needed
 from graphdb.gpu.residency import Lists, lists_of_plan
 from graphdb.gpu.search.row_queue import RowQueue
 from graphdb.gpu.search.run import Search
 from graphdb.plan.candidates.refinement import Refinement, Sets
+from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, OutOfRange, Refused
 from graphdb.plan.joint import JointCount
-from graphdb.plan.physical import PhysicalPlan
+from graphdb.plan.physical import PhysicalPlan, VertexStep
+from graphdb.plan.shares import Division, Partial, root_weights
 from graphdb.plan.ski_rental import Bias, ExpectedCost, StrategyTimings
 from graphdb.plan.trials import in_turns
 
@@ -275,7 +278,7 @@ class GpuExecutor:
 
     def _run(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[Block]:
         """Run a plan that has steps."""
-        started, left, taken = time.monotonic(), limit, 0.0
+        started = time.monotonic()
         self._drain_searches(control)
         counted = self._counted_by_vertex(plan, control) if limit is None else None
         if counted is not None:
@@ -284,6 +287,11 @@ class GpuExecutor:
             cells = vertices.astype(plan.dtype)
             yield Block({plan.outputs[0]: cells}, len(cells), numbers if plan.duplicates == "count" else None)
             return
+        yield from self._enumerated(plan, control, limit)
+
+    def _enumerated(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[Block]:
+        """The rows of all matches that start from the control's share of the roots."""
+        started, left, taken = time.monotonic(), limit, 0.0
         found = self._blocks(plan, control, _ceil(limit, len(plan.columns)))
         try:
             while left != 0:
@@ -292,7 +300,8 @@ class GpuExecutor:
                     block = next(found, None)
                 taken += time.monotonic() - asked
                 if block is None:
-                    if limit is None and len(self._strategy_costs(plan, counting=False)) > 1:
+                    whole = limit is None and control.share is None
+                    if whole and len(self._strategy_costs(plan, counting=False)) > 1:
                         _timings(plan, False).note("match", taken)
                         self._counter.missed(plan, False, taken)
                     break
@@ -433,10 +442,89 @@ class GpuExecutor:
         """The device, and how it counts."""
         return f"{self.name} by {'sums' if self.hint in ('auto', 'sums') else self.hint}"
 
+    def domain_search(
+        self, lists: LabelledLists, scanned: float, control: Control, host_memory: int | None
+    ) -> DomainSearch | None:
+        """What finds domains of patterns here; None where the graph does not fit the budget.
+
+        Raises
+        ------
+        DeviceError
+            The device fails.
+        """
+        if needed(lists) > self.device.memory.budget * 3 // 4:
+            return None
+        return DeviceDomains(self.device, lists, control, host_memory=host_memory)
+
     def expected_jointly(self, joint: JointCount) -> ExpectedCost:
         """What counting several patterns together is expected to take, and to copy and compile first."""
         expected = self._counter.expected_of(joint.counting) or ExpectedCost(math.inf)
         return ExpectedCost(expected.seconds, expected.setup)  # nobody prepares it beside other work
+
+    # --- shares of a run, beside other devices
+
+    def division(
+        self, plan: PhysicalPlan, counting: bool, control: Control, *, search: bool = False
+    ) -> Division | None:
+        """How a run or a count divides: as :meth:`graphdb.plan.shares.Divisible.division` says.
+
+        Raises :class:`graphdb.plan.executor.OutOfRange` where sums are known not to fit.
+        """
+        limit = control.limit_of(plan)
+        self._drain_searches(control)
+        if limit is None and not search:
+            costs, timings = self._strategy_costs(plan, counting), _timings(plan, counting)
+            if "count" in costs and timings.choose(costs, runs=counting) == "count":
+                try:
+                    with faults(self.name):
+                        return self._counter.division(plan, counting, control)
+                except Refused:
+                    timings.rule_out("count")
+        first = plan.steps[0] if len(plan.steps) > 1 else None
+        if not isinstance(first, VertexStep) or first.scan is None:
+            return None
+        if counting and plan.clique is not None and limit is None and self.strategy(plan).name == "join":
+            return Division("ranks", np.diff(plan.clique.graph.work) + 1.0)
+        grouped = not counting and limit is None and reduces(plan, self.device.rates)
+        ordered = self.strategy(plan).name == "join" and not grouped
+        return Division("roots", root_weights(plan), ordered)
+
+    def rows_of(self, plan: PhysicalPlan, division: Division, control: Control) -> Iterator[Block]:
+        """Run a share; raises as :meth:`run` does."""
+        with self._using(plan, False):
+            yield from self._rows_of(plan, division, control)
+
+    def _rows_of(self, plan: PhysicalPlan, division: Division, control: Control) -> Iterator[Block]:
+        if division.unit != "vertices":
+            yield from self._enumerated(plan, control, control.limit_of(plan))
+            return
+        try:
+            with faults(self.name):
+                counted = self._counter.count_by_vertex(plan, control, control.share)
+        except Refused:
+            _timings(plan, False).rule_out("count")
+            counted = None
+        if counted is None:
+            raise OutOfRange
+        cells, numbers = counted[0].astype(plan.dtype), counted[1]
+        yield Block({plan.outputs[0]: cells}, len(cells), numbers if plan.duplicates == "count" else None)
+
+    def partial(self, plan: PhysicalPlan, division: Division, control: Control) -> Partial:
+        """Count a share; raises as :meth:`run` does."""
+        limit = control.limit_of(plan)
+        with self._using(plan, True), faults(self.name):
+            if division.unit != "roots" and "count" in self._strategy_costs(plan, counting=True):
+                try:
+                    return self._counter.partial(plan, division, control, control.share)
+                except Refused as error:  # these sums, by this device: the matches are left
+                    _timings(plan, True).rule_out("count")
+                    raise OutOfRange from error
+            found = self._found(plan, control, _ceil(limit, plan.automorphisms)) * plan.automorphisms
+        return (found if limit is None else min(found, limit),)
+
+    def total(self, plan: PhysicalPlan, division: Division, sums: Partial) -> int:
+        """The number of matches, from the sums over all shares."""
+        return self._counter.total(plan, sums) if division.unit == "vertices" else sums[0]
 
     def _counted_by_vertex(self, plan: PhysicalPlan, control: Control) -> tuple[Ints, Ints] | None:
         """The different rows and their numbers of matches, where that is possible and expected to be sooner."""

@@ -1,19 +1,20 @@
-"""Kernels: how they are assembled, compiled, launched, timed and stopped.
+"""Kernels: how they are assembled, loaded, launched, timed and stopped.
 
-The kernels are CUDA C++ in ``kernels/*.cu``, with ``#include "….cuh"`` of what they share.  A module is compiled by
-NVRTC when it is first used, with the macros that it was asked for as compile-time constants, and CuPy keeps the machine
-code on disk (``CUPY_CACHE_DIR``, by default ``~/.cupy``).  The text is put together here, so that the cache knows all
-of it.
+The kernels are CUDA C++ in ``kernels/*.cu``, with ``#include "….cuh"`` of what they share.  A module is compiled with
+the macros that it was asked for as compile-time constants; the text is put together here, so that whoever caches its
+code knows all of it.  Modules that no query changes are compiled when a wheel is built; the others, and those that the
+wheel's code does not serve, by NVRTC when they are first used (:mod:`graphdb.gpu.machine_code`).
 """
 
 from __future__ import annotations
 
+import logging
 import re
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
@@ -21,16 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.errors import DeviceError, GraphDBError, MemoryLimitError
+from graphdb.gpu import machine_code
 from graphdb.gpu.card import TYPICAL, Limits
 from graphdb.gpu.layout import HEADERS
+from graphdb.gpu.machine_code import Source
 from graphdb.gpu.memory import DeviceMemory
 from graphdb.plan.executor import Refused
 
 BLOCK = 256
 """Threads of a block, in all kernels that do not say otherwise."""
-OPTIONS = ("-std=c++17",)
-COMPILER_PAUSE = 2e-3
-"""Seconds between two questions whether to go on, while a kernel is compiled."""
 STATIC_SHARED = 48 << 10
 """Bytes of shared memory that a block gets without asking for more."""
 
@@ -38,7 +38,16 @@ IDS: dict[type[np.signedinteger[Any]], str] = {np.int32: "int", np.int64: "long 
 """The vertex id types, in C++."""
 
 VARIANTS: dict[str, tuple[dict[str, str], ...]] = {}
-"""All modules and the macros they are compiled with, for whoever compiles everything (tests, ``graphdb doctor``)."""
+"""All modules and the macros they are compiled with: what a wheel carries, and of those that are written per plan
+(:func:`written_per_plan`), examples for tests."""
+SAMPLES: dict[str, tuple[dict[str, str], ...]] = {}
+"""Examples of macros that a wheel's code does not serve, for tests."""
+
+MODULES = 128
+"""Modules that a device has loaded; beyond, the least recently used go."""
+_FUNCTION_ATTRIBUTES, _DYNAMIC_SHARED = range(8), 8
+"""Numbers of the driver's: what it knows of a function once it is loaded, and the attribute that says how much shared
+memory a block may ask for."""
 
 _OUT_OF_MEMORY = 2
 """``CUDA_ERROR_OUT_OF_MEMORY``."""
@@ -48,9 +57,21 @@ configurations and functions, images that it does not take, symbols that are not
 
 _Key = tuple[str, tuple[str, ...], str]
 _INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
+_PLAN = "plan.cuh"
+_log = logging.getLogger("graphdb")
 
 
 @cache
+def _file(name: str) -> str:
+    return resources.files("graphdb.gpu").joinpath("kernels", name).read_text(encoding="utf-8")
+
+
+def written_per_plan(name: str) -> bool:
+    """Whether a module is compiled anew for each shape of plan."""
+    return f'#include "{_PLAN}"' in _file(f"{name}.cu")
+
+
+@lru_cache(maxsize=MODULES)
 def source(name: str, plan: str = "") -> str:
     """The text of a module of ``kernels/`` with every header in it, each once.
 
@@ -59,15 +80,14 @@ def source(name: str, plan: str = "") -> str:
     seen: set[str] = set()
 
     def read(file: str) -> str:
-        if file == "plan.cuh":
+        if file == _PLAN:
             return plan
         if file in seen:
             return ""
         seen.add(file)
         if file in HEADERS:
             return HEADERS[file]
-        text = resources.files("graphdb.gpu").joinpath("kernels", file).read_text(encoding="utf-8")
-        return _INCLUDE.sub(lambda found: read(found.group(1)), text)
+        return _INCLUDE.sub(lambda found: read(found.group(1)), _file(file))
 
     return read(f"{name}.cu")
 
@@ -106,19 +126,17 @@ def faults(device: str = "the device") -> Iterator[None]:
 
 
 class Module:
-    """A compiled module, and its kernels by name."""
+    """A module on a device, and its kernels by name."""
 
-    def __init__(self, device: Device, name: str, macros: Mapping[str, object], plan: str = "") -> None:
+    def __init__(self, device: Device, code: bytes) -> None:
         import cupy
 
         self._device, self._driver = device, cupy.cuda.driver
-        self._module = cupy.RawModule(code=source(name, plan), options=(*OPTIONS, *defines(macros)))
+        self._module = cupy.cuda.Module()
+        self._module.load(code)
         self._kernels: dict[str, Any] = {}
-
-    def compile(self) -> None:
-        """Compile it now, not at its first launch."""
-        with self._device.memory.active():
-            self._module.compile()
+        self._shared: dict[str, int] = {}
+        """Bytes of shared memory that a block of a kernel may ask for, where it is more than any may."""
 
     def launch(self, kernel: str, blocks: int, *arguments: Any, threads: int = BLOCK, shared: int = 0) -> None:
         """Launch a kernel on the device's stream; integers are passed as ``long long``, arrays as their address."""
@@ -131,20 +149,23 @@ class Module:
     def load(self, kernel: str) -> None:
         """Have a kernel on the device now: at its first launch, the driver may wait for all that runs there."""
         with self._device.memory.current():
-            self._kernel(kernel, 0).attributes  # noqa: B018 - asking loads it
+            found = self._kernel(kernel, 0)
+            for attribute in _FUNCTION_ATTRIBUTES:  # asking loads it
+                self._driver.funcGetAttribute(attribute, found.ptr)
 
     def resident(self, kernel: str, threads: int = BLOCK, shared: int = 0) -> int:
         """How many of a kernel's blocks run at a time on the device: what a persistent kernel is launched with."""
         found = self._kernel(kernel, shared)
-        count = self._driver.occupancyMaxActiveBlocksPerMultiprocessor(found.kernel.ptr, threads, shared)
+        count = self._driver.occupancyMaxActiveBlocksPerMultiprocessor(found.ptr, threads, shared)
         return max(int(count), 1) * self._device.processors
 
     def _kernel(self, name: str, shared: int) -> Any:
         found = self._kernels.get(name)
         if found is None:
             found = self._kernels[name] = self._module.get_function(name)
-        if shared > STATIC_SHARED and found.max_dynamic_shared_size_bytes < shared:
-            found.max_dynamic_shared_size_bytes = shared
+        if shared > self._shared.get(name, STATIC_SHARED):
+            self._driver.funcSetAttribute(found.ptr, _DYNAMIC_SHARED, shared)
+            self._shared[name] = shared
         return found
 
 
@@ -167,6 +188,7 @@ class Device:
         properties = cupy.cuda.runtime.getDeviceProperties(number)
         self.name = str(properties["name"].decode())
         self.processors = int(properties["multiProcessorCount"])
+        self.code = machine_code.for_devices(10 * int(properties["major"]) + int(properties["minor"]))
         self.driver = int(cupy.cuda.runtime.driverGetVersion())
         self.limits = Limits.of(properties)
         self.rates = TYPICAL
@@ -175,9 +197,10 @@ class Device:
         with self.memory.active():
             self.stream = cupy.cuda.Stream(non_blocking=True)
             self.copies = cupy.cuda.Stream(non_blocking=True)
-        self._modules: dict[_Key, Module] = {}
-        self._compiling: dict[_Key, Future[None]] = {}
-        self._lock = threading.Lock()
+        self._modules: OrderedDict[_Key, Module] = OrderedDict()
+        self._lock, self._loading = threading.Lock(), threading.Lock()
+        if self.code.archive is not None:
+            threading.Thread(target=self._load_carried, name="graphdb-device-code").start()
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -190,35 +213,73 @@ class Device:
     ) -> Module:
         """A module compiled with the given macros, and where it is written per plan, that text.
 
-        Nothing stops the compiler: a module that is new is compiled by a thread of its own while ``check`` is asked now
-        and then.  What that raises is raised here; the thread goes on, and the next who asks finds the module, or waits
-        for the same thread.
+        One that is new is compiled by a thread while ``check`` is asked now and then.  What that raises is raised here;
+        the thread goes on, and the next who asks finds the module, or waits for the same thread.
         """
         key = (name, defines(macros), plan)
-        if key not in self._modules:
-            if check is None:
-                self._modules[key] = Module(self, name, macros, plan)
-                return self._modules[key]
+        with self._lock:
+            found = self._modules.get(key)
+            if found is not None:
+                self._modules.move_to_end(key)
+                return found
+        wanted = Source(name, source(name, plan), key[1])
+        code = self._code_of(wanted, check)
+        with self._loading:
+            found = self._modules.get(key)
+            if found is None:
+                found = self._loaded(wanted, code, check)
+                with self._lock:
+                    self._modules[key] = found
+                    crowded = len(self._modules) > MODULES
+                if crowded:
+                    self._unload()
+        return found
+
+    def compile(self, wanted: Source) -> Module:
+        """A module of any text, which nobody else asks for."""
+        return self._loaded(wanted, self._code_of(wanted, None), None)
+
+    def _code_of(self, wanted: Source, check: Callable[[], None] | None) -> bytes:
+        ready = self.code.ready(wanted)
+        return self.code.compiled(wanted, check) if ready is None else ready
+
+    def _loaded(self, wanted: Source, code: bytes, check: Callable[[], None] | None) -> Module:
+        """A module from its code; where the driver does not take that, from code that is compiled now."""
+        try:
+            return self._module_of(code)
+        except self._cupy.cuda.driver.CUDADriverError as error:
+            if error.status == _OUT_OF_MEMORY:
+                raise
+            _log.info("%s is compiled anew: %s", wanted.name, error)
+        return self._module_of(self.code.compiled(wanted, check, anew=True))
+
+    def _module_of(self, code: bytes) -> Module:
+        with self.memory.active():
+            return Module(self, code)
+
+    def _unload(self) -> None:
+        """Unload the module that was used longest ago; not while a kernel waits for the host, which this may wait for.
+
+        Whoever runs for long holds its modules: they go with the last reference.
+        """
+        if not self.memory.streaming:
+            with self.memory.active():
+                self.stream.synchronize()
             with self._lock:
-                under_way = self._compiling.get(key) or self._compile(key, macros)
-            while not wait([under_way], COMPILER_PAUSE).done:
-                check()
-            under_way.result()
-        return self._modules[key]
+                if len(self._modules) > MODULES:
+                    self._modules.popitem(last=False)
 
-    def _compile(self, key: _Key, macros: Mapping[str, object]) -> Future[None]:
-        """Have a thread compile a module."""
-
-        def compiled() -> None:
-            module = Module(self, key[0], macros, key[2])
-            module.compile()
-            self._modules[key] = module
-
-        pool = ThreadPoolExecutor(1, "graphdb-compiler")
-        under_way = self._compiling[key] = pool.submit(compiled)
-        under_way.add_done_callback(lambda _: self._compiling.pop(key, None))
-        pool.shutdown(wait=False)
-        return under_way
+    def _load_carried(self) -> None:
+        """Load what the wheel carries for 32-bit ids, so that first queries find it."""
+        carried = self.code.archive
+        try:
+            for name, variants in list(VARIANTS.items()):
+                for macros in variants:
+                    wanted = Source(name, source(name), defines(macros))
+                    if carried is not None and wanted.digest in carried and macros.get("ID") != IDS[np.int64]:
+                        self.module(name, macros)
+        except Exception as error:  # the first query meets it too, and says so
+            _log.info("device code is loaded when it is needed: %s", error)
 
     def offsets(self, lengths: Any) -> Any:
         """Where runs of the given lengths begin: int64 [n + 1], from int64 [n]."""

@@ -72,6 +72,21 @@ class ListCell(IntEnum):
     """… and the address of the offsets of a shared intersection's rows."""
 
 
+class PatternCell(IntEnum):
+    """The cells of a pattern whose domains are found: how many places and edges it has, and where these begin.
+
+    Of each edge (place, place, code seen from the first); of each place the first one of its orbit, and the row of its
+    candidates.
+    """
+
+    SIZE = 0
+    COUNT = 1
+    EDGES_AT = 2
+    ORBITS_AT = 17
+    SOURCES_AT = 23
+    PATTERN_CELLS = 29
+
+
 class Place(IntEnum):
     """Where a slot is found, besides the columns of a table; a column of the next table is (place, slot)."""
 
@@ -128,6 +143,7 @@ HEADERS = {
     "partition_layout.cuh": structure("Partition", PARTITION),
     "descriptor.cuh": "".join(map(_enum, (Cell, Kind, ListKind, ListCell, Place)))
     + f"const int LIST_CELLS = {len(ListCell)};\n",
+    "domain_layout.cuh": _enum(PatternCell),
     "run_layout.cuh": structure("Run", RUN),
     "stealing_layout.cuh": structure("Letter", LETTER, 4)
     + _assert(f"sizeof(Stack) == 4 * ({LEVEL_WORDS} * LEVELS + {STACK_WORDS})", "Stack"),

@@ -9,13 +9,12 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import importlib.metadata
-import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from graphdb._version import DISTRIBUTION
+from graphdb.gpu import compiler
 
 _MAJOR, _MINOR = 75, 76
 """``CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR`` and ``…_MINOR``."""
@@ -23,7 +22,6 @@ _MEMORY_CLOCK, _MEMORY_BITS, _WATCHED = 36, 37, 17
 """``CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE`` (kHz), ``…_GLOBAL_MEMORY_BUS_WIDTH`` (bits), ``…_KERNEL_EXEC_TIMEOUT``."""
 
 _DRIVERS = ("libcuda.so.1", "libcuda.so", "nvcuda.dll")
-_COMPILERS = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
 _CUPY = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
 
@@ -100,7 +98,7 @@ def probe(open_library: Callable[[str], Any] = ctypes.CDLL) -> DeviceReport:
             devices = _devices(driver)
         except _DriverError as error:
             cuda, problem = cuda or (0, 0), str(error)
-    return DeviceReport(cuda, devices, problem, _nvrtc(open_library), _cupy())
+    return DeviceReport(cuda, devices, problem, compiler.find(open_library), _cupy())
 
 
 class _DriverError(Exception):
@@ -163,22 +161,6 @@ def _first_library(names: tuple[str, ...], open_library: Callable[[str], Any]) -
             return open_library(name)
         except OSError:
             continue
-    return None
-
-
-def _nvrtc(open_library: Callable[[str], Any]) -> str | None:
-    """Return the name or path of the CUDA run-time compiler: on the library path, or as a wheel of NVIDIA's."""
-    for name in _COMPILERS:
-        if _first_library((name,), open_library) is not None:
-            return name
-    try:
-        nvidia = importlib.util.find_spec("nvidia")
-    except (ImportError, ValueError):
-        return None
-    for folder in (nvidia.submodule_search_locations if nvidia else None) or ():
-        found = sorted(Path(folder).glob("*/lib/libnvrtc.so.*"))
-        if found:
-            return str(found[0])
     return None
 
 

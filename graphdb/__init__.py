@@ -60,3 +60,10 @@ __all__ = [
     "attach",
     "connect",
 ]
+
+
+def load_ipython_extension(shell: object) -> None:
+    """Make ``%cypher`` and ``%%cypher`` known: what ``%load_ext graphdb`` calls."""
+    from graphdb.notebook.magics import CypherMagics
+
+    shell.register_magics(CypherMagics)  # type: ignore[attr-defined]

@@ -9,7 +9,7 @@ import numpy as np
 
 from graphdb.gpu.card import Limits
 from graphdb.gpu.graph import DeviceGraph, address
-from graphdb.gpu.launch import BLOCK, VARIANTS, Device, StopFlag
+from graphdb.gpu.launch import BLOCK, SAMPLES, VARIANTS, Device, StopFlag
 from graphdb.gpu.watch import Watch, wait_for
 from graphdb.plan.counting.programs import Bundle, Intersect, Load, Local, Part, Through
 from graphdb.plan.physical import CliqueCount
@@ -20,9 +20,10 @@ WARP_BYTES = 8 << 10
 """Shared memory that a warp may take, beyond which a block works on one vertex; less where a block may not take as
 much for each of its warps."""
 
-VARIANTS["clique"] = tuple(
+VARIANTS["clique"] = tuple({"SIZE": "3", "WORDS": "1", "TEAM": team} for team in ("Warp", "Block"))
+SAMPLES["clique"] = tuple(
     {"SIZE": str(size), "WORDS": str(words), "TEAM": team}
-    for size, words, team in ((3, 3, "Warp"), (4, 3, "Warp"), (5, 16, "Block"), (8, 16, "Block"))
+    for size, words, team in ((4, 3, "Warp"), (5, 16, "Block"), (8, 16, "Block"))
 )
 
 
@@ -48,7 +49,9 @@ def shape_of(size: int, ranks: int, longest: int, limits: Limits) -> Shape | Non
     None where they cannot be.
     """
     words = max((longest + 31) // 32, 1)
-    if words > 4:
+    if size == 3:
+        words = 1  # there is no matrix
+    elif words > 4:
         words = (words + 3) // 4 * 4  # fewer kernels to compile
     bits = (ranks + 31) // 32
     matrix = 0 if size == 3 else longest * words
@@ -71,14 +74,23 @@ def shape_for(plan: CliqueCount, limits: Limits) -> Shape | None:
 
 
 def launch_cliques(
-    device: Device, graph: DeviceGraph, plan: CliqueCount, shape: Shape, stop: int, next_task: int, total: int
+    device: Device,
+    graph: DeviceGraph,
+    plan: CliqueCount,
+    shape: Shape,
+    stop: int,
+    next_task: int,
+    total: int,
+    last: int | None = None,
 ) -> None:
     """Start to count each clique once.
 
     Parameters
     ----------
     stop, next_task, total
-        Addresses: of a flag that says stop, and of two numbers that are 0, the second of which becomes the count.
+        Addresses: of a flag that says stop, of the first task's number, and of one that is 0 and becomes the count.
+    last
+        Tasks before this one; by default all ranks, each of which is one.
     """
     oriented = graph.oriented(plan.graph)
     module = device.module("clique", shape.macros)
@@ -86,7 +98,8 @@ def launch_cliques(
     module.launch(
         "cliques",
         min(module.resident("cliques", BLOCK, shape.shared), ranks),
-        *(address(oriented.offsets), address(oriented.neighbours), ranks, shape.matrix_words),
+        *(address(oriented.offsets), address(oriented.neighbours), ranks, ranks if last is None else last),
+        shape.matrix_words,
         *(next_task, total, stop),
         shared=shape.shared,
     )
@@ -129,17 +142,23 @@ class DeviceCliques:
         self._device, self._graph, self._stop = device, graph, StopFlag(device)
         self.milliseconds = 0.0
 
-    def count(self, plan: CliqueCount, shape: Shape, watch: Watch) -> int:
-        """Count each clique once; raises what ``watch`` does."""
-        device = self._device
+    def count(self, plan: CliqueCount, shape: Shape, watch: Watch, share: tuple[int, int] | None = None) -> int:
+        """Count each clique once; raises what ``watch`` does.
+
+        With a share, those whose first vertex has a rank in it: first and last + 1.
+        """
+        device, ranks = self._device, len(plan.graph.offsets) - 1
+        first, end = (0, ranks) if share is None else share
         with device.active():
             self._graph.oriented(plan.graph)
             cells: Any = device.memory.empty(2, np.uint64)
             cells.fill(0)
+            if end < ranks:
+                cells[:1] = ranks - end
             begin = device.event()
             cell = address(cells)
-            launch_cliques(device, self._graph, plan, shape, self._stop.address, cell, cell + 8)
-            end = device.event()
-            wait_for(end, watch, self._stop, lambda: None)
-            self.milliseconds = device.milliseconds(begin, end)
+            launch_cliques(device, self._graph, plan, shape, self._stop.address, cell, cell + 8, ranks - first)
+            done = device.event()
+            wait_for(done, watch, self._stop, lambda: None)
+            self.milliseconds = device.milliseconds(begin, done)
             return int(cells.get()[1])

@@ -21,13 +21,15 @@ from graphdb.gpu.counting.lists import unranked
 from graphdb.gpu.counting.registers import TooWide, Unsupported
 from graphdb.gpu.counting.run import DeviceCount
 from graphdb.gpu.graph import DeviceGraph
-from graphdb.gpu.launch import COMPILER_PAUSE, Device, faults
+from graphdb.gpu.launch import Device, faults
+from graphdb.gpu.machine_code import PAUSE
 from graphdb.gpu.watch import Watch
-from graphdb.plan.counting.plan import CountingPlan, added_up
+from graphdb.plan.counting.plan import CountingPlan, added_up, parts_of
 from graphdb.plan.counting.programs import Part
 from graphdb.plan.executor import OutOfRange
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
+from graphdb.plan.shares import Division, Partial
 from graphdb.plan.ski_rental import Bias, ExpectedCost
 
 START = 10.0
@@ -194,16 +196,48 @@ class Counter:
             raise OutOfRange
         return totals
 
-    def count_by_vertex(self, plan: PhysicalPlan, watch: Watch) -> tuple[Ints, Ints] | None:
-        """The vertices of the plan's one output, and the matches of each; as :meth:`count`."""
+    def count_by_vertex(
+        self, plan: PhysicalPlan, watch: Watch, share: tuple[int, int] | None = None
+    ) -> tuple[Ints, Ints] | None:
+        """The vertices of the plan's one output, and the matches of each; as :meth:`count`, of a share or all."""
         prepared = self._ready(plan, False, watch)
         if prepared is None:
             return None
-        counted = prepared.run_by_vertex(watch)
+        counted = prepared.run_by_vertex(watch, share)
         self.milliseconds = prepared.milliseconds
         if counted is None:
             raise OutOfRange
         return counted
+
+    # --- shares of a run, beside other devices
+
+    def division(self, plan: PhysicalPlan, counting: bool, watch: Watch) -> Division | None:
+        """How sums divide; None where there are none, or where they are one piece."""
+        if counting and plan.clique is not None and shape_for(plan.clique, self._device.limits) is not None:
+            return Division("ranks", np.diff(plan.clique.graph.work) + 1.0)
+        prepared = self._ready(plan, counting, watch)
+        weights = None if prepared is None else prepared.share_weights()
+        return None if weights is None else Division("vertices", weights)
+
+    def partial(self, plan: PhysicalPlan, division: Division, watch: Watch, share: tuple[int, int] | None) -> Partial:
+        """Count a share; raises as :meth:`count` does."""
+        if division.unit == "ranks":
+            shape = None if plan.clique is None else shape_for(plan.clique, self._device.limits)
+            assert plan.clique is not None
+            assert shape is not None
+            found = DeviceCliques(self._device, self._graph).count(plan.clique, shape, watch, share)
+            return (found * plan.automorphisms,)
+        prepared = self._ready(plan, True, watch)
+        totals = None if prepared is None else prepared.totals(watch, share)
+        if totals is None:
+            raise OutOfRange
+        return tuple(totals.values())
+
+    def total(self, plan: PhysicalPlan, sums: Partial) -> int:
+        """The number of matches, from the sums over all shares of vertices."""
+        summed = self._sums(plan, True)
+        assert summed is not None
+        return added_up(summed.terms, dict(zip(parts_of(summed.terms), sums, strict=True)))
 
     def _sums(self, plan: PhysicalPlan, counting: bool) -> CountingPlan | None:
         """The sums that count a plan, if there are any; where a tree does on the host, only for the dearest matches."""
@@ -251,7 +285,7 @@ class Counter:
     def _prepared(self, plan: CountingPlan, watch: Watch) -> DeviceCount | _Unable:
         """A plan ready to count; cached as long as the plan, since to prepare it takes longer than most counts."""
         under_way = self._under_way.get(plan)
-        while under_way is not None and not wait([under_way.done], COMPILER_PAUSE).done:
+        while under_way is not None and not wait([under_way.done], PAUSE).done:
             watch.check()
         return self._device.memory.cached_or_built("count", plan, lambda: self._built(plan, watch))
 

@@ -67,8 +67,8 @@ class DeviceLists:
     @property
     def nbytes(self) -> int:
         """Bytes on the device, but the elements of lists, which are cached by themselves."""
-        others = (array for name, array in zip(cycle(RANKED), self.arrays, strict=False) if name != "ids")
-        return sum(int(array.nbytes) for array in others)
+        others = [array for name, array in zip(cycle(RANKED), self.arrays, strict=False) if name != "ids"]
+        return sum(int(array.nbytes) for array in (*others, *([] if self.cells is None else [self.cells])))
 
     @property
     def vertices(self) -> int:
@@ -120,14 +120,14 @@ class DeviceLists:
             roots = roots[ranked.begin[roots + 1] > ranked.begin[roots]]
         pieces = np.ones(len(roots), np.int64)
         if wanted and len(roots):
-            work = self._work_of(relations[0])[roots]
+            work = self.work_of(relations[0])[roots]
             fair = max(float(work.sum()) / wanted, 1.0)
             pieces = np.clip(np.ceil(work / fair), 1, _MOST_PIECES).astype(np.int64)
         number = np.arange(int(pieces.sum())) - np.repeat(np.cumsum(pieces) - pieces, pieces)
         tasks = np.stack([np.repeat(roots, pieces), number << 16 | np.repeat(pieces, pieces)], axis=1)
         return self.memory.upload(tasks.astype(np.int32))
 
-    def _work_of(self, relation: Relation) -> NDArray[np.float64]:
+    def work_of(self, relation: Relation) -> NDArray[np.float64]:
         """By rank: how long the lists of a vertex's neighbours are together."""
         known = self._work
         if relation not in known:

@@ -36,6 +36,9 @@ _EXACT = float(1 << 62)
 """Sums whose estimate is greater are not trusted."""
 _FITS = 1 << 61
 """Numbers of matches by vertex that may be greater do not fit int64."""
+Share = tuple[int, int]
+"""Some of the vertices that sums start from, by rank: first and last + 1."""
+
 _DEAL = 8
 """Pieces of about the same work that each team gets, where roots differ much."""
 _BOOKS_STATIC = 3 << 10
@@ -53,6 +56,8 @@ class _Launch:
     blocks: int
     arguments: tuple[Any, ...]
     cell: int
+    tasks: Any = None
+    """int32 [tasks, 2] on the device: the roots, and pieces of them; None where they are all ranks."""
     name: tuple[str, str] = ("count_nested", "nested")
     """Module and kernel."""
 
@@ -94,6 +99,8 @@ class DeviceCount:
     """What its launches read that is not its own."""
     _vectors: dict[Part, Any] = field(init=False, default_factory=dict)
     """By part whose sum is wanted for each vertex of its root: uint64 per rank."""
+    _roots: dict[Part, NDArray[np.int32]] = field(init=False, default_factory=dict)
+    """By part that shares were run of: the root of each task."""
     _scratch: Any = field(init=False, default=None)
     _weighed: bool = field(init=False, default=True)
     """Whether the first run may take the weights as they were prepared."""
@@ -115,6 +122,12 @@ class DeviceCount:
     @property
     def _vertices(self) -> int:
         return self._lists.vertices
+
+    @property
+    def _units(self) -> int:
+        """What shares are ranges of: the ranks of lists, or where all are cliques, those of the oriented graph."""
+        cliques = (launch[0] for launch in self._launches.values() if isinstance(launch, tuple))
+        return self._vertices or max((len(clique.graph.offsets) - 1 for clique in cliques), default=0)
 
     def _prepare(self) -> None:
         parts = list(dict.fromkeys(part for term in self._terms for part in term.parts))
@@ -182,11 +195,11 @@ class DeviceCount:
         scratch = self._upload(np.zeros(most * blocks, np.uint32)) if most > room else None
         sums, sizes, nexts = self._cells_of(cell)
         arguments = (
-            *(address(self._lists.cells), self._numbers[relation], self._vertices, power, room, rows),
+            *(address(self._lists.cells), self._numbers[relation], self._vertices, self._vertices, power, room, rows),
             *(address(scratch), most, sums, sizes, nexts, self.stop.address),
         )
         kernel = Specialised("", threads, shared, 0, False, False)
-        return _Launch(part, kernel, blocks, arguments, cell, ("clique_books", "books"))
+        return _Launch(part, kernel, blocks, arguments, cell, None, ("clique_books", "books"))
 
     def _cells_of(self, cell: int) -> tuple[int, int, int]:
         """The addresses of a part's sum, its estimate, and its next task."""
@@ -234,7 +247,7 @@ class DeviceCount:
             *(address(self._scratch), kernel.scratch, sums, sizes, nexts, self.stop.address),
         )
         blocks = min(blocks, -(-len(tasks) * blocks // max(teams, 1)))
-        return _Launch(part, kernel, blocks, arguments, cell)
+        return _Launch(part, kernel, blocks, arguments, cell, tasks)
 
     def _tasks(self, part: Part, wanted: int) -> Any:
         """Roots as tasks: they depend on the root's candidates and its lists alone."""
@@ -264,21 +277,44 @@ class DeviceCount:
         totals = self.totals(watch)
         return None if totals is None else added_up(self._terms, totals)
 
-    def totals(self, watch: Watch) -> dict[Part, int] | None:
-        """What each part of the terms adds up to; as :meth:`run`."""
-        with self._running, self.device.active():
-            cells = self._launched(watch)
-        if cells is None:
-            return None
-        return {part: self._product(1, (part,), cells) for term in self._terms for part in term.parts}
+    def totals(self, watch: Watch, share: Share | None = None) -> dict[Part, int] | None:
+        """What each part of the terms adds up to, over a share of the roots or all; as :meth:`run`.
 
-    def run_by_vertex(self, watch: Watch) -> tuple[Ints, Ints] | None:
-        """The vertices that the plan's root is bound to, and the matches of each; None where these may not fit.
-
-        Only vertices with a match leave the device.  Raises what :meth:`run` does.
+        Over all shares of the roots, these add up to what they are over all roots.
         """
         with self._running, self.device.active():
-            cells = self._launched(watch)
+            cells = self._launched(watch, share)
+        if cells is None:
+            return None
+        first = share is None or share[0] == 0
+        return {part: self._total(part, cells) if first or self._counted(part) else 0 for part in self._cell_of}
+
+    def _counted(self, part: Part) -> bool:
+        """Whether a part is counted by a run, not a number that is known."""
+        return not isinstance(self._launches.get(part), int)
+
+    def share_weights(self) -> NDArray[np.float64] | None:
+        """About how much work each rank is as a root: float64 [vertices]; None where all is linear, or in one piece."""
+        looped = [part for part in self._cell_of if part.levels or part.clique]
+        if not looped or any(part.rooted and len(term.parts) > 1 for term in self._terms for part in term.parts):
+            return None
+        weights = np.ones(self._units)
+        for part in looped:
+            launch = self._launches.get(part)
+            if isinstance(launch, tuple):
+                weights += launch[0].graph.work_by(self._units)[::-1]  # its last ranks are the first tasks
+                continue
+            weights += self._lists.work_of(part.root_bundles[0].members[0].relation)
+        return weights
+
+    def run_by_vertex(self, watch: Watch, share: Share | None = None) -> tuple[Ints, Ints] | None:
+        """The vertices that the plan's root is bound to, and the matches of each; None where these may not fit.
+
+        With a share, for roots in it alone.  Only vertices with a match leave the device.  Raises what :meth:`run`
+        does.
+        """
+        with self._running, self.device.active():
+            cells = self._launched(watch, share)
             if cells is None:
                 return None
             found, greatest = self.device.memory.empty(self._vertices, np.int64), 0
@@ -290,6 +326,9 @@ class DeviceCount:
                 if greatest >= _FITS:
                     return None
                 self._weights.add_to(found, self._vectors[rooted], factor)
+            if share is not None:  # weights along edges are of all
+                found[: share[0]] = 0
+                found[share[1] :] = 0
             return self._matched(found)
 
     def _matched(self, found: Any) -> tuple[Ints, Ints]:
@@ -309,9 +348,12 @@ class DeviceCount:
 
     def _product(self, factor: int, parts: Iterable[Part], cells: Ints) -> int:
         for part in parts:
-            found = self._launches.get(part)
-            factor *= found if isinstance(found, int) else int(cells[0, self._cell_of[part]]) * part.multiple
+            factor *= self._total(part, cells)
         return factor
+
+    def _total(self, part: Part, cells: Ints) -> int:
+        found = self._launches.get(part)
+        return found if isinstance(found, int) else int(cells[0, self._cell_of[part]]) * part.multiple
 
     def _most(self, part: Part, cells: Ints) -> int:
         """No vertex has more matches of a part."""
@@ -320,22 +362,24 @@ class DeviceCount:
         cell = self._cell_of[part]
         return int(cells[1, cell : cell + 1].view(np.float64)[0]) + 1
 
-    def _launched(self, watch: Watch) -> Ints | None:
+    def _launched(self, watch: Watch, share: Share | None = None) -> Ints | None:
         """What all parts tell: sums, estimates and tasks; None where a sum may not fit."""
-        begin = self._start()
+        begin = self._start(share)
         end = self.device.event()
         self._wait(end, watch)
         self.milliseconds = self.device.milliseconds(begin, end)
         cells: Ints = self._cells.get()
         return None if (cells[1].view(np.float64) > _EXACT).any() else cells
 
-    def _start(self) -> Any:
+    def _start(self, share: Share | None) -> Any:
+        first, last = share or (0, self._units)
+        whole = (first, last) == (0, self._units)
         self._cells.fill(0)
         for part, vector in self._vectors.items():
             if part.levels:
                 vector.fill(0)
         begin = self.device.event()
-        if not self._weighed:
+        if not self._weighed and share is None:  # shares of a run find the same weights
             self._weights.weigh()
         self._weighed = False
         for part, cell in self._cell_of.items():
@@ -343,16 +387,30 @@ class DeviceCount:
             if isinstance(launch, _Launch):
                 kernel = launch.kernel
                 module = self.device.module(launch.name[0], {}, kernel.text)
-                module.launch(
-                    launch.name[1], launch.blocks, *launch.arguments, threads=kernel.threads, shared=kernel.shared
-                )
+                blocks, arguments = (launch.blocks, launch.arguments) if whole else self._part_of(launch, first, last)
+                module.launch(launch.name[1], blocks, *arguments, threads=kernel.threads, shared=kernel.shared)
             elif isinstance(launch, tuple):
                 sums, _, nexts = self._cells_of(cell)
-                launch_cliques(self.device, self.graph, *launch, self.stop.address, nexts, sums)
-            elif launch is None and not part.rooted:
+                ranks = len(launch[0].graph.offsets) - 1
+                begun, ended = (at * ranks // max(self._units, 1) for at in (first, last))
+                if begun:
+                    self._cells[2, cell : cell + 1] = begun
+                launch_cliques(self.device, self.graph, *launch, self.stop.address, nexts, sums, ended)
+            elif launch is None and not part.rooted and first == 0:
                 sums, sizes, _ = self._cells_of(cell)
                 self._weights.add_up(part.root, sums, sizes)
         return begin
+
+    def _part_of(self, launch: _Launch, first: int, last: int) -> tuple[int, tuple[Any, ...]]:
+        """A launch over some of the roots: its blocks and arguments."""
+        if launch.tasks is None:
+            self._cells[2, launch.cell : launch.cell + 1] = first
+            return launch.blocks, (*launch.arguments[:3], last, *launch.arguments[4:])
+        if launch.part not in self._roots:
+            self._roots[launch.part] = launch.tasks.get()[:, 0]
+        begun, ended = np.searchsorted(self._roots[launch.part], (first, last)).tolist()
+        table, tasks, _, *others = launch.arguments
+        return min(launch.blocks, ended - begun), (table, tasks + 8 * begun, ended - begun, *others)
 
     def _wait(self, end: Any, watch: Watch) -> None:
         """Wait for the device; when the run must stop, tell it and wait for that."""

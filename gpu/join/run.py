@@ -272,10 +272,10 @@ class _Run:
             else:
                 self.total += elements.total
             return
-        begin = 0
-        while begin < elements.total and not self._enough():
+        begin, last = (0, elements.total) if number else self._control.range_of(elements.total)
+        while begin < last and not self._enough():
             self._control.check()
-            end = min(begin + self._span, elements.total)
+            end = min(begin + self._span, last)
             if self._limit is not None:
                 self._span = min(2 * self._span, self._widest)
             marks = self._marks(level, table, elements, begin, end, write=not counting)

@@ -46,8 +46,9 @@ struct Choose<1> {
 };
 
 // offsets and neighbours are the oriented graph's; matrix_words is 0 for triangles, else the longest list * WORDS.
+// Tasks are the ranks from the last down: those from *next on, before task last.
 extern "C" __global__ void __launch_bounds__(256)
-cliques(const i64 *offsets, const int *neighbours, i64 ranks, i64 matrix_words, u64 *next, u64 *sums,
+cliques(const i64 *offsets, const int *neighbours, i64 ranks, i64 last, i64 matrix_words, u64 *next, u64 *sums,
         const volatile int *stop) {
   extern __shared__ u64 shared_memory[];
   const u32 words = (u32)((ranks + 31) / 32);
@@ -63,7 +64,7 @@ cliques(const i64 *offsets, const int *neighbours, i64 ranks, i64 matrix_words, 
   TEAM::sync();
   for (;;) {
     const u64 task = deal.take();
-    if (task >= (u64)ranks) break;
+    if (task >= (u64)last) break;
     const i64 u = ranks - 1 - (i64)task;
     const i64 first = __ldg(offsets + u);
     const int *mine = neighbours + first;

@@ -12,9 +12,9 @@
 #endif
 const int GROUPS = WARP / GROUP;
 
-// room is how many words of shared memory a matrix may take; a larger one lies in the block's scratch memory.
+// Tasks are the ranks from *next on, before last; room is how many words of shared memory a matrix may take; a larger one lies in the block's scratch memory.
 extern "C" __global__ void __launch_bounds__(512)
-books(const i64 *table, i64 relation, i64 ranks, i64 power, i64 room, i64 rows, u32 *scratch, i64 stride, u64 *sums,
+books(const i64 *table, i64 relation, i64 ranks, i64 last, i64 power, i64 room, i64 rows, u32 *scratch, i64 stride, u64 *sums,
       double *sizes, u64 *next, const volatile int *stop) {
   extern __shared__ u64 shared_memory[];
   const i64 *row_of = table + RANKED_CELLS * relation;
@@ -30,7 +30,7 @@ books(const i64 *table, i64 relation, i64 ranks, i64 power, i64 room, i64 rows, 
   Deal<Block> deal = {next, stop};
   for (;;) {
     const u64 task = deal.take();
-    if (task >= (u64)ranks) break;
+    if (task >= (u64)last) break;
     const int a = (int)task;
     const List mine = list<0>(all, a);
     const u32 lower = list<-1>(all, a).count;

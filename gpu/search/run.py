@@ -219,7 +219,8 @@ class _Run:
             if steals:
                 macros |= {"STEAL": steals, "LEVELS": text.levels, "LEFT": search.left}
             module = device.module("search", macros, text.plan, control.check)
-            scan = program.scans[0]
+            first_root, last_root = control.range_of(len(program.scans[0]))
+            scan = program.scans[0][first_root:last_root]
             ends, elements = self._ends(module, program, scan, second)
             blocks = module.resident("search", threads, shared)
             if not counting:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphdb.common import arrow
+from graphdb.common.values.elements import Node, Relationship
 from graphdb.common.values.terms import LITERAL_BASE, Kind
 from graphdb.common.values.types import bases_of_kinds
 from graphdb.results.description import name_of
 from graphdb.results.result import Result
 
 if TYPE_CHECKING:
+    from graphdb.pictures.picture import Picture
     from graphdb.relational.session.state import State
     from graphdb.storage.catalog import EdgeLabel
 
@@ -37,8 +39,14 @@ class Contents:
 
         As patterns have it, an edge leads from a vertex to a vertex; ``rdf:type`` is none.
         """
-        with self._state.diagnosed(), self._state.hold():
-            found = [(self._state.names().edge_name(label.id), label.resource_triples) for label in self._edges()]
+        with self._state.diagnosed(), self._state.hold(), self._state.at_home():
+            names = self._state.names()
+            sql = "SELECT label, count(*) - count(DISTINCT (subject, object)) FROM _graphdb.edge GROUP BY label"
+            parallel = dict(self._state.connection.rows(sql))
+            found = [
+                (names.edge_name(label.id), label.resource_triples + parallel.get(label.id, 0))
+                for label in self._edges()
+            ]
         return self._table(("type", "edges"), _by_count([row for row in found if row[1]]))
 
     @property
@@ -113,7 +121,8 @@ class Contents:
             rows = state.connection.rows(
                 "WITH labelled AS (SELECT t.subject, t.object AS label FROM _graphdb.triple t "
                 "JOIN _graphdb_wanted w ON w.id = t.object WHERE t.label = $type) "
-                "SELECT a.label, t.label, b.label, count(*) FROM _graphdb.triple t "
+                "SELECT a.label, t.label, b.label, count(*) FROM _graphdb.triple t LEFT JOIN _graphdb.edge p "
+                "ON p.label = t.label AND p.subject = t.subject AND p.object = t.object "
                 "LEFT JOIN labelled a ON a.subject = t.subject LEFT JOIN labelled b ON b.subject = t.object "
                 f"WHERE t.label <> $type AND t.object < {LITERAL_BASE} GROUP BY ALL",
                 {"type": -1 if type_label is None else type_label},
@@ -154,6 +163,21 @@ class Schema:
     def tables(self) -> tuple[Result, ...]:
         """All four."""
         return self.labels, self.relationship_types, self.property_keys, self.connections
+
+    def graph(self) -> Picture:
+        """Return a picture of the labels, and of the types of edges between them; a notebook shows it."""
+        from graphdb.pictures.picture import Picture
+
+        counts = dict(self.labels.fetchall())
+        connections = self.connections.fetchall()
+        ends = {end for start, _, end, _ in connections} | {start for start, *_ in connections}
+        nodes = [Node(label, (label,), {"vertices": counts.get(label, 0)}) for label in sorted(ends | set(counts))]
+        edges = [Relationship(type, start, end, {"edges": count}) for start, type, end, count in connections]
+        return Picture.of(nodes, edges, title="schema")
+
+    def show(self) -> str:
+        """Open the picture in a browser, and return the path of the file, which is a temporary one."""
+        return self.graph().show()
 
     def __repr__(self) -> str:
         return "\n\n".join(table.text() for table in self.tables)

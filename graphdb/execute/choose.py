@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, cast
 from graphdb.common.errors import DeviceError, GraphDBError, MemoryLimitError
 from graphdb.execute.devices import Devices, Hint, best_device, devices_named
 from graphdb.execute.host import HostExecutor
+from graphdb.execute.multi import MultiExecutor
 from graphdb.execute.trial import smallest_plan
 from graphdb.gpu.probe import probe
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.counting.twins import CHOICE
+from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, Executor, OutOfRange, Refused
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
@@ -44,6 +46,8 @@ ANSWERS = 20.0
 """… and those on an open device, in its answers, below which it is not considered: few counts take it less."""
 UNEXPECTED = 0.02
 """Seconds after which a count that was thought to be the smallest goes to the device."""
+DOMAINS = 25.0
+"""Elements that a device looks up for each that is scanned to find domains, about."""
 OPENING = 0.5
 """Seconds that it takes to open a device and to compile its kernels."""
 
@@ -72,8 +76,8 @@ def choose_executor(
     """
     named = devices_named(device)
     if named is not None:
-        number, *_ = named.found()
-        return open_device(number, named.hint, memory=device_memory)
+        opened = [open_device(number, named.hint, memory=device_memory) for number in named.found()]
+        return opened[0] if len(opened) == 1 else MultiExecutor(opened)
     host = HostExecutor(threads, memory_limit=memory_limit)
     if device == "cpu":
         return host
@@ -105,6 +109,8 @@ def device_of(executor: Executor) -> Callable[[], Device | None] | None:
             return None
         case ChoosingExecutor():
             return executor.open_device if probe().usable else None
+        case MultiExecutor():
+            return device_of(executor.first)
     device = cast("GpuExecutor", executor).device
     return lambda: device
 
@@ -285,6 +291,27 @@ class ChoosingExecutor:
                 raise
             self._failed_with(error, known, chosen)
         return self.host.count_jointly(joint, control)
+
+    def domain_search(
+        self, lists: LabelledLists, scanned: float, control: Control, host_memory: int | None
+    ) -> DomainSearch | None:
+        """The device's, where that is expected to be done first and can be used."""
+        known = _Known(self._scan_seconds(scanned), StrategyTimings())
+
+        def expected(device: GpuExecutor) -> dict[str, ExpectedCost]:
+            rates = device.device.rates
+            there = OPENING / 100 + DOMAINS * scanned / rates.intersected
+            return {
+                self.host.name: ExpectedCost(known.here),
+                device.name: ExpectedCost(there, lists.nbytes / rates.upload),
+            }
+
+        chosen = self._choice(known, expected, runs=True)
+        try:
+            return chosen.domain_search(lists, scanned, control, host_memory)
+        except _FAILURES as error:
+            self._failed_with(error)
+            return None
 
     def describe_jointly(self, joint: JointCount) -> str:
         """Where they are counted, and what was expected of either."""

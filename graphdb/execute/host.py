@@ -18,16 +18,19 @@ from numpy.typing import NDArray
 from graphdb.common.errors import MemoryLimitError
 from graphdb.execute.counting.cliques import count_cliques
 from graphdb.execute.counting.crt import Numbers, times
-from graphdb.execute.counting.plan_run import count_by_vertex, count_matches, part_totals
+from graphdb.execute.counting.plan_run import count_by_vertex, count_matches, part_totals, share_weights
 from graphdb.execute.counting.trees import count_along_tree
 from graphdb.execute.counting.twins import count_twins
 from graphdb.execute.search.chunks import ParallelRun, SingleThreadRun, scan_of
 from graphdb.execute.search.worker import Sizes, recount
 from graphdb.plan.candidates.refinement import Refinement, Sets
+from graphdb.plan.counting.plan import added_up, parts_of
 from graphdb.plan.counting.tree import TreeCount
-from graphdb.plan.executor import Block, Control
+from graphdb.plan.domains import DomainSearch, LabelledLists
+from graphdb.plan.executor import Block, Control, OutOfRange
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
+from graphdb.plan.shares import Division, Partial, root_weights
 
 BLOCK_ROWS = 1 << 16
 YIELD_WORK = 1 << 20
@@ -103,7 +106,7 @@ class HostExecutor:
             if limit != 0:
                 yield Block({}, 1)
             return
-        started, left = time.monotonic(), limit
+        started = time.monotonic()
         if plan.counting is not None and limit is None:
             try:
                 counted = count_by_vertex(plan.counting, control, self.threads, self.memory_limit)
@@ -112,6 +115,11 @@ class HostExecutor:
             if counted is not None:
                 yield from self._counted_rows(plan, *counted)
                 return
+        yield from self._searched_rows(plan, control, limit)
+
+    def _searched_rows(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[Block]:
+        """The rows of a search over the control's share of the roots."""
+        started, left = time.monotonic(), limit
         schedule = self._search_run(plan, control, counting=False, limit=_ceil(limit, len(plan.columns)))
         try:
             for matches in schedule.blocks():
@@ -161,6 +169,12 @@ class HostExecutor:
         control.seconds = time.monotonic() - started
         return joint.numbers(totals)
 
+    def domain_search(
+        self, lists: LabelledLists, scanned: float, control: Control, host_memory: int | None
+    ) -> DomainSearch | None:
+        """Nothing: there is no device here."""
+        return None
+
     def describe_jointly(self, joint: JointCount) -> str:
         """As :meth:`describe`."""
         return self.name
@@ -186,7 +200,7 @@ class HostExecutor:
 
     def _searched(self, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
         """The number of matches (not over the limit) by a search."""
-        if limit is None and control.progress is None:
+        if limit is None and control.progress is None and control.share is None:
             found = recount(plan, self._sizes, control)
             if found is not None:
                 return found * plan.automorphisms
@@ -198,6 +212,59 @@ class HostExecutor:
             schedule.close()
         total = schedule.total * plan.automorphisms
         return total if limit is None else min(total, limit)
+
+    # --- shares of a run, beside other executors
+
+    def missed(self, plan: PhysicalPlan, counting: bool, seconds: float) -> None:
+        """Nothing would make a run quicker."""
+
+    def division(
+        self, plan: PhysicalPlan, counting: bool, control: Control, *, search: bool = False
+    ) -> Division | None:
+        """How a run or a count divides: as :meth:`graphdb.plan.shares.Divisible.division` says."""
+        if not plan.steps or plan.scan is not None:
+            return None
+        if control.limit_of(plan) is None and not search:
+            if counting and plan.clique is not None:
+                return Division("ranks", np.diff(plan.clique.graph.work) + 1.0)
+            if counting and (plan.twins is not None or plan.tree is not None):
+                return None  # linear
+            if plan.counting is not None:
+                weights = share_weights(plan.counting)
+                return None if weights is None else Division("vertices", weights)
+        return Division("roots", root_weights(plan))
+
+    def rows_of(self, plan: PhysicalPlan, division: Division, control: Control) -> Iterator[Block]:
+        """Run a share."""
+        if division.unit == "vertices":
+            assert plan.counting is not None
+            counted = count_by_vertex(plan.counting, control, self.threads, self.memory_limit)
+            if counted is None:
+                raise OutOfRange  # no memory for the vectors
+            yield from self._counted_rows(plan, *counted)
+            return
+        yield from self._searched_rows(plan, control, control.limit_of(plan))
+
+    def partial(self, plan: PhysicalPlan, division: Division, control: Control) -> Partial:
+        """Count a share."""
+        if division.unit == "ranks":
+            assert plan.clique is not None
+            return (count_cliques(plan.clique, self.threads, control) * plan.automorphisms,)
+        if division.unit == "vertices":
+            assert plan.counting is not None
+            totals = part_totals(plan.counting, control, self.threads, self.memory_limit)
+            if totals is None:
+                raise OutOfRange
+            return tuple(totals[part] for part in parts_of(plan.counting.terms))
+        return (self._searched(plan, control, control.limit_of(plan)),)
+
+    def total(self, plan: PhysicalPlan, division: Division, sums: Partial) -> int:
+        """The number of matches, from the sums over all shares."""
+        if division.unit == "vertices":
+            assert plan.counting is not None
+            terms = plan.counting.terms
+            return added_up(terms, dict(zip(parts_of(terms), sums, strict=True)))
+        return sums[0]
 
     def _search_run(
         self, plan: PhysicalPlan, control: Control, *, counting: bool, limit: int | None

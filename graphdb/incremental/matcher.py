@@ -131,7 +131,7 @@ class IncrementalMatcher:
     ) -> None:
         self._threads = threads
         for pattern in patterns:
-            _refuse(pattern)
+            refuse(pattern)
         relations = Relations(source)
         self._sets: list[list[int]] = []
         self._own: list[list[Relation]] = []
@@ -174,6 +174,11 @@ class IncrementalMatcher:
         """Whether two vertices of a pattern never had a candidate in common."""
         a, b = sorted((self._sets[pattern][left], self._sets[pattern][right]))
         return (a, b) not in self._common
+
+    @property
+    def bytes(self) -> int:
+        """What its neighbour lists and candidate tables take of memory."""
+        return self._lists.bytes
 
     def delta_plans(self, pattern: int = 0) -> tuple[DeltaPlan, ...]:
         """Return the delta plans of a pattern, each in the order that is expected to bind the fewest vertices.
@@ -374,7 +379,7 @@ class IncrementalMatcher:
         return Changes(rows[rows[:, 0] == frame.NEW, 1:], rows[rows[:, 0] == frame.OLD, 1:])
 
 
-def _refuse(pattern: PatternGraph) -> None:
+def refuse(pattern: PatternGraph) -> None:
     """Raise NotSupportedError where a pattern cannot be matched incrementally."""
     joined = {end for edge in pattern.edges for end in (edge.source, edge.target)}
     if any(vertex.candidates is None for v, vertex in enumerate(pattern.vertices) if v not in joined):

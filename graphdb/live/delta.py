@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.errors import BindError
+from graphdb.common.errors import BindError, NotSupportedError
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.functions.table import SIGNATURE_OF
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import replaced, walk
+from graphdb.incremental.matcher import refuse
 from graphdb.live.grouping import Grouping, NotGrouped
 from graphdb.pattern.graph import PatternEdge, PatternGraph, PatternVertex
 from graphdb.pattern.names import ABSENT
@@ -162,6 +163,10 @@ class DeltaQuery:
             tuple(bound.unequal),
             tuple(outputs),
         )
+        try:
+            refuse(pattern)
+        except NotSupportedError as error:
+            raise NotIncremental(error.message) from None
         names = _resolved(query, snapshot.names, text)
         return cls(text, bound, pattern, _reads(query, snapshot, text), names, _known(snapshot.names))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from graphdb.incremental.delta_plan import DeltaPlan, VertexStep
 from graphdb.live.grouping import Accumulators, Change
-from graphdb.live.maintenance import Standing
+from graphdb.live.standing import Standing
 
 if TYPE_CHECKING:
     from graphdb.pattern.graph import PatternEdge, PatternGraph
@@ -45,6 +45,10 @@ def profiled(each: Standing) -> Iterator[str]:
     if not each.took:
         yield "no batch since the database was opened"
         return
+    if each.matcher is not None:
+        yield f"its matcher takes {each.matcher.bytes / 1e6:,.1f} MB of memory"
+    elif each.delta is not None:
+        yield "no matcher in memory yet: edges are read where batches change something"
     seconds = [took.seconds for took in each.took]
     yield f"the last {len(seconds):,} batches: {1000 * sum(seconds) / len(seconds):,.2f} ms each in the mean"
     for took in each.took:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,14 +22,16 @@ from graphdb.common.errors import (
 )
 from graphdb.common.stopping import check_stop
 from graphdb.grammar import syntax as ast
-from graphdb.grammar.parser import parse
 from graphdb.live import definitions
 from graphdb.live.answers import ADDED, FORMER, FRESH, REMOVED, Answer
 from graphdb.live.definitions import Definition
-from graphdb.live.delta import DeltaQuery, Net, NotIncremental, cut
-from graphdb.live.grouping import Accumulators, Grouping, NotGrouped
+from graphdb.live.delta import DeltaQuery, Net, NotIncremental
+from graphdb.live.grouping import Accumulators, NotGrouped
 from graphdb.live.groups import AGAIN, TABLES, Groups
-from graphdb.live.matching import Found, Matcher
+from graphdb.live.matching import Batch, Found, Matcher
+from graphdb.live.neighbourhood import find_near
+from graphdb.live.standing import Query, Standing, Took
+from graphdb.relational.candidates import Candidates
 from graphdb.relational.projection.presentation import presented
 from graphdb.relational.query import Prepared
 from graphdb.relational.snapshot import take_snapshot
@@ -48,12 +49,13 @@ if TYPE_CHECKING:
     from graphdb.storage.graph.changes import Changes
 
 Ints = NDArray[np.int64]
-Query = ast.Query | ast.Composite
 
-_NOTED = 100
-"""Batches of which it is noted what they took."""
 _EXCESS = 10
 """Changes are dropped once there are more than their budget by this part of it."""
+SMALL = 20_000
+"""Edges of a pattern that are read whenever there is no matcher."""
+_READING = 1e-6
+"""Seconds in which an edge is read: so long in all, batches are matched in the neighbourhood of what they change."""
 _NARROWED = 1000
 """Values of a key that groups which are aggregated anew are found by."""
 _AGED = 60.0
@@ -81,58 +83,6 @@ class Engine(Protocol):
 
     def device(self) -> Callable[[], Device | None] | None:
         """Return what opens the database's CUDA device; None where it has none."""
-
-
-class Took(NamedTuple):
-    """What a batch was for one query."""
-
-    batch: int
-    """Its number; 0 where it changed nothing of the answer."""
-    updates: int
-    added: int
-    removed: int
-    strategy: str
-    seconds: float
-
-
-class Standing:
-    """A continuous query in memory.
-
-    Attributes
-    ----------
-    why
-        Why delta plans do not maintain it; None where they do.
-    """
-
-    def __init__(self, definition: Definition) -> None:
-        self.definition = definition
-        self.query: Query = parse(definition.text)  # type: ignore[assignment]  # it was one when it was created
-        self.rows_of: ast.Query | None = None
-        """The query whose rows are matches; None where delta plans never maintain it."""
-        self.grouping: Grouping | None = None
-        """What is made of these rows, where it aggregates."""
-        self.never: str | None = None
-        """Why delta plans never maintain it, whatever the data."""
-        try:
-            self.rows_of, self.grouping = cut(self.query)
-        except NotIncremental as error:
-            self.never = str(error)
-        self.accumulators: Accumulators | None = None
-        """How its groups follow the rows, as they are typed by now."""
-        self.grouped = False
-        """Whether the table of its groups is known to be there."""
-        self.delta: DeltaQuery | None = None
-        self.matcher: Matcher | None = None
-        self.why: str | None = None
-        self.took: deque[Took] = deque(maxlen=_NOTED)
-        self.stored_rows: int | None = None
-        """Rows of changes that are stored."""
-        self.looked = time.monotonic()
-
-    def forget(self) -> None:
-        """Drop what was made of the graph."""
-        self.delta = self.matcher = self.accumulators = None
-        self.grouped = False
 
 
 class Maintenance:
@@ -248,6 +198,7 @@ class Maintenance:
         if each.delta is None:
             with self._former_snapshot() as state:
                 self.bind(each, state)
+        before, each.resources = each.resources, snapshot.graph.sizes.resources
         former, read = each.delta, np.empty(0, np.int64)
         if former is not None:
             read = former.read(net, type_label)
@@ -264,19 +215,39 @@ class Maintenance:
         if not self._has_groups(raw, each):
             each.matcher = None
             return "its groups are not stored yet", False
-        if each.matcher is None or not each.matcher.follows(delta):
-            try:
+        read = np.union1d(read, delta.read(net, type_label))
+        if each.matcher is not None and not each.matcher.follows(delta):
+            each.matcher = None
+        found = self._near(each, delta, net, read, snapshot, before) if each.matcher is None else None
+        if found is None:
+            if each.matcher is None:
                 with self._former_snapshot() as state:
                     each.matcher = Matcher(delta, state, self.engine.device())
-            except NotIncremental as error:
-                each.why = str(error)
-                return each.why, False
-        read = np.union1d(read, delta.read(net, type_label))
-        found = each.matcher.follow(delta, net, read, snapshot, check_stop)
+            found = each.matcher.follow(delta, net, read, snapshot, before, check_stop)
         some = bool(len(found.added) or len(found.removed))
         if some:
             self._rows(raw, each, delta, found)
         return None, some
+
+    def _near(
+        self, each: Standing, delta: DeltaQuery, net: Net, read: Ints, snapshot: Snapshot, before: int
+    ) -> Found | None:
+        """Find what a batch changes without the edges of the whole graph; None where it is time to read these."""
+        store, labels, started = snapshot.store, delta.edge_labels, time.perf_counter()
+        edges = store.size if labels is None else sum(store.statistics(each).resource_triples for each in labels)
+        if edges < SMALL or each.near >= edges * _READING:
+            return None
+        with ExitStack() as opened:
+
+            def former(vertices: Ints) -> list[Ints | None]:
+                state = opened.enter_context(self._former_snapshot())
+                there = vertices[vertices < state.graph.sizes.resources]
+                return Candidates(state, delta.text, {}).among(delta.bound, there)
+
+            batch = Batch.of(delta, net, read, snapshot, before)
+            found = find_near(delta, batch, snapshot, former, check_stop)
+        each.near += time.perf_counter() - started
+        return found
 
     def explainable(self, each: Standing) -> Standing:
         """Return a continuous query with its delta plans, where it has some, over the graph of now."""
@@ -284,17 +255,14 @@ class Maintenance:
         if each.why is None and each.matcher is None:
             self.bind(each, snapshot)
             if each.delta is not None:
-                try:
-                    each.matcher = Matcher(each.delta, snapshot, self.engine.device())
-                except NotIncremental as error:
-                    each.delta, each.why = None, str(error)
+                each.matcher = Matcher(each.delta, snapshot, self.engine.device())
         return each
 
     def bind(self, each: Standing, snapshot: Snapshot) -> None:
         """Find out whether delta plans maintain a query, over the names of one state."""
         assert each.rows_of is not None
         text, before = each.definition.text, each.accumulators
-        each.delta = each.accumulators = None
+        each.delta, each.accumulators, each.resources = None, None, snapshot.graph.sizes.resources
         with self.engine.projected(each.rows_of, text, snapshot) as (_, prepared):
             try:
                 delta = DeltaQuery.of(each.rows_of, prepared, snapshot, text)
@@ -418,7 +386,10 @@ class Maintenance:
         """
         definitions.refuse_taken(raw, definition, text, at)
         self.standing(raw)
-        each = self.explainable(Standing(definition))
+        each = Standing(definition)
+        each.why = each.never
+        if each.why is None:
+            self.bind(each, self._state.snapshot())
         if each.why is not None and definition.watch is not None:
             definition = each.definition = replace(definition, stored=True)
         if each.why is not None and not definition.stored:

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.incremental.matcher import CandidateChange, IncrementalMatcher, Updates, VertexChanges
-from graphdb.live.delta import DeltaQuery, Net, NotIncremental
+from graphdb.live.delta import DeltaQuery, Net
 from graphdb.relational.candidates import Candidates
 
 if TYPE_CHECKING:
@@ -39,8 +38,56 @@ class Found(NamedTuple):
     """Whether the rows of those removed are to be made of what vertices were before the batch."""
 
 
+class Batch(NamedTuple):
+    """What a batch changes of the graph that a pattern is matched in: edges are int64 [edges, 3], as triples."""
+
+    gone: Ints
+    come: Ints
+    around: Ints
+    """Edges at vertices that are renewed, before the batch or after it."""
+    vertices: VertexChanges
+    read: Ints
+    """Vertices, sorted, of which it changes a label or property that the query reads."""
+    renewed: bool
+    """Whether there are such vertices, of before the batch, that matches may be lost with."""
+
+    @classmethod
+    def of(cls, delta: DeltaQuery, net: Net, read: Ints, snapshot: Snapshot, resources: int) -> Batch:
+        """Return a batch as a query sees it.
+
+        Parameters
+        ----------
+        delta, snapshot
+            The query over the state after the batch.
+        net
+            The batch.
+        read
+            Vertices, sorted, of which it changes a label or property that the query reads.
+        resources
+            How many resources there were before.
+        """
+        type_label = snapshot.store.type_label
+        gone, come = (delta.edges(rows, type_label) for rows in (net.removed, net.added))
+        old = read[read < resources]
+        around = edges_at(snapshot, old, delta) if len(old) else np.empty((0, 3), np.int64)
+        candidates = _candidates(delta, come, read, snapshot, resources)
+        vertices = VertexChanges(candidates, snapshot.graph.sizes.resources)
+        return cls(gone, come, around, vertices, read, bool(len(around) or (len(old) and len(gone))))
+
+    def find(self, matcher: IncrementalMatcher, check: Callable[[], None]) -> Found:
+        """Apply the batch to a matcher of one pattern, and return what it changes."""
+        if not self.renewed:
+            [(added, removed)] = matcher.apply(_updates((self.gone, False), (self.come, True)), check, self.vertices)
+            return Found(added, removed, False)
+        before = np.concatenate([without(self.around, self.come), self.gone])
+        after = np.concatenate([without(self.come, self.around), self.around])
+        [(_, removed)] = matcher.apply(_updates((before, False)), check)
+        [(added, _)] = matcher.apply(_updates((after, True)), check, self.vertices)
+        return Found(added, removed, True)
+
+
 class Matcher:
-    """The matches of one query's pattern, followed.
+    """The matches of one query's pattern, followed: with the edges of the whole graph that the pattern may bind.
 
     Parameters
     ----------
@@ -48,27 +95,16 @@ class Matcher:
         The query over a state of the graph, which is read once.
     device
         What opens a CUDA device, which then searches batches that would take long on the CPU.
-
-    Raises
-    ------
-    NotIncremental
-        Delta plans do not take the pattern.
     """
 
     def __init__(
         self, delta: DeltaQuery, snapshot: Snapshot, device: Callable[[], Device | None] | None = None
     ) -> None:
         source = _Edges(cast("TripleSource", snapshot.store))
-        self._resources = source.resources
         vertices = Candidates(snapshot, delta.text, {}).of_each(delta.bound)
         self.pattern, self.conditions = delta.pattern, delta.conditions
         pattern = replace(delta.pattern, vertices=vertices)
-        try:
-            self._matcher = IncrementalMatcher(
-                cast("TripleSource", source), [pattern], [self.conditions], device=device
-            )
-        except NotSupportedError as error:
-            raise NotIncremental(error.message) from None
+        self._matcher = IncrementalMatcher(cast("TripleSource", source), [pattern], [self.conditions], device=device)
 
     @property
     def place(self) -> str:
@@ -80,53 +116,47 @@ class Matcher:
         """Its delta plans."""
         return self._matcher.delta_plans()
 
+    @property
+    def bytes(self) -> int:
+        """What it takes of memory."""
+        return self._matcher.bytes
+
     def follows(self, delta: DeltaQuery) -> bool:
         """Whether it is one of a query that was bound again."""
         return self.pattern == delta.pattern and self.conditions == delta.conditions
 
-    def follow(self, delta: DeltaQuery, net: Net, read: Ints, snapshot: Snapshot, check: Callable[[], None]) -> Found:
-        """Follow a batch.
+    def follow(
+        self,
+        delta: DeltaQuery,
+        net: Net,
+        read: Ints,
+        snapshot: Snapshot,
+        resources: int,
+        check: Callable[[], None],
+    ) -> Found:
+        """Follow a batch; ``check`` is called every few milliseconds: what it raises leaves the matcher of no use.
 
-        Parameters
-        ----------
-        delta, snapshot
-            The query over the state after the batch.
-        net
-            The batch.
-        read
-            Vertices, sorted, of which it changes a label or property that the query reads.
-        check
-            Called every few milliseconds; what it raises leaves the matcher of no use.
+        The other parameters are those of :meth:`Batch.of`.
         """
-        type_label = snapshot.store.type_label
-        gone, come = (delta.edges(rows, type_label) for rows in (net.removed, net.added))
-        vertices = VertexChanges(self._candidates(delta, come, read, snapshot), snapshot.graph.sizes.resources)
-        old = read[read < self._resources]
-        self._resources = snapshot.graph.sizes.resources
-        around = _edges_at(snapshot, old, delta, type_label) if len(old) else np.empty((0, 3), np.int64)
-        if not len(around) and not (len(old) and len(gone)):
-            [(added, removed)] = self._matcher.apply(_updates((gone, False), (come, True)), check, vertices)
-            return Found(added, removed, False)
-        before = np.concatenate([_without(around, come), gone])
-        after = np.concatenate([_without(come, around), around])
-        [(_, removed)] = self._matcher.apply(_updates((before, False)), check)
-        [(added, _)] = self._matcher.apply(_updates((after, True)), check, vertices)
-        return Found(added, removed, True)
+        return Batch.of(delta, net, read, snapshot, resources).find(self._matcher, check)
 
-    def _candidates(self, delta: DeltaQuery, come: Ints, read: Ints, snapshot: Snapshot) -> Sequence[CandidateChange]:
-        """Return how candidates change: among vertices that are new, or of which the query reads something else."""
-        if not any(self.conditions):
-            return ()
-        ends = np.unique(come[:, 1:])
-        concerned = np.union1d(read, ends if delta.negates else ends[ends >= self._resources])
-        if not len(concerned):
-            return ()
-        found = Candidates(snapshot, delta.text, {}).among(delta.bound, concerned)
-        return [
-            CandidateChange(0, vertex, gained, np.setdiff1d(read[read < self._resources], gained, assume_unique=True))
-            for vertex, gained in enumerate(found)
-            if gained is not None
-        ]
+
+def _candidates(
+    delta: DeltaQuery, come: Ints, read: Ints, snapshot: Snapshot, resources: int
+) -> Sequence[CandidateChange]:
+    """Return how candidates change: among vertices that are new, or of which the query reads something else."""
+    if not any(delta.conditions):
+        return ()
+    ends = np.unique(come[:, 1:])
+    concerned = np.union1d(read, ends if delta.negates else ends[ends >= resources])
+    if not len(concerned):
+        return ()
+    found = Candidates(snapshot, delta.text, {}).among(delta.bound, concerned)
+    return [
+        CandidateChange(0, vertex, gained, np.setdiff1d(read[read < resources], gained, assume_unique=True))
+        for vertex, gained in enumerate(found)
+        if gained is not None
+    ]
 
 
 class _Edges:
@@ -158,8 +188,9 @@ def _updates(*parts: tuple[Ints, bool]) -> Updates:
     return Updates(whole[:, 0], whole[:, 1], whole[:, 2], inserted)
 
 
-def _edges_at(snapshot: Snapshot, vertices: Ints, delta: DeltaQuery, type_label: int | None) -> Ints:
+def edges_at(snapshot: Snapshot, vertices: Ints, delta: DeltaQuery) -> Ints:
     """Return the edges, as triples, that begin or end at some vertices and that a query's pattern may bind."""
+    type_label = snapshot.store.type_label
     known = delta.edge_labels
     where = f"label <> {-1 if type_label is None else int(type_label)}"
     if known is not None:
@@ -175,7 +206,7 @@ def _edges_at(snapshot: Snapshot, vertices: Ints, delta: DeltaQuery, type_label:
     return np.column_stack([np.asarray(found[name], np.int64) for name in ("label", "subject", "object")])
 
 
-def _without(rows: Ints, others: Ints) -> Ints:
+def without(rows: Ints, others: Ints) -> Ints:
     """Return the triples that are none of some others; either side has each once."""
     if not len(rows) or not len(others):
         return rows

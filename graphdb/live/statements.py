@@ -13,7 +13,7 @@ from graphdb.grammar.walk import walk
 from graphdb.live import definitions
 from graphdb.live.definitions import Definition
 from graphdb.live.explain import explained, profiled
-from graphdb.live.maintenance import Standing
+from graphdb.live.standing import Standing
 
 if TYPE_CHECKING:
     from graphdb.live.maintenance import Maintenance

@@ -4,40 +4,38 @@ Level by level (Algorithm 2 of GAMMA, with domains in place of embeddings): a pa
 one of ``k`` edges and one edge more, to a new vertex or between two that are there, and it can be frequent only if
 every single edge of it is.  Support never grows with a pattern, since the domain of a place shrinks; so a place's
 candidates are its domain in the smaller pattern.  Patterns of a level are made once each, by canonical labels, and
-their domains found by kernels (:mod:`.frequent_kernels`), which threads share.
+their domains found on the host (:mod:`.domains`) or on a device (:mod:`graphdb.gpu.mining.domains`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common.errors import DeviceError, MemoryLimitError
 from graphdb.execute.host import HostExecutor
-from graphdb.execute.scheduler import Pause
 from graphdb.grammar.syntax import MatchMode
+from graphdb.mining import domains
 from graphdb.mining.canonical import canonical, distinct
 from graphdb.mining.graph import MiningGraph
-from graphdb.mining.limits import BUDGET, Limits
+from graphdb.mining.limits import Limits
 from graphdb.mining.patterns import NAMES, Pattern
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
+from graphdb.plan.domains import EDGES, PLACES, Candidates, DomainSearch, LabelledLists
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 
 Ints = NDArray[np.int64]
 
-MOST = 5
+MOST = EDGES
 """Edges of a pattern."""
-_PLACES = 6
-_PIECE = 8
-"""Patterns that a worker takes at a time."""
 _BYTES = 1200
 """Bytes of memory that a pattern takes while its level is made, roughly."""
-_OUT = 1 << 18
-"""Numbers of domains that a worker writes before they are taken away, at least."""
+_GROWTH = 4
+"""By so much the work grows with each edge, roughly: what a device is expected to be worth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,28 +62,19 @@ class Frequent:
 
 @dataclass(frozen=True, eq=False)
 class _Level:
-    """The frequent patterns of a level, their domains as lists, and the lists of labels before these."""
+    """The frequent patterns of a level, and the number of each place's domain: int64 [patterns, 6]."""
 
     patterns: tuple[Pattern, ...]
     orbits: Ints
     lists: Ints
-    """int64 [patterns, 6]: the list of each place."""
-    spans: Ints
-    items: NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
-class _Candidates:
-    """Patterns of one level to look at, each once, as kernels read them."""
+class _Made:
+    """Patterns of one level to look at, each once; and as their domains are searched for."""
 
     patterns: tuple[Pattern, ...]
-    sizes: Ints
-    edges: Ints
-    orbits: Ints
-    sources: Ints
-
-    def __len__(self) -> int:
-        return len(self.patterns)
+    candidates: Candidates
 
 
 Raw = tuple[tuple[int, ...], tuple[tuple[int, int, int], ...], tuple[int, ...]]
@@ -119,8 +108,13 @@ def frequent_patterns(
     limits = limits or Limits()
     if not graph.edges:
         return []
-    miner = _Miner(graph, support, limits)
-    found = miner.levels(edges, 0.6 if matches else 1.0)
+    share = 0.6 if matches else 1.0
+    try:
+        found = Miner(graph, support, edges, limits).levels(edges, share)
+    except DeviceError:
+        if limits.executor is None or limits.executor.name != "auto":
+            raise
+        found = Miner(graph, support, edges, replace(limits, executor=None)).levels(edges, share)
     if matches:
         found = _counted(graph, found, limits)
     limits.control.report(1.0)
@@ -128,53 +122,86 @@ def frequent_patterns(
 
 
 def memory(graph: MiningGraph, threads: int) -> int:
-    """Return the bytes that finding domains takes beside the graph and the domains themselves."""
-    each = 2 * 8 * _PLACES * ((len(graph) + 63) // 64) + 4 * max(_OUT, _PLACES * len(graph))
-    return threads * each + 16 * graph.edges + 4 * len(graph.labelled)
+    """Return the bytes that finding domains takes on the host, beside the graph and the domains themselves."""
+    return domains.memory_of(len(graph), threads) + 16 * graph.edges + 4 * len(graph.labelled)
 
 
-class _Miner:
-    """The levels of one run."""
+def search_of(graph: MiningGraph, edges: int, limits: Limits) -> DomainSearch:
+    """Return what finds the domains of patterns of up to so many edges, on the host or on a device.
 
-    def __init__(self, graph: MiningGraph, support: int, limits: Limits) -> None:
-        limits.need(memory(graph, limits.threads), "domains")
+    Raises
+    ------
+    MemoryLimitError
+        There is too little memory for it.
+    """
+    lists: LabelledLists | None = graph.plans.get("lists")
+    if lists is None:
+        lists = graph.plans["lists"] = limits.cancellable(graph.edges, lambda: _lists_of(graph))
+    if limits.executor is None:
+        return domains.HostDomains(lists, limits)
+    scanned = float(graph.edges) * _GROWTH**edges
+    found = limits.executor.domain_search(lists, scanned, limits.control, limits.memory)
+    return found or domains.HostDomains(lists, limits)
+
+
+def where(graph: MiningGraph, edges: int, limits: Limits) -> str:
+    """Return the name of what would find domains."""
+    try:
+        return search_of(graph, edges, limits).name
+    except MemoryLimitError:
+        return "cpu"
+
+
+def _lists_of(graph: MiningGraph) -> LabelledLists:
+    """The graph as domains are found in it."""
+    n, directed = len(graph), graph.directed
+    owner = np.concatenate([graph.source, graph.target])
+    code = np.concatenate([2 * graph.label, 2 * graph.label + directed])
+    keys = code * n + np.concatenate([graph.target, graph.source])
+    codes = 2 * len(graph.edge_labels) * n
+    if n * codes < 1 << 63:
+        keys = np.sort(owner * codes + keys) % codes
+    else:
+        keys = keys[np.lexsort((keys, owner))]
+    offsets = np.zeros(n + 1, np.int64)
+    np.cumsum(np.bincount(owner, minlength=n), out=offsets[1:])
+    order = np.argsort(graph.labelled[:, 1], kind="stable")
+    members = graph.labelled[order, 0].astype(np.int32)
+    ends = np.searchsorted(graph.labelled[order, 1], np.arange(len(graph.vertex_labels) + 1))
+    return LabelledLists(offsets, keys, directed, members, np.stack([ends[:-1], ends[1:]], axis=1).astype(np.int64))
+
+
+class Miner:
+    """The levels of one run.
+
+    Attributes
+    ----------
+    search
+        What finds the domains.
+    """
+
+    def __init__(self, graph: MiningGraph, support: int, edges: int, limits: Limits) -> None:
         self._graph, self._support, self._limits = graph, support, limits
         self._n = len(graph)
-        self._workers: dict[int, _Worker] = {}
-        order = np.argsort(graph.labelled[:, 1], kind="stable")
-        self._members = graph.labelled[order, 0].astype(np.int32)
-        ends = np.searchsorted(graph.labelled[order, 1], np.arange(len(graph.vertex_labels) + 1))
-        self._spans = np.stack([ends[:-1], ends[1:]], axis=1).astype(np.int64)
-        self._entries = self._neighbours()
-
-    def _neighbours(self) -> tuple[Ints, Ints]:
-        """For each vertex ``code * n + neighbour`` of its edges, sorted."""
-        graph, n = self._graph, self._n
-        owner = np.concatenate([graph.source, graph.target])
-        code = np.concatenate([2 * graph.label, 2 * graph.label + graph.directed])
-        keys = code * n + np.concatenate([graph.target, graph.source])
-        codes = 2 * len(graph.edge_labels) * n
-        if n * codes < 1 << 63:
-            keys = np.sort(owner * codes + keys) % codes
-        else:
-            keys = keys[np.lexsort((keys, owner))]
-        offsets = np.zeros(n + 1, np.int64)
-        np.cumsum(np.bincount(owner, minlength=n), out=offsets[1:])
-        return offsets, keys
+        self.search = search_of(graph, edges, limits)
+        self._members = np.bincount(graph.labelled[:, 1], minlength=len(graph.vertex_labels))
 
     def levels(self, most: int, share: float) -> list[Frequent]:
         """All levels; they are done at ``share`` of the run."""
         found: list[Frequent] = []
         pairs = self._limits.cancellable(self._graph.edges, self._single_edges)
-        labels = np.full((0, _PLACES), -1)
-        level = _Level((), labels, labels, self._spans, self._members)
+        nothing = np.full((0, PLACES), -1)
+        level = _Level((), nothing, nothing)
         # By the labels of the vertex that they start from: what can be added to it.
         by_label: dict[int, list[tuple[int, int, bool]]] = {}
         for number in range(most):
             made = self._raw_edges(pairs) if number == 0 else self._larger(level, by_label)
-            candidates = self._distinct(made)
-            begin, end = (share * at / most for at in (number, number + 1))
-            level, more = self._domains(candidates, level, number + 1 < most, begin, end)
+            begin, part = share * number / most, share / most
+            level, more = self._found(
+                self._distinct(made),
+                number + 1 < most,
+                lambda done, begin=begin, part=part: begin + part * done,  # type: ignore[misc]
+            )
             found += more
             if number == 0:
                 by_label = _extensions(level.patterns, self._graph.directed)
@@ -185,8 +212,7 @@ class _Miner:
     def _single_edges(self) -> Ints:
         """The (label, edge label, label) that edges have: int64 [triples, 3]; of labels that are frequent."""
         graph = self._graph
-        sizes = self._spans[:, 1] - self._spans[:, 0]
-        kept = graph.labelled[sizes[graph.labelled[:, 1]] >= self._support]
+        kept = graph.labelled[self._members[graph.labelled[:, 1]] >= self._support]
         offsets = np.searchsorted(kept[:, 0], np.arange(self._n + 1))
         several = np.diff(offsets)
         total = several[graph.source] * several[graph.target]
@@ -213,7 +239,7 @@ class _Miner:
             lists = tuple(level.lists[number, :size].tolist())
             for place in range(size):
                 for kind, label, onwards in by_label.get(pattern.labels[place], ()):
-                    if level.orbits[number, place] == place and size < _PLACES:
+                    if level.orbits[number, place] == place and size < PLACES:
                         edge = (place, size, kind) if onwards else (size, place, kind)
                         yield (*pattern.labels, label), (*pattern.edges, edge), (*lists, label)
                     for other in range(size) if directed else range(place + 1, size):
@@ -221,7 +247,7 @@ class _Miner:
                         if onwards and other != place and pattern.labels[other] == label and edge not in known:
                             yield pattern.labels, (*pattern.edges, edge), lists
 
-    def _distinct(self, made: Iterator[Raw]) -> _Candidates:
+    def _distinct(self, made: Iterator[Raw]) -> _Made:
         """Each of isomorphic patterns once, in canonical order."""
         by_size: dict[int, list[Raw]] = {}
         for count, raw in enumerate(made):
@@ -233,9 +259,9 @@ class _Miner:
         joined = [np.concatenate(arrays) for arrays in zip(*(part[1:] for part in parts), strict=True)]
         patterns = tuple(pattern for part in parts for pattern in part[0])
         if not patterns:
-            none = np.empty((0, _PLACES), np.int64)
-            return _Candidates((), np.empty((0, 2), np.int64), np.empty((0, MOST, 3), np.int64), none, none)
-        return _Candidates(patterns, *joined)
+            none = np.empty((0, PLACES), np.int64)
+            return _Made((), Candidates(np.empty((0, 2), np.int64), np.empty((0, MOST, 3), np.int64), none, none))
+        return _Made(patterns, Candidates(*joined))
 
     def _canonical(self, size: int, raws: Sequence[Raw]) -> tuple[tuple[Pattern, ...], Ints, Ints, Ints, Ints]:
         directed, cells_of = self._graph.directed, _Cells(self._graph.directed)
@@ -249,7 +275,7 @@ class _Miner:
         patterns = []
         sizes = np.empty((len(rows), 2), np.int64)
         written = np.zeros((len(rows), MOST, 3), np.int64)
-        orbits, sources = np.zeros((len(rows), _PLACES), np.int64), np.zeros((len(rows), _PLACES), np.int64)
+        orbits, sources = np.zeros((len(rows), PLACES), np.int64), np.zeros((len(rows), PLACES), np.int64)
         orbits[:, :size] = found.orbits[first]
         given = np.array([raws[row][2] for row in rows], np.int64)
         sources[:, :size] = np.take_along_axis(given, found.orders[first], axis=1)
@@ -267,99 +293,17 @@ class _Miner:
         written[:, :, 2] *= 2  # labels as codes
         return tuple(patterns), sizes, written, orbits, sources
 
-    def _domains(
-        self, candidates: _Candidates, level: _Level, emit: bool, begin: float, end: float
-    ) -> tuple[_Level, list[Frequent]]:
+    def _found(self, made: _Made, keep: bool, share: Callable[[float], float]) -> tuple[_Level, list[Frequent]]:
         """Find the domains of patterns: the level of those that are frequent, and these."""
-        count = len(candidates)
-        supports, examples = np.zeros(count, np.int64), np.zeros((count, _PLACES), np.int64)
-        written = np.zeros((count, _PLACES, 2), np.int64)
-        worker_of = np.zeros(count, np.int64)
-        arrays = (candidates.sizes, candidates.edges, candidates.orbits, candidates.sources, level.spans, level.items)
-        results = (supports, examples, written)
-        done = [0]
-        self._workers.clear()
-
-        def work(first: int, worker: int, pause: Pause) -> None:
-            own = self._workers.get(worker) or self._workers.setdefault(worker, _Worker(self._n))
-            last = min(first + _PIECE, count)
-            worker_of[first:last] = worker
-            pattern = (*self._entries, self._n, self._graph.directed, *arrays, self._support, emit)
-            own.run(pattern, results, first, last, pause)
-            done.append(last - first)
-
-        self._limits.each(range(0, count, _PIECE), work, lambda: begin + (end - begin) * sum(done) / max(count, 1))
-        frequent = np.flatnonzero(supports).tolist()
-        ids = self._graph.ids
+        supports, examples = self.search.find(made.candidates, self._support, keep, share)
+        frequent, ids = np.flatnonzero(supports), self._graph.ids
         found = []
-        for number in frequent:
-            example = examples[number, : len(candidates.patterns[number])]
-            found.append(Frequent(candidates.patterns[number], int(supports[number]), tuple(ids[example].tolist())))
-        return self._kept(candidates, frequent, written, worker_of, emit), found
-
-    def _kept(self, candidates: _Candidates, frequent: list[int], written: Ints, worker_of: Ints, emit: bool) -> _Level:
-        """The frequent patterns with their domains as lists, behind those of labels."""
-        if not emit:
-            return _Level((), written[:0, :, 0], written[:0, :, 0], self._spans, self._members)
-        parts, starts = [self._members], np.zeros(max(self._workers, default=0) + 1, np.int64)
-        for worker, own in sorted(self._workers.items()):
-            starts[worker] = sum(map(len, parts))
-            parts += own.written
-        items = np.concatenate(parts)
-        self._limits.need(items.nbytes * 2 + memory(self._graph, self._limits.threads), "domains")
-        spans = (written[frequent] + starts[worker_of[frequent], None, None]).reshape(-1, 2)
-        lists = len(self._spans) + np.arange(len(frequent) * _PLACES).reshape(-1, _PLACES)
-        patterns = tuple(candidates.patterns[number] for number in frequent)
-        return _Level(patterns, candidates.orbits[frequent], lists, np.concatenate([self._spans, spans]), items)
-
-
-class _Worker:
-    """One thread's scratch memory, and the domains that it found."""
-
-    def __init__(self, n: int) -> None:
-        from graphdb.mining.frequent_kernels import CELLS
-
-        words = (n + 63) // 64
-        self._state = np.zeros(CELLS, np.int64)
-        self._scratch = (
-            np.zeros((_PLACES, words), np.int64),
-            np.zeros((_PLACES, words), np.int64),
-            np.zeros((2, _PLACES), np.int64),
-            np.zeros((30, 3), np.int64),
-            np.zeros((_PLACES, 12), np.int64),
-            np.zeros((3, _PLACES), np.int64),
-        )
-        self._out = np.empty(max(_OUT, _PLACES * n), np.int32)
-        self._taken: list[NDArray[np.int32]] = []
-
-    @property
-    def written(self) -> list[NDArray[np.int32]]:
-        """All domains that were written, one after the other."""
-        self._take()
-        return self._taken
-
-    def _take(self) -> None:
-        from graphdb.mining.frequent_kernels import BASE, USED
-
-        used = int(self._state[USED])
-        self._taken.append(self._out[:used].copy())
-        self._state[BASE] += used
-        self._state[USED] = 0
-
-    def run(self, pattern: tuple[Any, ...], results: tuple[Ints, ...], first: int, last: int, pause: Pause) -> None:
-        """Find the domains of some patterns."""
-        from graphdb.mining.frequent_kernels import DONE, END, INIT, PATTERN, PHASE, SPACE, find_domains
-
-        state = self._state
-        state[PATTERN], state[END], state[PHASE] = first, last, INIT
-        while True:
-            pause()
-            arguments: tuple[Any, ...] = (*pattern, state, *self._scratch, *results, self._out, BUDGET)
-            said = find_domains(*arguments)
-            if said == DONE:
-                return
-            if said == SPACE:
-                self._take()
+        for number in frequent.tolist():
+            example = examples[number, : len(made.patterns[number])]
+            found.append(Frequent(made.patterns[number], int(supports[number]), tuple(ids[example].tolist())))
+        lists = self.search.keep(frequent) if keep else np.empty((0, PLACES), np.int64)
+        patterns = tuple(each.pattern for each in found) if keep else ()
+        return _Level(patterns, made.candidates.orbits[frequent], lists), found
 
 
 class _Cells:

@@ -165,6 +165,7 @@ class FrequentTask:
         lines = [
             f"frequent patterns of {several}",
             f"  domains as bits: joined along the edges, verified by search; given up below {self.support:,} vertices",
+            f"  on {frequent.where(graph, self.edges, limits)}",
             f"  {frequent.memory(graph, threads):,} bytes for {threads} threads, and the domains of a level",
         ]
         if self.matches:

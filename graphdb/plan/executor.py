@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from graphdb.common.errors import DeviceError, QueryInterrupted, QueryTimeout
 from graphdb.plan.candidates.refinement import Refinement, Sets
+from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
 
@@ -65,6 +66,8 @@ class Control:
         Called in the caller's thread with the share done (0 … 1), which never falls: some times a second.
     buffer_bytes
         Matches that may wait in memory until the caller takes them.
+    share
+        Which units of the run are meant, first and last + 1 (:mod:`graphdb.plan.shares`); by default all.
     """
 
     timeout: float | None = None
@@ -72,6 +75,7 @@ class Control:
     limit: int | None = None
     progress: Callable[[float], None] | None = None
     buffer_bytes: int = 256 << 20
+    share: tuple[int, int] | None = None
     rows: NDArray[np.int64] = field(default_factory=lambda: _NO_ROWS)
     """After a run: the bindings that passed each step (a step that only counts, its matches)."""
     work: NDArray[np.int64] = field(default_factory=lambda: _NO_ROWS)
@@ -136,6 +140,10 @@ class Control:
                 hint="give it more time, or a LIMIT",
             )
 
+    def range_of(self, units: int) -> tuple[int, int]:
+        """The units of the share, of so many: first and last + 1."""
+        return (0, units) if self.share is None else self.share
+
     def limit_of(self, plan: PhysicalPlan) -> int | None:
         """The tighter of the two limits."""
         if self.limit is None:
@@ -177,3 +185,12 @@ class Executor(Protocol):
 
     def describe_jointly(self, joint: JointCount) -> str:
         """Where several plans are counted together, and how: a phrase for EXPLAIN."""
+
+    def domain_search(
+        self, lists: LabelledLists, scanned: float, control: Control, host_memory: int | None
+    ) -> DomainSearch | None:
+        """What finds domains of patterns on a device, where ``scanned`` elements are expected to be looked at.
+
+        None where the host does it: there is no device, the graph does not fit it, or the host is expected to be done
+        first.  ``host_memory`` is how many bytes domains may take in host memory; None for any.
+        """

@@ -72,10 +72,9 @@ class StrategyTimings:
     """What the runs of one plan took, by strategy."""
 
     seconds: dict[str, float] = field(default_factory=dict)
-    """Of the median of each strategy's latest runs (:data:`LATEST`); the first one, which includes setup, does not count.
-    """
+    """Of the median of each strategy's latest runs; the first one, which includes setup, does not count."""
     latest: dict[str, list[float]] = field(default_factory=dict)
-    """Seconds of these runs."""
+    """Seconds of these runs: at most :data:`LATEST`."""
     runs: dict[str, int] = field(default_factory=dict)
     regret: dict[str, float] = field(default_factory=dict)
     """Seconds that runs of other strategies took longer than this one would have, had it been ready."""

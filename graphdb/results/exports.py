@@ -17,6 +17,7 @@ from graphdb.common import arrow as columnar
 from graphdb.common.errors import ExecutionError, ParameterError
 from graphdb.common.foreign_errors import own_errors
 from graphdb.common.values.types import Column, has_ids
+from graphdb.pictures import MOST
 from graphdb.results.display import made_in_python
 from graphdb.results.python_columns import column_of, with_edge_ids
 from graphdb.storage.arrays import times_with_offset
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     import polars
     import pyarrow as pa
 
+    from graphdb.pictures.picture import Picture
     from graphdb.results.network import EdgeIndex, Elements, Network
 
 _AT_ONCE = 1 << 20
@@ -132,6 +134,25 @@ class Exports:
             The rows have no vertices, edges or paths.
         """
         return self._network().igraph()
+
+    @own_errors
+    def graph(self, most: int = MOST) -> Picture:
+        """Return a picture of the vertices, edges and paths of the rows; a notebook shows it.
+
+        Parameters
+        ----------
+        most
+            How many vertices, and how many edges, are drawn; the first ones are.
+
+        Raises
+        ------
+        ExecutionError
+            The rows have no vertices, edges or paths.
+        """
+        from graphdb.pictures.picture import Picture
+
+        network = self._network()
+        return Picture.of(network.nodes, network.relationships, most)
 
     @own_errors
     def edge_index(self) -> EdgeIndex:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from graphdb._version import DISTRIBUTION, __version__
 from graphdb.common.config import cores, memory_bytes, physical_memory
 from graphdb.common.render import plural
+from graphdb.gpu import machine_code
 from graphdb.gpu.probe import probe
 
 _NAME = re.compile(r"[\w.-]+")
@@ -63,7 +64,7 @@ def warm() -> int:
 
 def _kernels() -> Finding:
     """Say where the machine code of kernels comes from."""
-    from graphdb.storage.compile import cache, jit, library
+    from graphdb.storage.compile import jit, library
     from graphdb.storage.compile.warm import missing
 
     if library.loaded() is not None:
@@ -71,8 +72,8 @@ def _kernels() -> Finding:
     if not jit.available():
         return Finding("CPU kernels", f"none for this processor: pip install '{DISTRIBUTION}[jit]'", broken=True)
     absent, total = missing()
-    place = cache.folder()
-    if objection := cache.objection(place):
+    place = jit.disk.folder()
+    if objection := jit.disk.objection():
         return Finding("CPU kernels", f"compiled by every process anew: {place} is not used, {objection}")
     cached = f"{total - len(absent)} of {total} in {place}"
     return Finding("CPU kernels", f"compiled when they are needed (graphdb doctor --warm: now), {cached}")
@@ -102,6 +103,7 @@ def _devices(memory_limit: int | None) -> Iterator[Finding]:
         major, minor = device.capability
         memory = f"{device.memory / 2**30:.1f} GiB"
         yield Finding(f"cuda:{device.number}", f"{device.name}, {memory}, compute capability {major}.{minor}")
+        yield Finding("device code", machine_code.described(10 * major + minor, found.cuda[0] if found.cuda else 0))
     yield Finding("GPU", found.advice)
     if found.usable:
         from graphdb.execute.choose import try_device

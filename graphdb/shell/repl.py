@@ -57,6 +57,7 @@ DOT_COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     ".schema": ((), "vertex labels, edge labels and properties, with counts"),
     ".tables": ((), "tables of the database"),
     ".timer": (("on", "off"), "whether times are printed"),
+    ".view": (("FILE",), "draw the vertices and edges of the last answer in a browser, or into an HTML file"),
     ".watch": (("QUERY",), "show the changes of a continuous query as they are committed, until Ctrl-C"),
 }
 """The shell's own commands: arguments and meaning."""
@@ -95,6 +96,8 @@ class Shell:
         self._first_output: TextIO | None = None
         """Where answers went before they were redirected."""
         self._once = False
+        self._last: Result | None = None
+        """The last answer with rows."""
         self.completer: PatternCompleter | None = None
         self._worker = ThreadPoolExecutor(1, "graphdb-shell")
         self._done = False
@@ -161,6 +164,7 @@ class Shell:
             start = time.perf_counter()
             result = self._wait(self._worker.submit(self._run, statement))
             self.show(result, time.perf_counter() - start)
+            self._last = result if result.columns else self._last
             for warning in result.warnings:
                 self._complain(f"warning: {warning}")
             if self._once:
@@ -279,6 +283,8 @@ class Shell:
                 path = Path(argument.strip().strip("'\"")).expanduser()
                 work = self._worker.submit(self.database.export, path, graphs=graphs.split() or None)
                 self._print(f"{render.plural(self._wait(work), 'statement')} to {path}")
+            case ".view":
+                self._view(argument)
             case ".watch":
                 if not argument:
                     raise GraphDBError(".watch needs a continuous query", hint="SHOW CONTINUOUS QUERIES lists them")
@@ -291,6 +297,16 @@ class Shell:
                 prefixes = self._wait(self._worker.submit(self.database.prefixes))
                 self._print_all(f"PREFIX {name}: <{iri}>" for name, iri in sorted(prefixes.items()))
         return True
+
+    def _view(self, file: str) -> None:
+        """Draw the last answer."""
+        self._refuse_files(".view")
+        if self._last is None:
+            raise GraphDBError("there is no answer to draw yet", hint="MATCH (a)-[e]->(b) RETURN a, e, b;")
+        picture = self._wait(self._worker.submit(self._last.graph))
+        if file:
+            picture.save(Path(file).expanduser())
+        self._print(f"{picture.counts} in {file or picture.show()}")
 
     def _refuse_files(self, command: str) -> None:
         if self.database.untrusted:

@@ -17,10 +17,12 @@ from graphdb._version import DISTRIBUTION
 from graphdb.common import compiling
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.forks import lock_at_fork
-from graphdb.storage.compile import cache as disk
 from graphdb.storage.compile import sources
+from graphdb.storage.compile.cache import Cache
 from graphdb.storage.compile.entries import Entry
 
+disk = Cache("kernels", 4096)
+"""Object code: some 300 files for one version of the kernels."""
 _lock = threading.RLock()
 _bound: set[str] = set()
 

@@ -34,6 +34,11 @@ class Oriented:
     neighbours: NDArray[Any]
     work: Ints
 
+    def work_by(self, pieces: int) -> NDArray[np.float64]:
+        """The work of so many ranges of about as many ranks each: float64 [pieces]."""
+        bounds = np.arange(pieces + 1) * (len(self.work) - 1) // max(pieces, 1)
+        return np.diff(self.work[bounds]).astype(np.float64)
+
     @property
     def nbytes(self) -> int:
         """Bytes of all its arrays."""

@@ -19,6 +19,7 @@ from typing import Any
 
 from graphdb.gpu.executor import GpuExecutor
 from graphdb.mining.cliques import clique_plan
+from graphdb.mining.frequent import Miner, frequent_patterns
 from graphdb.mining.graph import MiningGraph
 from graphdb.mining.limits import Limits
 from graphdb.mining.motifs import joint_count, known_motifs, motifs
@@ -36,9 +37,15 @@ def run(argv: list[str]) -> list[Table]:
     parser.add_argument("--graphs", nargs="+", default=GRAPHS)
     parser.add_argument("--sizes", nargs="+", type=int, default=range(3, 9), help="of cliques")
     parser.add_argument("--motifs", nargs="+", type=int, default=(3, 4, 5))
+    parser.add_argument("--only", choices=["structure", "frequent"])
     arguments = parser.parse_args(argv)
     mining_sets.FOLDER = arguments.suite
-    return [_structure(arguments.graphs, arguments.sizes, arguments.motifs, arguments.runs)]
+    tables = []
+    if arguments.only != "frequent":
+        tables.append(_structure(arguments.graphs, arguments.sizes, arguments.motifs, arguments.runs))
+    if arguments.only != "structure":
+        tables.append(_frequent(arguments.runs))
+    return tables
 
 
 def measured(work: Callable[[], Any], device: GpuExecutor, runs: int) -> tuple[float, float, float, Any]:
@@ -83,6 +90,40 @@ def _structure(graphs: Sequence[str], sizes: Sequence[int], motif_sizes: Sequenc
     table.notes.append(
         f"geometric mean of {len(ratios)} ratios: {statistics.geometric_mean(ratios):.2f}; least {min(ratios):.2f}"
     )
+    table.notes.append(surroundings())
+    return table
+
+
+def _frequent(runs: int) -> Table:
+    columns = ["graph", "edges", "patterns", "right", "first", "call", "kernels", "host", "best", "ratio"]
+    table = Table("frequent patterns on a device, ms (host: the call there)", columns)
+    device, ratios = GpuExecutor(0), []
+    peers = json.loads((mining_sets.FOLDER / "peers.json").read_text())["graphs"]
+    for name in mining_sets.FREQUENT:
+        known = mining_sets.frequent(name)
+        graph, support = mining_sets.labelled(known["graph"]), known["minsup"]
+        for edges in range(2, known["max_edges"] + 1):
+            calls, kernels = [], []
+            for _ in range(runs + 1):
+                miner = Miner(graph, support, edges, Limits(executor=device))
+                started = time.perf_counter()
+                found = miner.levels(edges, 1.0)
+                calls.append((time.perf_counter() - started) * 1000)
+                kernels.append(miner.search.milliseconds)  # type: ignore[attr-defined]
+            started = time.perf_counter()
+            wanted = frequent_patterns(graph, support, edges)
+            host = (time.perf_counter() - started) * 1000
+            same = [(e.pattern, e.support) for e in found] == [(e.pattern, e.support) for e in wanted]
+            right = same and len(found) == sum(known["frequent by edges"][:edges])
+            took = statistics.median(kernels[1:])
+            best = peers.get(f"{known['graph']} minsup {support}", {}).get(f"fsm edges<={edges}", {}).get("best ms")
+            if best:
+                ratios.append(best / took)
+            beside = [f"{best:.3f}", f"{ratios[-1]:.2f}"] if best else ["", ""]
+            cells = [f"{each:.3f}" for each in (calls[0], statistics.median(calls[1:]), took, host)]
+            table.add(name, str(edges), f"{len(found):,}", "yes" if right else "NO", *cells, *beside)
+            progress(f"{name} {edges} edges: {cells} {right}")
+    table.notes.append(f"geometric mean of {len(ratios)} ratios: {statistics.geometric_mean(ratios):.2f}")
     table.notes.append(surroundings())
     return table
 

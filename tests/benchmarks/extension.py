@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.gpu.launch import Device
+from graphdb.gpu.machine_code import Source
 from graphdb.storage.graph.orientation import Oriented
 
 RUNS = 5
@@ -204,8 +205,6 @@ class Extension:
     oriented: Oriented
 
     def __post_init__(self) -> None:
-        import cupy
-
         degrees = np.diff(self.oriented.offsets)
         ids = self.oriented.neighbours.astype(np.int32)
         lists = degrees[ids]
@@ -221,12 +220,11 @@ class Extension:
             self._upper = upload(np.append(0, np.cumsum(lists)).astype(at))
             self._words = upload(np.append(0, np.cumsum((lists + 31) // 32)).astype(at))
             self._word_count = int(((lists + 31) // 32).sum())
-            self._module = cupy.RawModule(code=KERNELS, options=("-std=c++17", f"-DBLOCK={BLOCK_CELLS}"))
+            self._module = self.device.compile(Source("extension", KERNELS, (f"-DBLOCK={BLOCK_CELLS}",)))
 
     def _launch(self, kernel: str, *arguments: Any, blocks: int = 0, threads: int = 256) -> None:
         blocks = blocks or min(-(-self.rows // 8), 16 * self.device.processors)
-        passed = tuple(np.int64(value) if isinstance(value, int) else value for value in arguments)
-        self._module.get_function(kernel)((blocks,), (threads,), passed)
+        self._module.launch(kernel, blocks, *arguments, threads=threads)
 
     def _finish(self, counts: Any, write: Callable[[Any, Any, int], None]) -> tuple[Any, int]:
         """The rows [2, found] that ``write`` writes where the sums of ``counts`` say."""

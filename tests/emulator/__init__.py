@@ -27,6 +27,9 @@ from unittest import mock
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.gpu import machine_code
+from graphdb.gpu.compiler import Cancel
+from graphdb.gpu.machine_code import MachineCode
 from graphdb.gpu.pages import ON_DEVICE
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
@@ -208,15 +211,17 @@ class Array(np.ndarray[Any, Any]):
         return out
 
 
-class RawModule:
-    """A module compiled as C++."""
+class Compiler:
+    """Compiles device code as C++; what it gives for machine code is the path of the library."""
 
-    def __init__(self, code: str, options: tuple[str, ...] = ()) -> None:
-        defined = [option for option in options if option.startswith("-D")]
+    def target(self, capability: int) -> str:
+        return f"sm_{capability}"
+
+    def compile(self, text: str, options: tuple[str, ...], target: str, cancel: Cancel | None = None) -> bytes:
         own = rf"static \1 \2_of[{TOGETHER}][{DYNAMIC_SHARED} / sizeof(\1)];\n"
-        code = _DYNAMIC.sub(rf"{own}#define \2 \2_of[blockIdx.x % {TOGETHER}]", code)
-        text = f'#include "{Path(__file__).with_name("device.hpp")}"\n' + code
-        known = (text, *defined, Path(__file__).with_name("device.hpp").read_text(), Path(__file__).read_text())
+        text = _DYNAMIC.sub(rf"{own}#define \2 \2_of[blockIdx.x % {TOGETHER}]", text)
+        text = f'#include "{Path(__file__).with_name("device.hpp")}"\n' + text
+        known = (text, *options, Path(__file__).with_name("device.hpp").read_text(), Path(__file__).read_text())
         key = hashlib.sha256("".join(known).encode())
         _folder.mkdir(exist_ok=True)
         library = _folder / f"{key.hexdigest()[:20]}.so"
@@ -229,12 +234,30 @@ class RawModule:
                 assert COMPILER is not None
                 if COMPILER.endswith("g++"):  # a template's statics are shared memory: each module has its own
                     flags.append("-fno-gnu-unique")
-                subprocess.run([COMPILER, *flags, *defined, str(source), "-o", str(made)], check=True)
+                subprocess.run([COMPILER, *flags, *options, str(source), "-o", str(made)], check=True)
                 made.replace(library) if made.stat().st_dev == _folder.stat().st_dev else shutil.move(made, library)
-        self._library = ctypes.PyDLL(str(library))  # with the GIL: the emulator runs one kernel at a time
+        return str(library).encode()
 
-    def compile(self) -> None:
-        """It is compiled when it is made."""
+
+class CUDADriverError(RuntimeError):
+    """The driver does not take something."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"status {status}")
+        self.status = status
+
+
+CUDADriverError.__module__ = "cupy.emulated"
+
+
+class Module:
+    """A module compiled as C++."""
+
+    def load(self, code: bytes) -> None:
+        try:
+            self._library = ctypes.PyDLL(code.decode())  # with the GIL: the emulator runs one kernel at a time
+        except (OSError, ValueError) as error:
+            raise CUDADriverError(200) from error
 
     def get_function(self, name: str) -> Any:
         kernel, together = getattr(self._library, name), _together
@@ -259,9 +282,7 @@ class RawModule:
             if self._library.emulate(address, cells, grid[0], block[0], together):
                 raise AssertionError(f"the threads of {name} wait for each other")
 
-        launch.kernel = SimpleNamespace(ptr=0)  # type: ignore[attr-defined]
-        launch.attributes = {}  # type: ignore[attr-defined]
-        launch.max_dynamic_shared_size_bytes = DYNAMIC_SHARED  # type: ignore[attr-defined]
+        launch.ptr = 0  # type: ignore[attr-defined]
         return launch
 
 
@@ -413,7 +434,7 @@ CARDS: dict[str, dict[str, int]] = {
 
 
 def _module(memory: int, card: str) -> ModuleType:
-    properties = {"name": f"emulated {card}".encode(), "multiProcessorCount": 2, **CARDS[card]}
+    properties = {"name": f"emulated {card}".encode(), "multiProcessorCount": 2, "major": 9, "minor": 0, **CARDS[card]}
     cuda = SimpleNamespace(
         Device=_Device,
         MemoryPool=Pool,
@@ -422,7 +443,13 @@ def _module(memory: int, card: str) -> ModuleType:
         using_allocator=_using,
         get_elapsed_time=lambda a, b: (b.at - a.at) * 1000,
         get_current_stream=Stream,
-        driver=SimpleNamespace(occupancyMaxActiveBlocksPerMultiprocessor=lambda *_: 1),
+        driver=SimpleNamespace(
+            occupancyMaxActiveBlocksPerMultiprocessor=lambda *_: 1,
+            funcGetAttribute=lambda *_: 0,
+            funcSetAttribute=lambda *_: None,
+            CUDADriverError=CUDADriverError,
+        ),
+        Module=Module,
         alloc_pinned_memory=_pinned,
         memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
         runtime=SimpleNamespace(
@@ -435,7 +462,6 @@ def _module(memory: int, card: str) -> ModuleType:
     module = ModuleType("cupy")
     module.__dict__.update(
         cuda=cuda,
-        RawModule=RawModule,
         ndarray=Array,
         cumsum=_cumsum,
         empty=lambda shape, dtype: _local.pool.array(shape, dtype),
@@ -458,8 +484,10 @@ def installed(memory: int = 1 << 30, together: int = 1, devices: int = 1, card: 
     former, _machine = _machine, _Machine()
     _machine.devices, _machine.shared = devices, CARDS[card]["sharedMemPerBlockOptin"]
     sys.modules["cupy"] = _module(memory, card)
+    code = MachineCode(None, None, "emulated", Compiler, 90)
     try:
         with (
+            mock.patch.object(machine_code, "for_devices", return_value=code),
             mock.patch("graphdb.gpu.executor.GpuExecutor.calibrate"),
             mock.patch("graphdb.gpu.residency.Driver", Pages),
         ):
@@ -474,18 +502,14 @@ def installed(memory: int = 1 << 30, together: int = 1, devices: int = 1, card: 
 @contextmanager
 def slow_compiler(kernel: str) -> Iterator[threading.Event]:
     """Modules with a kernel of that name are compiled only once the event is set: at the end, at the latest."""
-    done, module = threading.Event(), sys.modules["cupy"]
+    done, plain = threading.Event(), Compiler.compile
 
-    class Slow(RawModule):
-        def __init__(self, code: str, options: tuple[str, ...] = ()) -> None:
-            super().__init__(code, options)
-            self._slow = f"{kernel}(" in code
+    def compile(compiler: Compiler, text: str, *arguments: Any) -> bytes:
+        if f"{kernel}(" in text:
+            done.wait()
+        return plain(compiler, text, *arguments)
 
-        def compile(self) -> None:
-            if self._slow:
-                done.wait()
-
-    with mock.patch.object(module, "RawModule", Slow):
+    with mock.patch.object(Compiler, "compile", compile):
         try:
             yield done
         finally:

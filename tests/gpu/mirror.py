@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from graphdb.plan.candidates.refine import refined
 from graphdb.plan.candidates.refinement import Refinement, Sets
+from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, Executor
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
@@ -69,6 +70,12 @@ class MirrorExecutor:
         counts, others = self.first.count_jointly(joint, control), self.second.count_jointly(joint, _like(control))
         assert counts == others, f"{self.first.name} counts {counts}, {self.second.name} {others}"
         return counts
+
+    def domain_search(
+        self, lists: LabelledLists, scanned: float, control: Control, host_memory: int | None
+    ) -> DomainSearch | None:
+        """The second's."""
+        return self.second.domain_search(lists, scanned, control, host_memory)
 
     def describe_jointly(self, joint: JointCount) -> str:
         """Where the two count."""

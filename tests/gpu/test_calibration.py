@@ -90,7 +90,7 @@ def test_a_file_that_says_something_else_is_not_believed(
     device: Any, folder: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
 ) -> None:
     monkeypatch.setattr(calibration, "measure", lambda device: Rates(answer=3.0))
-    cache.write(calibration._file_of(device), content)
+    calibration.DISK.write(calibration._file_of(device), content)
     calibration.calibrate(device).join()
     assert device.rates.answer == 3.0
 

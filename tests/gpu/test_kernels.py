@@ -14,7 +14,7 @@ import graphdb.gpu.executor  # noqa: F401  (each strategy says what modules it h
 from graphdb.gpu import layout
 from graphdb.gpu.card import Limits
 from graphdb.gpu.counting.code_generation import specialise
-from graphdb.gpu.launch import OPTIONS, VARIANTS, defines, source
+from graphdb.gpu.launch import SAMPLES, VARIANTS, defines, source
 from graphdb.gpu.search.code_generation import search_text
 from graphdb.incremental.device.layout import LISTS
 from graphdb.plan.passes.pipeline import make_plan
@@ -41,10 +41,10 @@ def test_a_header_is_included_once() -> None:
 
 @pytest.mark.parametrize("name", sorted(VARIANTS))
 def test_kernels_compile_for_every_architecture(name: str) -> None:
-    for macros in VARIANTS[name]:
+    for macros in (*VARIANTS[name], *SAMPLES.get(name, ())):
         plan = PLANS[name](macros) if name in PLANS else ""
         for architecture in nvrtc.architectures():
-            options = (*OPTIONS, *defines({**macros, "CHECK_OFFSETS": 1}))
+            options = defines({**macros, "CHECK_OFFSETS": 1})
             code = nvrtc.machine_code(source(name, plan), options, architecture)
             assert code.startswith(b"\x7fELF")
 
@@ -101,7 +101,7 @@ def test_a_structure_that_differs_from_its_table_does_not_compile(name: str, mon
         macros = VARIANTS[name][0]
         written = source.__wrapped__(name, PLANS[name](macros) if name in PLANS else "")
         with pytest.raises(pytest.fail.Exception, match=r"is not as gpu/layout\.py says"):
-            nvrtc.machine_code(written, (*OPTIONS, *defines({**macros, "CHECK_OFFSETS": 1})), 90)
+            nvrtc.machine_code(written, defines({**macros, "CHECK_OFFSETS": 1}), 90)
 
 
 def test_rows_of_partitions_are_as_long_on_the_host() -> None:
@@ -111,4 +111,4 @@ def test_rows_of_partitions_are_as_long_on_the_host() -> None:
 def test_a_broken_kernel_does_not_compile() -> None:
     nvrtc.library()
     with pytest.raises(pytest.fail.Exception, match="this_is_no_type"):
-        nvrtc.machine_code('extern "C" __global__ void k(this_is_no_type x) {}', OPTIONS, 90)
+        nvrtc.machine_code('extern "C" __global__ void k(this_is_no_type x) {}', (), 90)

@@ -104,8 +104,8 @@ def test_little_room_for_domains(monkeypatch: pytest.MonkeyPatch) -> None:
     """Domains are taken away whenever a worker's array is full."""
     graph = brute.random_graph(np.random.default_rng(1), 200, 500, directed=True, edge_labels=2, labels=2)
     wanted = frequent_patterns(graph, 20, 3)
-    monkeypatch.setattr("graphdb.mining.frequent._OUT", 1)
-    monkeypatch.setattr("graphdb.mining.frequent.BUDGET", 50)
+    monkeypatch.setattr("graphdb.mining.domains._OUT", 1)
+    monkeypatch.setattr("graphdb.mining.domains.BUDGET", 50)
     for threads in (1, 3):
         assert frequent_patterns(graph, 20, 3, limits=Limits(threads=threads)) == wanted
     assert len(wanted) > 40

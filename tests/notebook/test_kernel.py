@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -116,3 +118,44 @@ def test_an_interrupt_stops_what_runs(run: Callable[[str], Cell], kernel: Any, c
     assert cell.error is not None
     assert cell.error[0] == "KeyboardInterrupt"
     assert run("print(db.query('MATCH ()-[:knows]->() RETURN count(*)').scalar())").printed == "1\n"
+
+
+def test_cypher_in_cells(run: Callable[[str], Cell]) -> None:
+    assert run("%load_ext graphdb").error is None
+    assert run("magic = graphdb.connect(threads=1); name = 'Eve'").error is None
+    made = run(
+        "%%cypher -d magic\nCREATE (:Magician {name: $name})-[:TEACHES {spell: 'x'}]->(:Magician {name: 'Bo'});\nMATCH (m:Magician) RETURN m.name AS name ORDER BY name"
+    )
+    assert "Eve" in made.shown[0]["text/html"]
+    assert run("%cypher -d magic -o rows MATCH (m)-[t:TEACHES]->(n) RETURN m, t, n").shown == []
+    assert run("print(len(rows))").printed == "1\n"
+    picture = run("%cypher -d magic -g MATCH (m)-[t:TEACHES]->(n) RETURN m, t, n").shown[0]["text/html"]
+    assert picture.startswith("<iframe")
+    assert "TEACHES" in picture
+    assert run("rows.graph()").shown[0]["text/html"].startswith("<iframe")
+    failed = run("%cypher -d magic RETURN $nobody")
+    assert failed.error is not None
+    assert "no variable has the value of $nobody" in failed.error[1]
+    assert "is no database" in run("%cypher -d name RETURN 1").error[1]  # type: ignore[index]
+    broken = run("%cypher -d magic MATCH (a RETURN a")
+    assert "^" in broken.traceback
+    assert "magics.py" not in broken.traceback
+    assert "<table" in run("magic.schema()").shown[0]["text/html"]
+    assert "<iframe" in run("magic.schema().graph()").shown[0]["text/html"]
+
+
+OPENS = """
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+shell.run_line_magic("load_ext", "graphdb")
+assert shell.run_line_magic("cypher", "RETURN 1 + 1 AS two").scalar() == 2
+assert shell.user_ns["db"].query("RETURN 1").scalar() == 1
+assert shell.run_cell_magic("cypher", "", "MATCH (n)\\nRETURN count(n) AS n").scalar() == 0
+"""
+
+
+def test_cypher_without_a_database_opens_one(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "IPYTHONDIR": str(tmp_path)}
+    ran = subprocess.run([sys.executable, "-c", OPENS], env=environment, capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    assert "db = graphdb.connect()" in ran.stdout

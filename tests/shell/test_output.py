@@ -146,9 +146,23 @@ def test_imports(db: graphdb.Database, tmp_path: pathlib.Path) -> None:
     assert output.endswith("n\n2\n")
 
 
+def test_answers_are_drawn(db: graphdb.Database, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    page = tmp_path / "picture.html"
+    pair = "MATCH (a:N {n: 1}), (b:N {n: 2}) RETURN a, b;"
+    output, errors = told(db, ".view", pair, f".view {page}", ".view", "RETURN 1 AS x;", ".view")
+    assert "there is no answer to draw yet" in errors
+    assert "the result has no vertices, edges or paths" in errors
+    assert f"2 vertices, 0 edges in {page}" in output
+    drawn = pathlib.Path(opened[0].removeprefix("file://"))
+    assert drawn.read_bytes() == page.read_bytes()
+    drawn.unlink()
+
+
 def test_safe_mode_writes_no_file(tmp_path: pathlib.Path) -> None:
     with graphdb.connect(threads=1, untrusted=True) as db:
-        for command in (".output", ".once", ".read", ".import"):
+        for command in (".output", ".once", ".read", ".import", ".view"):
             _, errors = told(db, f"{command} {tmp_path / 'x.csv'}")
             assert "safe mode" in errors or "untrusted" in errors
     assert not list(tmp_path.iterdir())

@@ -17,19 +17,19 @@ _CHUNKS_PER_THREAD = 16
 
 
 def count_cliques(plan: CliqueCount, threads: int, control: Control) -> int:
-    """Count the cliques, each once; raises what ``control`` does."""
+    """Count the cliques whose first vertex is in the control's share, each once; raises what ``control`` does."""
     graph = plan.graph
-    ranks = len(graph.work) - 1
-    work = int(graph.work[-1]) * (plan.size - 2)
-    workers = threads if work > _INLINE_WORK else 1
-    shares = np.linspace(0, int(graph.work[-1]), workers * _CHUNKS_PER_THREAD + 1)[1:-1]
+    first, last = control.range_of(len(graph.work) - 1)
+    begun, ended = int(graph.work[first]), int(graph.work[last])
+    workers = threads if (ended - begun) * (plan.size - 2) > _INLINE_WORK else 1
+    shares = np.linspace(begun, ended, workers * _CHUNKS_PER_THREAD + 1)[1:-1]
     cuts = np.searchsorted(graph.work, shares).tolist() if workers > 1 else []
-    bounds = [0, *cuts, ranks]
+    bounds = [first, *cuts, last]
     control.threads = workers
     # The densest part of the graph is at the end: it goes first, so that no worker is left alone with it.
     chunks = [(begin, end) for begin, end in pairwise(bounds) if begin < end][::-1]
     counters: dict[int, _Counter] = {}
-    whole = max(int(graph.work[-1]), 1)
+    whole = max(ended - begun, 1)
 
     def count(chunk: tuple[int, int], worker: int, pause: Pause) -> None:
         counter = counters.get(worker) or counters.setdefault(worker, _Counter(plan))

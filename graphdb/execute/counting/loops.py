@@ -58,7 +58,7 @@ class Loops:
             levels.append((begin, len(code), level.register))
         text = (np.array(levels, np.int64), np.array(code, np.int64).reshape(-1, 14))
         program = (*text, *tables, self._run.partitions, addresses)
-        lengths = _lengths(self._run.partition(part.root_bundles[0].members[0]), roots)
+        lengths = list_lengths(self._run.partition(part.root_bundles[0].members[0]), roots)
         order = np.argsort(-lengths, kind="stable")
         roots = roots[order]
         shares = np.cumsum((lengths[order] + 1.0) ** 2)
@@ -130,7 +130,7 @@ class Loops:
         )
 
 
-def _lengths(partition: Partition, vertices: Ints) -> Ints:
+def list_lengths(partition: Partition, vertices: Ints) -> Ints:
     """How many neighbours each vertex has."""
     if not len(partition.keys):
         return np.zeros(len(vertices), np.int64)

@@ -8,6 +8,7 @@ conceivable count needs, and the Chinese remainder theorem gives that count.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -15,10 +16,10 @@ from numpy.typing import NDArray
 
 from graphdb.execute.counting.cliques import count_cliques
 from graphdb.execute.counting.crt import Numbers, Overflow, by_remainders, narrowed, sums, times
-from graphdb.execute.counting.loops import Loops
+from graphdb.execute.counting.loops import Loops, list_lengths
 from graphdb.execute.counting.run import CountRun
 from graphdb.execute.counting.weights import Weights
-from graphdb.plan.counting.plan import CountingPlan, Term, added_up
+from graphdb.plan.counting.plan import CountingPlan, Term, added_up, parts_of
 from graphdb.plan.counting.programs import Part
 from graphdb.plan.executor import Control
 from graphdb.plan.physical import CliqueCount
@@ -41,7 +42,7 @@ def count_matches(plan: CountingPlan, control: Control, threads: int, memory_lim
 def part_totals(
     plan: CountingPlan, control: Control, threads: int, memory_limit: int | None = None
 ) -> dict[Part, int] | None:
-    """What each part of the plan's terms adds up to; as :func:`count_matches`."""
+    """What each part of the plan's terms adds up to, over the control's share of roots; as :func:`count_matches`."""
     parts = _started(plan, control, threads, memory_limit)
     if parts is None:
         return None
@@ -57,6 +58,22 @@ def part_totals(
     return totals
 
 
+def share_weights(plan: CountingPlan) -> NDArray[np.float64] | None:
+    """About how much work each vertex is as a root: float64 [vertices]; None where all is linear, or in one piece."""
+    looped = [part for part in parts_of(plan.terms) if part.levels or part.clique]
+    if not looped or (plan.root >= 0 and any(len(term.parts) > 1 for term in plan.terms)):
+        return None
+    weights = np.zeros(plan.vertices)
+    for part in looped:
+        if part.clique:
+            graph = plan.oriented[part.root_bundles[0].members[0].relation]
+            weights += graph.work_by(plan.vertices)
+            continue
+        partition = plan.partitions[part.root_bundles[0].members[0].relation]
+        weights[partition.keys] += (list_lengths(partition, partition.keys) + 1.0) ** 2
+    return weights
+
+
 def count_by_vertex(
     plan: CountingPlan, control: Control, threads: int, memory_limit: int | None = None
 ) -> tuple[Ints, Numbers] | None:
@@ -70,7 +87,7 @@ def count_by_vertex(
     found: Numbers = np.zeros(plan.vertices, np.int64)
     for term in plan.terms:
         factor = term.coefficient
-        rooted, *others = term.parts
+        rooted, *others = term.parts  # a share has no others
         for part in others:
             parts.begin(part)
             factor *= by_remainders(partial(parts.total, part), _greatest(plan, term, part))
@@ -126,11 +143,15 @@ class _Parts:
     def total(self, part: Part, modulus: int) -> int:
         """The count of one part (modulo a prime)."""
         if part.clique:
-            graph = self._run.plan.oriented[part.root_bundles[0].members[0].relation]
-            cliques = count_cliques(CliqueCount(part.clique, graph), self._run.threads, self._run.as_control())
+            graph, control = self._run.plan.oriented[part.root_bundles[0].members[0].relation], self._run.as_control()
+            if control.share is not None:  # as large a share of its ranks
+                ranks = len(graph.work) - 1
+                begin, end = (at * ranks // max(self._run.plan.vertices, 1) for at in control.share)
+                control = replace(control, share=(begin, end))
+            cliques = count_cliques(CliqueCount(part.clique, graph), self._run.threads, control)
             return cliques * part.multiple
         self._run.flags[:] = 0
-        roots = self._weights.roots(part)
+        roots = self._roots(part)
         if part.levels:
             root = self._weights.values(part.root, roots, modulus)
             found = self._loops.total(part, roots, root, modulus, np.empty(0, np.int64))
@@ -142,7 +163,7 @@ class _Parts:
     def by_root(self, part: Part, modulus: int) -> Numbers:
         """The count of one part (modulo a prime) for every vertex that its root may be bound to: [vertices]."""
         self._run.flags[:] = 0
-        roots = self._weights.roots(part)
+        roots = self._roots(part)
         root = self._weights.values(part.root, roots, modulus)
         found = np.zeros(self._run.plan.vertices, np.int64)
         if part.levels:
@@ -151,6 +172,12 @@ class _Parts:
             found[roots] = root[roots] if len(root) else 1
         self._check_overflow()
         return times(found.astype(object) if modulus else found, part.multiple)
+
+    def _roots(self, part: Part) -> Ints:
+        """What the root ranges over, within the share of this run."""
+        roots, (begin, end) = self._weights.roots(part), self._run.share
+        whole = end - begin == self._run.plan.vertices
+        return roots if whole else roots[(roots >= begin) & (roots < end)]
 
     def _check_overflow(self) -> None:
         if self._run.flags[1]:

@@ -47,6 +47,8 @@ class CountRun:
         self.partitions = np.array(rows, np.int64).reshape(len(rows), 6)
         self.room = cache_bytes // (2 * np.dtype(plan.dtype).itemsize)
         """Ids that closed lists, and that all local lists together may hold: half of the cache each."""
+        self.share = control.range_of(plan.vertices)
+        """The vertices that are roots in this run: first and last + 1."""
         self._control = control
         self._share, self._to, self._expected = 0.0, 1.0, 1.0
 

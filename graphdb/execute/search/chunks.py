@@ -41,10 +41,10 @@ class SingleThreadRun:
     def blocks(self) -> Iterator[Found]:
         """The matches; counting gives none and leaves ``total``."""
         search, left, result = self._search, self._limit, -1
-        roots = len(scan_of(self._plan))
-        if not roots or left == 0:
+        first, last = self._control.range_of(len(scan_of(self._plan)))
+        if first == last or left == 0:
             return
-        search.start(0, roots)
+        search.start(first, last)
         while result != 0:
             self._control.check()
             result = search.advance(search.capacity if left is None else min(left, search.capacity))
@@ -88,7 +88,7 @@ class ParallelRun:
         self.total = 0
         self._plan, self._sizes, self._control = plan, sizes, control
         self._counting, self._limit = counting, limit
-        self._chunks = _pieces(plan, control.threads)
+        self._chunks = _pieces(plan, control.threads, *control.range_of(len(scan_of(plan))))
         self._next = self._head = self._waiting_bytes = 0
         self._stop = False
         self._error: BaseException | None = None
@@ -200,15 +200,15 @@ class ParallelRun:
         return number != self._head or len(chunk.blocks) > 1
 
 
-def _pieces(plan: PhysicalPlan, workers: int) -> list[_Chunk]:
-    """Split a run into chunks of about the same work.
+def _pieces(plan: PhysicalPlan, workers: int, first: int, last: int) -> list[_Chunk]:
+    """Split a run over roots ``first … last-1`` into chunks of about the same work.
 
     Roots count by their degrees in the second step; one that is too much for a chunk (a hub) is split into pieces of
     the list that the second step scans.
     """
     from graphdb.execute.search.set_kernels import add_degrees
 
-    scan = scan_of(plan)
+    scan = scan_of(plan)[first:last]
     if not len(scan):
         return []
     chunks = int(min(max(plan.cost / _CHUNK_COST, _FEWEST_PER_THREAD * workers), _CHUNKS_PER_THREAD * workers))
@@ -227,7 +227,7 @@ def _pieces(plan: PhysicalPlan, workers: int) -> list[_Chunk]:
     for begin, end in pairwise(bounds):
         pieces = int(weights[begin]) // share if hub[begin] else 1
         weight = float(ends[end - 1] - ends[begin] + weights[begin]) / pieces / float(ends[-1])
-        found += [_Chunk((begin, end, piece, pieces), weight) for piece in range(pieces)]
+        found += [_Chunk((first + begin, first + end, piece, pieces), weight) for piece in range(pieces)]
     return found
 
 

@@ -86,6 +86,11 @@ class CountingPlan:
         return self.vertices * 8 * vectors
 
 
+def parts_of(terms: Iterable[Term]) -> list[Part]:
+    """Return the parts of all terms, each once."""
+    return list(dict.fromkeys(part for term in terms for part in term.parts))
+
+
 def added_up(terms: Iterable[Term], totals: Mapping[Part, int]) -> int:
     """Return the number of matches, given what each part adds up to."""
     return sum(term.coefficient * prod(totals[part] for part in term.parts) for term in terms)

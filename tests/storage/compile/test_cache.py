@@ -17,8 +17,11 @@ from graphdb.common import compiling
 from graphdb.common.errors import NotSupportedError
 from graphdb.execute.search import group_kernels, search_kernels
 from graphdb.storage.arrays import batch_kernels
-from graphdb.storage.compile import cache, jit, library, sources, warm
+from graphdb.storage.compile import jit, library, sources, warm
+from graphdb.storage.compile.cache import Cache
 from graphdb.storage.compile.entries import Entry
+
+cache = Cache("kernels", 16)
 
 
 @pytest.fixture
@@ -60,7 +63,7 @@ def test_a_link_is_not_followed(place: Path) -> None:
 def test_a_folder_that_others_may_use_is_not_used(place: Path, mode: int) -> None:
     cache.write("a-1.o", b"code")
     place.chmod(mode)
-    assert cache.objection(place) is not None
+    assert cache.objection() is not None
     assert cache.read("a-1.o") is None
     cache.write("b-1.o", b"code")
     assert not (place / "b-1.o").exists()
@@ -69,7 +72,7 @@ def test_a_folder_that_others_may_use_is_not_used(place: Path, mode: int) -> Non
 def test_a_folder_below_one_that_others_can_change_is_not_used(place: Path) -> None:
     cache.write("a-1.o", b"code")
     place.parent.chmod(0o777)
-    assert "another user can change" in str(cache.objection(place))
+    assert "another user can change" in str(cache.objection())
     assert cache.read("a-1.o") is None
     place.parent.chmod(0o1777)  # as /tmp: there nobody replaces what is another's
     assert cache.read("a-1.o") == b"code"
@@ -82,17 +85,23 @@ def test_what_belongs_to_another_user_is_not_read(place: Path) -> None:
     assert cache.read("a-1.o") is None
     cache.write("a-1.o", b"code")
     os.chown(place, 12345, -1)
-    assert cache.objection(place) == "it belongs to another user"
+    assert cache.objection() == "it belongs to another user"
     assert cache.read("a-1.o") is None
 
 
-def test_few_versions_of_a_kernel_stay(place: Path) -> None:
-    for version in range(20):
-        cache.write(f"a-{version}.o", b"code")
-        os.utime(place / f"a-{version}.o", (version, version))
-    cache.write("ab-1.o", b"code")
-    assert len(list(place.glob("a-*.o"))) <= 9
-    assert cache.read("a-19.o") == b"code" == cache.read("ab-1.o")
+def test_those_used_longest_ago_are_dropped(place: Path) -> None:
+    """A file that is read counts as used, whenever it was written."""
+    for number in range(16):
+        cache.write(f"a-{number}.o", b"code")
+        os.utime(place / f"a-{number}.o", (number, number))
+    assert cache.count() == 16
+    assert cache.read("a-3.o") == b"code"
+    cache.write("b-1.o", b"code")
+    assert {file.name for file in place.iterdir()} == {"b-1.o", "a-3.o", *(f"a-{number}.o" for number in range(4, 16))}
+    for number in range(100):
+        cache.write(f"c-{number}.o", b"code")
+        assert cache.count() <= 16
+    assert cache.read("c-99.o") == b"code"
 
 
 def _fresh(kernel: Any) -> Entry:

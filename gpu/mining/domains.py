@@ -1,0 +1,246 @@
+"""Domains of patterns on a device: a block for each pattern of a level, candidates and domains as rows of bits.
+
+The domains of frequent patterns stay for the next level: on the device while they fit half of its budget, else in host
+memory, where kernels read each once, when its pattern is looked at (GAMMA §5.2).  Patterns whose domains are wanted are
+looked at in pieces, so that what kernels write has a place that was taken before; what stays is compacted after each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common.errors import MemoryLimitError
+from graphdb.gpu.graph import address
+from graphdb.gpu.launch import VARIANTS, Device, StopFlag, faults
+from graphdb.gpu.layout import PatternCell
+from graphdb.gpu.watch import Watch, wait_for
+from graphdb.plan.domains import PLACES, Candidates, LabelledLists
+
+Ints = NDArray[np.int64]
+Words = NDArray[np.uint32]
+
+THREADS = 256
+"""Threads of a block."""
+SHARED = 100 << 10
+"""Bytes of shared memory that a block's rows of bits may take: two blocks fit a processor."""
+ON_DEVICE = 0.5
+"""The share of the device's budget that domains may take there."""
+_PIECE = 1 << 16
+"""Patterns that are looked at in one launch, at most."""
+
+VARIANTS["domains"] = ({"THREADS": str(THREADS)},)
+
+
+@dataclass(frozen=True, slots=True)
+class _DeviceLists:
+    """The graph on the device, and the vertices of each label as a row of bits: uint32 [labels, words]."""
+
+    offsets: Any
+    keys: Any
+    labels: Any
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes on the device."""
+        return sum(int(array.nbytes) for array in (self.offsets, self.keys, self.labels))
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """The domains of some patterns of a level: uint32 [patterns, 6, words], on the device or in pinned host memory."""
+
+    numbers: Ints
+    rows: Any
+    address: int
+    on_host: bool
+
+
+class DeviceDomains:
+    """Finds domains on a device (:class:`graphdb.plan.domains.DomainSearch`).
+
+    Parameters
+    ----------
+    watch
+        Deadline and cancellation.
+    host_memory
+        Bytes that domains may take in host memory; None for any.
+    threads
+        Threads of a block (tests make them few).
+
+    Raises
+    ------
+    MemoryLimitError
+        The graph does not fit the device's budget.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        lists: LabelledLists,
+        watch: Watch,
+        *,
+        host_memory: int | None = None,
+        threads: int = THREADS,
+    ) -> None:
+        self.name = f"cuda:{device.number}"
+        self._device, self._lists, self._watch, self._threads = device, lists, watch, threads
+        self._host_memory, self._stop = host_memory, StopFlag(device)
+        self._words = max((lists.vertices + 31) // 32, 1)
+        self.milliseconds = 0.0
+        """The device's time so far."""
+        self.spilled = 0
+        """Bytes of domains that were written to host memory."""
+        with faults(), device.active():
+            if needed(lists) > device.memory.budget * 3 // 4:
+                raise MemoryLimitError(
+                    f"the graph and its labels need {needed(lists):,} bytes on the device, "
+                    f"three quarters of {device.memory.budget:,} are for them",
+                    hint='raise device_memory, or use device="cpu"',
+                )
+            self._graph = device.memory.cached_or_built("domains", lists, self._copied)
+            self._module = device.module("domains", {"THREADS": threads}, check=watch.check)
+        first = address(self._graph.labels)
+        self._labels = first + 4 * self._words * np.arange(len(lists.spans), dtype=np.uint64)
+        self._rows = self._labels
+        self._stored: list[_Stored] = []
+        self._written: list[_Stored] = []
+
+    def _copied(self) -> _DeviceLists:
+        upload = self._device.memory.upload
+        lists = self._lists
+        return _DeviceLists(upload(lists.offsets), upload(lists.keys), upload(label_rows(lists, self._words)))
+
+    def find(
+        self, candidates: Candidates, support: int, keep: bool, share: Callable[[float], float]
+    ) -> tuple[Ints, Ints]:
+        """Find the domains of patterns (:meth:`graphdb.plan.domains.DomainSearch.find`)."""
+        count, memory = len(candidates), self._device.memory
+        supports, examples = np.zeros(count, np.int64), np.zeros((count, PLACES), np.int64)
+        self._written = []
+        with faults(), self._device.active():
+            row = 4 * PLACES * self._words
+            shared = 2 * row if 2 * row <= SHARED else 0
+            blocks = self._module.resident("domains", self._threads, shared)
+            free = memory.reserve(2 * (blocks * 2 * row + row * count)) // 2
+            if not shared:
+                blocks = max(min(blocks, free // 2 // (2 * row)), 1)
+            blocks = min(blocks, max(count, 1))
+            scratch = None if shared else memory.empty(blocks * 2 * PLACES * self._words, np.uint32)
+            piece = min(max(free // 2 // row, 1), _PIECE) if keep else _PIECE
+            rows = memory.upload(self._rows.astype(np.uint64))
+            for begin in range(0, count, piece):
+                self._watch.check()
+                part = slice(begin, min(begin + piece, count))
+                self._find(candidates, part, support, keep, (rows, scratch, blocks, shared), supports, examples)
+        return supports, examples
+
+    def _find(
+        self,
+        candidates: Candidates,
+        part: slice,
+        support: int,
+        keep: bool,
+        places: tuple[Any, Any, int, int],
+        supports: Ints,
+        examples: Ints,
+    ) -> None:
+        """Find the domains of a piece of the patterns."""
+        device, memory, words = self._device, self._device.memory, self._words
+        rows, scratch, blocks, shared = places
+        table = pattern_table(candidates, part)
+        count = len(table)
+        patterns, taken = memory.upload(table), memory.empty(count, np.int64)
+        found, next_task = memory.empty((count, PLACES), np.int32), memory.empty(1, np.uint64)
+        out = memory.empty((count, PLACES, words), np.uint32) if keep else None
+        next_task.fill(0)
+        graph = self._graph
+        begin = device.event()
+        self._module.launch(
+            "domains",
+            min(blocks, count),
+            *(graph.offsets, graph.keys, self._lists.vertices, int(self._lists.directed), patterns, count, rows),
+            *(words, support, address(scratch), taken, found, address(out), next_task, self._stop.address),
+            threads=self._threads,
+            shared=shared,
+        )
+        end = device.event()
+        wait_for(end, self._watch, self._stop, lambda: None)
+        self.milliseconds += device.milliseconds(begin, end)
+        supports[part] = taken.get()
+        frequent = np.flatnonzero(supports[part])
+        examples[part][frequent] = found.get()[frequent]
+        if out is not None and len(frequent):
+            self._written.append(self._compacted(out, frequent, part.start))
+
+    def _compacted(self, out: Any, frequent: Ints, first: int) -> _Stored:
+        """Store the domains of frequent patterns without those between: on the device, or else on the host."""
+        device, memory = self._device, self._device.memory
+        shape = (len(frequent), PLACES, self._words)
+        size = 4 * int(np.prod(shape))
+        held = sum(int(each.rows.nbytes) for each in (*self._written, *self._stored) if not each.on_host)
+        on_host = held + size > ON_DEVICE * memory.budget or size > memory.free_bytes() // 2
+        rows: Any
+        if on_host:
+            spilled = size + sum(each.rows.nbytes for each in (*self._written, *self._stored) if each.on_host)
+            if self._host_memory is not None and spilled > self._host_memory:
+                raise MemoryLimitError(
+                    f"the domains of a level need {spilled:,} bytes of host memory, "
+                    f"{self._host_memory:,} of the memory limit are for them",
+                    hint="ask for more support or fewer edges, or raise memory_limit",
+                )
+            rows = device.pinned(shape, np.uint32)
+            self.spilled += size
+            where = int(rows.ctypes.data)
+        else:
+            rows = memory.empty(shape, np.uint32)
+            where = address(rows)
+        which = memory.upload(frequent)
+        begin = device.event()
+        width = PLACES * self._words
+        blocks = min(-(-len(frequent) * width // self._threads), 32 * device.processors)
+        self._module.launch("gather", blocks, out, which, len(frequent), width, where, threads=self._threads)
+        self.milliseconds += device.milliseconds(begin, device.event())
+        return _Stored(frequent + first, rows, where, on_host)
+
+    def keep(self, frequent: Ints) -> Ints:
+        """Drop all domains but those of some patterns of the last call; their numbers."""
+        self._stored, self._written = self._written, []
+        step = 4 * self._words
+        found = [
+            each.address + step * np.arange(len(each.numbers) * PLACES, dtype=np.uint64).reshape(-1, PLACES)
+            for each in self._stored
+        ]
+        numbers = np.concatenate([np.empty(0, np.int64), *(each.numbers for each in self._stored)])
+        rows = np.concatenate([np.empty((0, PLACES), np.uint64), *found])
+        self._rows = np.concatenate([self._labels, rows[np.searchsorted(numbers, frequent)].reshape(-1)])
+        return len(self._labels) + np.arange(len(frequent) * PLACES).reshape(-1, PLACES)
+
+
+def needed(lists: LabelledLists) -> int:
+    """Return the bytes that a graph takes on a device."""
+    return lists.offsets.nbytes + lists.keys.nbytes + 4 * len(lists.spans) * ((lists.vertices + 31) // 32)
+
+
+def label_rows(lists: LabelledLists, words: int) -> Words:
+    """Return the vertices of each label as bits: uint32 [labels, words]."""
+    found = np.zeros(len(lists.spans) * words, np.uint32)
+    label = np.repeat(np.arange(len(lists.spans)), lists.spans[:, 1] - lists.spans[:, 0])
+    place = label * words + (lists.members >> 5)
+    first = np.flatnonzero(np.append(True, place[1:] != place[:-1])[: len(place)])
+    if len(first):
+        bits = np.left_shift(np.uint32(1), (lists.members & 31).astype(np.uint32))
+        found[place[first]] = np.bitwise_or.reduceat(bits, first)
+    return found.reshape(-1, words)
+
+
+def pattern_table(candidates: Candidates, part: slice) -> Ints:
+    """Return patterns as kernels read them: int64 [patterns, cells] (:class:`graphdb.gpu.layout.PatternCell`)."""
+    columns = (candidates.sizes, candidates.edges.reshape(len(candidates), -1), candidates.orbits, candidates.sources)
+    table = np.concatenate([column[part] for column in columns], axis=1)
+    assert table.shape[1] == PatternCell.PATTERN_CELLS
+    return np.ascontiguousarray(table, np.int64)

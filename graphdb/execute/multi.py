@@ -1,0 +1,256 @@
+"""Several executors as one: GPUs of one host, each of which has a copy of what a run reads, or executors of one device.
+
+A run is divided into shares (:mod:`graphdb.plan.shares`), which the executors take as they become free
+(:mod:`graphdb.execute.deal`).  Counts add up, and rows follow one another in the order in which one executor alone
+gives them.  What is small, or cannot be divided, runs on the first executor.  One that fails leaves its share to the
+others; where its device is lost, it is not asked again.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from graphdb.common.errors import DeviceError, GraphDBError
+from graphdb.execute.deal import FAILURES, Deal, Task
+from graphdb.plan.candidates.refinement import Refinement, Sets
+from graphdb.plan.domains import DomainSearch, LabelledLists
+from graphdb.plan.executor import Block, Control, OutOfRange, Refused
+from graphdb.plan.joint import JointCount
+from graphdb.plan.physical import PhysicalPlan
+from graphdb.plan.shares import Divisible, Division, Partial
+
+T = TypeVar("T")
+
+SHARES = 32
+"""Shares for each executor: the last to end works alone for about so small a part of its time."""
+LEAST = 4e-3
+"""Seconds that a share is expected to take at least: some launches, and an answer to wait for, are a tenth of that."""
+RATE = 1e10
+"""Elements that an executor scans in a second, about."""
+_log = logging.getLogger("graphdb")
+
+
+class MultiExecutor:
+    """Runs plans on several executors.
+
+    Parameters
+    ----------
+    executors
+        They, all of a kind, with the same graph and plans.
+    shares, least
+        How many shares each gets, and the seconds that one takes at least.
+    """
+
+    def __init__(self, executors: Sequence[Divisible], *, shares: int = SHARES, least: float | None = None) -> None:
+        self._executors = list(executors)
+        self._shares, self._least = shares, LEAST if least is None else least
+        self.name = _together([executor.name for executor in executors])
+        self.tasks: list[Task] = []
+        """After a run: the shares, in the order in which they ended."""
+
+    @property
+    def first(self) -> Divisible:
+        """Who runs what is not divided."""
+        return self._executors[0]
+
+    def supports(self, plan: PhysicalPlan) -> bool:
+        """Whether all can run the plan."""
+        return all(executor.supports(plan) for executor in self._executors)
+
+    def memory(self, plan: PhysicalPlan) -> int:
+        """Bytes that each needs."""
+        return max(executor.memory(plan) for executor in self._executors)
+
+    def describe(self, plan: PhysicalPlan) -> str:
+        """How one runs the plan, and into how many shares it is divided."""
+        told = self.first.describe(plan)
+        wanted = self._wanted(plan)
+        if wanted < 2 or len(self._executors) < 2:
+            return told
+        return f"{self.name}{told.removeprefix(self.first.name)}, in about {wanted} shares"
+
+    def refine(self, task: Refinement) -> Sets | None:
+        """Refine candidates on the first; where it fails, the planner does that itself."""
+        try:
+            return self.first.refine(task)
+        except FAILURES as error:
+            self._leave_out(self.first, error)
+            return None
+
+    def run(self, plan: PhysicalPlan, control: Control | None = None) -> Iterator[Block]:
+        """Run the plan and give its matches block by block, in the order in which the first executor alone would.
+
+        Raises
+        ------
+        QueryTimeout, ExecutionError, MemoryLimitError, DeviceError
+            When the time is over, when cancelled, and where none of the executors can go on.
+        """
+        control = control or Control()
+        started, limit = time.monotonic(), control.limit_of(plan)
+        try:
+            division = self._division(plan, False, control)
+            if division is None:
+                yield from self._alone_rows(plan, control)
+                return
+            left = limit
+            for block in self._rows(plan, division, control, limit):
+                count = block.count if left is None else min(block.count, left)
+                yield block if count == block.count else _first(block, count)
+                if left is not None:
+                    left -= count
+                    if left == 0:
+                        return
+        finally:
+            control.seconds = time.monotonic() - started
+
+    def _rows(self, plan: PhysicalPlan, division: Division, control: Control, limit: int | None) -> Iterator[Block]:
+        deal = self._dealt(plan, division, control, limit)
+        blocks = deal.rows(lambda executor, own: executor.rows_of(plan, division, own))
+        try:
+            # A number for each vertex: all, before any is given, since one may not fit.
+            yield from blocks if division.unit != "vertices" else list(blocks)
+            return
+        except OutOfRange:
+            pass
+        finally:
+            self._note_failures(deal)
+        again = self._division(plan, False, control, search=True)
+        if again is None:
+            yield from self._alone_rows(plan, control)
+        else:
+            yield from self._rows(plan, again, control, limit)
+
+    def count(self, plan: PhysicalPlan, control: Control | None = None) -> int:
+        """Run the plan for the number of its matches; raises like :meth:`run`."""
+        control = control or Control()
+        started, limit = time.monotonic(), control.limit_of(plan)
+        try:
+            division = self._division(plan, True, control)
+            if division is not None:
+                try:
+                    found = self._counted(plan, division, control, limit)
+                except OutOfRange:
+                    division = self._division(plan, True, control, search=True)
+                    if division is not None:
+                        found = self._counted(plan, division, control, limit)
+                if division is not None:
+                    return found if limit is None else min(found, limit)
+            return self._alone(lambda executor: executor.count(plan, control))
+        finally:
+            control.seconds = time.monotonic() - started
+
+    def _counted(self, plan: PhysicalPlan, division: Division, control: Control, limit: int | None) -> int:
+        sums: Partial = ()
+        started = time.monotonic()
+        deal = self._dealt(plan, division, control, limit)
+        try:
+            for partial in deal.partials(lambda executor, own: executor.partial(plan, division, own)):
+                sums = tuple(a + b for a, b in zip(sums, partial, strict=True)) if sums else partial
+        finally:
+            self._note_failures(deal)
+        control.report(1.0)
+        if division.unit == "roots" and limit is None:
+            for executor in self._executors:
+                executor.missed(plan, True, time.monotonic() - started)
+        return self._alone(lambda executor: executor.total(plan, division, sums)) if sums else 0
+
+    def count_jointly(self, joint: JointCount, control: Control | None = None) -> list[int]:
+        """Count several plans together, on the first executor: all read the same lists."""
+        return self._alone(lambda executor: executor.count_jointly(joint, control))
+
+    def describe_jointly(self, joint: JointCount) -> str:
+        """How the first counts them."""
+        return self.first.describe_jointly(joint)
+
+    def domain_search(
+        self, lists: LabelledLists, scanned: float, control: Control, host_memory: int | None
+    ) -> DomainSearch | None:
+        """What the first finds domains with."""
+        return self._alone(lambda executor: executor.domain_search(lists, scanned, control, host_memory))
+
+    # --- who runs what
+
+    def _wanted(self, plan: PhysicalPlan) -> int:
+        """How many shares a run is worth."""
+        many = self._shares * len(self._executors)
+        return many if not self._least else min(many, int(plan.cost / RATE / self._least))
+
+    def _division(
+        self, plan: PhysicalPlan, counting: bool, control: Control, *, search: bool = False
+    ) -> Division | None:
+        """How a run divides; None where one executor runs it alone."""
+        if len(self._executors) < 2 or self._wanted(plan) < 2:
+            return None
+        try:
+            return self._alone(lambda executor: executor.division(plan, counting, control, search=search))
+        except OutOfRange:
+            return self._alone(lambda executor: executor.division(plan, counting, control, search=True))
+
+    def _dealt(self, plan: PhysicalPlan, division: Division, control: Control, limit: int | None) -> Deal:
+        """The shares of a run."""
+        cuts = division.cuts(self._wanted(plan))
+        ends = np.append(0.0, np.cumsum(division.weights))
+        whole = max(float(ends[-1]), 1e-9)
+        weights = [float(ends[end] - ends[begin]) / whole for begin, end in cuts]
+        deal = Deal(self._executors, cuts, weights, control, limit, ordered=division.ordered)
+        self.tasks = deal.tasks
+        return deal
+
+    def _note_failures(self, deal: Deal) -> None:
+        """Leave out those whose device was lost in a run."""
+        for number, error in deal.failed.items():
+            self._leave_out(deal.executors[number], error)
+
+    def _alone(self, ask: Callable[[Divisible], T]) -> T:
+        """Ask the first executor, and the next where it fails."""
+        for executor in list(self._executors):
+            try:
+                return ask(executor)
+            except FAILURES as error:
+                self._leave_out(executor, error)
+                last = error
+        raise last
+
+    def _alone_rows(self, plan: PhysicalPlan, control: Control) -> Iterator[Block]:
+        """The rows of one executor; of the next, where it fails before it has given any."""
+        for executor in list(self._executors):
+            given = False
+            try:
+                for block in executor.run(plan, control):
+                    given = True
+                    yield block
+                return
+            except FAILURES as error:
+                self._leave_out(executor, error)
+                last = error
+                if given:
+                    raise
+        raise last
+
+    def _leave_out(self, executor: Divisible, error: GraphDBError) -> None:
+        """Ask an executor no more, if others are left, unless only memory was short."""
+        if executor in self._executors:
+            _log.warning("%s leaves its work to others: %s", executor.name, str(error))
+        lost = isinstance(error, DeviceError) and not isinstance(error, Refused)
+        if lost and len(self._executors) > 1 and executor in self._executors:
+            self._executors.remove(executor)
+            self.name = _together([other.name for other in self._executors])
+
+
+def _together(names: Sequence[str]) -> str:
+    """The names of several devices as one: ``"cuda:0,1"``."""
+    kinds = {name.partition(":")[0] for name in names}
+    if len(kinds) == 1 and all(":" in name for name in names):
+        return f"{kinds.pop()}:{','.join(name.partition(':')[2] for name in names)}"
+    return " and ".join(names)
+
+
+def _first(block: Block, rows: int) -> Block:
+    """The first rows of a block."""
+    columns = {name: cells[:rows] for name, cells in block.columns.items()}
+    return Block(columns, rows, None if block.matches is None else block.matches[:rows])

@@ -1,0 +1,77 @@
+"""A continuous query in memory: what was made of it over the state of now, and what its last batches took."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from graphdb.grammar import syntax as ast
+from graphdb.grammar.parser import parse
+from graphdb.live.delta import DeltaQuery, NotIncremental, cut
+
+if TYPE_CHECKING:
+    from graphdb.live.definitions import Definition
+    from graphdb.live.grouping import Accumulators, Grouping
+    from graphdb.live.matching import Matcher
+
+Query = ast.Query | ast.Composite
+
+_NOTED = 100
+"""Batches of which it is noted what they took."""
+
+
+class Took(NamedTuple):
+    """What a batch was for one query."""
+
+    batch: int
+    """Its number; 0 where it changed nothing of the answer."""
+    updates: int
+    added: int
+    removed: int
+    strategy: str
+    seconds: float
+
+
+class Standing:
+    """A continuous query in memory.
+
+    Attributes
+    ----------
+    why
+        Why delta plans do not maintain it; None where they do.
+    """
+
+    def __init__(self, definition: Definition) -> None:
+        self.definition = definition
+        self.query: Query = parse(definition.text)  # type: ignore[assignment]  # it was one when it was created
+        self.rows_of: ast.Query | None = None
+        """The query whose rows are matches; None where delta plans never maintain it."""
+        self.grouping: Grouping | None = None
+        """What is made of these rows, where it aggregates."""
+        self.never: str | None = None
+        """Why delta plans never maintain it, whatever the data."""
+        try:
+            self.rows_of, self.grouping = cut(self.query)
+        except NotIncremental as error:
+            self.never = str(error)
+        self.accumulators: Accumulators | None = None
+        """How its groups follow the rows, as they are typed by now."""
+        self.grouped = False
+        """Whether the table of its groups is known to be there."""
+        self.delta: DeltaQuery | None = None
+        self.matcher: Matcher | None = None
+        self.why: str | None = None
+        self.near = 0.0
+        """Seconds that batches took without a matcher."""
+        self.resources = 0
+        """How many there were when :attr:`delta` was as the graph."""
+        self.took: deque[Took] = deque(maxlen=_NOTED)
+        self.stored_rows: int | None = None
+        """Rows of changes that are stored."""
+        self.looked = time.monotonic()
+
+    def forget(self) -> None:
+        """Drop what was made of the graph."""
+        self.delta = self.matcher = self.accumulators = None
+        self.grouped, self.near = False, 0.0

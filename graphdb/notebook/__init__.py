@@ -1,0 +1,1 @@
+"""Statements in cells of a notebook: ``%load_ext graphdb``, then ``%cypher`` and ``%%cypher``."""
