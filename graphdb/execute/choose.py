@@ -268,12 +268,7 @@ class ChoosingExecutor:
             return here | ({"cuda": ExpectedCost(0.0, OPENING)} if self._may_open() else {})
         if not device.supports(plan):
             return here
-        costs = self._expected(plan, True, known.here, device)
-        taken = {name: known.timings.measured(name) for name in costs}
-        return {
-            name: cost if (seconds := taken[name]) is None else ExpectedCost(seconds, cost.setup)
-            for name, cost in costs.items()
-        }
+        return self._expected(plan, True, known.here, device)
 
     def count_jointly(self, joint: JointCount, control: Control | None = None) -> list[int]:
         """Count several patterns together, where that is expected to be done first."""

@@ -86,8 +86,8 @@ class StrategyTimings:
         known = {strategy: measured for strategy in costs if (measured := self.measured(strategy)) is not None}
         doubt = self.doubt(known)
         seconds = {
-            strategy: known.get(strategy, doubt * max(expected.seconds, LONGER * self.stopped.get(strategy, 0.0)))
-            for strategy, expected in costs.items()
+            strategy: self.expected(strategy, cost) * (1.0 if strategy in known else doubt)
+            for strategy, cost in costs.items()
         }
         now = min(costs, key=lambda strategy: seconds[strategy] + costs[strategy].setup)
         best = min(costs, key=seconds.__getitem__)
@@ -95,6 +95,11 @@ class StrategyTimings:
         if best != now and runs:
             self.regret[best] = regret
         return best if regret >= costs[best].setup and not costs[best].in_background else now
+
+    def expected(self, strategy: str, cost: ExpectedCost) -> float:
+        """Seconds that a strategy is known to take, or else expected to: longer than after what it was stopped."""
+        measured = self.measured(strategy)
+        return max(cost.seconds, LONGER * self.stopped.get(strategy, 0.0)) if measured is None else measured
 
     def doubt(self, known: Iterable[str]) -> float:
         """How many times faster than the measured strategies one must be estimated to be: see :data:`DOUBT`."""
@@ -112,7 +117,9 @@ class StrategyTimings:
     def overran(self, strategy: str, seconds: float) -> None:
         """Note that a run was stopped after so many seconds."""
         self.stopped[strategy] = max(seconds, self.stopped.get(strategy, 0.0))
-        if self.runs.get(strategy):  # what it took before says nothing of what it takes now
+        if (
+            self.runs.get(strategy) and self.measured(strategy) != math.inf
+        ):  # what it took before says nothing of what it takes now
             self.runs[strategy] = 1
             self.latest.pop(strategy, None)
 

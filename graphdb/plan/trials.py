@@ -38,17 +38,17 @@ def in_turns(
     costs
         What each way is expected to take.
     timings
-        Learns which ways were stopped.
+        What they were seen to take; learns which ways were stopped.
     run
         Counts by a way, under ``control``; what it raises is raised.
     """
-    others = sorted((way for way in costs if way != chosen), key=lambda way: costs[way].seconds + costs[way].setup)
-    turns = [way for way in (chosen, *others) if way == chosen or costs[way].seconds < math.inf]
-    if len(turns) == 1:
+    expected = {way: timings.expected(way, cost) + cost.setup for way, cost in costs.items()}
+    others = sorted((way for way in costs if way != chosen and expected[way] < math.inf), key=expected.__getitem__)
+    if not others:
         return chosen, run(chosen)
-    spent = costs[turns[1]].seconds + costs[turns[1]].setup
-    for way in cycle(turns):
-        time = max(spent, PATIENCE * (costs[way].seconds + costs[way].setup), LEAST)
+    spent = expected[others[0]]
+    for way in cycle((chosen, *others)):
+        time = max(spent, PATIENCE * expected[way], LEAST)
         if math.isinf(time):
             return way, run(way)
         try:

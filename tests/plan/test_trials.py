@@ -79,6 +79,14 @@ def test_one_way_is_never_stopped(clock: Clock) -> None:
         assert machine.begun == ["a"]
 
 
+def test_a_way_that_was_ruled_out_gets_no_turn(clock: Clock) -> None:
+    machine, timings = Machine(clock, {"a": 100.0}), StrategyTimings()
+    timings.rule_out("b")
+    assert in_turns(costs_of(a=0.1, b=0.15), "a", timings, machine.control, machine.run) == ("a", "by a")
+    timings.overran("b", 1.0)
+    assert timings.measured("b") == math.inf
+
+
 @pytest.mark.parametrize("timeout", [0.01, 0.3, 2.0, 30.0])
 def test_the_callers_deadline_ends_all(clock: Clock, timeout: float) -> None:
     machine = Machine(clock, {"a": 100.0, "b": 100.0}, timeout)
