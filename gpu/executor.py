@@ -26,16 +26,19 @@ from graphdb.gpu.join.refine import DeviceRefiner
 from graphdb.gpu.join.run import Join
 from graphdb.gpu.launch import Device, faults
 from graphdb.gpu.mining.domains import DeviceDomains, needed
+from graphdb.gpu.mining.extension import DeviceExtension
+from graphdb.gpu.overtaking import Overtaken, UntilReady
 from graphdb.gpu.residency import Lists, lists_of_plan
 from graphdb.gpu.search.row_queue import RowQueue
 from graphdb.gpu.search.run import Search
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, OutOfRange, Refused
+from graphdb.plan.extension import Adjacency, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan, VertexStep
 from graphdb.plan.shares import Division, Partial, root_weights
-from graphdb.plan.ski_rental import Bias, ExpectedCost, StrategyTimings
+from graphdb.plan.ski_rental import WORSE, Bias, Decision, ExpectedCost, StrategyTimings
 from graphdb.plan.trials import in_turns
 
 _log = logging.getLogger("graphdb")
@@ -45,6 +48,8 @@ Counted = TypeVar("Counted")
 
 STEP = 10.0
 """Answers that the smallest step of a join takes: some launches, and two that are waited for."""
+RACE = 8.0
+"""Matches are enumerated while sums are got ready unless that is expected to take so many times as long."""
 
 
 class Strategy(Protocol):
@@ -187,6 +192,21 @@ class GpuExecutor:
         """What each strategy is expected to take: ``"match"`` enumerates the matches, ``"count"`` counts without
         enumeration.
         """
+        seconds = self._match_seconds(plan, counting)
+        counted = self._counter.expected(plan, counting) if self.hint in ("auto", "sums") else None
+        if counted is not None and counted.seconds > self.device.limits.launch_seconds:
+            counted = None  # a single launch, which a display waits for
+        if counted is not None:
+            # What matches would copy, their program tells: one that nobody wrote is not written to be found slower.
+            timings = _timings(plan, counting)
+            surely = counted.seconds + counted.setup <= seconds and not timings.runs
+            if surely or (self.hint == "sums" and timings.measured("count") != math.inf):
+                return {"count": counted}
+        costs = {"match": ExpectedCost(seconds, self.missing_bytes(plan) / self.device.rates.upload)}
+        return costs if counted is None else costs | {"count": counted}
+
+    def _match_seconds(self, plan: PhysicalPlan, counting: bool) -> float:
+        """What enumerating the matches is expected to take; infinite where sums may not fit, and another can count."""
         rates = self.device.rates
         seconds = self._starting(plan) + self._bias.factor * plan.cost / rates.intersected
         lists = self._placed(plan, counting)
@@ -197,17 +217,7 @@ class GpuExecutor:
         if not counting and plan.steps:
             rows = plan.steps[plan.row_steps - 1].estimate * len(plan.columns)
             seconds += rows * len(plan.outputs) * np.dtype(plan.dtype).itemsize / rates.pinned_download
-        counted = self._counter.expected(plan, counting) if self.hint in ("auto", "sums") else None
-        if counted is not None and counted.seconds > self.device.limits.launch_seconds:
-            counted = None  # a single launch, which a display waits for
-        if counted is not None:
-            # What matches would copy, their program tells: one that nobody wrote is not written to be found slower.
-            timings = _timings(plan, counting)
-            surely = counted.seconds + counted.setup <= seconds and not timings.runs
-            if surely or (self.hint == "sums" and timings.measured("count") != math.inf):
-                return {"count": counted}
-        costs = {"match": ExpectedCost(seconds, self.missing_bytes(plan) / rates.upload)}
-        return costs if counted is None else costs | {"count": counted}
+        return seconds
 
     def _starting(self, plan: PhysicalPlan) -> float:
         """Seconds that a join takes for its steps, however little there is to scan."""
@@ -389,18 +399,34 @@ class GpuExecutor:
 
     def _whole_count(self, plan: PhysicalPlan, control: Control) -> int:
         """Count all matches, as sums or by finding them: whichever is done first."""
-        costs, timings = self._strategy_costs(plan, counting=True), _timings(plan, True)
+        timings, decided = _timings(plan, True), self._decision(plan)
+        if decided is None or not decided.again():
+            costs = self._strategy_costs(plan, counting=True)
+            decided = Decision.after(decided, timings.choose(costs, runs=True), costs)
+            plan.cache["decision", self.name, self.hint] = decided
+        costs = decided.costs
 
-        def run(way: str) -> tuple[str, int, float]:
+        def found(ready: Callable[[], bool] | None = None) -> tuple[str, int, float]:
             started = time.monotonic()
-            counted = self._summed(plan, True, lambda: self._counter.count(plan, control)) if way == "count" else None
-            if counted is not None:
-                return "count", counted, time.monotonic() - started
-            started = time.monotonic()
-            found = self._found(plan, control, None)
-            return "match", found * plan.automorphisms, time.monotonic() - started
+            total = self._found(plan, control, None, ready) * plan.automorphisms
+            return "match", total, time.monotonic() - started
 
-        way, total, taken = in_turns(costs, timings.choose(costs, runs=True), timings, control, run)[1]
+        def counted() -> tuple[str, int, float]:
+            started = time.monotonic()
+            total = self._summed(plan, True, lambda: self._counter.count(plan, control))
+            return found() if total is None else ("count", total, time.monotonic() - started)
+
+        ready = self._begun(plan)
+        if ready is not None:
+            try:
+                way, total, taken = found(ready)
+            except Overtaken:
+                way, total, taken = counted()
+        else:
+            turns = {"match": found, "count": counted}
+            way, total, taken = in_turns(costs, decided.chosen, timings, control, lambda name: turns[name]())[1]
+        if way != decided.chosen or taken > WORSE * timings.seconds.get(way, math.inf):
+            decided.left = 0
         if way == "match" and len(costs) > 1:
             if timings.runs:  # the first has copied and compiled, too
                 self._bias.note(plan.cost / self.device.rates.intersected, taken - self._starting(plan))
@@ -409,8 +435,37 @@ class GpuExecutor:
             timings.note(way, taken)
         return total
 
-    def _found(self, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
-        """How many matches are found, before images: by the join where the search is refused."""
+    def _decision(self, plan: PhysicalPlan) -> Decision | None:
+        """How a plan was counted last, as far as that holds still."""
+        found: Decision | None = plan.cache.get(("decision", self.name, self.hint))
+        return found
+
+    def _begun(self, plan: PhysicalPlan) -> Callable[[], bool] | None:
+        """Have a thread get a count's sums ready, where they are not, while the matches are enumerated.
+
+        Returns what says that they are ready; None where waiting is expected to be much quicker, or not to pay.
+        """
+        if self.hint != "auto" or _timings(plan, True).runs:
+            return None
+        seconds, counted = self._match_seconds(plan, True), self._counter.expected(plan, True)
+        if counted is None or counted.seconds > self.device.limits.launch_seconds:
+            return None
+        long = seconds > RACE * (counted.seconds + counted.setup)
+        return None if long else self._counter.begin(plan, True, seconds)
+
+    def _found(
+        self, plan: PhysicalPlan, control: Control, limit: int | None, ready: Callable[[], bool] | None = None
+    ) -> int:
+        """How many matches are found, before images: by the join where the search is refused.
+
+        Raises :class:`~graphdb.gpu.overtaking.Overtaken` once ``ready`` says so.
+        """
+        if ready is not None:
+            until = UntilReady.of(control, ready)
+            try:
+                return self._found(plan, until, limit)
+            finally:
+                until.report_to(control)
         strategy = self.strategy(plan)
         try:
             with faults(self.name):
@@ -455,6 +510,18 @@ class GpuExecutor:
         if needed(lists) > self.device.memory.budget * 3 // 4:
             return None
         return DeviceDomains(self.device, lists, control, host_memory=host_memory)
+
+    def extender(self, lists: Adjacency, scanned: float, control: Control) -> Extender | None:
+        """What extends embeddings here; None where the graph does not fit the budget.
+
+        Raises
+        ------
+        DeviceError
+            The device fails.
+        """
+        if lists.nbytes > self.device.memory.budget // 2:
+            return None
+        return DeviceExtension(self.device, lists, control)
 
     def expected_jointly(self, joint: JointCount) -> ExpectedCost:
         """What counting several patterns together is expected to take, and to copy and compile first."""

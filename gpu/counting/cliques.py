@@ -150,6 +150,7 @@ class DeviceCliques:
         device, ranks = self._device, len(plan.graph.offsets) - 1
         first, end = (0, ranks) if share is None else share
         with device.active():
+            device.module("clique", shape.macros, check=watch.check)
             self._graph.oriented(plan.graph)
             cells: Any = device.memory.empty(2, np.uint64)
             cells.fill(0)

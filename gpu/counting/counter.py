@@ -8,14 +8,17 @@ ready.  Compiled kernels are cached on disk, so that the next process has them a
 from __future__ import annotations
 
 import logging
+import threading
 import time
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.errors import GraphDBError
+from graphdb.gpu.compiler import Cancelled
 from graphdb.gpu.counting.cliques import DeviceCliques, shape_for
 from graphdb.gpu.counting.lists import unranked
 from graphdb.gpu.counting.registers import TooWide, Unsupported
@@ -128,13 +131,30 @@ class Counter:
         summed, expected = self._sums(plan, counting), self.expected(plan, counting)
         if summed is None or expected is None or not expected.setup or summed in self._under_way:
             return
-        saved = seconds - expected.seconds
-        parts = {part for term in summed.terms for part in term.parts}
-        parts = (_looped(summed) - self._known) or parts
+        saved, parts = seconds - expected.seconds, self._new(summed)
         for part in parts:
             self._missed[part] = self._missed.get(part, 0.0) + max(saved, 0.0) / len(parts)
         if saved > 0 and sum(self._missed[part] for part in parts) >= BESIDE * expected.setup:
             self._prepare(summed)
+
+    def begin(self, plan: PhysicalPlan, counting: bool, seconds: float) -> Callable[[], bool] | None:
+        """A run begins that is expected to take so long.  As :meth:`missed`, but before it; returns what says that its
+        sums are ready, or None where they are not got ready now.
+        """
+        summed, expected = self._sums(plan, counting), self.expected(plan, counting)
+        if summed is None or expected is None or not expected.setup:
+            return None
+        saved = seconds - expected.seconds
+        missed = saved + sum(self._missed.get(part, 0.0) for part in self._new(summed))
+        if summed not in self._under_way and saved > 0 and missed >= BESIDE * expected.setup:
+            self._prepare(summed)
+        if summed not in self._under_way:
+            return None
+        return lambda: isinstance(self._device.memory.cached("count", summed), DeviceCount)
+
+    def _new(self, plan: CountingPlan) -> set[Part]:
+        """The parts of a plan that have to be compiled; all of them where none has."""
+        return (_looped(plan) - self._known) or {part for term in plan.terms for part in term.parts}
 
     def describe(self, plan: PhysicalPlan, counting: bool) -> str:
         """What is added up: a phrase for EXPLAIN."""
@@ -291,7 +311,7 @@ class Counter:
 
     def _built(self, plan: CountingPlan, watch: Watch | None) -> DeviceCount | _Unable:
         try:
-            built = DeviceCount(self._device, self._graph, plan, _nothing if watch is None else watch.check)
+            built = DeviceCount(self._device, self._graph, plan, _while_alive if watch is None else watch.check)
         except Unsupported as error:
             return _Unable(isinstance(error, TooWide))
         self._known |= _looped(plan)
@@ -302,22 +322,22 @@ class Counter:
         if len(self._under_way) >= MOST_BESIDE:
             return
 
+        done: Future[None] = Future()
+
         def prepare() -> None:
             built: DeviceCount | _Unable = _Unable(False)
             try:
                 with faults():
                     built = self._built(plan, None)
-            except GraphDBError as error:
+            except (GraphDBError, Cancelled) as error:
                 _log.info("counts go on without sums: %s", error)
             finally:
                 self._device.memory.cached_or_built("count", plan, lambda: built)
                 self._under_way.pop(plan, None)
+                done.set_result(None)
 
-        done: Future[None] = Future()
         self._under_way[plan] = _Preparation(done, time.monotonic())
-        pool = ThreadPoolExecutor(1, "graphdb-sums")
-        pool.submit(prepare).add_done_callback(lambda _: done.set_result(None))
-        pool.shutdown(wait=False)
+        threading.Thread(target=prepare, name="graphdb-sums").start()
 
 
 def _looped(plan: CountingPlan) -> set[Part]:
@@ -325,5 +345,7 @@ def _looped(plan: CountingPlan) -> set[Part]:
     return {part for term in plan.terms for part in term.parts if part.levels or part.clique}
 
 
-def _nothing() -> None:
-    """Nobody waits: nothing to ask."""
+def _while_alive() -> None:
+    """Nobody waits: raise only where the process ends, which would wait for this thread."""
+    if not threading.main_thread().is_alive():
+        raise Cancelled

@@ -111,6 +111,7 @@ class DeviceCount:
         self._check = check
         self.stop, self._plan, self._terms = StopFlag(self.device), plan, plan.terms
         with self.device.active():
+            self.device.module("count_weights", {}, check=check)
             self._lists = device_lists(self.graph, plan.partitions, plan.vertices)
             self._numbers = {relation: number for number, relation in enumerate(plan.partitions)}
             self._prepare()

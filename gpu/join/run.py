@@ -9,7 +9,7 @@ memory is bounded by the number of levels, and rows come out in one order, whate
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -79,9 +79,9 @@ class Join:
         self.span = max(span // self.tile, 1) * self.tile
         self._macros = {} if (block, items) == (BLOCK, ITEMS) else {"THREADS": block, "ITEMS": items}
 
-    def module(self, dtype: type[np.signedinteger[Any]]) -> Module:
-        """The kernels for a vertex id type."""
-        return self.device.module("join", {"ID": IDS[dtype], **self._macros})
+    def module(self, dtype: type[np.signedinteger[Any]], check: Callable[[], None] | None = None) -> Module:
+        """The kernels for a vertex id type; ``check`` is asked while they are compiled."""
+        return self.device.module("join", {"ID": IDS[dtype], **self._macros}, check=check)
 
     def supports(self, plan: PhysicalPlan) -> bool:
         """Every plan: what does not fit is processed in pieces, and numbers of elements have 64 bits."""
@@ -219,7 +219,7 @@ class _Run:
         self.total = 0
         self._join, self._levels, self._control = join, levels, control
         self._device, self._memory = join.device, join.device.memory
-        self._module = join.module(plan.dtype)
+        self._module = join.module(plan.dtype, control.check)
         self._dtype, self._width = plan.dtype, np.dtype(plan.dtype).itemsize
         self._counting, self._limit = counting, limit
         self._last = len(levels.levels) - 1

@@ -119,6 +119,7 @@ extern "C" __global__ void merge(const Lists *given, const Change *changes, cons
       by = (int)(gained[low] - gained[first]);
     }
     if (!__any_sync(FULL, by + moved)) break;
+    __syncwarp();
     if (at >= 0) lists.neighbours[to + at + by] = value, lists.codes[to + at + by] = code;
     __syncwarp();
   }
@@ -153,6 +154,7 @@ extern "C" __global__ void finish(const Lists *given, const i64 *keys, const i64
     const bool stays = on && code & (int)version;
     const u32 mask = __ballot_sync(FULL, stays);
     const int to = begin + left + __popc(mask & ((1u << LANE) - 1));
+    __syncwarp();
     if (stays) lists.neighbours[to] = value, lists.codes[to] = code >> KEY_SHIFT << KEY_SHIFT | BOTH;
     left += __popc(mask);
     __syncwarp();

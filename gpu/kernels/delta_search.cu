@@ -15,6 +15,10 @@
 #define RESIDENT 4
 #endif
 
+#ifndef CALL
+#define CALL __noinline__
+#endif
+
 const u32 ROUNDS = 16;  // between two looks for warps that wait
 const int MAIL_HEADER = 6;
 
@@ -30,6 +34,7 @@ struct Search {
   const volatile int *stop;
   u64 *turns;  // of the queue's places: whose turn it is
   int *queue;  // [queue_places, MAIL_HEADER + slots]
+  u64 *desk;         // how many pieces of work were taken from the queue, and put there
   i64 queue_places;  // a power of two; 0: no stealing
 };
 #include "delta_search_layout.cuh"
@@ -131,7 +136,7 @@ struct Warp {
   }
 
   // Find the lists of a step's legs, and have the shortest be scanned; of a step that binds an edge, its entries.
-  __device__ void open(int number) {
+  __device__ CALL void open(int number) {
     Level &level = levels[number];
     const int *own = step(number);
     const int first = own[2], last = own[3];
@@ -196,7 +201,7 @@ struct Warp {
   }
 
   // Scan a step's list as far as some of 32 entries pass: which, and in `value` what this lane's would be bound to.
-  __device__ u32 scan(int number, int &value) {
+  __device__ CALL u32 scan(int number, int &value) {
     Level &level = levels[number];
     const int *own = step(number);
     for (int at = level.at, end = level.end; at < end; at += WARP) {
@@ -234,7 +239,7 @@ struct Warp {
   __device__ __forceinline__ void add(i64 count) { found[sign == NEW] += (u64)count * (u64)plan[12]; }
 
   // Write the matches of some lanes, who have bound `slot` each, with their copies.
-  __device__ void emit(u32 mask, int slot, int value) {
+  __device__ CALL void emit(u32 mask, int slot, int value) {
     const int copies = plan[12], columns = (int)search.columns;
     u64 base = 0;
     if (LANE == 0) base = atomicAdd(search.state + WRITTEN, (u64)__popc(mask) * copies);
@@ -273,7 +278,7 @@ struct Warp {
   }
 
   // How many values an opened step of one leg has, which must differ from others, but not from twins.
-  __device__ i64 count_list(int number) {
+  __device__ CALL i64 count_list(int number) {
     const Level &level = levels[number];
     const int *own = step(number), *of = leg(own[2]);
     const Leg list = span(own[2]);
@@ -431,13 +436,13 @@ struct Warp {
   }
 
   // If somebody waits for work: leave him half of what is left at the shallowest step, of those from `bottom` to `reached`.
-  __device__ void share(int bottom, int reached) {
+  __device__ CALL void share(int bottom, int reached) {
     if (!search.queue_places || (++rounds & (ROUNDS - 1))) return;
     u32 place = 0, given = 0;
     int low = 0, high = 0, shallow = bottom;
     if (LANE == 0) {
       const u64 waiting = *(volatile u64 *)(search.state + IDLE);
-      if (waiting && *(volatile u64 *)(search.state + TAIL) - *(volatile u64 *)(search.state + HEAD) < waiting) {
+      if (waiting && *(volatile u64 *)(search.desk + TAIL) - *(volatile u64 *)(search.desk + HEAD) < waiting) {
         for (; shallow < divisible && shallow <= reached && !given; ++shallow) {
           Level &level = levels[shallow];
           if (level.at < level.end) {
@@ -455,7 +460,7 @@ struct Warp {
         --shallow;
       }
       if (given) {
-        const u64 ticket = atomicAdd(search.state + TAIL, 1ull);
+        const u64 ticket = atomicAdd(search.desk + TAIL, 1ull);
         place = (u32)(ticket & (search.queue_places - 1));
         while (*(volatile u64 *)(search.turns + place) != ticket) __nanosleep(100);
         __threadfence();
@@ -484,10 +489,10 @@ struct Warp {
       for (u32 round = 1; place < 0; ++round) {
         const u64 idle = *(volatile u64 *)(state + IDLE), started = *(volatile u64 *)(state + STARTED);
         __threadfence();
-        const u64 head = *(volatile u64 *)(state + HEAD);
-        if (head < *(volatile u64 *)(state + TAIL)) {
+        const u64 head = *(volatile u64 *)(search.desk + HEAD);
+        if (head < *(volatile u64 *)(search.desk + TAIL)) {
           atomicAdd(state + IDLE, ~0ull);
-          if (atomicCAS(state + HEAD, head, head + 1) == head) {
+          if (atomicCAS(search.desk + HEAD, head, head + 1) == head) {
             place = (int)(head & (search.queue_places - 1));
             while (*(volatile u64 *)(search.turns + place) != head + 1) __nanosleep(100);
             __threadfence();

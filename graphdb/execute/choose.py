@@ -9,11 +9,12 @@ Where it cannot be used, or fails, the host takes over, and says so once.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from graphdb.common.errors import DeviceError, GraphDBError, MemoryLimitError
 from graphdb.execute.devices import Devices, Hint, best_device, devices_named
@@ -25,9 +26,10 @@ from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.counting.twins import CHOICE
 from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, Executor, OutOfRange, Refused
+from graphdb.plan.extension import Adjacency, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.plan.ski_rental import LONGER, ExpectedCost, StrategyTimings
+from graphdb.plan.ski_rental import LONGER, WORSE, Decision, ExpectedCost, StrategyTimings
 from graphdb.plan.trials import in_turns
 
 if TYPE_CHECKING:
@@ -46,11 +48,12 @@ ANSWERS = 20.0
 """… and those on an open device, in its answers, below which it is not considered: few counts take it less."""
 UNEXPECTED = 0.02
 """Seconds after which a count that was thought to be the smallest goes to the device."""
-DOMAINS = 25.0
-"""Elements that a device looks up for each that is scanned to find domains, about."""
+MINING_START, MINED = 5e-3, 25.0
+"""Seconds until a device mines, and elements that it looks up for each that is scanned, about."""
 OPENING = 0.5
 """Seconds that it takes to open a device and to compile its kernels."""
 
+Made = TypeVar("Made")
 _FAILURES = (DeviceError, MemoryLimitError)
 """What a device fails with; a plan that it refused, or had no memory for, may not go there, and others may."""
 _log = logging.getLogger("graphdb")
@@ -135,6 +138,8 @@ class _Known:
 
     here: float
     timings: StrategyTimings
+    decided: Decision | None = None
+    """Who counts, and what was expected of each."""
     quick: bool = False
     """Whether a count was as small as it was expected to be."""
     last: Control | None = None
@@ -235,8 +240,12 @@ class ChoosingExecutor:
             if control.seconds > self._small / 2:
                 self._note(plan, control, True, self.host, control.seconds)
             return counted
-        chosen, known, control = self._chosen(plan, True, runs=True), self._known(plan, True), control or Control()
-        running, started = chosen, 0.0
+        known, control = self._known(plan, True), control or Control()
+        decided = known.decided
+        if decided is None or not decided.again():
+            chosen = self._chosen(plan, True, runs=True)
+            decided = known.decided = Decision.after(decided, chosen.name, self._turns(plan, known, chosen))
+        running, started = cast(Executor, self.host), 0.0
 
         def run(name: str) -> int:
             nonlocal running, started
@@ -246,8 +255,10 @@ class ChoosingExecutor:
             return running.count(plan, control)
 
         try:
-            found = in_turns(self._turns(plan, known, chosen), chosen.name, known.timings, control, run)[1]
+            found = in_turns(decided.costs, decided.chosen, known.timings, control, run)[1]
             taken = time.perf_counter() - started
+            if running.name != decided.chosen or taken > WORSE * known.timings.seconds.get(running.name, math.inf):
+                decided.left = 0
             known.quick = running is self.host and known.here < self._small and taken < self._small / 2
             self._note(plan, control, True, running, taken)
             return found
@@ -262,10 +273,10 @@ class ChoosingExecutor:
     def _turns(self, plan: PhysicalPlan, known: _Known, chosen: Executor) -> dict[str, ExpectedCost]:
         """Who may count a plan, and what each is expected to take: the device where there is one, open or not."""
         device, here = self._device, {self.host.name: ExpectedCost(known.here)}
-        if chosen is self.host and known.here < self._small:
-            return here | ({"cuda": ExpectedCost(0.0, UNEXPECTED)} if self._may_open() else {})
         if device is None:
             return here | ({"cuda": ExpectedCost(0.0, OPENING)} if self._may_open() else {})
+        if chosen is self.host and known.here < self._small:
+            return here | {device.name: ExpectedCost(0.0, UNEXPECTED)}
         if not device.supports(plan):
             return here
         return self._expected(plan, True, known.here, device)
@@ -291,19 +302,23 @@ class ChoosingExecutor:
         self, lists: LabelledLists, scanned: float, control: Control, host_memory: int | None
     ) -> DomainSearch | None:
         """The device's, where that is expected to be done first and can be used."""
+        return self._mined(lists.nbytes, scanned, lambda on: on.domain_search(lists, scanned, control, host_memory))
+
+    def extender(self, lists: Adjacency, scanned: float, control: Control) -> Extender | None:
+        """The device's, as above."""
+        return self._mined(lists.nbytes, scanned, lambda on: on.extender(lists, scanned, control))
+
+    def _mined(self, nbytes: int, scanned: float, made: Callable[[Executor], Made | None]) -> Made | None:
+        """What mines on the executor that is expected to be done first; None where that is the host."""
         known = _Known(self._scan_seconds(scanned), StrategyTimings())
 
         def expected(device: GpuExecutor) -> dict[str, ExpectedCost]:
             rates = device.device.rates
-            there = OPENING / 100 + DOMAINS * scanned / rates.intersected
-            return {
-                self.host.name: ExpectedCost(known.here),
-                device.name: ExpectedCost(there, lists.nbytes / rates.upload),
-            }
+            there = ExpectedCost(MINING_START + MINED * scanned / rates.intersected, nbytes / rates.upload)
+            return {self.host.name: ExpectedCost(known.here), device.name: there}
 
-        chosen = self._choice(known, expected, runs=True)
         try:
-            return chosen.domain_search(lists, scanned, control, host_memory)
+            return made(self._choice(known, expected, runs=True))
         except _FAILURES as error:
             self._failed_with(error)
             return None

@@ -28,6 +28,7 @@ from graphdb.plan.counting.plan import added_up, parts_of
 from graphdb.plan.counting.tree import TreeCount
 from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, OutOfRange
+from graphdb.plan.extension import Adjacency, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.shares import Division, Partial, root_weights
@@ -173,6 +174,10 @@ class HostExecutor:
         self, lists: LabelledLists, scanned: float, control: Control, host_memory: int | None
     ) -> DomainSearch | None:
         """Nothing: there is no device here."""
+        return None
+
+    def extender(self, lists: Adjacency, scanned: float, control: Control) -> Extender | None:
+        """Nothing, as above."""
         return None
 
     def describe_jointly(self, joint: JointCount) -> str:

@@ -20,6 +20,7 @@ from graphdb.execute.deal import FAILURES, Deal, Task
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, OutOfRange, Refused
+from graphdb.plan.extension import Adjacency, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.shares import Divisible, Division, Partial
@@ -174,6 +175,10 @@ class MultiExecutor:
         return self._alone(lambda executor: executor.domain_search(lists, scanned, control, host_memory))
 
     # --- who runs what
+
+    def extender(self, lists: Adjacency, scanned: float, control: Control) -> Extender | None:
+        """What extends embeddings on the first device; None where the host does it."""
+        return self._alone(lambda executor: executor.extender(lists, scanned, control))
 
     def _wanted(self, plan: PhysicalPlan) -> int:
         """How many shares a run is worth."""

@@ -223,9 +223,12 @@ class IncrementalMatcher:
         """Find what the staged batch changes, by pattern, on the device if that is expected to be sooner."""
         return self._searches.rows(check) if self._device is None else self._device.rows(self._searches, check)
 
-    def _counted(self, check: Callable[[], None]) -> Ints:
-        """Count what the staged batch changes, where it is searched."""
-        return self._searches.counts(check) if self._device is None else self._device.counts(self._searches, check)
+    def _counting(self, check: Callable[[], None]) -> Callable[[], Ints]:
+        """Begin to count what the staged batch changes, and return what waits for it."""
+        if self._device is not None:
+            return self._device.counts(self._searches, check)
+        found = self._searches.counts(check)
+        return lambda: found
 
     def _end(self, version: int) -> None:
         """Commit the staged batch, or roll it back."""
@@ -320,17 +323,24 @@ class IncrementalMatcher:
         return counts
 
     def _count_each(self, rows: Ints, ends: Ints, check: Callable[[], None]) -> Ints:
-        """Count what batches change that are worth several threads, or a device."""
+        """Count what batches change that are worth several threads, or a device, which searches one while the next is
+        staged.
+        """
         counts = np.zeros((len(ends), len(self._graphs), 2), np.int64)
+        before: Callable[[], Ints] | None = None
         for number, (begin, end) in enumerate(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)):
             version = frame.OLD
             with self._alone():
                 try:
                     self._put(rows[begin:end])
-                    counts[number] = self._counted(check)
+                    if before is not None:
+                        counts[number - 1] = before()
+                    before = self._counting(check)
                     version = frame.NEW
                 finally:
                     self._end(version)
+        if before is not None:
+            counts[-1] = before()
         return counts
 
     def _put(self, rows: Ints) -> None:

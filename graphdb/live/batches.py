@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,9 @@ from graphdb.results.result import Result
 from graphdb.storage.arrays.arrow import table_of
 from graphdb.storage.arrays.batch import LITERAL
 from graphdb.storage.arrays.texts import beginning_with, taken
+from graphdb.storage.loaders.files import DataFile, find, opened
 from graphdb.storage.loaders.patch import Operations, last_of_each, lines_of_patch, operations
+from graphdb.storage.loaders.streams import chunks
 from graphdb.storage.updates.apply import Update
 
 if TYPE_CHECKING:
@@ -106,18 +109,20 @@ def _text(given: Any, state: State) -> bytes:
         if isinstance(given, str) and ("\n" in given or _A_LINE.match(given)):
             return given.encode()
         state.require_files()
-        path = os.fspath(given)
-        if path.endswith(".gz"):
-            import gzip
-
-            with gzip.open(path) as packed:
-                return packed.read()
-        with open(path, "rb") as file:
-            return file.read()
+        return _contents(find(given, "ntriples"))
+    if isinstance(given, io.TextIOBase):
+        return given.read().encode()
     if hasattr(given, "read"):
-        read = given.read()
-        return read.encode() if isinstance(read, str) else bytes(read)
+        return _contents([opened(given, "ntriples")])
     return "\n".join(given).encode()
+
+
+def _contents(files: Sequence[DataFile]) -> bytes:
+    """Return the text of files, unpacked."""
+    found = []
+    for file in files:
+        found.append(b"".join(piece for piece, _ in chunks(file)))
+    return b"\n".join(found)
 
 
 def _lines(names: Names, given: Any, state: State) -> bytes:
@@ -126,7 +131,11 @@ def _lines(names: Names, given: Any, state: State) -> bytes:
         return b""
     if isinstance(given, (str, bytes, bytearray, memoryview, os.PathLike)) or hasattr(given, "read"):
         return _text(given, state)
-    table = _table(given)
+    if type(given).__module__.partition(".")[0] == "pandas":
+        given = given.reset_index(drop=True)  # an index would be a column
+    if not (isinstance(given, Result) or hasattr(given, "__arrow_c_stream__")):
+        return _lines_of_rows(names, given)
+    table = given.presented() if isinstance(given, Result) else table_of_frame(given)  # vertices as IRIs
     if table.num_columns != 3:
         raise LoadError(f"{_ROWS}, found {table.num_columns}")
     table = table.rename_columns(["s", "p", "o"])
@@ -147,21 +156,29 @@ def _lines(names: Names, given: Any, state: State) -> bytes:
     return "\n".join(arrow.pylist(found)).encode()
 
 
-def _table(given: Any) -> arrow.Table:
-    """Return what was given as a table of text, numbers, booleans or temporal values."""
-    if type(given).__module__.partition(".")[0] == "pandas":
-        given = given.reset_index(drop=True)  # an index would be a column
-    if isinstance(given, Result):
-        return given.presented()  # vertices as IRIs
-    if hasattr(given, "__arrow_c_stream__"):
-        return table_of_frame(given)
+def _lines_of_rows(names: Names, given: Any) -> bytes:
+    """Return rows of texts, numbers, booleans, temporal values and vertices as lines of N-Triples."""
     if not isinstance(given, Iterable):
         raise LoadError(f"{_ROWS}, found {type(given).__name__}")
     rows = list(given)
     if any(len(row) != 3 for row in rows):
         raise LoadError(_ROWS)
-    columns = zip(*rows, strict=True) if rows else ((), (), ())
-    return arrow.table([strings([_written(value) for value in column]) for column in columns], ["s", "p", "o"])
+    if not rows:
+        return b""
+    subjects, predicates, objects = ([_written(value) for value in column] for column in zip(*rows, strict=True))
+    iris = {name: _predicate(names, name) for name in set(predicates)}
+    written = [
+        f"{s if s.startswith(('<', '_:')) else f'<{s}>'} {iris[p]} {_term(o)} ."
+        for s, p, o in zip(subjects, predicates, objects, strict=True)
+    ]
+    return "\n".join(written).encode()
+
+
+def _term(text: str) -> str:
+    """Return a text as the object that it stands for: as :func:`_object` does in SQL."""
+    if text.startswith(("<", "_:", '"')):
+        return text
+    return f"<{text}>" if re.match(_IRI, text, re.ASCII) else f'"{text.translate(_ESCAPES)}"'
 
 
 def _written(value: Any) -> str:
@@ -213,6 +230,8 @@ def _resource(column: str) -> str:
     return f"CASE WHEN {written} THEN {column} ELSE '<' || {column} || '>' END"
 
 
+_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"})
+"""What stands for a character within a literal; the backslash, which stands in the others, first."""
 _TYPES = {
     "BIGINT": "integer", "INTEGER": "integer", "SMALLINT": "integer", "TINYINT": "integer", "HUGEINT": "integer",
     "UBIGINT": "integer", "UINTEGER": "integer", "USMALLINT": "integer", "UTINYINT": "integer",
@@ -225,8 +244,8 @@ def _object(type: str) -> str:
     """Return SQL that makes an object of a column of some type."""
     if type == "VARCHAR":
         text = "o"
-        for found, escape in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r")):
-            text = f"replace({text}, {_quoted(found)}, {_quoted(escape)})"
+        for found, escape in _ESCAPES.items():
+            text = f"replace({text}, {_quoted(chr(found))}, {_quoted(escape)})"
         return (
             "CASE WHEN starts_with(o, '<') OR starts_with(o, '_:') OR starts_with(o, '\"') THEN o"
             f" WHEN regexp_matches(o, {_quoted(_IRI)}) THEN '<' || o || '>' ELSE '\"' || {text} || '\"' END"

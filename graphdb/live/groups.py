@@ -92,7 +92,7 @@ class Groups:
     def _changed(self) -> str:
         """Return SQL for what comes and goes of each group."""
         parts = [part for own in self._own.all for part in _parts(own)]
-        chosen = ", ".join([*self._keys, f"CAST(sum({_SIGN}) AS BIGINT) AS {NUMBER}", *parts])
+        chosen = ", ".join([*self._keys, f"CAST(coalesce(sum({_SIGN}), 0) AS BIGINT) AS {NUMBER}", *parts])
         by = f" GROUP BY {', '.join(self._keys)}" if self._keys else ""
         signed = f"SELECT *, 1 AS {_SIGN} FROM {ADDED} UNION ALL SELECT *, -1 AS {_SIGN} FROM {REMOVED}"
         return f"SELECT {chosen} FROM ({signed}){by}"

@@ -2,7 +2,8 @@
 
 A first pass counts what each row can be extended by; prefix sums over the counts say where each row's extensions go,
 and how much memory they take; a second pass writes them there.  Threads share the rows, and every piece of them is
-some milliseconds of work.
+some milliseconds of work.  Where the limits name an executor that has a device, and that is expected to be sooner,
+pieces of the table are extended there (:mod:`graphdb.gpu.mining.extension`): the same rows in the same order.
 """
 
 from __future__ import annotations
@@ -17,9 +18,12 @@ from graphdb.execute.scheduler import Pause
 from graphdb.mining.graph import MiningGraph
 from graphdb.mining.limits import BUDGET, Limits
 from graphdb.mining.table import Column, EmbeddingTable
+from graphdb.plan.extension import Adjacency, Extender, Kind
 
 Ints = NDArray[np.int64]
 
+DEVICE_PIECE = 1 << 20
+"""Rows that a device extends at a time."""
 PIECE = 1 << 14
 """Rows that are written out at a time."""
 
@@ -60,6 +64,8 @@ def vertex_extension(
     if to == "any" and table.size >= _MARKED:
         raise ValueError(f"connected sets of more than {_MARKED} vertices are not enumerated")
     limits = limits or Limits()
+    if extender := _extender(table, graph.adjacency, limits):
+        return _extended(table, extender, to, limits)
     found = np.empty(0, np.int32)
     widest = int(np.diff(graph.offsets).max(initial=0))
 
@@ -102,6 +108,8 @@ def edge_extension(table: EmbeddingTable, graph: MiningGraph, limits: Limits | N
     if table.kind != "edge":
         raise ValueError("edge_extension takes a table of edges")
     limits = limits or Limits()
+    if extender := _extender(table, graph.incidence, limits):
+        return _extended(table, extender, "edges", limits)
     offsets, incident = graph.incident
 
     def passes(found: Ints) -> Pass:
@@ -113,6 +121,32 @@ def edge_extension(table: EmbeddingTable, graph: MiningGraph, limits: Limits | N
     total = int(starts[-1])
     limits.need(table.nbytes + starts.nbytes + total * 16, f"{total:,} embeddings of {table.size + 1} edges")
     return _written(table, passes, np.empty(total, np.int64), starts, limits)
+
+
+def _extender(table: EmbeddingTable, lists: Adjacency, limits: Limits) -> Extender | None:
+    """What extends a table on a device; None where the host does it."""
+    if limits.executor is None or table.size > _MARKED:
+        return None
+    scanned = len(table) * table.size**2 * len(lists.ids) / max(len(lists.offsets) - 1, 1)
+    return limits.executor.extender(lists, scanned, limits.control)
+
+
+def _extended(table: EmbeddingTable, extender: Extender, kind: Kind, limits: Limits) -> EmbeddingTable:
+    """Extend a table on a device: pieces of it go there, and their extensions come back."""
+    found: list[NDArray[np.signedinteger]] = []
+    counts = np.zeros(len(table), np.int64)
+    width = np.int64 if kind == "edges" else np.int32
+    total = 0
+    for begin in range(0, len(table), DEVICE_PIECE):
+        limits.control.check()
+        part = slice(begin, min(begin + DEVICE_PIECE, len(table)))
+        values, counts[part] = extender.extend(table.rows(part.start, part.stop).astype(np.int32), kind)
+        found.append(values.astype(width, copy=False))
+        total += len(values)
+        what = f"{total:,} embeddings or more of {table.size + 1} {'edges' if kind == 'edges' else 'vertices'}"
+        limits.need(table.nbytes + 8 * len(table) + total * (8 + width().itemsize), what)
+    parents = limits.cancellable(total, lambda: np.repeat(np.arange(len(table)), counts))
+    return EmbeddingTable(table.kind, (*table.columns, Column(np.concatenate([np.empty(0, width), *found]), parents)))
 
 
 def _count(

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from graphdb.plan.extension import Adjacency
 from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 from graphdb.storage.graph.orientation import Oriented, by_degree
 
@@ -163,6 +164,22 @@ class MiningGraph:
         once = ~mutual | (source < target)
         kinds = np.where(mutual, UNLABELLED, ONE_WAY)
         return DataGraph(ArraySource(source[once], kinds[once], target[once], len(self)))
+
+    @cached_property
+    def ways(self) -> NDArray[np.uint8]:
+        """uint8, beside the neighbours: 1 for edges to the neighbour, 2 for edges from it, 3 for both."""
+        of_state = [np.bitwise_or.reduce([1 << (code & 1) for code in codes]) for codes in self.codes]
+        return np.array(of_state, np.uint8)[self.states]
+
+    @cached_property
+    def adjacency(self) -> Adjacency:
+        """The adjacent vertices, as devices extend embeddings along them."""
+        return Adjacency(self.offsets, self.neighbours, ways=self.ways)
+
+    @cached_property
+    def incidence(self) -> Adjacency:
+        """The edges at each vertex, as devices extend embeddings along them."""
+        return Adjacency(*self.incident, self.source, self.target)
 
     @cached_property
     def undirected(self) -> DataGraph:

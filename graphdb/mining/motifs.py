@@ -13,23 +13,26 @@ the codes that occur get canonical labels.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common.errors import MemoryLimitError
 from graphdb.execute.scheduler import Pause
 from graphdb.grammar.syntax import MatchMode
 from graphdb.mining.canonical import canonical, distinct
-from graphdb.mining.extension import vertex_extension
+from graphdb.mining.extension import DEVICE_PIECE, vertex_extension
 from graphdb.mining.graph import ONE_WAY, UNLABELLED, MiningGraph
 from graphdb.mining.limits import BUDGET, Limits
 from graphdb.mining.patterns import NAMES, Pattern
 from graphdb.mining.table import EmbeddingTable
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.executor import Executor, OutOfRange
+from graphdb.plan.extension import Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.physical import PhysicalPlan
@@ -239,8 +242,7 @@ def _enumerated(graph: MiningGraph, size: int, limits: Limits) -> list[Motif]:
     from graphdb.mining.motif_kernels import count_codes
 
     codes = 1 << size * (size - 1)
-    ways = way_of(graph)
-    limits.need(memory(graph, size, limits.threads), f"the codes of sets of {size} vertices")
+    ways = graph.ways
     workers: dict[int, tuple[NDArray[np.int32], Ints, NDArray[np.int32]]] = {}
     done: list[int] = []
 
@@ -256,12 +258,54 @@ def _enumerated(graph: MiningGraph, size: int, limits: Limits) -> list[Motif]:
                     at = int(count_codes(graph.offsets, graph.neighbours, ways, rows, at, BUDGET, *cells))
         done.append(roots[1] - roots[0])
 
+    extender = None
+    if limits.executor is not None and graph.edges:
+        scanned = float(len(graph)) * (graph.pairs / len(graph)) ** (size - 1)
+        extender = limits.executor.extender(graph.adjacency, scanned, limits.control)
+    threads = limits.threads if extender is None else 1
+    limits.need(memory(graph, size, threads), f"the codes of sets of {size} vertices")
+    if extender is not None:
+        return _by_code(graph, size, [_counted(graph, size, extender, limits)])
     # Sets are found from their lowest vertex: few of those with high numbers are left.
     step = max(1, len(graph) // (64 * limits.threads))
     roots = [(begin, min(begin + step, len(graph))) for begin in range(0, len(graph), step)]
     limits.each(roots, work, lambda: sum(done) / max(len(graph), 1))
     limits.control.report(1.0)
     return _by_code(graph, size, list(workers.values()))
+
+
+def _counted(graph: MiningGraph, size: int, extender: Extender, limits: Limits) -> tuple[NDArray[np.int32], Ints, Any]:
+    """Count connected sets on a device; roots are halved where their sets of one vertex fewer take too much memory."""
+    codes = 1 << size * (size - 1)
+    counts, firsts = extender.code_cells(codes)
+    examples: dict[int, Ints] = {}
+    known = np.zeros(codes, bool)
+    step = max(1, len(graph) // 64)
+    pending = [(begin, min(begin + step, len(graph))) for begin in range(0, len(graph), step)][::-1]
+    while pending:
+        limits.control.watch(lambda begin=pending[-1][0]: begin / len(graph))  # type: ignore[misc]
+        begin, end = pending.pop()
+        table = EmbeddingTable.of_vertices(graph, np.arange(begin, end))
+        inner = replace(limits, control=limits.control.within(0.0, 0.0))
+        try:
+            for _ in range(size - 2):
+                table = vertex_extension(table, graph, limits=inner)
+        except MemoryLimitError:
+            if end - begin == 1:
+                raise
+            middle = (begin + end) // 2
+            pending += [(middle, end), (begin, middle)]
+            continue
+        firsts.fill((1 << 64) - 1)
+        for first in range(0, len(table), DEVICE_PIECE):
+            extender.count_codes(table.rows(first, first + DEVICE_PIECE).astype(np.int32), first, counts, firsts)
+        found = firsts.get()
+        for code in np.flatnonzero(~known & (found != found.dtype.type((1 << 64) - 1))).tolist():
+            row, vertex = divmod(int(found[code]), 1 << 31)
+            examples[code] = np.append(table.rows(row, row + 1)[0], vertex)
+            known[code] = True
+    limits.control.report(1.0)
+    return np.empty(0, np.int32), counts.get().astype(np.int64), examples
 
 
 def memory(graph: MiningGraph, size: int, threads: int) -> int:
@@ -281,15 +325,7 @@ def _extended(
     return (table,)
 
 
-def way_of(graph: MiningGraph) -> NDArray[np.uint8]:
-    """uint8, beside the neighbours: 1 for edges to the neighbour, 2 for edges from it, 3 for both."""
-    of_state = [np.bitwise_or.reduce([1 << (code & 1) for code in codes]) for codes in graph.codes]
-    return np.array(of_state, np.uint8)[graph.states]
-
-
-def _by_code(
-    graph: MiningGraph, size: int, workers: list[tuple[NDArray[np.int32], Ints, NDArray[np.int32]]]
-) -> list[Motif]:
+def _by_code(graph: MiningGraph, size: int, workers: list[tuple[NDArray[np.int32], Ints, Any]]) -> list[Motif]:
     """Put the codes together that are of the same pattern."""
     counts = sum((worker[1] for worker in workers), np.zeros(1 << size * (size - 1), np.int64))
     codes = np.flatnonzero(counts)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from graphdb.common.errors import DeviceError, QueryInterrupted, QueryTimeout
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.domains import DomainSearch, LabelledLists
+from graphdb.plan.extension import Adjacency, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
 
@@ -194,3 +195,6 @@ class Executor(Protocol):
         None where the host does it: there is no device, the graph does not fit it, or the host is expected to be done
         first.  ``host_memory`` is how many bytes domains may take in host memory; None for any.
         """
+
+    def extender(self, lists: Adjacency, scanned: float, control: Control) -> Extender | None:
+        """What extends embeddings on a device, where so many elements are expected to be looked at; None as above."""

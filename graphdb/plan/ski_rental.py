@@ -61,6 +61,8 @@ class Bias:
 
 LATEST = 5
 """Runs of a strategy whose median is what it takes: the fastest ever may have been luck, or over other data."""
+OFTEN = 32
+"""Runs after which a choice is made anew at the latest."""
 LONGER = 2.0
 """A strategy that was stopped is expected to take so many times as long as it was given."""
 ENOUGH = 2
@@ -133,3 +135,30 @@ class StrategyTimings:
             if others and seconds > WORSE * min(others):
                 runs = max(runs, ENOUGH)
         self.runs[strategy] = runs + 1
+
+
+@dataclass(slots=True)
+class Decision:
+    """A choice that holds for some runs: to weigh strategies takes longer than the smallest runs do.
+
+    It is made anew after one run, two more, four more, and so on; and after a run that took longer than it should.
+    """
+
+    chosen: str
+    costs: Mapping[str, ExpectedCost]
+    left: int = 0
+    """Runs for which it holds still."""
+    held: int = 1
+    """Runs for which the latest choice was to hold."""
+
+    def again(self) -> bool:
+        """Whether it holds for the next run."""
+        self.left -= 1
+        return self.left >= 0
+
+    @classmethod
+    def after(cls, former: Decision | None, chosen: str, costs: Mapping[str, ExpectedCost]) -> Decision:
+        """A choice made anew: one that is as before holds for longer."""
+        setup = any(cost.setup for cost in costs.values())  # which may be done by the next run, or paid for
+        held = 1 if former is None or former.chosen != chosen or setup else min(2 * former.held, OFTEN)
+        return cls(chosen, costs, held - 1, held)

@@ -80,7 +80,8 @@ class Explanation:
         controls = {step.view: (plan, control) for step, plan, control in ran}
         for step in program.steps:
             if isinstance(step, Rows):
-                lines.append(f"rows {step.table}: {step.sql}")
+                lines.append(f"rows {step.view}: {step.sql}")
+                lines += _beside(step.beside, names, "rows")
                 continue
             if isinstance(step, Called):
                 each = " for each of its arguments" if step.call.arguments else " once"
@@ -190,8 +191,8 @@ def _after(prepared: Prepared, names: Names) -> Iterator[str]:
     yield from _computed(prepared)
 
 
-def _beside(columns: Sequence[Beside], names: Names) -> Iterator[str]:
-    """Name the properties that are gathered for the bindings of a match."""
+def _beside(columns: Sequence[Beside], names: Names, whose: str = "bindings") -> Iterator[str]:
+    """Name the properties that are gathered for the bindings of a match, or for rows."""
     if columns:
         written = _labels(names)
         gathered = (
@@ -200,7 +201,7 @@ def _beside(columns: Sequence[Beside], names: Names) -> Iterator[str]:
             else f"{one.name} = {written(one.label.id)} of {one.column}"
             for one in columns
         )
-        yield f"  gathered for the bindings: {', '.join(gathered)}"
+        yield f"  gathered for the {whose}: {', '.join(gathered)}"
 
 
 def _projected(projection: Projection, names: Names) -> Iterator[str]:

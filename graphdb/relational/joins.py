@@ -193,7 +193,8 @@ class Joins:
             for vertex, found in columns.items():
                 selects = [f"SELECT {v.sql} AS id FROM {left.source} b WHERE {v.sql} IS NOT NULL" for v in found]
                 view, alone = left.source.view, found[0].column if len(found) == 1 else None
-                as_they_are = (view, alone) if view in self._numbered and alone is not None else None
+                has_arrays = view is not None and (view in self._numbered or left.source.table)
+                as_they_are = (view, alone) if has_arrays and view is not None and alone is not None else None
                 yield Given(vertex, " UNION ".join(selects), {}, left.source.reads, as_they_are)
 
     def _given_values(self, left: Relation, bound: BoundPattern) -> Iterator[Given]:
@@ -294,6 +295,7 @@ class Joins:
         It is there until the query ends where it is ``kept``.
         """
         table = self._name("rows")
+        self._beside[table] = BesideBindings(self._snapshot)
         self._steps.append(Rows(table, sql, self._parameters.used(sql), source.reads, kept))
         return Source.of_table(table)
 

@@ -185,7 +185,7 @@ class MatchRun:
         if needs.count_only:
             self.control = control = self.new_control()
             count = as_integers(np.array([self._count(plan, needs, bound, control)], object))
-            with connection.view(view, table_of({"count": count})):
+            with connection.view(view, table_of({"count": count}), lasting=True):
                 yield
             return
         if needs.nothing:
@@ -193,7 +193,13 @@ class MatchRun:
             self.control = control = self.new_control()
             (count,) = as_integers(np.array([self._count(plan, needs, bound, control)], object)).tolist()
             # All bindings are equal: one row does where it may come with its number, or where that is not asked.
-            rows = f"range({count})" if needs.duplicates == "keep" else f"range({min(count, 1)})"
+            if needs.duplicates != "keep":
+                one = np.ones(min(count, 1), np.int8)
+                table = table_of({"one": one, "n": as_integers(np.array([count] * len(one), object))})
+                with connection.view(view, table, lasting=True):
+                    yield
+                return
+            rows = f"range({count})"
             with connection.temporary_table(view, "VIEW"):
                 with connection.guard() as raw:
                     raw.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS SELECT 1 AS one, {count} AS n FROM {rows}")
@@ -222,7 +228,7 @@ class MatchRun:
         if gathered is None:
             yield
             return
-        with self._snapshot.connection.view(view, gathered):
+        with self._snapshot.connection.view(view, gathered, lasting=True):
             yield
 
     @contextmanager

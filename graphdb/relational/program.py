@@ -30,15 +30,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows that are materialized in a temporary table: matches start from them, and are joined with them."""
+    """Rows that are materialized: matches start from them, and are joined with them."""
 
-    table: str
+    view: str
     sql: str
     parameters: Mapping[str, object]
     reads: frozenset[str]
     """The names of the tables and views that the SQL reads, of those that the program makes."""
     kept: bool = False
     """Whether whatever comes later may read them, to the end."""
+    beside: tuple[Beside, ...] = ()
+    """Properties of their vertices that SQL reads as further columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class Given:
     reads: frozenset[str]
     """The names of the tables and views that the SQL reads, of those that the program makes."""
     column: tuple[str, str] | None = None
-    """The view of bindings, and its column, that they stand in as they are."""
+    """The view of bindings or rows, and its column, that they stand in as they are, but for nulls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,5 +239,5 @@ class Program:
     def last_uses(self) -> dict[str, int]:
         """Return the number of the last step that reads each table or view; past the last if the result does."""
         found = {name: number for number, step in enumerate(self.steps) for name in step.reads}
-        kept = {step.table for step in self.steps if isinstance(step, Rows) and step.kept}
+        kept = {step.view for step in self.steps if isinstance(step, Rows) and step.kept}
         return found | dict.fromkeys(self.projection.reads | kept, len(self.steps))

@@ -30,6 +30,7 @@ from graphdb.relational.joins import Setting, leaves_out
 from graphdb.relational.list_subqueries import sees_items, with_rows
 from graphdb.relational.lower import Lowering
 from graphdb.relational.match_run import MatchRun, restricted
+from graphdb.relational.materialized import materialized
 from graphdb.relational.program import AnyStep, Applied, Called, Computed, Given, Program, Rows, Searched, Step
 from graphdb.relational.projection.arrays import Beside, project
 from graphdb.relational.projection.compile import ProjectionCompiler
@@ -288,15 +289,14 @@ class QueryRun(MatchRun):
         with ExitStack() as everything:
             self._show_lists(program, everything)
             alive: dict[str, ExitStack] = {}
-            shares = len(program.matches)
+            shares = sum(isinstance(step, Step | Rows) for step in program.steps)
             last_use = program.last_uses()
             for number, step in enumerate(program.steps[:most]):
                 for name in [name for name in alive if last_use.get(name, 0) < number]:
                     alive.pop(name).close()
-                name = step.table if isinstance(step, Rows) else step.view
-                alive[name] = stack = everything.enter_context(ExitStack())
+                alive[step.view] = stack = everything.enter_context(ExitStack())
                 if isinstance(step, Rows):
-                    stack.enter_context(self._materialized(step))
+                    stack.enter_context(self._materialized(step, shares))
                     continue
                 if isinstance(step, Called):
                     stack.enter_context(self._yielded(step))
@@ -352,12 +352,13 @@ class QueryRun(MatchRun):
             yield
 
     @contextmanager
-    def _materialized(self, rows: Rows) -> Iterator[None]:
-        connection = self._snapshot.connection
-        with connection.temporary_table(rows.table):
-            with connection.guard(self._left()) as raw:
-                raw.execute(f"CREATE OR REPLACE TEMP TABLE {rows.table} AS FROM ({rows.sql})", dict(rows.parameters))
+    def _materialized(self, rows: Rows, shares: int) -> Iterator[None]:
+        most = self._bindings_bytes // (2 * shares)
+        with materialized(self._snapshot, rows, most, self._left()) as found:
+            if found is not None:
+                self._numbered[rows.view] = found
             yield
+            self._numbered.pop(rows.view, None)
 
     def _plan_from(self, step: Step) -> PhysicalPlan:
         """Plan a match whose vertices its rows give."""
@@ -375,7 +376,7 @@ class QueryRun(MatchRun):
     def _given(self, given: Given) -> Ids:
         rows = self._numbered.get(given.column[0]) if given.column is not None else None
         if rows is not None and given.column is not None:
-            found = values(rows.column(given.column[1]))
+            found = values(rows.column(given.column[1]).drop_null())
         else:
             found = self._snapshot.connection.columns(f"SELECT id FROM ({given.sql})", given.parameters)["id"]
         return each_once(self._snapshot.store.to_vertices(np.asarray(found, np.int64)), self._snapshot.graph.vertices)

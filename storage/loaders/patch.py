@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +25,8 @@ from graphdb.storage.file.scratch import spill_folder
 Codes = NDArray[np.uint32]
 
 _MEMORY = 64 << 20
+_SMALL = 1 << 20
+"""Bytes of text that certainly need no more memory than there is."""
 _ABORTED = re.compile(rb"^[ \t]*TX\b(?:(?!^[ \t]*T[CA]\b).)*^[ \t]*TA\b[^\n]*", re.MULTILINE | re.DOTALL)
 _OPERATION = re.compile(rb"^[ \t]*([AD])[ \t]", re.MULTILINE)
 _OTHER = re.compile(rb"^[ \t]*(?:(?:TX|TC|TA|H|PA|PD)\b|#)[^\n]*", re.MULTILINE)
@@ -88,7 +91,7 @@ def operations(text: bytes, added: NDArray[np.bool_], source: str, folder: str |
     from graphdb.storage.loaders.ntriples.reader import Parser
     from graphdb.storage.loaders.terms.collect import Collector, secret
 
-    with spill_folder(folder) as made:
+    with spill_folder(folder) if len(text) > _SMALL else nullcontext("") as made:
         parser, collector = Parser(secret()), Collector(str(made), _MEMORY)
         try:
             parser.open(source, 0)

@@ -276,7 +276,7 @@ def test_sums_that_take_far_longer_than_expected_give_way_to_the_join(device: No
     plan = replace(plan, clique=None, cost=1e8, counting=replace(plan.counting, cost=1e3))
     there = open_device(0)
     with (
-        mock.patch.object(Counter, "expected", return_value=ExpectedCost(1e-4, 1e-2)),
+        mock.patch.object(Counter, "expected", return_value=ExpectedCost(1e-4)),
         mock.patch.object(Counter, "count", endless),
     ):
         there._bias._log = -6.0  # joins were faster than expected: they are worth a turn
@@ -285,7 +285,7 @@ def test_sums_that_take_far_longer_than_expected_give_way_to_the_join(device: No
         timings.runs["match"] = 1
         assert set(there._strategy_costs(plan, True)) == {"match", "count"}
         assert there.count(plan, Control(timeout=60.0)) == 336
-        assert timings.stopped.keys() <= {"count"}
+        assert timings.runs["match"] > 1
 
 
 def test_without_a_device_nothing_is_stopped() -> None:

@@ -11,6 +11,7 @@ from graphdb.plan.candidates.refine import refined
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, Executor
+from graphdb.plan.extension import Adjacency, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
 
@@ -76,6 +77,10 @@ class MirrorExecutor:
     ) -> DomainSearch | None:
         """The second's."""
         return self.second.domain_search(lists, scanned, control, host_memory)
+
+    def extender(self, lists: Adjacency, scanned: float, control: Control) -> Extender | None:
+        """The second's."""
+        return self.second.extender(lists, scanned, control)
 
     def describe_jointly(self, joint: JointCount) -> str:
         """Where the two count."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -106,6 +107,7 @@ def test_a_kernel_that_is_there_makes_a_count_cheaper(executor: Any) -> None:
     want = executor.count(plan)
     assert replace(executor._counter.expected(plan, True), setup=before.setup) == before
     assert executor.count(slow) == want
+    executor._counter.settle()
     after = executor._counter.expected(plan, True)
     assert (after.setup, after.in_background) == (0.0, False)
     assert executor.expected(plan, True) == executor._counter.expected(plan, True)
@@ -311,3 +313,103 @@ def test_cyclic_patterns(executor: Any, case: Case) -> None:
 @given(case=cases(most_vertices=5))
 def test_all_sorts_of_patterns(executor: Any, case: Case) -> None:
     counted(replace(case.pattern, outputs=(), count_only=True), DataGraph(case.source), executor)
+
+
+def _racing(executor: Any) -> Any:
+    """A plan that takes about as long to go through the matches as to compile."""
+    graph, label = graph_of(40, 160, 1)
+    plan = make_plan(pattern_of(PATTERNS["4-wheel"], label), graph, counting="always")
+    return replace(plan, cost=executor.device.rates.intersected)
+
+
+@EMULATED
+@pytest.mark.parametrize("first", ["matches", "sums"])
+def test_matches_and_sums_race(first: str) -> None:
+    """Where to compile takes about as long as to go through the matches, both begin; who is done first answers."""
+    with emulator.installed():
+        from graphdb.gpu.executor import GpuExecutor
+        from graphdb.gpu.join.run import Join
+
+        executor = GpuExecutor(0, memory_limit=1 << 30)
+        plan, plain, ended = _racing(executor), Join.count, list[bool]()
+        want = HOST.count(plan)
+
+        def count(join: Any, plan: Any, control: Control, limit: int | None) -> int:
+            ended.append(False)
+            while first == "sums":
+                compiler.set()
+                control.check()  # raises once the sums are ready
+            found = plain(join, plan, control, limit)
+            ended[-1] = True
+            return found
+
+        with mock.patch.object(Join, "count", count), emulator.slow_compiler("nested") as compiler:
+            assert executor.count(plan) == want
+            assert ended == [first == "matches"]
+            assert executor._counter.preparing(plan, True) == (first == "matches")
+        executor._counter.settle()
+        assert executor.describe(plan).startswith("cuda:0 by sums")
+        assert executor.count(plan) == want
+
+
+@EMULATED
+def test_what_takes_much_longer_than_a_compiler_is_not_begun() -> None:
+    with emulator.installed():
+        from graphdb.gpu.executor import GpuExecutor
+        from graphdb.gpu.join.run import Join
+
+        executor = GpuExecutor(0, memory_limit=1 << 30)
+        plan = _racing(executor)
+        plan = replace(plan, cost=1e3 * plan.cost)
+        with mock.patch.object(Join, "count", side_effect=AssertionError):
+            assert executor.count(plan) == HOST.count(plan)
+
+
+@EMULATED
+def test_a_race_ends_with_its_timeout() -> None:
+    with emulator.installed():
+        from graphdb.gpu.executor import GpuExecutor
+        from graphdb.gpu.join.run import Join
+
+        executor = GpuExecutor(0, memory_limit=1 << 30)
+        plan = _racing(executor)
+
+        def count(join: Any, plan: Any, control: Control, limit: int | None) -> int:
+            while True:
+                control.check()
+
+        with mock.patch.object(Join, "count", count), emulator.slow_compiler("nested"):
+            with pytest.raises(QueryTimeout):
+                executor.count(plan, Control(timeout=0.05))
+            assert executor._counter.preparing(plan, True)
+        executor._counter.settle()
+        assert executor.count(plan) == HOST.count(plan)
+
+
+@EMULATED
+def test_a_count_whose_sums_have_no_kernel_is_not_overtaken() -> None:
+    """What is being got ready turns out not to be possible: the matches are gone through to the end, once."""
+    from graphdb.gpu.counting import counter
+
+    with emulator.installed():
+        from graphdb.gpu.executor import GpuExecutor
+        from graphdb.gpu.join.run import Join
+
+        executor = GpuExecutor(0, memory_limit=1 << 30)
+        plan, plain, began = _racing(executor), Join.count, list[Control]()
+
+        def count(join: Any, plan: Any, control: Control, limit: int | None) -> int:
+            began.append(control)
+            running.set()
+            executor._counter.settle()
+            control.check()
+            return plain(join, plan, control, limit)
+
+        def built(*_: Any) -> Any:
+            running.wait(60)
+            return counter._Unable(False)
+
+        running = threading.Event()
+        with mock.patch.object(counter.Counter, "_built", built), mock.patch.object(Join, "count", count):
+            assert executor.count(plan) == HOST.count(plan)
+        assert [type(control).__name__ for control in began] == ["UntilReady"]

@@ -201,6 +201,53 @@ def test_a_device_catches_up_with_batches_of_the_host(where: str) -> None:
         assert_lists_as_on_the_host(matcher)
 
 
+@EMULATED
+def test_a_copy_that_is_far_behind_is_made_anew() -> None:
+    stream = Stream(np.random.default_rng(17), 60, 200)
+    patterns = stream.patterns(MatchMode.DIFFERENT_NODES)[:1]
+    turns = [True, *[False] * 6, True, True]
+    with opened("emulated") as device, chosen(lambda: turns.pop(0)):
+        matcher = IncrementalMatcher(stream.source, patterns, device=lambda: device)
+        host = IncrementalMatcher(stream.source, patterns)
+        assert matcher._device is not None
+        dropped = []
+        while turns:
+            batch = stream.batch(150)
+            assert [_sorted(c) for c in matcher.apply(batch)] == [_sorted(c) for c in host.apply(batch)]
+            dropped.append(matcher._device._copy is None)
+        assert dropped[0] is dropped[-1] is False
+        assert any(dropped)
+        assert_lists_as_on_the_host(matcher)
+
+
+@pytest.mark.parametrize("where", WHERE)
+def test_one_batch_is_staged_while_another_is_searched(where: str) -> None:
+    stream = Stream(np.random.default_rng(13), 150, 500)
+    patterns = stream.patterns(MatchMode.DIFFERENT_EDGES)[:3]
+    batches = [stream.batch(40) for _ in range(5)]
+    together = Updates(
+        *(np.concatenate([np.asarray(column) for column in columns]) for columns in zip(*batches, strict=True))
+    )
+    ends = np.arange(40, 240, 40)
+    wanted = IncrementalMatcher(stream.source, patterns).count(together, ends).tolist()
+    with opened(where) as device:
+        matcher = _pinned(device)(stream.source, patterns)
+        assert matcher.count(together, ends).tolist() == wanted
+        assert_lists_as_on_the_host(matcher)
+
+        def checks(after: int) -> Iterator[None]:
+            for _ in range(after):
+                yield
+            raise edges.Interrupted
+
+        for after in (1, 4, 9):
+            left, matcher = checks(after), _pinned(device)(stream.source, patterns)
+            with pytest.raises(edges.Interrupted):
+                matcher.count(together, ends, lambda left=left: next(left))
+            matcher.apply(Updates([], [], [], []))
+            assert_lists_as_on_the_host(matcher)
+
+
 @pytest.mark.parametrize("where", WHERE)
 def test_rows_come_in_pieces_where_there_is_no_space_for_all(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = Stream(np.random.default_rng(5), 60, 300)
@@ -208,8 +255,8 @@ def test_rows_come_in_pieces_where_there_is_no_space_for_all(where: str, monkeyp
     monkeypatch.setattr(search.DeviceSearch.__init__, "__kwdefaults__", {"steal": True, "most": 2, "rows": 3})
     wanted = [_sorted(change) for change in IncrementalMatcher(stream.source, patterns).apply(batch)]
     most = max(len(rows) for change in wanted for rows in change)
-    for cells in (1 << 30, most * 3):
-        monkeypatch.setattr(search.DeviceSearch, "_most_cells", lambda self, cells=cells: cells)
+    for limit in (1 << 30, most * 12):
+        monkeypatch.setattr(search.DeviceSearch, "_fits", lambda self, wanted, limit=limit: wanted <= limit)
         with opened(where) as device:
             matcher = _pinned(device)(stream.source, patterns)
             assert [_sorted(change) for change in matcher.apply(batch)] == wanted

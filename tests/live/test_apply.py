@@ -26,11 +26,14 @@ def triples(db: graphdb.Database) -> set[tuple[Any, ...]]:
     return set(db.sql("SELECT subject, predicate, object, datatype FROM triples").fetchall())
 
 
-@pytest.mark.parametrize("form", ["rows", "arrow", "pandas", "bytes", "path", "gz", "file"])
+@pytest.mark.parametrize(
+    "form", ["rows", "arrow", "pandas", "bytes", "path", "gz", "file", "zst", "packed file", "several"]
+)
 def test_forms(form: str, tmp_path: Path) -> None:
     import gzip
 
     import pandas as pd
+    import zstandard
 
     path, packed = tmp_path / "a.nt", tmp_path / "a.nt.gz"
     path.write_bytes(LINES)
@@ -44,7 +47,13 @@ def test_forms(form: str, tmp_path: Path) -> None:
         "path": path,
         "gz": str(packed),
         "file": io.BytesIO(LINES),
+        "zst": tmp_path / "a.nt.zst",
+        "packed file": io.BytesIO(gzip.compress(LINES)),
+        "several": tmp_path / "part*.nt",
     }
+    (tmp_path / "a.nt.zst").write_bytes(zstandard.compress(LINES))
+    for number, line in enumerate(LINES.splitlines(keepends=True)):
+        (tmp_path / f"part{number}.nt").write_bytes(line)
     with opened(None) as db:
         found = db.apply(given[form])
         assert (found.additions, found.deletions) == (2, 0)
@@ -119,6 +128,7 @@ TA .
         ),
         ({"patch": "A <http://x/a> <http://x/p> <http://x/b> .\nX <http://x/a> .\n"}, "begins with X"),
         ({"patch": "A <x> .", "additions": []}, "a patch says itself"),
+        ({"additions": "absent.nt"}, "there is no file 'absent.nt'"),
     ],
 )
 def test_what_is_no_batch_changes_nothing(given: dict[str, Any], said: str | None) -> None:
@@ -154,6 +164,20 @@ def test_edges_with_properties_go_with_their_triples() -> None:
         assert db.query("MATCH ()-[e:R]->() RETURN count(*)").scalar() == 0
         db.apply([(a, "R", b)])
         assert db.query("MATCH ()-[e:R]->() RETURN e.w").fetchall() == [(None,)]
+
+
+TEXTS = ["x", "http://x/y", "http://x/a b", "<http://x/z>", '"ja"@de', 'a "q" \\ \n\r\t', "", "a:b", "http://x/é", "1"]
+
+
+def test_rows_and_tables_are_read_alike() -> None:
+    rows = [(f"http://x/{i}", "v", text) for i, text in enumerate(TEXTS)] + [("<http://x/0>", "http://x/p", "z")]
+    found = []
+    for given in (rows, pa.table(dict(zip("spo", map(list, zip(*rows, strict=True)), strict=True)))):
+        with opened(None) as db:
+            db.apply(given)
+            found.append(triples(db))
+    assert found[0] == found[1]
+    assert len(found[0]) == len(rows)
 
 
 @pytest.mark.parametrize("seed", range(scaled(6)))

@@ -177,7 +177,7 @@ def test_steps_know_the_tables_and_views_that_they_read(db: graphdb.Database, mo
     seen = 0
     for program in programs:
         for step in program.steps:
-            name = step.table if isinstance(step, Rows) else step.view
+            name = step.view
             assert (name in program.projection.reads) == mentions(name, program.projection.sql)
             for other in program.steps:
                 assert (name in other.reads) == any(mentions(name, sql) for sql in statements(other))

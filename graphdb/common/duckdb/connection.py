@@ -15,6 +15,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from graphdb.common.duckdb import progress_bar
@@ -34,8 +35,11 @@ if TYPE_CHECKING:
     import duckdb
     from numpy.typing import NDArray
 
-    from graphdb.common.arrow import Table
+    from graphdb.common.arrow import Schema, Table
 
+
+_WINDOWS = 64
+"""Names that stay registered, at most."""
 
 _CLOSE_TIMEOUT = 10.0
 """Seconds that closing waits for a statement to stop."""
@@ -98,6 +102,8 @@ class Connection:
         self.calls = Calls()
         """Functions of ours that SQL can call."""
         self._temporary = 0
+        self._windows: dict[str, _Window] = {}
+        """What is registered under names that last."""
         config: dict[str, Any] = {"python_enable_replacements": False}
         if threads is not None:
             config["threads"] = threads
@@ -152,9 +158,22 @@ class Connection:
         with self.lock, self.guard() as raw:
             return rows_of(raw, sql, parameters)
 
-    def view(self, name: str, table: Table | Mapping[str, NDArray[Any]]) -> View:
-        """Make a table visible to SQL under ``name`` for a piece of work."""
-        return View(self, name, table)
+    def view(self, name: str, table: Table | Mapping[str, NDArray[Any]], *, lasting: bool = False) -> View:
+        """Make a table visible to SQL under ``name`` for a piece of work.
+
+        A ``lasting`` name stays registered, until SQL of the user's runs: it shows the next table of the same schema
+        without DuckDB being asked, which takes as long as small queries do.
+        """
+        return View(self, name, table, lasting)
+
+    def close_windows(self) -> None:
+        """Take away the names of :meth:`view` that last and show nothing."""
+        for name in [name for name, window in self._windows.items() if window.source.obj is None]:
+            self._close_window(name)
+
+    def _close_window(self, name: str) -> None:
+        self.raw.unregister(name)
+        del self._windows[name]
 
     def temporary_table(self, name: str, kind: Literal["TABLE", "VIEW"] = "TABLE") -> TemporaryTable:
         """Return the scope of a temporary table (or view) of ours, which whoever enters it is about to make.
@@ -180,7 +199,7 @@ class Connection:
             other.raw.execute("BEGIN TRANSACTION READ ONLY")
             other.raw.execute(TOUCH).fetchall()
         other.transactions = Transactions(other.raw)
-        other._discarded, other._depth, other._deadline = [], 0, None
+        other._discarded, other._depth, other._deadline, other._windows = [], 0, None, {}
         _OPEN.add(other)
         return other
 
@@ -302,6 +321,8 @@ class Guard:
         connection._depth += 1
         connection._ending = False
         try:
+            if not self._ours and connection._windows:
+                connection.close_windows()
             if self._outermost:
                 main = threading.get_ident() == threading.main_thread().ident
                 self._previous = WATCHDOG.watch(connection, main=main)
@@ -355,18 +376,33 @@ class Guard:
 class View:
     """A table that SQL sees for a piece of work; see :meth:`Connection.view`."""
 
-    __slots__ = ("_connection", "_name", "_table")
+    __slots__ = ("_connection", "_lasting", "_name", "_table", "_window")
 
-    def __init__(self, connection: Connection, name: str, table: Table | Mapping[str, NDArray[Any]]) -> None:
+    def __init__(
+        self, connection: Connection, name: str, table: Table | Mapping[str, NDArray[Any]], lasting: bool
+    ) -> None:
         self._connection = connection
         self._name = name
         self._table = table
+        self._lasting = lasting
+        self._window: _Window | None = None
 
     def __enter__(self) -> None:
-        with self._connection.lock:
-            self._connection.transactions.leftovers.append(self._unregister)
-            with self._connection.guard() as raw:
-                register(raw, self._name, self._table)
+        connection = self._connection
+        with connection.lock:
+            connection.transactions.leftovers.append(self._unregister)
+            window = connection._windows.get(self._name) if self._lasting else None
+            if window is not None and window.shows(self._table):
+                self._window = window
+                return
+            with connection.guard() as raw:
+                source = register(raw, self._name, self._table)
+            connection._windows.pop(self._name, None)
+            # The user's ROLLBACK takes away what is registered within a transaction.
+            if self._lasting and source is not None and not connection.transactions.inside:
+                if len(connection._windows) >= _WINDOWS:
+                    connection.close_windows()
+                self._window = connection._windows[self._name] = _Window(source, source.obj.schema)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         with self._connection.lock:
@@ -378,7 +414,25 @@ class View:
             self._connection.transactions.leftovers.remove(self._unregister)
 
     def _unregister(self) -> None:
-        self._connection.raw.unregister(self._name)
+        if self._window is None:
+            self._connection.raw.unregister(self._name)
+        else:
+            self._window.source.obj = None
+
+
+@dataclass(slots=True)
+class _Window:
+    """A registered name that shows one table after another."""
+
+    source: Any
+    schema: Schema
+
+    def shows(self, table: object) -> bool:
+        """Show a table, if nothing else is shown and its columns are the same."""
+        free = self.source.obj is None and getattr(table, "schema", None) == self.schema
+        if free:
+            self.source.obj = table
+        return free
 
 
 class TemporaryTable:
@@ -387,13 +441,16 @@ class TemporaryTable:
     What cannot be dropped at the end, since the statement is being stopped, is dropped before the next one.
     """
 
-    __slots__ = ("_connection", "_sql")
+    __slots__ = ("_connection", "_name", "_sql")
 
     def __init__(self, connection: Connection, name: str, kind: str) -> None:
         self._connection = connection
+        self._name = name
         self._sql = f"DROP {kind} IF EXISTS temp.{name}"
 
     def __enter__(self) -> Callable[[], None]:
+        if self._name in self._connection._windows:
+            self._connection._close_window(self._name)
         self._connection.transactions.leftovers.append(self._drop)
         return self._keep
 

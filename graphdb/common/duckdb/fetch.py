@@ -43,6 +43,49 @@ def rows_of(raw: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, o
     return arrow.reader_of_capsule(result.arrow_capsule(), _failure).read_all()
 
 
+def small_rows(
+    raw: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, object], most: int
+) -> Sequence[arrow.RecordBatch] | None:
+    """Run a query and return its rows as batches: None where they take more than ``most`` bytes, or DuckDB would read
+    them as of other types.
+
+    Raises
+    ------
+    duckdb.Error
+        It fails.
+    """
+    submit = getattr(raw, "_submit", None)
+    if submit is None:
+        return None
+    sql.encode()
+    result = submit(sql, dict(parameters) or None, "stream")
+    if not all(_comes_back(str(column[1])) for column in result.description):
+        result.close()
+        return None
+    found, size = [], 0
+    with arrow.reader_of_capsule(result.arrow_capsule(), _failure) as reader:
+        for batch in reader:
+            found.append(batch)
+            size += batch.nbytes
+            if size > most:
+                return None
+        return found or [arrow.record_batch([arrow.nulls(0, type) for type in reader.schema.types], reader.schema)]
+
+
+_COME_BACK = frozenset(
+    "TINYINT SMALLINT INTEGER BIGINT UTINYINT USMALLINT UINTEGER UBIGINT FLOAT DOUBLE DECIMAL BOOLEAN VARCHAR BLOB "
+    "DATE TIMESTAMP STRUCT".split()
+)
+"""Types of DuckDB that are the same after a way through Arrow: a UUID would be a text, a HUGEINT a decimal."""
+
+
+@functools.cache
+def _comes_back(type: str) -> bool:
+    """Whether DuckDB reads the values of a type that it hands over as of the same type."""
+    words = re.sub(r'"(?:[^"]|"")*"', "", type.replace("TIMESTAMP WITH TIME ZONE", "TIMESTAMP"))
+    return {word for word in re.findall(r"\w+", words) if word.isupper()} <= _COME_BACK
+
+
 def table_of_frame(frame: Any) -> arrow.Table:
     """Return the rows of a data frame, or of anything else that has Arrow's interface."""
     try:
@@ -69,8 +112,8 @@ def _pieces(reader: arrow.Reader, rows: int) -> Iterator[Sequence[arrow.Array]]:
             yield [column.slice(start, rows) for column in batch.columns]
 
 
-def register(raw: duckdb.DuckDBPyConnection, name: str, table: object) -> None:
-    """Let SQL read a table under a name.
+def register(raw: duckdb.DuckDBPyConnection, name: str, table: object) -> Any:
+    """Let SQL read a table under a name; return what has it as ``obj``, where another of its schema may take its place.
 
     DuckDB plans by how many rows there are, and asks of tables for the columns that it needs; it takes all others for
     one row of all columns.
@@ -78,8 +121,10 @@ def register(raw: duckdb.DuckDBPyConnection, name: str, table: object) -> None:
     adopt = getattr(raw, "_register_arrow_source", None)
     if adopt is None or not isinstance(table, arrow.Table):
         raw.register(name, table)
-    else:
-        adopt(name, _source(table))
+        return None
+    source = _source_class()(table)
+    adopt(name, source)
+    return source
 
 
 @functools.cache
@@ -91,6 +136,10 @@ def _source_class() -> Any:
 
         schema_is_stable = True
 
+        def __init__(self, table: arrow.Table) -> None:
+            super().__init__(_Described(table.schema))  # what it is made with stays
+            self.obj = table
+
         def rows(self) -> int | None:
             return len(self.obj)
 
@@ -101,8 +150,14 @@ def _source_class() -> Any:
     return TableSource
 
 
-def _source(table: arrow.Table) -> object:
-    return _source_class()(table)
+class _Described:
+    """The schema of tables, without one."""
+
+    def __init__(self, schema: arrow.Schema) -> None:
+        self._schema = schema
+
+    def __arrow_c_schema__(self) -> object:
+        return arrow.Table.of_batches([], self._schema).__arrow_c_schema__()
 
 
 _KIND = re.compile(r"([\w ]+) Error: ")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +76,7 @@ class DeviceMatching:
         self._weights: NDArray[np.float64] = np.empty(0)
         self._host_bias, self._device_bias = Bias(), Bias()
         self._missed = 0.0
+        self._merging: tuple[Any, Any] = (None, None)
         self.batches = 0
         """Batches that were searched on the device."""
         self.place = "cpu"
@@ -102,19 +103,40 @@ class DeviceMatching:
     def rows(self, searches: Searches, check: Callable[[], None]) -> list[Ints]:
         """Find what a staged batch changes: see :meth:`..searches.Searches.rows`."""
 
-        def on_device(search: DeviceSearch, staged: Staged) -> list[Ints]:
-            return [search.rows(program, staged, check) for program in self._programs_of(searches)]
+        def on_device(search: DeviceSearch, staged: Staged, expected: float) -> list[Ints]:
+            found = [search.rows(program, staged, check) for program in self._programs_of(searches)]
+            self._note(search, expected)
+            return found
 
         return self._choose(searches, check, on_device, searches.rows)
 
-    def counts(self, searches: Searches, check: Callable[[], None]) -> Ints:
-        """Count what a staged batch changes: [patterns, 2], matches gained and lost."""
+    def counts(self, searches: Searches, check: Callable[[], None]) -> Callable[[], Ints]:
+        """Begin to count what a staged batch changes; return what waits for it: [patterns, 2], matches gained and lost.
 
-        def on_device(search: DeviceSearch, staged: Staged) -> Ints:
-            found = [search.count(program, staged, check) for program in self._programs_of(searches)]
-            return np.array([[each.gained, each.lost] for each in found], np.int64).reshape(-1, 2)
+        The batch may be ended meanwhile, and the next one be staged on the host (§IV-A).
+        """
 
-        return self._choose(searches, check, on_device, searches.counts)
+        def on_device(search: DeviceSearch, staged: Staged, expected: float) -> Callable[[], Ints]:
+            running = [search.count(program, staged, check) for program in self._programs_of(searches)]
+
+            def found() -> Ints:
+                try:
+                    with faults(), search.device.active():
+                        # The last one first: who stops it has stopped all before it.
+                        each = [search.wait(one, check) for one in reversed(running)][::-1]
+                        self._note(search, expected)
+                except DeviceError as error:
+                    self._give_up(error)
+                    raise
+                return np.array([[one.gained, one.lost] for one in each], np.int64).reshape(-1, 2)
+
+            return found
+
+        def on_host(check: Callable[[], None]) -> Callable[[], Ints]:
+            found = searches.counts(check)
+            return lambda: found
+
+        return self._choose(searches, check, on_device, on_host)
 
     def end(self, version: int) -> None:
         """Commit or roll back, before the host does."""
@@ -136,21 +158,19 @@ class DeviceMatching:
         self,
         searches: Searches,
         check: Callable[[], None],
-        on_device: Callable[[DeviceSearch, Staged], _Found],
+        on_device: Callable[[DeviceSearch, Staged, float], _Found],
         on_host: Callable[[Callable[[], None]], _Found],
     ) -> _Found:
         """Search a batch where it is expected to be done first; on the host where the device fails."""
         work = self._work(searches)
         if work and self._pays(work):
-            started = time.perf_counter()
             try:
                 with faults():
-                    found = self._on_device(on_device, check)
+                    found = self._on_device(on_device, self._device_seconds(work), check)
             except (DeviceError, MemoryLimitError) as error:
                 self._give_up(error)
             else:
                 if found is not None:
-                    self._device_bias.note(self._device_seconds(work), time.perf_counter() - started)
                     self.batches += 1
                     return found
         self.place = "cpu"
@@ -160,14 +180,20 @@ class DeviceMatching:
             self._host_bias.note(self._host_seconds(work), time.perf_counter() - started)
         return result
 
+    def _note(self, search: DeviceSearch, expected: float) -> None:
+        """Note what a batch took on the device, and how many seconds were expected, once it is searched."""
+        self.merged = search.device.milliseconds(*self._merging)
+        self.searched, self.stolen = search.milliseconds, search.stolen
+        self._device_bias.note(expected, START + (self.merged + self.searched) / 1e3)
+
     def _work(self, searches: Searches) -> float:
         """Return how many bindings a batch is expected to search; 0 where it is not worth a look."""
         if self._given_up or (len(self._lists.records) < FEWEST and not self._pinned):
             return 0.0
         if self._made_for is not searches:
             self._made_for, self._programs, self._weights = searches, {}, self._weigh(searches)
-        changed = self._lists.records[np.isin(self._lists.records[:, 4], (frame.OLD, frame.NEW)), 0]
-        return float(self._weights[changed].sum())
+        numbers = np.bincount(self._changed()[:, 0], minlength=len(self._weights))
+        return float(numbers @ self._weights)
 
     def _weigh(self, searches: Searches) -> NDArray[np.float64]:
         """Return by relation how many bindings are expected for each changed entry."""
@@ -202,7 +228,9 @@ class DeviceMatching:
 
     # --- the copy
 
-    def _on_device(self, search: Callable[[DeviceSearch, Staged], _Found], check: Callable[[], None]) -> _Found | None:
+    def _on_device(
+        self, search: Callable[[DeviceSearch, Staged, float], _Found], expected: float, check: Callable[[], None]
+    ) -> _Found | None:
         """Stage a batch on the device and search it there; None where there is no device, or not now."""
         device = self._opens() if self._copy is None else self._copy.device
         if device is None:
@@ -225,15 +253,13 @@ class DeviceMatching:
                 changes = self._changed(cancelled=fresh)
                 begin = device.event()
                 self._staged = copy.stage(changes, there=fresh)
-                merged = device.event()
+                self._merging = begin, device.event()
             except BaseException:
                 self._drop()
                 raise
             own.milliseconds, own.stolen = 0.0, 0
-            found = search(own, self._staged)
-            self.place, self.merged = f"cuda:{device.number}", device.milliseconds(begin, merged)
-            self.searched, self.stolen = own.milliseconds, own.stolen
-            return found
+            self.place = f"cuda:{device.number}"
+            return search(own, self._staged, expected)
 
     def _programs_of(self, searches: Searches) -> list[DeviceProgram]:
         """Return the programs that search this batch, with their tables on the device."""

@@ -21,7 +21,7 @@ SEARCH = (
     *("lists", "changes", "first", "last"),
     *("plans", "plan_starts", "plan_numbers", "steps", "legs", "checks", "copies", "values"),
     *("slots", "levels", "most_legs", "columns", "table_row", "limit", "rows", "state", "stop"),
-    *("turns", "queue", "queue_places"),
+    *("turns", "queue", "desk", "queue_places"),
 )
 """``Search`` of ``delta_search.cu``."""
 LEVEL_WORDS = 21
@@ -41,9 +41,14 @@ class State(IntEnum):
     GAINED = 4
     IDLE = 5
     STARTED = 6
-    HEAD = 7
-    TAIL = 8
-    STOLEN = 9
+    STOLEN = 7
+
+
+class Desk(IntEnum):
+    """How many pieces of work were taken from the queue, and put there, by all searches."""
+
+    HEAD = 0
+    TAIL = 1
 
 
 _CONSTANTS = (
@@ -61,7 +66,7 @@ HEADERS.update(
         + structure("Change", CHANGE, 4)
         + structure("Lists", LISTS),
         "delta_search_layout.cuh": structure("Search", SEARCH)
-        + f"enum {{ {', '.join(f'{cell.name} = {cell.value}' for cell in State)} }};\n",
+        + f"enum {{ {', '.join(f'{cell.name} = {cell.value}' for cell in (*State, *Desk))} }};\n",
     }
 )
 VARIANTS.update({"delta_lists": ({},), "delta_search": ({},)})

@@ -19,6 +19,7 @@ from graphdb.incremental.device.layout import (
     PLAN_DIVISIBLE,
     SEARCH,
     SPAN_CELLS,
+    Desk,
     State,
 )
 from graphdb.incremental.searches import most_copies
@@ -54,6 +55,16 @@ class Found(NamedTuple):
     gained: int
     rows: int
     """How many rows the matches take that were to be written."""
+
+
+class Running(NamedTuple):
+    """A search that was launched: see :meth:`DeviceSearch.wait`."""
+
+    state: Any
+    begin: Any
+    end: Any
+    alive: tuple[Any, ...]
+    """What it reads."""
 
 
 class DeviceProgram:
@@ -103,12 +114,20 @@ class DeviceSearch:
         self._stop = StopFlag(self._device)
         self._rows: Any = None
         self._first_rows = rows
+        self._queue: Any = None
+        self._turns: Any = None
+        self._desk: Any = None
         self.milliseconds, self.stolen = 0.0, 0
         """Of the device's time, and the pieces of work that warps left to others, since they were set to 0."""
 
-    def count(self, program: DeviceProgram, staged: Staged, check: Callable[[], None]) -> Found:
-        """Count the matches that a batch takes away and adds."""
-        return self._run(program, staged, 0, staged.count, -1, check)
+    @property
+    def device(self) -> Device:
+        """Where it searches."""
+        return self._device
+
+    def count(self, program: DeviceProgram, staged: Staged, check: Callable[[], None]) -> Running:
+        """Begin to count the matches that a batch takes away and adds."""
+        return self._start(program, staged, 0, staged.count, -1, check)
 
     def rows(self, program: DeviceProgram, staged: Staged, check: Callable[[], None]) -> Ints:
         """Return the matches that a batch changes: [matches, outputs + 1], the version of each first.
@@ -126,10 +145,10 @@ class DeviceSearch:
         while pieces:
             first, last = pieces.pop()
             space = max(self._space(columns), copies)
-            written = self._run(program, staged, first, last, space, check).rows
+            written = self.wait(self._start(program, staged, first, last, space, check), check).rows
             if written <= space:
                 parts.append(self._rows[: written * columns].get().reshape(-1, columns).astype(np.int64))
-            elif written * columns <= self._most_cells():
+            elif self._fits(4 * written * columns):
                 self._rows = None
                 self._rows = self._device.memory.empty(written * columns, np.int32)
                 pieces.append((first, last))
@@ -146,14 +165,23 @@ class DeviceSearch:
             self._rows = self._device.memory.empty(self._first_rows * columns, np.int32)
         return len(self._rows) // columns
 
-    def _most_cells(self) -> int:
-        free = self._device.memory.reserve(1 << 62) + (0 if self._rows is None else int(self._rows.nbytes))
-        return free // (4 * _SHARE)
+    def _fits(self, wanted: int) -> bool:
+        """Whether rows of so many bytes take no more than their share of the memory."""
+        own = 0 if self._rows is None else int(self._rows.nbytes)
+        return wanted * _SHARE <= self._device.memory.reserve(wanted * _SHARE - own) + own
 
-    def _run(
+    def wait(self, running: Running, check: Callable[[], None]) -> Found:
+        """Wait for a search, and return what it found; what ``check`` raises stops it."""
+        wait_for(running.end, _Watch(check), self._stop, self._forget_queue)
+        numbers = running.state.get()
+        self.milliseconds += self._device.milliseconds(running.begin, running.end)
+        self.stolen += int(numbers[State.STOLEN])
+        return Found(*(int(numbers[cell]) for cell in (State.LOST, State.GAINED, State.WRITTEN)))
+
+    def _start(
         self, program: DeviceProgram, staged: Staged, first: int, last: int, limit: int, check: Callable[[], None]
-    ) -> Found:
-        """Search some changes, and write the matches, or count them where ``limit`` is -1."""
+    ) -> Running:
+        """Have some changes searched, and the matches written, or counted where ``limit`` is -1."""
         check()
         device, memory = self._device, self._device.memory
         module = device.module("delta_search", self.macros, check=check)
@@ -163,12 +191,8 @@ class DeviceSearch:
         warps, shared = threads // 32, threads // 32 * program.warp_bytes
         wanted = max(-(-(last - first) * _WAITING // warps), device.processors)
         blocks = min(module.resident("search", threads, shared), wanted, self._most or wanted)
-        places = 1
-        while self._steal and places < 4 * blocks * warps:
-            places *= 2
+        places = self._queue_for(blocks * warps, MAIL_HEADER + program.slots) if self._steal else 0
         state = memory.upload(np.zeros(len(State), np.uint64))
-        turns = memory.upload(np.arange(places, dtype=np.uint64))
-        queue = memory.empty(places * (MAIL_HEADER + program.slots), np.int32)
         cells = {
             **program.cells,
             "lists": address(self._lists.cells),
@@ -184,19 +208,33 @@ class DeviceSearch:
             "rows": 0 if limit < 0 else address(self._rows),
             "state": address(state),
             "stop": self._stop.address,
-            "turns": address(turns),
-            "queue": address(queue),
-            "queue_places": places if self._steal else 0,
+            "turns": address(self._turns),
+            "queue": address(self._queue),
+            "desk": address(self._desk),
+            "queue_places": places,
         }
         given = memory.upload(np.array([cells[name] for name in SEARCH], np.int64))
         begin = device.event()
         module.launch("search", blocks, given, threads=threads, shared=shared)
-        end = device.event()
-        wait_for(end, _Watch(check), self._stop, lambda: None)
-        numbers = state.get()
-        self.milliseconds += device.milliseconds(begin, end)
-        self.stolen += int(numbers[State.STOLEN])
-        return Found(*(int(numbers[cell]) for cell in (State.LOST, State.GAINED, State.WRITTEN)))
+        return Running(state, begin, device.event(), (given, staged))
+
+    def _queue_for(self, warps: int, cells: int) -> int:
+        """Have a queue for pieces of work, of so many cells each; return how many it has space for.
+
+        Of each warp that waits there may be one, and of each that works one more before others see that.
+        """
+        places = 1
+        while places < 4 * warps:
+            places *= 2
+        if self._turns is None or len(self._turns) != places or len(self._queue) < places * cells:
+            self._desk = self._device.memory.upload(np.zeros(len(Desk), np.uint64))
+            self._turns = self._device.memory.upload(np.arange(places, dtype=np.uint64))
+            self._queue = self._device.memory.empty(places * cells, np.int32)
+        return places
+
+    def _forget_queue(self) -> None:
+        """Have a new queue next time: a search that was stopped has left something in this one."""
+        self._turns = None
 
 
 class _Watch:

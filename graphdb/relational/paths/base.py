@@ -86,7 +86,7 @@ class Waiting:
         """Show the rows to SQL under their name."""
         connection = self._run._snapshot.connection
         if (table := self.table) is not None:
-            with connection.view(self._name, table):
+            with connection.view(self._name, table, lasting=True):
                 yield
             return
         with ExitStack() as stack:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common import arrow
+from graphdb.common.arrow import numbers
 from graphdb.common.values.terms import Kind
 from graphdb.snapshot.properties import Properties
 from graphdb.snapshot.terms import Lookup
@@ -76,7 +77,11 @@ def with_columns(
 
 
 def _has_label(graph: DataGraph, classes: tuple[int, ...], ids: arrow.ChunkedArray) -> arrow.Array:
-    """Return whether terms have one of some vertex labels."""
+    """Return whether terms have one of some vertex labels; null where they are."""
+    if ids.null_count:
+        there = ids.is_valid()
+        found = _has_label(graph, classes, arrow.ChunkedArray([numbers(np.where(there, values(ids), 0))]))
+        return arrow.Array(found.type, len(found), there, found.data)
 
     def members() -> NDArray[np.bool_]:
         found = np.zeros(graph.resources, bool)

@@ -249,6 +249,7 @@ class State:
         watched = watching(self.progress if progress is None else progress)
         with self.at_home(), self.connection.guard(timeout) as raw, watched as report:
             self.admit()
+            self.connection.close_windows()  # the user's SQL may be what is loaded
             return load(raw, self.catalog(), data, options, report, held, self.changed)
 
     def vacuum(self, timeout: float | None = None) -> Reclaimed:

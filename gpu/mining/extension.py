@@ -1,0 +1,235 @@
+"""Extension on a device: pieces of an embedding table go there, written out, and their extensions come back.
+
+The table itself lies in host memory (GAMMA §5.2), so that it may be larger than the device; what lies there is a piece
+of it, and the buffer that kernels write to.  One pass writes extensions to blocks of a pool and counts them, another
+puts them in order; where the pool is too small for a piece, its extensions are found once more and written to their
+places (GAMMA §6.1, optimisation 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common.errors import MemoryLimitError
+from graphdb.gpu.graph import address
+from graphdb.gpu.launch import BLOCK, VARIANTS, Device, StopFlag, faults
+from graphdb.gpu.watch import Watch, wait_for
+from graphdb.plan.extension import Adjacency, Kind
+
+Ints = NDArray[np.int64]
+Narrow = NDArray[np.int32]
+Pass = Literal["pool", "twice"]
+
+KINDS: dict[Kind, int] = {"any": 0, "all": 1, "edges": 2}
+COUNT, WRITE, POOL, CODES = 0, 1, 2, 3
+"""``PASS`` of ``extension.cu``."""
+ENTRIES = 256
+"""Entries of a block of the pool: 32 or more, as a warp writes so many at once."""
+PIECE = 1 << 20
+"""Rows that are extended at a time, at most."""
+_PER_ENTRY, _PER_ROW = 16, 24
+"""Bytes on the device for each entry of the pool, with its place in order; and for each row, beside its columns."""
+
+VARIANTS["extension"] = (
+    *({"KIND": str(kind), "PASS": str(each)} for kind in KINDS.values() for each in (COUNT, WRITE, POOL)),
+    {"KIND": "0", "PASS": str(CODES)},
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _DeviceLists:
+    """Lists on the device."""
+
+    arrays: tuple[Any, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes on the device."""
+        return sum(int(array.nbytes) for array in self.arrays if array is not None)
+
+
+class DeviceExtension:
+    """Extends embeddings on a device (:class:`graphdb.plan.extension.Extender`).
+
+    Parameters
+    ----------
+    watch
+        Deadline and cancellation.
+    passes
+        ``"pool"``, or ``"twice"``: extensions are counted first and then found again, as on the host.
+    piece
+        Rows at a time.
+
+    Raises
+    ------
+    MemoryLimitError
+        The graph does not fit the device's budget.
+    """
+
+    def __init__(
+        self, device: Device, lists: Adjacency, watch: Watch, *, passes: Pass = "pool", piece: int = PIECE
+    ) -> None:
+        self.name = f"cuda:{device.number}"
+        self._device, self._lists, self._watch = device, lists, watch
+        self._passes, self._piece, self._stop = passes, piece, StopFlag(device)
+        self.milliseconds = 0.0
+        """The device's time so far, copies left out."""
+        self.moved = 0
+        """Bytes that were copied to the device and from it."""
+        with faults(), device.active():
+            if lists.nbytes > device.memory.budget // 2:
+                raise MemoryLimitError(
+                    f"the graph needs {lists.nbytes:,} bytes on the device, half of {device.memory.budget:,} is for it",
+                    hint='raise device_memory, or use device="cpu"',
+                )
+            self._graph = device.memory.cached_or_built("adjacency", lists, self._copied)
+
+    def _copied(self) -> _DeviceLists:
+        lists, upload = self._lists, self._device.memory.upload
+        narrow = (lists.ids, lists.source, lists.target)
+        copies = [None if array is None else upload(array, np.int32) for array in narrow]
+        ways = None if lists.ways is None else upload(lists.ways)
+        return _DeviceLists((upload(lists.offsets), *copies, ways))
+
+    def extend(self, rows: Narrow, kind: Kind) -> tuple[Narrow, Ints]:
+        """Extend embeddings (:meth:`graphdb.plan.extension.Extender.extend`)."""
+        found: list[Narrow] = []
+        counts = np.zeros(len(rows), np.int64)
+        with faults(), self._device.active():
+            for part in self._parts(len(rows), rows.shape[1]):
+                values, counts[part] = self._extended(np.ascontiguousarray(rows[part], np.int32), kind)
+                found.append(values)
+        return np.concatenate([np.empty(0, np.int32), *found]), counts
+
+    def _parts(self, rows: int, size: int) -> Iterator[slice]:
+        """Pieces of a table, of which the pool leaves half of what is free."""
+        free = self._device.memory.reserve(rows * (4 * size + _PER_ROW))
+        step = max(min(self._piece, free // 4 // (4 * size + _PER_ROW)), 1)
+        for begin in range(0, rows, step):
+            self._watch.check()
+            yield slice(begin, min(begin + step, rows))
+
+    def _extended(self, rows: Narrow, kind: Kind) -> tuple[Narrow, Ints]:
+        device, memory, count = self._device, self._device.memory, len(rows)
+        own = memory.upload(rows)
+        counts = memory.empty(count, np.int64)
+        pool = self._pool(count) if self._passes == "pool" else None
+        self._launch(kind, COUNT if pool is None else POOL, own, count, rows.shape[1], counts, None, pool)
+        places = device.offsets(counts)
+        total = device.last(places)
+        if 4 * total > memory.reserve(4 * total):
+            if count == 1:
+                raise MemoryLimitError(f"{total:,} extensions of one embedding do not fit the device")
+            halves = [self._extended(half, kind) for half in (rows[: count // 2], rows[count // 2 :])]
+            return np.concatenate([half[0] for half in halves]), np.concatenate([half[1] for half in halves])
+        values = memory.empty(total, np.int32)
+        if pool is not None and pool.used() <= pool.blocks:
+            entries = min(pool.used(), pool.blocks) * ENTRIES
+            begin = device.event()
+            module = device.module("extension", {"KIND": KINDS[kind], "PASS": POOL})
+            arguments = (pool.values, pool.owners, pool.ranks, entries, places, values)
+            module.launch("put_in_order", min(-(-entries // BLOCK), 32 * device.processors), *arguments)
+            self.milliseconds += device.milliseconds(begin, device.event())
+        else:
+            self._launch(kind, WRITE, own, count, rows.shape[1], counts, places, None, values)
+        self.moved += rows.nbytes + 4 * total + 8 * count
+        narrow: Narrow = values.get()
+        return narrow, counts.get()
+
+    def _pool(self, rows: int) -> _Pool:
+        memory, resident = self._device.memory, self._warps()
+        free = memory.reserve(_PER_ENTRY * ENTRIES * resident) // 2
+        wanted = resident + 8 * rows // ENTRIES
+        return _Pool(self._device, max(min(free // _PER_ENTRY // ENTRIES, wanted), 1))
+
+    def _warps(self) -> int:
+        """How many warps run at a time, about: each leaves a block of the pool half empty."""
+        return self._device.processors * 32
+
+    def _launch(
+        self,
+        kind: Kind,
+        which: int,
+        rows: Any,
+        count: int,
+        size: int,
+        counts: Any,
+        places: Any,
+        pool: _Pool | None,
+        values: Any = None,
+    ) -> None:
+        device = self._device
+        module = device.module("extension", {"KIND": KINDS[kind], "PASS": which}, check=self._watch.check)
+        next_task = device.memory.empty(1, np.uint64)
+        next_task.fill(0)
+        offsets, ids, source, target, _ = self._graph.arrays
+        written = (values, None, None, None, 0) if pool is None else pool.arguments
+        out, owners, ranks, cursor, blocks = written
+        begin = device.event()
+        module.launch(
+            "extend",
+            min(module.resident("extend"), -(-count * 32 // BLOCK)),
+            *(offsets, ids, address(source), address(target), rows, count, size, counts, address(places)),
+            *(address(out), address(owners), address(ranks), address(cursor), blocks, ENTRIES),
+            *(next_task, self._stop.address),
+        )
+        end = device.event()
+        wait_for(end, self._watch, self._stop, lambda: None)
+        self.milliseconds += device.milliseconds(begin, end)
+
+    def count_codes(self, rows: Narrow, base: int, counts: Any, firsts: Any) -> None:
+        """Count sets of one more vertex by code (:meth:`graphdb.plan.extension.Extender.count_codes`)."""
+        device = self._device
+        offsets, ids, _, _, ways = self._graph.arrays
+        with faults(), device.active():
+            module = device.module("extension", {"KIND": 0, "PASS": CODES}, check=self._watch.check)
+            for part in self._parts(len(rows), rows.shape[1]):
+                own = device.memory.upload(np.ascontiguousarray(rows[part], np.int32))
+                next_task = device.memory.empty(1, np.uint64)
+                next_task.fill(0)
+                count = part.stop - part.start
+                begin = device.event()
+                module.launch(
+                    "count_codes",
+                    min(module.resident("count_codes"), -(-count * 32 // BLOCK)),
+                    *(offsets, ids, ways, own, count, rows.shape[1], base + part.start, counts, firsts, next_task),
+                    self._stop.address,
+                )
+                end = device.event()
+                wait_for(end, self._watch, self._stop, lambda: None)
+                self.milliseconds += device.milliseconds(begin, end)
+                self.moved += 4 * own.size
+
+    def code_cells(self, codes: int) -> tuple[Any, Any]:
+        """Two numbers for each code on the device: a count of 0, and the greatest first embedding."""
+        with faults(), self._device.active():
+            counts, firsts = (self._device.memory.empty(codes, np.uint64) for _ in range(2))
+            counts.fill(0)
+            firsts.fill((1 << 64) - 1)
+        return counts, firsts
+
+
+class _Pool:
+    """Blocks that warps take and write to."""
+
+    def __init__(self, device: Device, blocks: int) -> None:
+        empty = device.memory.empty
+        self.blocks = blocks
+        self.values, self.owners, self.ranks = (empty(blocks * ENTRIES, np.int32) for _ in range(3))
+        self.cursor = empty(1, np.uint64)
+        self.cursor.fill(0)
+        self.owners.fill(-1)
+
+    @property
+    def arguments(self) -> tuple[Any, Any, Any, Any, int]:
+        """For a launch."""
+        return self.values, self.owners, self.ranks, self.cursor, self.blocks
+
+    def used(self) -> int:
+        """How many blocks were asked for."""
+        return int(self.cursor.get()[0])

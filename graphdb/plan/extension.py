@@ -1,0 +1,80 @@
+"""Extension of embeddings by a device: what it reads and who does it (:mod:`graphdb.gpu.mining.extension`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Narrow = NDArray[np.int32]
+Kind = Literal["any", "all", "edges"]
+"""By a vertex adjacent to any of an embedding, by one adjacent to all, by an edge."""
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class Adjacency:
+    """Lists that embeddings are extended along.
+
+    Attributes
+    ----------
+    offsets, ids
+        int64 [n + 1] and the adjacent vertices of each vertex, or the edges at it; sorted.
+    source, target
+        Of extension by edges: the ends of each.
+    ways
+        uint8, beside adjacent vertices: 1 for edges to them, 2 for edges from them, 3 for both.
+    """
+
+    offsets: Ints
+    ids: NDArray[np.signedinteger[Any]]
+    source: Ints | None = None
+    target: Ints | None = None
+    ways: NDArray[np.uint8] | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes on a device."""
+        ends = 0 if self.source is None else 8 * len(self.source)
+        return self.offsets.nbytes + 4 * len(self.ids) + ends + (0 if self.ways is None else self.ways.nbytes)
+
+
+class Extender(Protocol):
+    """Extends embeddings."""
+
+    name: str
+
+    def extend(self, rows: Narrow, kind: Kind) -> tuple[Narrow, Ints]:
+        """Return the extensions of embeddings one after the other, and how many each has.
+
+        Parameters
+        ----------
+        rows
+            int32 [rows, size]: embeddings in their canonical order.
+
+        Returns
+        -------
+        tuple
+            int32 [extensions] in the order of the rows, each row's as the host finds them; and int64 [rows].
+
+        Raises
+        ------
+        QueryTimeout, QueryInterrupted, MemoryLimitError, DeviceError
+            As the limits of the run say; where one row's extensions do not fit; where the device fails.
+        """
+
+    def count_codes(self, rows: Narrow, base: int, counts: Any, firsts: Any) -> None:
+        """Add to counts of connected sets of one more vertex, by code, and note the first of each.
+
+        Parameters
+        ----------
+        base
+            The number of the first row.
+        counts, firsts
+            Of :meth:`code_cells`: the number of sets, and the least ``number of the row << 31 | vertex``.
+        """
+
+    def code_cells(self, codes: int) -> tuple[Any, Any]:
+        """Return what :meth:`count_codes` adds to: two numbers for each code; ``get()`` copies them to the host."""

@@ -1,0 +1,76 @@
+"""Rows between the steps of a program, as a table that SQL sees: in memory where they are small, else of DuckDB's.
+
+Small rows are most of those between clauses: to make a table of them, to drop it and to ask it which vertices the next
+match starts from takes longer than the rest of their SQL.  In memory they are a view like the bindings of matches, with
+columns of properties beside their vertices, and the vertices are there as arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from graphdb.common import arrow
+from graphdb.common.arrow import numbers
+from graphdb.common.duckdb.connection import Connection
+from graphdb.common.duckdb.fetch import small_rows
+from graphdb.common.values.types import NODE
+from graphdb.relational.program import Rows
+from graphdb.relational.projection.arrays import Beside, with_columns
+from graphdb.relational.snapshot import Snapshot
+from graphdb.sql.from_clause import Parameters
+from graphdb.sql.from_clause import Rows as Joins
+from graphdb.sql.value import column
+
+
+@contextmanager
+def materialized(snapshot: Snapshot, rows: Rows, most: int, seconds: float | None) -> Iterator[arrow.Table | None]:
+    """Show rows to SQL under their name; yield them, or None where they take more than ``most`` bytes.
+
+    They have a column ``rowid``, as rows of DuckDB's tables do.
+    """
+    connection = snapshot.connection
+    with connection.guard(seconds) as raw:
+        found = small_rows(raw, rows.sql, rows.parameters, most)
+    if found is None:
+        with _spilled(snapshot, rows, seconds):
+            yield None
+        return
+    table = arrow.concat_tables(list(_pieces(snapshot, found, rows.beside)))
+    with connection.view(rows.view, table, lasting=True):
+        yield table
+
+
+def _pieces(
+    snapshot: Snapshot, batches: Sequence[arrow.RecordBatch], beside: Sequence[Beside]
+) -> Iterator[arrow.Table]:
+    """Yield rows as tables with their numbers and properties."""
+    first = 0
+    for batch in batches:
+        table = with_columns(arrow.Table.of_batches([batch], batch.schema), beside, snapshot.properties, snapshot.graph)
+        yield table.append_column("rowid", numbers(np.arange(first, first + len(batch))))
+        first += len(batch)
+
+
+@contextmanager
+def _spilled(snapshot: Snapshot, rows: Rows, seconds: float | None) -> Iterator[None]:
+    """Show rows to SQL as a temporary table, which DuckDB may spill."""
+    connection: Connection = snapshot.connection
+    sql = rows.sql
+    if rows.beside:
+        properties, edges, type_label = snapshot.properties, snapshot.edges, snapshot.store.type_label
+        joins = Joins(Parameters(), type_label, properties, edges)
+        chosen = "".join(f", {_beside(joins, one)} AS {one.name}" for one in rows.beside)
+        sql = f"SELECT b.*{chosen} FROM ({sql}) b {joins.joins}"
+    with connection.temporary_table(rows.view):
+        with connection.guard(seconds) as raw:
+            raw.execute(f"CREATE OR REPLACE TEMP TABLE {rows.view} AS FROM ({sql})", dict(rows.parameters))
+        yield
+
+
+def _beside(joins: Joins, one: Beside) -> str:
+    """Return SQL of a property or label of the vertices in a column."""
+    vertex = column(one.column, NODE)
+    return joins.has_label(vertex, one.classes) if one.label is None else joins.value(vertex, one.label).sql

@@ -1,0 +1,139 @@
+"""Embeddings extended on a device, real or emulated: the host's tables, row by row; and sets counted by their codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from graphdb.common.errors import MemoryLimitError, QueryTimeout
+from graphdb.mining import EmbeddingTable, Limits, MiningGraph, edge_extension, extension, vertex_extension
+from graphdb.mining.motifs import motifs
+from graphdb.plan.executor import Control
+from tests import emulator
+from tests.fuzz import scaled
+from tests.gpu.executors import EMULATED
+from tests.mining import brute
+
+
+@pytest.fixture(
+    scope="module", params=[pytest.param("emulated", marks=EMULATED), pytest.param("cuda", marks=pytest.mark.gpu)]
+)
+def device(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A device's executor."""
+    with ExitStack() as stack:
+        if request.param == "emulated":
+            stack.enter_context(emulator.installed())
+        from graphdb.gpu.executor import GpuExecutor
+
+        executor = GpuExecutor(0, memory_limit=1 << 26)
+        yield executor
+        if request.param == "emulated":
+            assert not executor.device.memory.pool.faults
+
+
+def same(found: EmbeddingTable, wanted: EmbeddingTable) -> bool:
+    """Whether two tables are equal, column by column."""
+    return len(found.columns) == len(wanted.columns) and all(
+        mine.dtype == other.dtype and np.array_equal(mine, other)
+        for column, known in zip(found.columns, wanted.columns, strict=True)
+        for mine, other in zip(column, known, strict=True)
+    )
+
+
+@pytest.mark.parametrize("sizes", [{}, {"ENTRIES": 32}, {"PIECE": 7}, {"passes": "twice"}], ids=str)
+@pytest.mark.parametrize("seed", range(scaled(3)))
+def test_tables_are_the_hosts(device: Any, seed: int, sizes: dict[str, Any]) -> None:
+    """In one pass to a pool, whose blocks rows share; in two passes; in pieces."""
+    from graphdb.gpu.mining import extension as on_device
+
+    graph = brute.random_graph(np.random.default_rng(seed), 14, 34, directed=False)
+    limits = Limits(executor=device)
+    with ExitStack() as stack:
+        defaults = on_device.DeviceExtension.__init__.__kwdefaults__
+        if "ENTRIES" in sizes:
+            stack.enter_context(mock.patch.object(on_device, "ENTRIES", sizes["ENTRIES"]))
+        if "PIECE" in sizes:
+            stack.enter_context(mock.patch.object(extension, "DEVICE_PIECE", 50))
+            stack.enter_context(mock.patch.dict(defaults, piece=sizes["PIECE"]))
+        if "passes" in sizes:
+            stack.enter_context(mock.patch.dict(defaults, passes=sizes["passes"]))
+        for to in ("any", "all"):
+            table = wanted = EmbeddingTable.of_vertices(graph)
+            for _ in range(3):
+                table, wanted = vertex_extension(table, graph, to, limits), vertex_extension(wanted, graph, to)
+                assert same(table, wanted)
+        table = wanted = EmbeddingTable.of_edges(graph)
+        for _ in range(2):
+            table, wanted = edge_extension(table, graph, limits), edge_extension(wanted, graph)
+            assert same(table, wanted)
+        assert len(table) > 300
+
+
+def test_a_pool_that_is_too_small(device: Any) -> None:
+    """What it has no block for is found once more, and written to its place."""
+    from graphdb.gpu.mining import extension as on_device
+
+    graph = brute.random_graph(np.random.default_rng(5), 60, 300, directed=False)
+    table = EmbeddingTable.of_vertices(graph)
+    launched: list[Any] = []
+    plain = on_device.DeviceExtension._launch
+
+    def launch(self: Any, kind: str, which: int, *arguments: Any) -> None:
+        launched.append(which)
+        plain(self, kind, which, *arguments)
+
+    with (
+        mock.patch.object(on_device.DeviceExtension, "_pool", lambda self, rows: on_device._Pool(self._device, 1)),
+        mock.patch.object(on_device.DeviceExtension, "_launch", launch),
+    ):
+        found = vertex_extension(table, graph, limits=Limits(executor=device))
+    assert launched == [on_device.POOL, on_device.WRITE]
+    assert same(found, vertex_extension(table, graph))
+
+
+def test_limits_hold(device: Any) -> None:
+    graph = brute.random_graph(np.random.default_rng(6), 60, 600, directed=False)
+    table = EmbeddingTable.of_vertices(graph)
+    with pytest.raises(MemoryLimitError, match="embeddings"):
+        vertex_extension(table, graph, limits=Limits(executor=device, memory=2000))
+    with pytest.raises(QueryTimeout):
+        vertex_extension(table, graph, limits=Limits(executor=device, control=Control(timeout=-1.0)))
+    with mock.patch.object(device.device.memory, "budget", 1 << 10):  # the graph does not fit: the host does it
+        assert same(vertex_extension(table, graph, limits=Limits(executor=device)), vertex_extension(table, graph))
+
+
+@pytest.mark.parametrize("seed", range(scaled(3)))
+def test_motifs_that_are_enumerated(device: Any, seed: int) -> None:
+    """Directed motifs of five vertices: counts of brute force, examples of the host's."""
+    graph = brute.random_graph(np.random.default_rng(seed), 9, 22, directed=True)
+    plain = MiningGraph.of(graph.source, graph.target, directed=True)
+    found = motifs(graph, 5, Limits(executor=device))
+    shapes = {brute.least(dict.fromkeys(range(5), 0), m.pattern.edges, True): m.count for m in found}
+    assert shapes == brute.induced(plain, 5, [0] * len(plain))
+    assert found == motifs(graph, 5, Limits(threads=1))
+
+
+def test_motifs_by_halves(device: Any) -> None:
+    """Roots whose sets take more memory than there is are halved, until one alone does not fit."""
+    graph = brute.random_graph(np.random.default_rng(1), 200, 500, directed=True)
+    with mock.patch.object(Limits, "need", autospec=True, side_effect=_limited(20_000)) as asked:
+        found = motifs(graph, 5, Limits(executor=device))
+    assert any("embeddings" in call.args[2] and call.args[1] > 20_000 for call in asked.call_args_list)
+    assert found == motifs(graph, 5, Limits(threads=1))
+
+
+def _limited(most: int) -> Any:
+    """What checks tables against fewer bytes than codes take."""
+    plain = Limits.need
+
+    def need(self: Limits, bytes: int, what: str) -> None:
+        plain(self, bytes, what)
+        if "embeddings" in what and bytes > most:
+            raise MemoryLimitError(what)
+
+    return need

@@ -1,0 +1,148 @@
+"""Rows between clauses: in memory or in a table of DuckDB's, they are the same, and their names are nobody's after."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphdb
+from graphdb.common import arrow
+from graphdb.common.duckdb.connection import Connection
+from graphdb.common.duckdb.fetch import small_rows
+from graphdb.relational import materialized
+
+DATA = """
+CREATE (a:Person:Author {id: 1, name: 'Ada', at: datetime('2020-01-02T03:04:05+02:00')}), (b:Person {id: 2, name: 'Bob', tags: ['x', 'y']}),
+       (c:Person:Author {id: 3, at: datetime('2021-01-02T03:04:05Z')}), (d:Person {id: 4, name: 'Dan', born: date('2000-02-03')}),
+       (a)-[:KNOWS {since: 2001}]->(b), (b)-[:KNOWS {since: 2002}]->(c), (c)-[:KNOWS]->(a), (a)-[:LIKES]->(d), (b)-[:LIKES]->(d)
+"""  # fmt: skip
+QUERIES = [
+    "MATCH (p:Person) WITH DISTINCT p OPTIONAL MATCH (p)-[:LIKES]->(q) WITH p, q MATCH (p)-[:KNOWS]->(r) RETURN p.id, q.name, r.name, q:Author, r:Author",
+    "MATCH (p:Person) WITH p ORDER BY p.id SKIP 1 OPTIONAL MATCH (p)-[k:KNOWS]->(q) WITH p, k, q WHERE q IS NULL OR q.id > 0 RETURN p.name, k.since, q.at, q.tags ORDER BY p.id",
+    "MATCH (p:Person) WITH p.name AS name, collect(p) AS all UNWIND all AS q MATCH (q)-[:KNOWS]-(r) RETURN name, q.id, count(r)",
+    "MATCH (p:Person) WITH DISTINCT p MATCH (p)-[:KNOWS]->(q) WITH p, q, COUNT { (p)-[:LIKES]->() } AS n RETURN p.id, q.born, n, p:Author",
+    "UNWIND [{id: 1, x: 0.5}, {id: 3, x: null}] AS row MATCH (p {id: row.id}) OPTIONAL MATCH (p)-[:KNOWS]->(q) RETURN row.x, p.at, q.name",
+    "MATCH (p:Person) WITH max(p.at) AS last, count(p) AS n MATCH (q:Person) WHERE q.at = last RETURN q.id, n",
+    "MATCH path = (p:Person {id: 1})-[:KNOWS*1..2]->(q) WITH path, q MATCH (q)-[:KNOWS]->(r) RETURN length(path), q.id, r.id",
+    "MATCH (p:Person) WITH p, duration({days: p.id}) AS d, p.id * 1.5 AS x, p.id > 1 AS t MATCH (p)-[:KNOWS]->(q) RETURN d, x, t, q.id",
+]  # fmt: skip
+
+
+@pytest.fixture
+def database() -> Iterator[graphdb.Database]:
+    with graphdb.connect(device="cpu", threads=1) as opened:
+        opened.query(DATA)
+        yield opened
+
+
+def _rows(database: graphdb.Database) -> list[list[str]]:
+    return [sorted(map(repr, database.query(text).fetchall())) for text in QUERIES]
+
+
+def test_in_memory_or_not(database: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_memory = _rows(database)
+    seen: list[int] = []
+
+    def too_large(raw: Any, sql: str, parameters: Any, most: int) -> None:
+        seen.append(most)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(materialized, "small_rows", too_large)
+        assert _rows(database) == in_memory
+    assert len(seen) >= len(QUERIES)
+    assert _rows(database) == in_memory  # names were tables between, and are views again
+
+
+def test_what_they_hold(database: graphdb.Database) -> None:
+    assert database.query(QUERIES[1]).fetchall()[0][:2] == ("Bob", 2002)
+    assert sorted(database.query(QUERIES[0]).fetchall(), key=repr) == [
+        (1, "Dan", "Bob", False, False),
+        (2, "Dan", None, False, True),
+        (3, None, "Ada", None, True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "same"),
+    [
+        *((value, True) for value in ("1::TINYINT", "1", "1::BIGINT", "1::UBIGINT", "1.5::FLOAT", "1.5::DOUBLE", "true", "'x'")),
+        *((value, True) for value in ("'x'::BLOB", "1.25::DECIMAL(38, 0)", "1.25::DECIMAL(10, 2)", "DATE '2020-01-01'")),
+        *((value, True) for value in ("TIMESTAMPTZ '2020-01-01 00:00:00+01'", "[1, NULL]", "[['a'], []]", "{'f0': 1, 'uuid': ['x']}")),
+        *((value, True) for value in ("{'moment': TIMESTAMPTZ '2020-01-01 00:00:00+01', 'offset': 3600}", "TIMESTAMP_NS '2020-01-01'")),
+        *((value, False) for value in ("1::HUGEINT", "TIMETZ '10:00:00+02'", "uuid()", "'101'::BIT", "row(1, 2)", "[1::HUGEINT]")),
+        *((value, False) for value in ("{'a': uuid()}", "'a'::ENUM('a', 'b')")),
+    ],
+)  # fmt: skip
+def test_types_that_come_back(value: str, same: bool) -> None:
+    connection = Connection(":memory:")
+    sql = f"SELECT {value} AS x UNION ALL SELECT NULL"
+    with connection.guard() as raw:
+        found = small_rows(raw, sql, {}, 1 << 20)
+        if not same or "TIMESTAMP_NS" in value:
+            assert found is None
+        else:
+            assert found is not None
+            with connection.view("back", arrow.Table.of_batches(found, found[0].schema)):
+                expected = raw.execute(f"SELECT typeof(x), x FROM ({sql})").fetchall()
+                assert raw.execute("SELECT typeof(x), x FROM back").fetchall() == expected
+    connection.close()
+
+
+def test_more_than_a_limit() -> None:
+    connection = Connection(":memory:")
+    with connection.guard() as raw:
+        assert small_rows(raw, "SELECT range AS x FROM range(1000000)", {}, 1 << 20) is None
+        found = small_rows(raw, "SELECT range AS x FROM range($n) WHERE range < 0", {"n": 5}, 1 << 20)
+        assert found is not None
+        assert sum(map(len, found)) == 0
+    connection.close()
+
+
+def test_names_are_the_users(database: graphdb.Database) -> None:
+    for name in ("_bindings1", "_rows2", "_bindings3", "_graphdb_bindings"):
+        database.sql(f"CREATE TABLE {name} AS SELECT 7 AS x")
+    for text in QUERIES:
+        database.query(text)
+    assert database.sql("SELECT a.x + b.x AS x FROM _bindings1 a, _rows2 b").scalar() == 14
+    views = "SELECT count(*) FROM duckdb_views() WHERE NOT internal AND temporary AND NOT starts_with(view_name, '_graphdb_')"
+    assert database.sql(views).scalar() == 0
+    assert database.query(QUERIES[0]).fetchall()
+
+
+def test_names_after_a_rollback(database: graphdb.Database) -> None:
+    expected = _rows(database)
+    database.sql("BEGIN")
+    assert _rows(database) == expected
+    database.query("CREATE (:Person {id: 9})")
+    database.query(QUERIES[0])
+    database.sql("ROLLBACK")
+    assert _rows(database) == expected
+    database.sql("BEGIN")
+    database.sql("ROLLBACK")
+    assert _rows(database) == expected
+
+
+def test_names_hold_no_rows() -> None:
+    connection = Connection(":memory:")
+    numbers = np.arange(1, 3)
+    first, gone = arrow.table({"x": numbers}), weakref.ref(numbers)
+    del numbers
+    with connection.view("seen", first, lasting=True):
+        assert connection.rows("SELECT sum(x) FROM seen") == [(3,)]
+    del first
+    gc.collect()
+    assert gone() is None
+    with connection.view("seen", arrow.table({"x": np.array([4])}), lasting=True):
+        assert connection.rows("SELECT sum(x) FROM seen") == [(4,)]
+    with connection.view("seen", arrow.table({"y": arrow.strings(["a"])}), lasting=True):
+        assert connection.rows("SELECT y FROM seen") == [("a",)]
+    with connection.temporary_table("seen"), connection.guard() as raw:
+        raw.execute("CREATE TEMP TABLE seen AS SELECT 5 AS x")
+    with connection.guard(ours=False) as raw, pytest.raises(Exception, match="seen"):
+        raw.execute("FROM seen")
+    connection.close()
