@@ -29,7 +29,7 @@ from graphdb.plan.executor import Block, Control, Executor, OutOfRange, Refused
 from graphdb.plan.extension import Adjacency, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.plan.ski_rental import LONGER, WORSE, Decision, ExpectedCost, StrategyTimings
+from graphdb.plan.ski_rental import LONGER, WORSE, Bias, Decision, ExpectedCost, StrategyTimings
 from graphdb.plan.trials import in_turns
 
 if TYPE_CHECKING:
@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from graphdb.gpu.launch import Device
 
 HOST_RATE = 1e8
-"""Elements that one of the host's threads scans in a second, about; each one more adds a quarter of it."""
+"""Elements that one of the host's threads scans in a second, about, until runs tell; each one more adds less: …"""
+FURTHER = 0.75
+"""… this share of it."""
 HOST_START = 3e-3
 """Seconds until all of them work."""
 HOST_ROWS = 1e8
@@ -165,6 +167,8 @@ class ChoosingExecutor:
         self._device: GpuExecutor | None = None
         self._lock = threading.Lock()
         self._failed = self._warned = False
+        self._biases = {kind: Bias() for kind in ("search", "twins", "tree", "sums")}
+        """Of the estimates of what the host takes."""
         self._there: bool | None = None
         """Whether the machine has a device; None before that is asked."""
         self._small = SMALL
@@ -351,6 +355,9 @@ class ChoosingExecutor:
         asked = seconds > self._small / 2 or known.here >= self._small or known.timings.runs
         if asked and (control is None or control.limit is None):
             known.timings.note(ran.name, seconds)
+            kind, work = _host_work(plan, counting)
+            if ran is self.host and counting and work > self.host.inline_cost and seconds > self._small / 2:
+                self._biases[kind].note(self._scan_seconds(work), seconds)
             if ran is self.host and self._device is not None:
                 self._device.missed(plan, counting, seconds)
 
@@ -389,21 +396,16 @@ class ChoosingExecutor:
         return self.host if known.timings.choose(costs, runs=runs) == self.host.name else device
 
     def _host_seconds(self, plan: PhysicalPlan, counting: bool) -> float:
-        work = plan.cost
-        if counting and plan.twins is not None:
-            work = CHOICE * float(plan.twins.choices[-1])
-        elif counting and plan.tree is not None:
-            work = plan.tree.cost
-        elif (counting or plan.duplicates != "keep") and plan.counting is not None:
-            work = plan.counting.cost
+        """What the host is expected to take, by its estimates of the same kind so far."""
+        kind, work = _host_work(plan, counting)
         written = 0.0 if counting or not plan.steps else plan.steps[plan.row_steps - 1].estimate / HOST_ROWS
-        return self._scan_seconds(work) + written
+        return self._biases[kind].factor * self._scan_seconds(work) + written
 
     def _scan_seconds(self, work: float) -> float:
         """Seconds that the host is expected to scan so many elements in."""
         if work < self.host.inline_cost:
             return work / HOST_RATE
-        return HOST_START + work / (HOST_RATE * (1 + (self.host.threads - 1) / 4))
+        return HOST_START + work / (HOST_RATE * (1 + FURTHER * (self.host.threads - 1)))
 
     def _expected(
         self, plan: PhysicalPlan, counting: bool, here: float, device: GpuExecutor
@@ -446,6 +448,17 @@ class ChoosingExecutor:
             known.timings.rule_out(ran.name)
         if isinstance(error, DeviceError) and not isinstance(error, Refused):
             self._device, self._failed = None, True
+
+
+def _host_work(plan: PhysicalPlan, counting: bool) -> tuple[str, float]:
+    """How the host runs or counts a plan, and how many elements that is expected to scan."""
+    if counting and plan.twins is not None:
+        return "twins", CHOICE * float(plan.twins.choices[-1])
+    if counting and plan.tree is not None:
+        return "tree", plan.tree.cost
+    if (counting or plan.duplicates != "keep") and plan.counting is not None:
+        return "sums", plan.counting.cost
+    return "search", plan.cost
 
 
 def _costs_told(costs: dict[str, ExpectedCost], timings: StrategyTimings) -> str:
