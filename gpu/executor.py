@@ -25,8 +25,7 @@ from graphdb.gpu.join.distinct import reduces
 from graphdb.gpu.join.refine import DeviceRefiner
 from graphdb.gpu.join.run import Join
 from graphdb.gpu.launch import Device, faults
-from graphdb.gpu.mining.domains import DeviceDomains, needed
-from graphdb.gpu.mining.extension import DeviceExtension
+from graphdb.gpu.mining import domains, extension
 from graphdb.gpu.overtaking import Overtaken, UntilReady
 from graphdb.gpu.residency import Lists, lists_of_plan
 from graphdb.gpu.search.row_queue import RowQueue
@@ -235,7 +234,7 @@ class GpuExecutor:
     @contextmanager
     def _using(self, plan: PhysicalPlan, counting: bool) -> Iterator[None]:
         """Have what a plan reads stay on the device meanwhile."""
-        read = [each.neighbours for each in self._placed(plan, counting)]
+        read = [each.elements for each in self._placed(plan, counting)]
         clique = [] if plan.clique is None else [plan.clique.graph]
         with self.device.memory.using([plan, plan.counting, *plan.partitions, *clique, *read]):
             yield
@@ -507,9 +506,9 @@ class GpuExecutor:
         DeviceError
             The device fails.
         """
-        if needed(lists) > self.device.memory.budget * 3 // 4:
+        if not self.graph.residency.possible([domains.lists_of(lists)]):
             return None
-        return DeviceDomains(self.device, lists, control, host_memory=host_memory)
+        return domains.DeviceDomains(self.device, self.graph, lists, control, host_memory=host_memory)
 
     def extender(self, lists: Adjacency, scanned: float, control: Control) -> Extender | None:
         """What extends embeddings here; None where the graph does not fit the budget.
@@ -519,9 +518,9 @@ class GpuExecutor:
         DeviceError
             The device fails.
         """
-        if lists.nbytes > self.device.memory.budget // 2:
+        if not self.graph.residency.possible([extension.lists_of(lists)]):
             return None
-        return DeviceExtension(self.device, lists, control)
+        return extension.DeviceExtension(self.device, self.graph, lists, control)
 
     def expected_jointly(self, joint: JointCount) -> ExpectedCost:
         """What counting several patterns together is expected to take, and to copy and compile first."""
@@ -529,6 +528,14 @@ class GpuExecutor:
         return ExpectedCost(expected.seconds, expected.setup)  # nobody prepares it beside other work
 
     # --- shares of a run, beside other devices
+
+    def seconds(self, plan: PhysicalPlan, counting: bool) -> float:
+        """The seconds that a run or a count is expected to take here alone."""
+        expected = self.expected(plan, counting).seconds
+        if counting and plan.clique is not None:  # of which is only known that no search is sooner
+            scanned = float(plan.clique.graph.work[-1]) * (plan.clique.size - 2)
+            expected = max(expected, scanned / self.device.rates.intersected)
+        return expected
 
     def division(
         self, plan: PhysicalPlan, counting: bool, control: Control, *, search: bool = False

@@ -46,9 +46,8 @@ class DevicePartition:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of its arrays but the neighbours, which several partitions may share."""
-        arrays = (self.offsets, self.code_offsets, self.codes)
-        return sum(int(array.nbytes) for array in arrays if array is not None)
+        """Bytes of the offsets: the other arrays are cached by themselves, and several partitions may share them."""
+        return int(self.offsets.nbytes)
 
 
 class DeviceGraph:
@@ -66,16 +65,15 @@ class DeviceGraph:
 
     def partition(self, partition: Partition) -> DevicePartition:
         """The copy of a partition."""
-        upload = self.memory.upload
 
         def copy() -> DevicePartition:
             return DevicePartition(
                 partition.layer == "hashed",
                 partition.groups,
-                upload(partition.offsets),
+                self.memory.upload(partition.offsets),
                 self.array(partition.neighbours),
-                None if partition.code_offsets is None else upload(partition.code_offsets),
-                None if partition.codes is None else upload(partition.codes),
+                None if partition.code_offsets is None else self.array(partition.code_offsets),
+                None if partition.codes is None else self.array(partition.codes),
                 partition.max_degree,
             )
 

@@ -36,42 +36,44 @@ Runs = tuple[Ints, Ints, Ints]
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """Lists of neighbours, and arrays beside them.
+    """An array that is copied by pages where not everything fits, and what is copied beside it.
 
     Attributes
     ----------
-    neighbours
+    elements
         The elements of all lists.
     beside
-        Further arrays that are copied: the offsets, and the codes of edges.
+        The arrays by which lists are found.
     runs
-        Tells where they are.
+        Tells where the lists are; None for elements that are hardly ever read.
     """
 
-    neighbours: NDArray[Any]
+    elements: NDArray[Any]
     beside: tuple[NDArray[Any], ...]
-    runs: Callable[[], Runs]
+    runs: Callable[[], Runs] | None
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        return self.neighbours.nbytes + sum(array.nbytes for array in self.beside)
+        return self.elements.nbytes + sum(array.nbytes for array in self.beside)
 
     def heat(self, page: int) -> Floats:
         """Return how many elements of each page are expected to be read."""
-        return heat(*self.runs(), len(self.neighbours), self.neighbours.itemsize, page)
+        if self.runs is None:
+            return np.zeros(pages_of(self.elements, page))
+        return heat(*self.runs(), len(self.elements), self.elements.itemsize, page)
 
 
-def lists_of(partition: Partition) -> Lists:
-    """Return what a plan reads of a partition."""
+def lists_of(partition: Partition) -> list[Lists]:
+    """Return what a plan may read of a partition: the codes of edges only where it asks which edges there are."""
 
     def runs() -> Runs:
         begins, lengths = partition.ranges()
         order = np.argsort(begins)
         return begins[order], lengths[order], lengths[order]
 
-    beside = (partition.offsets, partition.code_offsets, partition.codes)
-    return Lists(partition.neighbours, tuple(array for array in beside if array is not None), runs)
+    codes = [array for array in (partition.code_offsets, partition.codes) if array is not None]
+    return [Lists(partition.neighbours, (partition.offsets,), runs), *(Lists(each, (), None) for each in codes)]
 
 
 def lists_of_oriented(oriented: Oriented) -> Lists:
@@ -86,10 +88,11 @@ def lists_of_oriented(oriented: Oriented) -> Lists:
 
 
 def lists_of_plan(plan: PhysicalPlan, counting: bool) -> list[Lists]:
-    """Return what a run of a plan (or with ``counting``, a count) reads, each array of neighbours once."""
+    """Return what a run of a plan (or with ``counting``, a count) reads, each array once."""
     if counting and plan.clique is not None:
         return [lists_of_oriented(plan.clique.graph)]
-    return list({id(each.neighbours): lists_of(each) for each in plan.partitions}.values())
+    found = [lists for each in plan.partitions for lists in lists_of(each)]
+    return list({id(each.elements): each for each in found if each.elements.size}.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,17 +140,18 @@ class Residency:
         driver = self.driver
         if driver is None or self.fits(lists):
             return
-        fresh = [each for each in lists if self._known(each.neighbours) is None and not self._copied(each)]
+        fresh = [each for each in lists if each.elements.size and not self._known(each.elements)]
+        fresh = [each for each in fresh if not self._copied(each)]
         if not fresh:
             return
-        placed = [known.resident for each in lists if (known := self._known(each.neighbours)) is not None]
-        taken = sum(each.neighbours.nbytes for each in lists if self._copied(each))
+        placed = [known.resident for each in lists if (known := self._known(each.elements)) is not None]
+        taken = sum(each.elements.nbytes for each in lists if self._copied(each))
         taken += sum(array.nbytes for each in lists for array in each.beside)
         taken += driver.page * sum(int(np.count_nonzero(resident)) for resident in placed)
         heats = [each.heat(driver.page) for each in fresh]
         quota = int(PAGED * self._memory.budget - taken) // driver.page
         for each, heats_of, resident in zip(fresh, heats, hottest(heats, quota), strict=True):
-            array, key = each.neighbours, id(each.neighbours)
+            array, key = each.elements, id(each.elements)
             assert len(resident) == pages_of(array, driver.page)
             gone = weakref.ref(array, lambda _, key=key: self._placed.pop(key, None))  # type: ignore[misc]
             self._placed[key] = _Placement(gone, resident, float(heats_of[resident].sum()), float(heats_of.sum()))
@@ -161,20 +165,20 @@ class Residency:
 
     def away(self, lists: Sequence[Lists]) -> float:
         """Return the share of what is read of some lists that is expected to come from host memory."""
-        known = [found for each in lists if (found := self._known(each.neighbours)) is not None]
+        known = [found for each in lists if (found := self._known(each.elements)) is not None]
         everywhere = sum(each.everywhere for each in known)
         return 1 - sum(each.here for each in known) / everywhere if everywhere else 0.0
 
     def describe(self, lists: Sequence[Lists]) -> str:
         """Return how much of some lists stands on the device, as a phrase for EXPLAIN; empty where all of it does."""
-        known = [found for each in lists if (found := self._known(each.neighbours)) is not None]
+        known = [found for each in lists if (found := self._known(each.elements)) is not None]
         if not known or self.driver is None:
             return ""
         pages = sum(len(each.resident) for each in known)
         here = sum(int(np.count_nonzero(each.resident)) for each in known)
         size = pages * self.driver.page
         return (
-            f"{here / pages:.0%} of {size / 2**20:,.0f} MiB of neighbours on the device,"
+            f"{here / pages:.0%} of {size / 2**20:,.0f} MiB of lists on the device,"
             f" {self.away(lists):.0%} of the reads from host memory"
         )
 
@@ -184,5 +188,5 @@ class Residency:
 
     def _copied(self, lists: Lists) -> bool:
         """Whether the neighbours were copied wholly, by a plan that read less."""
-        array = lists.neighbours
+        array = lists.elements
         return self._known(array) is None and self._memory.is_cached(f"array {array.dtype.name}", array)

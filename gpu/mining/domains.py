@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.errors import MemoryLimitError
-from graphdb.gpu.graph import address
+from graphdb.gpu.graph import DeviceGraph, address
 from graphdb.gpu.launch import VARIANTS, Device, StopFlag, faults
 from graphdb.gpu.layout import PatternCell
+from graphdb.gpu.residency import Lists
 from graphdb.gpu.watch import Watch, wait_for
 from graphdb.plan.domains import PLACES, Candidates, LabelledLists
 
@@ -30,24 +31,12 @@ SHARED = 100 << 10
 """Bytes of shared memory that a block's rows of bits may take: two blocks fit a processor."""
 ON_DEVICE = 0.5
 """The share of the device's budget that domains may take there."""
+_PATTERN = 8 * (PatternCell.PATTERN_CELLS + 1) + 4 * PLACES
+"""Bytes on the device for each pattern that is looked at, beside its domains."""
 _PIECE = 1 << 16
 """Patterns that are looked at in one launch, at most."""
 
 VARIANTS["domains"] = ({"THREADS": str(THREADS)},)
-
-
-@dataclass(frozen=True, slots=True)
-class _DeviceLists:
-    """The graph on the device, and the vertices of each label as a row of bits: uint32 [labels, words]."""
-
-    offsets: Any
-    keys: Any
-    labels: Any
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes on the device."""
-        return sum(int(array.nbytes) for array in (self.offsets, self.keys, self.labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +70,7 @@ class DeviceDomains:
     def __init__(
         self,
         device: Device,
+        graph: DeviceGraph,
         lists: LabelledLists,
         watch: Watch,
         *,
@@ -96,24 +86,31 @@ class DeviceDomains:
         self.spilled = 0
         """Bytes of domains that were written to host memory."""
         with faults(), device.active():
-            if needed(lists) > device.memory.budget * 3 // 4:
+            read = [lists_of(lists)]
+            if not graph.residency.possible(read):
                 raise MemoryLimitError(
-                    f"the graph and its labels need {needed(lists):,} bytes on the device, "
-                    f"three quarters of {device.memory.budget:,} are for them",
+                    f"the vertices of the graph's labels do not fit {device.memory.budget:,} bytes on the device",
                     hint='raise device_memory, or use device="cpu"',
                 )
-            self._graph = device.memory.cached_or_built("domains", lists, self._copied)
+            graph.residency.place(read)
+            self._where = graph.residency.describe(read)
+            self._offsets, self._keys = graph.array(lists.offsets), graph.array(lists.keys)
+            self._bits = device.memory.cached_or_built("labels", lists, self._label_rows)
             self._module = device.module("domains", {"THREADS": threads}, check=watch.check)
-        first = address(self._graph.labels)
+        first = address(self._bits)
         self._labels = first + 4 * self._words * np.arange(len(lists.spans), dtype=np.uint64)
         self._rows = self._labels
         self._stored: list[_Stored] = []
         self._written: list[_Stored] = []
 
-    def _copied(self) -> _DeviceLists:
-        upload = self._device.memory.upload
-        lists = self._lists
-        return _DeviceLists(upload(lists.offsets), upload(lists.keys), upload(label_rows(lists, self._words)))
+    def _label_rows(self) -> Any:
+        return self._device.memory.upload(label_rows(self._lists, self._words))
+
+    @property
+    def summary(self) -> str:
+        """What it took so far: a phrase for PROFILE."""
+        told = f"{self.name}: {self.milliseconds:,.1f} ms of kernels, {self.spilled:,} bytes of domains in host memory"
+        return f"{told}; {self._where}" if self._where else told
 
     def find(
         self, candidates: Candidates, support: int, keep: bool, share: Callable[[float], float]
@@ -126,12 +123,13 @@ class DeviceDomains:
             row = 4 * PLACES * self._words
             shared = 2 * row if 2 * row <= SHARED else 0
             blocks = self._module.resident("domains", self._threads, shared)
-            free = memory.reserve(2 * (blocks * 2 * row + row * count)) // 2
+            each = _PATTERN + (row if keep else 0)
+            free = memory.reserve(2 * (blocks * 2 * row + each * count)) // 2
             if not shared:
                 blocks = max(min(blocks, free // 2 // (2 * row)), 1)
             blocks = min(blocks, max(count, 1))
             scratch = None if shared else memory.empty(blocks * 2 * PLACES * self._words, np.uint32)
-            piece = min(max(free // 2 // row, 1), _PIECE) if keep else _PIECE
+            piece = min(max(free // 2 // each, 1), _PIECE)
             rows = memory.upload(self._rows.astype(np.uint64))
             for begin in range(0, count, piece):
                 self._watch.check()
@@ -158,12 +156,11 @@ class DeviceDomains:
         found, next_task = memory.empty((count, PLACES), np.int32), memory.empty(1, np.uint64)
         out = memory.empty((count, PLACES, words), np.uint32) if keep else None
         next_task.fill(0)
-        graph = self._graph
         begin = device.event()
         self._module.launch(
             "domains",
             min(blocks, count),
-            *(graph.offsets, graph.keys, self._lists.vertices, int(self._lists.directed), patterns, count, rows),
+            *(self._offsets, self._keys, self._lists.vertices, int(self._lists.directed), patterns, count, rows),
             *(words, support, address(scratch), taken, found, address(out), next_task, self._stop.address),
             threads=self._threads,
             shared=shared,
@@ -221,9 +218,15 @@ class DeviceDomains:
         return len(self._labels) + np.arange(len(frequent) * PLACES).reshape(-1, PLACES)
 
 
-def needed(lists: LabelledLists) -> int:
-    """Return the bytes that a graph takes on a device."""
-    return lists.offsets.nbytes + lists.keys.nbytes + 4 * len(lists.spans) * ((lists.vertices + 31) // 32)
+def lists_of(lists: LabelledLists) -> Lists:
+    """Return what is read of a graph: a list once for each neighbour of its vertex, and for itself."""
+
+    def runs() -> tuple[Ints, Ints, Ints]:
+        lengths = np.diff(lists.offsets)
+        return lists.offsets[:-1], lengths, 1 + lengths
+
+    rows = np.broadcast_to(np.uint32(0), (len(lists.spans), (lists.vertices + 31) // 32))
+    return Lists(lists.keys, (lists.offsets, rows), runs)
 
 
 def label_rows(lists: LabelledLists, words: int) -> Words:

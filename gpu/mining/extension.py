@@ -9,15 +9,15 @@ places (GAMMA §6.1, optimisation 1).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.errors import MemoryLimitError
-from graphdb.gpu.graph import address
+from graphdb.gpu.graph import DeviceGraph, address
 from graphdb.gpu.launch import BLOCK, VARIANTS, Device, StopFlag, faults
+from graphdb.gpu.residency import Lists
 from graphdb.gpu.watch import Watch, wait_for
 from graphdb.plan.extension import Adjacency, Kind
 
@@ -41,18 +41,6 @@ VARIANTS["extension"] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _DeviceLists:
-    """Lists on the device."""
-
-    arrays: tuple[Any, ...]
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes on the device."""
-        return sum(int(array.nbytes) for array in self.arrays if array is not None)
-
-
 class DeviceExtension:
     """Extends embeddings on a device (:class:`graphdb.plan.extension.Extender`).
 
@@ -72,7 +60,14 @@ class DeviceExtension:
     """
 
     def __init__(
-        self, device: Device, lists: Adjacency, watch: Watch, *, passes: Pass = "pool", piece: int = PIECE
+        self,
+        device: Device,
+        graph: DeviceGraph,
+        lists: Adjacency,
+        watch: Watch,
+        *,
+        passes: Pass = "pool",
+        piece: int = PIECE,
     ) -> None:
         self.name = f"cuda:{device.number}"
         self._device, self._lists, self._watch = device, lists, watch
@@ -82,19 +77,22 @@ class DeviceExtension:
         self.moved = 0
         """Bytes that were copied to the device and from it."""
         with faults(), device.active():
-            if lists.nbytes > device.memory.budget // 2:
+            read = [lists_of(lists)]
+            if not graph.residency.possible(read):
                 raise MemoryLimitError(
-                    f"the graph needs {lists.nbytes:,} bytes on the device, half of {device.memory.budget:,} is for it",
+                    f"the graph's vertices do not fit {device.memory.budget:,} bytes on the device",
                     hint='raise device_memory, or use device="cpu"',
                 )
-            self._graph = device.memory.cached_or_built("adjacency", lists, self._copied)
+            graph.residency.place(read)
+            self._where = graph.residency.describe(read)
+            arrays = (lists.offsets, lists.ids, lists.source, lists.target, lists.ways)
+            self._arrays = tuple(None if array is None else graph.array(array) for array in arrays)
 
-    def _copied(self) -> _DeviceLists:
-        lists, upload = self._lists, self._device.memory.upload
-        narrow = (lists.ids, lists.source, lists.target)
-        copies = [None if array is None else upload(array, np.int32) for array in narrow]
-        ways = None if lists.ways is None else upload(lists.ways)
-        return _DeviceLists((upload(lists.offsets), *copies, ways))
+    @property
+    def summary(self) -> str:
+        """What it took so far: a phrase for PROFILE."""
+        told = f"{self.name}: {self.milliseconds:,.1f} ms of kernels, {self.moved:,} bytes of embeddings moved"
+        return f"{told}; {self._where}" if self._where else told
 
     def extend(self, rows: Narrow, kind: Kind) -> tuple[Narrow, Ints]:
         """Extend embeddings (:meth:`graphdb.plan.extension.Extender.extend`)."""
@@ -115,6 +113,16 @@ class DeviceExtension:
             yield slice(begin, min(begin + step, rows))
 
     def _extended(self, rows: Narrow, kind: Kind) -> tuple[Narrow, Ints]:
+        """Extend a piece of a table: by halves, where its extensions do not fit the device."""
+        try:
+            return self._at_once(rows, kind)
+        except MemoryLimitError:
+            if len(rows) == 1:
+                raise
+        halves = [self._extended(half, kind) for half in (rows[: len(rows) // 2], rows[len(rows) // 2 :])]
+        return np.concatenate([half[0] for half in halves]), np.concatenate([half[1] for half in halves])
+
+    def _at_once(self, rows: Narrow, kind: Kind) -> tuple[Narrow, Ints]:
         device, memory, count = self._device, self._device.memory, len(rows)
         own = memory.upload(rows)
         counts = memory.empty(count, np.int64)
@@ -122,11 +130,6 @@ class DeviceExtension:
         self._launch(kind, COUNT if pool is None else POOL, own, count, rows.shape[1], counts, None, pool)
         places = device.offsets(counts)
         total = device.last(places)
-        if 4 * total > memory.reserve(4 * total):
-            if count == 1:
-                raise MemoryLimitError(f"{total:,} extensions of one embedding do not fit the device")
-            halves = [self._extended(half, kind) for half in (rows[: count // 2], rows[count // 2 :])]
-            return np.concatenate([half[0] for half in halves]), np.concatenate([half[1] for half in halves])
         values = memory.empty(total, np.int32)
         if pool is not None and pool.used() <= pool.blocks:
             entries = min(pool.used(), pool.blocks) * ENTRIES
@@ -141,11 +144,13 @@ class DeviceExtension:
         narrow: Narrow = values.get()
         return narrow, counts.get()
 
-    def _pool(self, rows: int) -> _Pool:
-        memory, resident = self._device.memory, self._warps()
-        free = memory.reserve(_PER_ENTRY * ENTRIES * resident) // 2
-        wanted = resident + 8 * rows // ENTRIES
-        return _Pool(self._device, max(min(free // _PER_ENTRY // ENTRIES, wanted), 1))
+    def _pool(self, rows: int) -> _Pool | None:
+        """A pool that half of what is free is for; None where that is not a block for each warp."""
+        warps = min(self._warps(), rows)
+        wanted = warps + 8 * rows // ENTRIES
+        free = self._device.memory.reserve(2 * _PER_ENTRY * ENTRIES * wanted) // 2
+        blocks = min(free // _PER_ENTRY // ENTRIES, wanted)
+        return _Pool(self._device, blocks) if blocks >= warps else None
 
     def _warps(self) -> int:
         """How many warps run at a time, about: each leaves a block of the pool half empty."""
@@ -167,7 +172,7 @@ class DeviceExtension:
         module = device.module("extension", {"KIND": KINDS[kind], "PASS": which}, check=self._watch.check)
         next_task = device.memory.empty(1, np.uint64)
         next_task.fill(0)
-        offsets, ids, source, target, _ = self._graph.arrays
+        offsets, ids, source, target, _ = self._arrays
         written = (values, None, None, None, 0) if pool is None else pool.arguments
         out, owners, ranks, cursor, blocks = written
         begin = device.event()
@@ -185,7 +190,7 @@ class DeviceExtension:
     def count_codes(self, rows: Narrow, base: int, counts: Any, firsts: Any) -> None:
         """Count sets of one more vertex by code (:meth:`graphdb.plan.extension.Extender.count_codes`)."""
         device = self._device
-        offsets, ids, _, _, ways = self._graph.arrays
+        offsets, ids, _, _, ways = self._arrays
         with faults(), device.active():
             module = device.module("extension", {"KIND": 0, "PASS": CODES}, check=self._watch.check)
             for part in self._parts(len(rows), rows.shape[1]):
@@ -212,6 +217,16 @@ class DeviceExtension:
             counts.fill(0)
             firsts.fill((1 << 64) - 1)
         return counts, firsts
+
+
+def lists_of(lists: Adjacency) -> Lists:
+    """Return what is read of a graph: a list once for each neighbour of its vertex, and for itself."""
+
+    def runs() -> tuple[Ints, Ints, Ints]:
+        lengths = np.diff(lists.offsets)
+        return lists.offsets[:-1], lengths, 1 + lengths
+
+    return Lists(lists.ids, lists.beside, runs)
 
 
 class _Pool:

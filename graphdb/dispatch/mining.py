@@ -65,6 +65,7 @@ class Mining:
                 "",
                 f"{total * 1000:,.1f} ms in all: {made * 1000:,.1f} graph, {(total - made) * 1000:,.1f} mining "
                 f"on {workers} thread{'s' if workers > 1 else ''}; {table.num_rows:,} rows",
+                *limits.notes,
             ]
         return Explanation(tuple(lines))
 

@@ -42,6 +42,8 @@ SMALLEST = 1e4
 """Elements below which a search takes less than a tree needs to begin, if no more are there than expected: …"""
 SOON = 2e-3
 """… after so many seconds, the tree counts."""
+RATE = 1e8
+"""Elements that a thread scans in a second, about."""
 _CACHE_BYTES = 1 << 18
 """Buffers up to this size (or a 64th of the memory limit) stay with their plan for its next run."""
 
@@ -244,6 +246,15 @@ class HostExecutor:
         return total if limit is None else min(total, limit)
 
     # --- shares of a run, beside other executors
+
+    def seconds(self, plan: PhysicalPlan, counting: bool) -> float:
+        """The seconds that a run or a count is expected to take on all threads."""
+        work = plan.cost
+        if counting and plan.clique is not None:
+            work = float(plan.clique.graph.work[-1]) * (plan.clique.size - 2)
+        elif (counting or plan.duplicates != "keep") and plan.counting is not None:
+            work = plan.counting.cost
+        return work / (RATE * self.threads)
 
     def missed(self, plan: PhysicalPlan, counting: bool, seconds: float) -> None:
         """Nothing would make a run quicker."""

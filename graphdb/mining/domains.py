@@ -40,6 +40,7 @@ class HostDomains:
     """
 
     name = "cpu"
+    summary = ""
 
     def __init__(self, lists: LabelledLists, limits: Limits) -> None:
         limits.need(memory(lists, limits.threads), "domains")

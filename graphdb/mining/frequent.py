@@ -207,6 +207,8 @@ class Miner:
                 by_label = _extensions(level.patterns, self._graph.directed)
             if not level.patterns:
                 break
+        if self.search.summary:
+            self._limits.notes.append(self.search.summary)
         return found
 
     def _single_edges(self) -> Ints:

@@ -179,7 +179,8 @@ class MiningGraph:
     @cached_property
     def incidence(self) -> Adjacency:
         """The edges at each vertex, as devices extend embeddings along them."""
-        return Adjacency(*self.incident, self.source, self.target)
+        offsets, incident = self.incident
+        return Adjacency(offsets, *_narrow(incident, self.source, self.target))
 
     @cached_property
     def undirected(self) -> DataGraph:
@@ -205,6 +206,10 @@ class MiningGraph:
         offsets = np.zeros(len(self) + 1, np.int64)
         np.cumsum(np.bincount(ends, minlength=len(self)), out=offsets[1:])
         return offsets, np.ascontiguousarray(edges[order])
+
+
+def _narrow(first: Ints, second: Ints, third: Ints) -> tuple[Positions, Positions, Positions]:
+    return first.astype(np.int32), second.astype(np.int32), third.astype(np.int32)
 
 
 def _sorted(n: int, kinds: int, source: Ints, target: Ints, kind: Ints) -> tuple[Ints, Ints, Ints]:

@@ -40,6 +40,8 @@ class Limits:
     memory: int | None = None
     control: Control = field(default_factory=Control)
     executor: Executor | None = None
+    notes: list[str] = field(default_factory=list)
+    """After a run: what it says of itself in PROFILE."""
 
     @property
     def host(self) -> HostExecutor:

@@ -305,6 +305,7 @@ def _counted(graph: MiningGraph, size: int, extender: Extender, limits: Limits) 
             examples[code] = np.append(table.rows(row, row + 1)[0], vertex)
             known[code] = True
     limits.control.report(1.0)
+    limits.notes.append(extender.summary)
     return np.empty(0, np.int32), counts.get().astype(np.int64), examples
 
 

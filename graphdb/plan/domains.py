@@ -81,6 +81,10 @@ class DomainSearch(Protocol):
 
     name: str
 
+    @property
+    def summary(self) -> str:
+        """What it took so far: a phrase for PROFILE; empty where there is nothing to say."""
+
     def find(
         self, candidates: Candidates, support: int, keep: bool, share: Callable[[float], float]
     ) -> tuple[Ints, Ints]:

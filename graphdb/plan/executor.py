@@ -131,6 +131,11 @@ class Control:
         finally:
             self.timeout, self._started = timeout, started
 
+    @property
+    def passed(self) -> float:
+        """Seconds since the run was begun."""
+        return time.monotonic() - self._started
+
     def check(self) -> None:
         """Raise if the run must stop now."""
         if self.cancelled is not None and self.cancelled.is_set():

@@ -21,30 +21,38 @@ class Adjacency:
     Attributes
     ----------
     offsets, ids
-        int64 [n + 1] and the adjacent vertices of each vertex, or the edges at it; sorted.
+        int64 [n + 1] and int32: the adjacent vertices of each vertex, or the edges at it; sorted.
     source, target
-        Of extension by edges: the ends of each.
+        Of extension by edges, int32: the ends of each.
     ways
         uint8, beside adjacent vertices: 1 for edges to them, 2 for edges from them, 3 for both.
     """
 
     offsets: Ints
-    ids: NDArray[np.signedinteger[Any]]
-    source: Ints | None = None
-    target: Ints | None = None
+    ids: Narrow
+    source: Narrow | None = None
+    target: Narrow | None = None
     ways: NDArray[np.uint8] | None = None
 
     @property
     def nbytes(self) -> int:
-        """Bytes on a device."""
-        ends = 0 if self.source is None else 8 * len(self.source)
-        return self.offsets.nbytes + 4 * len(self.ids) + ends + (0 if self.ways is None else self.ways.nbytes)
+        """Bytes of its arrays."""
+        return self.ids.nbytes + sum(array.nbytes for array in self.beside)
+
+    @property
+    def beside(self) -> tuple[NDArray[Any], ...]:
+        """All arrays but the lists."""
+        return tuple(array for array in (self.offsets, self.source, self.target, self.ways) if array is not None)
 
 
 class Extender(Protocol):
     """Extends embeddings."""
 
     name: str
+
+    @property
+    def summary(self) -> str:
+        """What it took so far: a phrase for PROFILE."""
 
     def extend(self, rows: Narrow, kind: Kind) -> tuple[Narrow, Ints]:
         """Return the extensions of embeddings one after the other, and how many each has.

@@ -78,6 +78,9 @@ def root_weights(plan: PhysicalPlan) -> NDArray[np.float64]:
 class Divisible(Executor, Protocol):
     """An executor that can run shares of plans, beside others."""
 
+    def seconds(self, plan: PhysicalPlan, counting: bool) -> float:
+        """The seconds that a run, or with ``counting`` a count, is expected to take without being divided."""
+
     def missed(self, plan: PhysicalPlan, counting: bool, seconds: float) -> None:
         """A run took so long without what would make it quicker: that is got ready, if that pays."""
 

@@ -103,8 +103,6 @@ def test_limits_hold(device: Any) -> None:
         vertex_extension(table, graph, limits=Limits(executor=device, memory=2000))
     with pytest.raises(QueryTimeout):
         vertex_extension(table, graph, limits=Limits(executor=device, control=Control(timeout=-1.0)))
-    with mock.patch.object(device.device.memory, "budget", 1 << 10):  # the graph does not fit: the host does it
-        assert same(vertex_extension(table, graph, limits=Limits(executor=device)), vertex_extension(table, graph))
 
 
 @pytest.mark.parametrize("seed", range(scaled(3)))
@@ -137,3 +135,32 @@ def _limited(most: int) -> Any:
             raise MemoryLimitError(what)
 
     return need
+
+
+@pytest.mark.skipif(emulator.COMPILER is None, reason="no C++ compiler to emulate the device with")
+def test_graphs_and_tables_larger_than_the_device() -> None:
+    """Lists that are read most stand on the device, the others in host memory; the table is extended in pieces."""
+    graph = brute.random_graph(np.random.default_rng(2), 150, 3000, directed=True)
+    edges = EmbeddingTable.of_edges(graph, np.arange(0, graph.edges, 20))
+    with emulator.installed():
+        from graphdb.gpu.executor import GpuExecutor
+        from graphdb.gpu.mining import extension as on_device
+
+        executor = GpuExecutor(0, memory_limit=24 << 10)
+        made: list[Any] = []
+        plain = on_device.DeviceExtension.extend
+
+        def noted(self: Any, *arguments: Any) -> Any:
+            made.append(self)
+            return plain(self, *arguments)
+
+        with mock.patch.object(on_device.DeviceExtension, "extend", noted):
+            found = vertex_extension(EmbeddingTable.of_vertices(graph), graph, limits=Limits(executor=executor))
+        assert "of the reads from host memory" in made[0].summary
+        assert found.nbytes > 24 << 10
+        assert same(found, vertex_extension(EmbeddingTable.of_vertices(graph), graph))
+        with mock.patch.object(
+            on_device.DeviceExtension, "extend", noted
+        ):  # the ends of edges do not fit: the host does it
+            assert same(edge_extension(edges, graph, Limits(executor=executor)), edge_extension(edges, graph))
+        assert len(made) == 1
