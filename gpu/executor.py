@@ -400,8 +400,8 @@ class GpuExecutor:
         """Count all matches, as sums or by finding them: whichever is done first."""
         timings, decided = _timings(plan, True), self._decision(plan)
         if decided is None or not decided.again():
-            costs = self._strategy_costs(plan, counting=True)
-            decided = Decision.after(decided, timings.choose(costs, runs=True), costs)
+            anew = self._strategy_costs(plan, counting=True)
+            decided = Decision.after(decided, timings.choose(anew, runs=True), anew)
             plan.cache["decision", self.name, self.hint] = decided
         costs = decided.costs
 

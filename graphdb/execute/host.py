@@ -203,9 +203,9 @@ class HostExecutor:
                 return counted
         if plan.tree is not None and self._fits(plan.tree):
             if plan.cost < SMALLEST:
-                found = self._searched_soon(plan, control)
-                if found is not None:
-                    return found
+                counted = self._searched_soon(plan, control)
+                if counted is not None:
+                    return counted
             return count_along_tree(
                 plan.tree, control, self.threads, yield_work=self.yield_work, inline_cost=self.inline_cost
             )
