@@ -5,8 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -17,8 +19,10 @@ from graphdb.execute.host import HostExecutor
 from graphdb.gpu import archive, build, launch, machine_code
 from graphdb.gpu.archive import Archive
 from graphdb.gpu.compiler import Cancel, Cancelled
+from graphdb.gpu.counting import run
 from graphdb.gpu.machine_code import MachineCode, Source
 from graphdb.incremental.device import layout
+from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.compile.cache import Cache
 from tests import emulator, nvrtc
@@ -259,6 +263,7 @@ def test_compilations_end_with_their_owner(disk: Cache) -> None:
 ENDING = """
 import sys, threading
 from pathlib import Path
+from typing import Any
 sys.path.insert(0, {root!r})
 from graphdb.gpu import compiler, launch, machine_code
 import graphdb.gpu.executor
@@ -321,6 +326,33 @@ def test_modules_on_a_device_are_bounded() -> None:
                 want = HOST.count(plan)
                 assert executor._counter.count(plan, mock.Mock()) == want
                 assert len(executor.device._modules) <= 4
+
+
+@EMULATED
+def test_a_module_stays_loaded_while_it_is_used() -> None:
+    """One that is dropped from the device's table belongs to the run that launched it until that is over."""
+    with emulator.installed(), mock.patch.object(launch, "MODULES", 1):
+        from graphdb.gpu.executor import GpuExecutor
+
+        executor = GpuExecutor(0, memory_limit=1 << 30)
+        graph, label = graph_of(30, 120, 2)
+        plan = make_plan(pattern_of(PATTERNS["4-wheel"], label), graph, counting="always")
+        launched: list[weakref.ref[Any]] = []
+        plain, waited = launch.Module.launch, []
+
+        def note(module: Any, kernel: str, *arguments: Any, **more: Any) -> None:
+            plain(module, kernel, *arguments, **more)
+            if kernel == "nested":
+                launched.append(weakref.ref(module))
+                executor.device.module("filter", {"ID": "int"})  # drops the others from the table
+
+        def wait_for(*_: Any) -> None:
+            waited.extend(module() is not None for module in launched)
+
+        with mock.patch.object(launch.Module, "launch", note), mock.patch.object(run, "wait_for", wait_for):
+            assert executor._counter.count(plan, Control()) == HOST.count(plan)
+        assert waited
+        assert all(waited)
 
 
 def test_the_doctor_says_where_device_code_comes_from(
