@@ -92,7 +92,7 @@ class Counter:
         self._missed: dict[Part, float] = {}
         """Seconds that counts took longer than with a part's kernel; other plans share it."""
         self._under_way: dict[CountingPlan, _Preparation] = {}
-        self._compiling: set[Shape] = set()
+        self._compiling: dict[Shape, Future[None]] = {}
         """The kernels for cliques that threads compile."""
         self._starts, self._bias, self._cliques = Bias(), Bias(), Bias()
         """Of the estimates of what the smallest runs take, of sums, and of cliques."""
@@ -153,7 +153,7 @@ class Counter:
         shape = shape_for(plan, self._device.limits)
         if shape is None or shape in self._compiling or self._device.is_ready("clique", shape.macros):
             return
-        self._compiling.add(shape)
+        done = self._compiling[shape] = Future[None]()
 
         def compiled() -> None:
             try:
@@ -162,7 +162,8 @@ class Counter:
             except (GraphDBError, Cancelled) as error:
                 _log.info("cliques are found one by one: %s", error)
             finally:
-                self._compiling.discard(shape)
+                self._compiling.pop(shape, None)
+                done.set_result(None)
 
         threading.Thread(target=compiled, name="graphdb-cliques").start()
 
@@ -204,7 +205,7 @@ class Counter:
 
     def settle(self) -> None:
         """Wait for all that is got ready beside queries."""
-        wait([each.done for each in list(self._under_way.values())])
+        wait([*(each.done for each in list(self._under_way.values())), *list(self._compiling.values())])
 
     def count(self, plan: PhysicalPlan, watch: Watch) -> int | None:
         """The number of matches; None where they have to be searched for.
