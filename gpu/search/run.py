@@ -295,7 +295,7 @@ class _Run:
             first, again = (
                 upload(np.array([cells[name] for name in RUN], np.int64)) for cells in (given, given | resumed)
             )
-            self._alive = (program, ends, shares, pool, tables, desks, mail, first, again)
+            self._alive = (module, program, ends, shares, pool, tables, desks, mail, first, again)
             self._stream = device.side_stream()
             self._stream.wait_event(device.event())
             with self._stream:

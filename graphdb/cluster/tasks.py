@@ -265,7 +265,6 @@ def cuts_of(
         division = executor.division(plan, plan.count_only, control, search=search)
     if division is None:
         return None
-    ends = np.append(0.0, np.cumsum(division.weights))
-    cuts = division.cuts(wanted)
-    parts = [float(ends[end] - ends[begin]) / max(float(ends[-1]), 1e-9) for begin, end in cuts]
+    counting = isinstance(plan, JointCount) or (plan.count_only and control.limit_of(plan) is None)
+    cuts, parts = division.shares(wanted, heaviest_first=counting)
     return Division(division.unit, np.empty(0), division.ordered), cuts, parts

@@ -13,8 +13,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-import numpy as np
-
 from graphdb.common.errors import DeviceError, GraphDBError
 from graphdb.execute.deal import FAILURES, Deal, Task
 from graphdb.plan.candidates.refinement import Refinement, Sets
@@ -211,11 +209,8 @@ class MultiExecutor:
         self, plan: PhysicalPlan, division: Division, control: Control, limit: int | None, *, counting: bool
     ) -> Deal:
         """The shares of a run."""
-        cuts = division.cuts(self._wanted(plan, counting))
-        ends = np.append(0.0, np.cumsum(division.weights))
-        whole = max(float(ends[-1]), 1e-9)
-        weights = [float(ends[end] - ends[begin]) / whole for begin, end in cuts]
-        deal = Deal(self._executors, cuts, weights, control, limit, ordered=division.ordered)
+        cuts, parts = division.shares(self._wanted(plan, counting), heaviest_first=counting and limit is None)
+        deal = Deal(self._executors, cuts, parts, control, limit, ordered=division.ordered)
         self.tasks = deal.tasks
         return deal
 
