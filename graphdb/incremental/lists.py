@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from graphdb.incremental import frame
 from graphdb.incremental.relations import ITSELF, Relation, Relations
 from graphdb.incremental.vertices import Vertices, bit
+from graphdb.storage.graph.pcsr import stable_order
 
 Ints = NDArray[np.int64]
 
@@ -296,8 +297,11 @@ class Lists:
                 )
             )
         near, far, key = (np.concatenate(column) for column in zip(*parts, strict=True))
-        order = np.lexsort((key, far, near))
-        return near[order], far[order], key[order]
+        for column in (key, far, near):
+            if len(column) and bool((column[1:] < column[:-1]).any()):
+                order = stable_order(column, int(column.max()) + 1)
+                near, far, key = near[order], far[order], key[order]
+        return near, far, key
 
     def _encode(self, needs: Sequence[Sequence[Sequence[Need]]]) -> None:
         """Fill the candidate tables, and write which counters matter to which pattern vertices."""
