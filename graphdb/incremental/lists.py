@@ -297,11 +297,13 @@ class Lists:
                 )
             )
         near, far, key = (np.concatenate(column) for column in zip(*parts, strict=True))
-        for column in (key, far, near):
-            if len(column) and bool((column[1:] < column[:-1]).any()):
-                order = stable_order(column, int(column.max()) + 1)
-                near, far, key = near[order], far[order], key[order]
-        return near, far, key
+        columns = [near, far, key]
+        for last in (2, 1, 0):
+            by = columns[last]
+            if len(by) and bool((by[1:] < by[:-1]).any()):
+                order = stable_order(by, int(by.max()) + 1)
+                columns = [column[order] for column in columns]
+        return columns[0], columns[1], columns[2]
 
     def _encode(self, needs: Sequence[Sequence[Sequence[Need]]]) -> None:
         """Fill the candidate tables, and write which counters matter to which pattern vertices."""
