@@ -496,6 +496,14 @@ class GpuExecutor:
 
     # --- shares of a run, beside other devices
 
+    def seconds(self, plan: PhysicalPlan, counting: bool) -> float:
+        """The seconds that a run or a count is expected to take here alone."""
+        expected = self.expected(plan, counting).seconds
+        if counting and plan.clique is not None:  # of which is only known that no search is sooner
+            scanned = float(plan.clique.graph.work[-1]) * (plan.clique.size - 2)
+            expected = max(expected, scanned / self.device.rates.intersected)
+        return expected
+
     def division(
         self, plan: PhysicalPlan, counting: bool, control: Control, *, search: bool = False
     ) -> Division | None:

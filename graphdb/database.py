@@ -65,12 +65,16 @@ class Database(Contents):
         progress: Progress | bool | None = None,
         untrusted: bool = False,
         shared: duckdb.DuckDBPyConnection | None = None,
+        cluster: object = None,
     ) -> None:
         if threads is not None and (
             isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 1024
         ):
             raise GraphDBError(f"threads must be a number from 1 to 1024, found {threads!r}")
-        if device not in ("auto", "cpu"):  # raise now what the first query would
+        if cluster is not None and os.fspath(path) == ":memory:":
+            raise GraphDBError("a cluster needs a database file", hint="workers open it by its path, for reading")
+        read_only = read_only or cluster is not None  # workers open the file, too
+        if device not in ("auto", "cpu") and cluster is None:  # raise now what the first query would
             from graphdb.execute.devices import check_devices
 
             check_devices(device)
@@ -78,6 +82,7 @@ class Database(Contents):
         self.device = device
         self.device_memory = None if device_memory is None else memory_bytes(device_memory, "device_memory")
         self.threads = threads or cores()
+        self._cluster = cluster
         budget = Budget.of(memory_limit)
         spilled = os.fspath(spill) if spill is not None else None
         self._state = State(self.path, self.threads, budget, spilled, read_only, subclasses, untrusted, shared)
@@ -544,7 +549,9 @@ class Database(Contents):
         if self._lazy_statements is None:
             from graphdb.dispatch.statements import Statements
 
-            self._lazy_statements = Statements(self._state, self.device, self.threads, self.device_memory)
+            self._lazy_statements = Statements(
+                self._state, self.device, self.threads, self.device_memory, self._cluster
+            )
         return self._lazy_statements
 
 

@@ -24,6 +24,7 @@ def connect(
     progress: Progress | bool | None = None,
     untrusted: bool = False,
     device_memory: int | str | None = None,
+    cluster: object = None,
 ) -> Database:
     """Open a database, creating it where there is none.
 
@@ -62,6 +63,10 @@ def connect(
     device_memory
         What is used of a CUDA device's memory at most, of each: bytes, or text such as ``"8GB"``; by default nine
         tenths of what is free there.
+    cluster
+        A Dask client, or the address of a scheduler (``"tcp://host:8786"``): large matches, counts and mining run on
+        its workers, which open the same file for reading, as this database does then.  ``device="cuda"`` has each use
+        the CUDA device that it sees first.
 
     Raises
     ------
@@ -79,6 +84,7 @@ def connect(
         progress=progress,
         untrusted=untrusted,
         device_memory=device_memory,
+        cluster=cluster,
     )
 
 

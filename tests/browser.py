@@ -111,8 +111,10 @@ class Browser:
         return found
 
     def type(self, text: str) -> None:
-        """Type text where the cursor is."""
-        self.command("Input.insertText", text=text)
+        """Type text where the cursor is, key by key."""
+        for character in text:
+            self.command("Input.dispatchKeyEvent", type="keyDown", text=character, key=character)
+            self.command("Input.dispatchKeyEvent", type="keyUp", key=character)
 
     def press(self, key: str, modifiers: int = 0) -> None:
         """Press a key; ``modifiers``: 1 for Alt, 2 for Ctrl, 8 for Shift."""
@@ -133,8 +135,12 @@ class Browser:
 
     def close(self) -> None:
         """End it."""
-        self._socket.close()
-        self._loop.run_until_complete(asyncio.sleep(0.05))
+
+        async def close() -> None:
+            self._socket.close()
+            await asyncio.sleep(0.05)
+
+        self._run(close())
         self._loop.close()
         self.process.terminate()
         self.process.wait(30)

@@ -168,8 +168,10 @@ class Schema:
         """Return a picture of the labels, and of the types of edges between them; a notebook shows it."""
         from graphdb.pictures.picture import Picture
 
-        counts = dict(self.labels.fetchall())
-        connections = self.connections.fetchall()
+        counts = dict(list(self.labels))
+        connections = [
+            (start or _NO_LABEL, type, end or _NO_LABEL, count) for start, type, end, count in list(self.connections)
+        ]
         ends = {end for start, _, end, _ in connections} | {start for start, *_ in connections}
         nodes = [Node(label, (label,), {"vertices": counts.get(label, 0)}) for label in sorted(ends | set(counts))]
         edges = [Relationship(type, start, end, {"edges": count}) for start, type, end, count in connections]
@@ -184,6 +186,10 @@ class Schema:
 
     def _repr_html_(self) -> str:
         return "".join(table._repr_html_() or "" for table in self.tables)
+
+
+_NO_LABEL = "(no label)"
+"""How a picture calls what has none."""
 
 
 def _column(name: str, values: list[Any]) -> arrow.Array:

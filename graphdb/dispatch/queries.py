@@ -44,9 +44,11 @@ P = TypeVar("P", bound=Prepared | Program | None)
 class Queries:
     """Runs pattern queries over ``state``, one at a time."""
 
-    def __init__(self, state: State, device: str, threads: int, device_memory: int | None = None) -> None:
+    def __init__(
+        self, state: State, device: str, threads: int, device_memory: int | None = None, cluster: object = None
+    ) -> None:
         self._state = state
-        self._device, self._device_memory = device, device_memory
+        self._device, self._device_memory, self._cluster = device, device_memory, cluster
         self._threads = threads
         self._executor: Executor | None = None
         self._cancelled = state.cancelled
@@ -112,11 +114,21 @@ class Queries:
         """What runs plans, chosen once."""
         if self._executor is None:
             self._executor = choose_executor(
-                self._device,
+                "cpu" if self._cluster is not None else self._device,
                 threads=self._threads,
                 memory_limit=self._state.budget.bindings,
                 device_memory=self._device_memory,
             )
+            if self._cluster is not None:
+                from graphdb.cluster.executor import ClusterExecutor
+
+                self._executor = ClusterExecutor(
+                    self._cluster,
+                    self._state.path,
+                    self._executor,
+                    device=self._device,
+                    subclasses=self._state.subclasses,
+                )
         return self._executor
 
     def new_run(
@@ -131,6 +143,8 @@ class Queries:
 
         ``deleted`` is what a statement has deleted of which the query is a part.
         """
+        if any(type(value) is list for value in arguments.values()):  # its owner may change it while a plan has it
+            arguments = {name: [*value] if type(value) is list else value for name, value in arguments.items()}
         run, self._later = self._run(self.executor, text, arguments, timeout, deleted, snapshot=snapshot)
         return run
 

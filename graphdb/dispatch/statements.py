@@ -44,10 +44,12 @@ if TYPE_CHECKING:
 class Statements:
     """Runs statements, one at a time, over ``state``."""
 
-    def __init__(self, state: State, device: str, threads: int, device_memory: int | None = None) -> None:
+    def __init__(
+        self, state: State, device: str, threads: int, device_memory: int | None = None, cluster: object = None
+    ) -> None:
         self._state = state
         self._cancelled = state.cancelled
-        self.queries = Queries(state, device, threads, device_memory)
+        self.queries = Queries(state, device, threads, device_memory, cluster)
         self.mining = Mining(state, self.queries, threads)
         self.explain = Explainer(state, self.queries, self.mining).explain
         self._tables = Tables(state, self.queries, self.mining)

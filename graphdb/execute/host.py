@@ -38,6 +38,8 @@ YIELD_WORK = 1 << 20
 """Elements that a kernel call scans at most, roughly: some milliseconds."""
 INLINE_COST = 300_000.0
 """Plans expected to do less than this run on the calling thread."""
+RATE = 1e8
+"""Elements that a thread scans in a second, about."""
 _CACHE_BYTES = 1 << 18
 """Buffers up to this size (or a 64th of the memory limit) stay with their plan for its next run."""
 
@@ -219,6 +221,15 @@ class HostExecutor:
         return total if limit is None else min(total, limit)
 
     # --- shares of a run, beside other executors
+
+    def seconds(self, plan: PhysicalPlan, counting: bool) -> float:
+        """The seconds that a run or a count is expected to take on all threads."""
+        work = plan.cost
+        if counting and plan.clique is not None:
+            work = float(plan.clique.graph.work[-1]) * (plan.clique.size - 2)
+        elif (counting or plan.duplicates != "keep") and plan.counting is not None:
+            work = plan.counting.cost
+        return work / (RATE * self.threads)
 
     def missed(self, plan: PhysicalPlan, counting: bool, seconds: float) -> None:
         """Nothing would make a run quicker."""

@@ -13,8 +13,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-import numpy as np
-
 from graphdb.common.errors import DeviceError, GraphDBError
 from graphdb.execute.deal import FAILURES, Deal, Task
 from graphdb.plan.candidates.refinement import Refinement, Sets
@@ -29,10 +27,8 @@ T = TypeVar("T")
 
 SHARES = 32
 """Shares for each executor: the last to end works alone for about so small a part of its time."""
-LEAST = 4e-3
+LEAST = 1e-2
 """Seconds that a share is expected to take at least: some launches, and an answer to wait for, are a tenth of that."""
-RATE = 1e10
-"""Elements that an executor scans in a second, about."""
 _log = logging.getLogger("graphdb")
 
 
@@ -70,7 +66,7 @@ class MultiExecutor:
     def describe(self, plan: PhysicalPlan) -> str:
         """How one runs the plan, and into how many shares it is divided."""
         told = self.first.describe(plan)
-        wanted = self._wanted(plan)
+        wanted = self._wanted(plan, plan.count_only)
         if wanted < 2 or len(self._executors) < 2:
             return told
         return f"{self.name}{told.removeprefix(self.first.name)}, in about {wanted} shares"
@@ -110,11 +106,13 @@ class MultiExecutor:
             control.seconds = time.monotonic() - started
 
     def _rows(self, plan: PhysicalPlan, division: Division, control: Control, limit: int | None) -> Iterator[Block]:
-        deal = self._dealt(plan, division, control, limit)
+        deal = self._dealt(plan, division, control, limit, counting=False)
         blocks = deal.rows(lambda executor, own: executor.rows_of(plan, division, own))
         try:
             # A number for each vertex: all, before any is given, since one may not fit.
             yield from blocks if division.unit != "vertices" else list(blocks)
+            if limit is None:
+                self._note(plan, False, deal.busy)
             return
         except OutOfRange:
             pass
@@ -148,13 +146,15 @@ class MultiExecutor:
     def _counted(self, plan: PhysicalPlan, division: Division, control: Control, limit: int | None) -> int:
         sums: Partial = ()
         started = time.monotonic()
-        deal = self._dealt(plan, division, control, limit)
+        deal = self._dealt(plan, division, control, limit, counting=True)
         try:
             for partial in deal.partials(lambda executor, own: executor.partial(plan, division, own)):
                 sums = tuple(a + b for a, b in zip(sums, partial, strict=True)) if sums else partial
         finally:
             self._note_failures(deal)
         control.report(1.0)
+        if limit is None:
+            self._note(plan, True, deal.busy)
         if division.unit == "roots" and limit is None:
             for executor in self._executors:
                 executor.missed(plan, True, time.monotonic() - started)
@@ -174,35 +174,43 @@ class MultiExecutor:
         """What the first finds domains with."""
         return self._alone(lambda executor: executor.domain_search(lists, scanned, control, host_memory))
 
-    # --- who runs what
-
     def extender(self, lists: Adjacency, scanned: float, control: Control) -> Extender | None:
         """What extends embeddings on the first device; None where the host does it."""
         return self._alone(lambda executor: executor.extender(lists, scanned, control))
 
-    def _wanted(self, plan: PhysicalPlan) -> int:
-        """How many shares a run is worth."""
+    # --- who runs what
+
+    def _wanted(self, plan: PhysicalPlan, counting: bool) -> int:
+        """How many shares a run is worth, by what its last run took, or by what is expected."""
         many = self._shares * len(self._executors)
-        return many if not self._least else min(many, int(plan.cost / RATE / self._least))
+        if not self._least or len(self._executors) < 2:
+            return many
+        taken: float | None = plan.cache.get(("taken", counting))
+        seconds = self.first.seconds(plan, counting) if taken is None else taken
+        return int(min(many, seconds / self._least))
+
+    @staticmethod
+    def _note(plan: PhysicalPlan, counting: bool, seconds: float) -> None:
+        """Remember what a whole run took, all executors together."""
+        plan.cache["taken", counting] = seconds
 
     def _division(
         self, plan: PhysicalPlan, counting: bool, control: Control, *, search: bool = False
     ) -> Division | None:
         """How a run divides; None where one executor runs it alone."""
-        if len(self._executors) < 2 or self._wanted(plan) < 2:
+        if len(self._executors) < 2 or self._wanted(plan, counting) < 2:
             return None
         try:
             return self._alone(lambda executor: executor.division(plan, counting, control, search=search))
         except OutOfRange:
             return self._alone(lambda executor: executor.division(plan, counting, control, search=True))
 
-    def _dealt(self, plan: PhysicalPlan, division: Division, control: Control, limit: int | None) -> Deal:
+    def _dealt(
+        self, plan: PhysicalPlan, division: Division, control: Control, limit: int | None, *, counting: bool
+    ) -> Deal:
         """The shares of a run."""
-        cuts = division.cuts(self._wanted(plan))
-        ends = np.append(0.0, np.cumsum(division.weights))
-        whole = max(float(ends[-1]), 1e-9)
-        weights = [float(ends[end] - ends[begin]) / whole for begin, end in cuts]
-        deal = Deal(self._executors, cuts, weights, control, limit, ordered=division.ordered)
+        cuts, parts = division.shares(self._wanted(plan, counting), heaviest_first=counting and limit is None)
+        deal = Deal(self._executors, cuts, parts, control, limit, ordered=division.ordered)
         self.tasks = deal.tasks
         return deal
 

@@ -133,13 +133,22 @@ def caption(node: Node) -> str:
     >>> caption(Node("http://x.org/people#ada")), caption(Node("_:b1", (), {"ex:name": ["Ada", "A."]}))
     ('ada', 'Ada')
     """
-    local = {key.rpartition(":")[2].rpartition("/")[2].rpartition("#")[2]: key for key in node.properties}
+    keys = {local(key): key for key in node.properties}
     for name in _CAPTIONS:
-        if name in local:
-            value = node.properties[local[name]]
+        if name in keys:
+            value = node.properties[keys[name]]
             return str(value[0] if isinstance(value, list) and value else value)
-    end = node.iri.rstrip("/#")
-    return end[max(map(end.rfind, "/#:")) + 1 :] or node.iri
+    return local(node.iri)
+
+
+def local(name: str) -> str:
+    """Return the end of an IRI or of a prefixed name.
+
+    >>> local("http://x.org/people#ada"), local("ex:Person"), local("Person")
+    ('ada', 'Person', 'Person')
+    """
+    end = name.rstrip("/#")
+    return end[max(map(end.rfind, "/#:")) + 1 :] or name
 
 
 def _texts(properties: Mapping[str, object]) -> dict[str, str]:

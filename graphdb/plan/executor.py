@@ -109,6 +109,11 @@ class Control:
         report = None if self.progress is None else lambda share: self.report(begin + (end - begin) * share)
         return replace(self, progress=report, _share=0.0)
 
+    @property
+    def passed(self) -> float:
+        """Seconds since the run was begun."""
+        return time.monotonic() - self._started
+
     def check(self) -> None:
         """Raise if the run must stop now."""
         if self.cancelled is not None and self.cancelled.is_set():

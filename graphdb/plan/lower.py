@@ -41,6 +41,7 @@ from graphdb.plan.physical import (
     WINDOW,
     EdgeStep,
     Op,
+    Origin,
     PhysicalPlan,
     Program,
     Step,
@@ -198,6 +199,7 @@ def lower(
     cost: float,
     symmetry: Symmetry = NO_SYMMETRY,
     space: CandidateSpace | None = None,
+    origin: Origin | None = None,
 ) -> PhysicalPlan:
     """Make the physical plan of the given steps: restrictions are those of ``symmetry``, lists may be a ``space``'s.
 
@@ -237,6 +239,7 @@ def lower(
         automorphisms=symmetry.size,
         columns=columns.reshape(images, len(wanted)),
         text=Writing(partial(_write, pattern, graph, steps, outputs, space)),
+        origin=origin,
     )
 
 

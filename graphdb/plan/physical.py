@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.pattern.graph import Duplicates
+from graphdb.pattern.graph import Duplicates, PatternGraph
 from graphdb.plan.checks import Check, Neighbours, Relation
+from graphdb.storage.graph.data_graph import DataGraph
 from graphdb.storage.graph.orientation import Oriented
 from graphdb.storage.graph.pcsr import Partition
 
@@ -189,6 +190,15 @@ class EdgeScan:
     """The candidates of its ends."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Origin:
+    """What a plan was made of: another process with the same graph makes the same plan of the pattern."""
+
+    pattern: PatternGraph
+    graph: DataGraph
+    counting: Literal["auto", "always", "never"]
+
+
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class PhysicalPlan:
     """What an executor runs.
@@ -244,6 +254,8 @@ class PhysicalPlan:
     """What is run instead of a search for the rows, and the number, of a pattern of one edge."""
     met: frozenset[int] = frozenset()
     """The pattern edges whose conditions all edges fulfil that the search meets: nothing tests them after it."""
+    origin: Origin | None = field(default=None, repr=False)
+    """The pattern and the graph, where they are as a planner was given them."""
     cache: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
     """An executor's cache for this plan, reused between its runs; no answer depends on it."""
 

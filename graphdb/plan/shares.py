@@ -43,6 +43,21 @@ class Division:
     weights: NDArray[np.float64]
     ordered: bool = True
 
+    def shares(self, wanted: int, *, heaviest_first: bool) -> tuple[list[tuple[int, int]], list[float]]:
+        """About so many ranges, and each one's part of the work.
+
+        With ``heaviest_first``, where the order of results is nobody's concern, so that no one is left alone with a
+        heavy one at the end (list scheduling by longest processing time; Graham, SIAM J. Appl. Math. 1969).
+        """
+        cuts = self.cuts(wanted)
+        ends = np.append(0.0, np.cumsum(self.weights))
+        whole = max(float(ends[-1]), 1e-9)
+        parts = [float(ends[end] - ends[begin]) / whole for begin, end in cuts]
+        if heaviest_first:
+            order = np.argsort(parts, kind="stable")[::-1].tolist()
+            cuts, parts = [cuts[i] for i in order], [parts[i] for i in order]
+        return cuts, parts
+
     def cuts(self, wanted: int) -> list[tuple[int, int]]:
         """Ranges of units, about ``wanted`` of them, of about the same work; a unit that is more is one by itself.
 
@@ -77,6 +92,9 @@ def root_weights(plan: PhysicalPlan) -> NDArray[np.float64]:
 
 class Divisible(Executor, Protocol):
     """An executor that can run shares of plans, beside others."""
+
+    def seconds(self, plan: PhysicalPlan, counting: bool) -> float:
+        """The seconds that a run, or with ``counting`` a count, is expected to take without being divided."""
 
     def missed(self, plan: PhysicalPlan, counting: bool, seconds: float) -> None:
         """A run took so long without what would make it quicker: that is got ready, if that pays."""

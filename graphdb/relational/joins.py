@@ -201,9 +201,10 @@ class Joins:
         """Yield what the rows say of vertices that must be, or whose property must be, something of theirs."""
         for _, subject, asked in _asked(left, bound):
             vertex = _vertex_of(bound, subject)
-            sql = None if vertex is None else having(left, self._projecting(left), self._snapshot, self._text, asked)
-            if vertex is not None and sql is not None:
-                yield Given(vertex, sql, self._parameters.used(sql), left.source.reads)
+            found = None if vertex is None else having(left, self._projecting(left), self._snapshot, self._text, asked)
+            if vertex is not None and found is not None:
+                sql, key = found
+                yield Given(vertex, sql, self._parameters.used(sql), left.source.reads, key=key)
 
     def _pairs(self, left: Relation, bound: BoundPattern) -> Iterator[tuple[ast.Expression, str, str]]:
         """Yield conditions that a value of a vertex is one of the row's; the vertex, and SQL of the pairs that fit.

@@ -20,6 +20,7 @@ from graphdb.procedures.answers import Answer, arrow_type
 from graphdb.procedures.registry import Call
 from graphdb.relational.path_patterns.edges import Pattern
 from graphdb.relational.projection.arrays import Beside
+from graphdb.relational.projection.lookups import Key
 from graphdb.relational.projection.sql import Projection
 from graphdb.relational.session.plan_cache import STEP_BYTES
 from graphdb.sql.computing import Applying, Computing
@@ -54,6 +55,8 @@ class Given:
     """The names of the tables and views that the SQL reads, of those that the program makes."""
     column: tuple[str, str] | None = None
     """The view of bindings or rows, and its column, that they stand in as they are, but for nulls."""
+    key: Key | None = None
+    """The property, and its values, that they are found by, where an index has it and the values are not many."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ from graphdb.relational.program import AnyStep, Applied, Called, Computed, Given
 from graphdb.relational.projection.arrays import Beside, project
 from graphdb.relational.projection.compile import ProjectionCompiler
 from graphdb.relational.projection.late import BesideBindings
+from graphdb.relational.projection.lookups import LOOKED_FOR
 from graphdb.relational.projection.relation import BINDINGS, UNIT, Relation, bindings_of
 from graphdb.relational.projection.return_clause import combines_aggregates, expand_star, wanted, window_of
 from graphdb.relational.projection.sql import Projection, counted
@@ -377,9 +378,20 @@ class QueryRun(MatchRun):
         rows = self._numbered.get(given.column[0]) if given.column is not None else None
         if rows is not None and given.column is not None:
             found = values(rows.column(given.column[1]).drop_null())
+        elif (indexed := self._by_key(given)) is not None:
+            found = indexed
         else:
             found = self._snapshot.connection.columns(f"SELECT id FROM ({given.sql})", given.parameters)["id"]
         return each_once(self._snapshot.store.to_vertices(np.asarray(found, np.int64)), self._snapshot.graph.vertices)
+
+    def _by_key(self, given: Given) -> Ids | None:
+        """Return the vertices that have one of the rows' values of a property; None where no index says which."""
+        if given.key is None:
+            return None
+        rows = self._snapshot.connection.rows(given.key.values, given.parameters)
+        if len(rows) > LOOKED_FOR:
+            return None
+        return self._snapshot.keys.find(given.key.label, [value for (value,) in rows])
 
     def _projected(
         self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, projection: Projection, view: str = BINDINGS

@@ -32,6 +32,7 @@ COMMANDS = """commands:
   graphdb export FILE TARGET   write the graph to a file, in the format that its name tells
   graphdb query FILE TEXT      run a statement and print its answer
   graphdb sql FILE TEXT        run SQL of DuckDB's
+  graphdb ui [FILE]            a page in the browser: editor, tables, graphs, plans
   graphdb demo [FILE]          see it work on a data set that comes along
   graphdb doctor               what is installed and what this machine has
 
@@ -148,6 +149,27 @@ def _demo(given: argparse.Namespace) -> int:
     return status
 
 
+def _ui(given: argparse.Namespace) -> int:
+    import webbrowser
+
+    from graphdb.shell.terminal import history_file
+    from graphdb.workbench.server import Workbench
+
+    typed = history_file()
+    with _open(given) as database:
+        workbench = Workbench(database, given.port, None if typed is None else typed.with_name("workbench.json"))
+        print(f"{workbench.url}\nCtrl-C ends it", flush=True)
+        if not given.no_browser:
+            webbrowser.open(workbench.url)
+        try:
+            workbench.serve()
+        except KeyboardInterrupt:
+            database.interrupt()
+        finally:
+            workbench.close()
+    return 0
+
+
 def _doctor(given: argparse.Namespace) -> int:
     from graphdb.shell.doctor import report, warm
 
@@ -240,6 +262,14 @@ def _parser(word: str) -> tuple[Callable[[argparse.Namespace], int], argparse.Ar
             made.add_argument("file", metavar="FILE", nargs="?", help="where to keep it; without, in memory")
             _resources(made)
             return _demo, made
+        case "ui":
+            made = parser("ui", "Serve a page on this machine, for its browser: editor, tables, graphs, plans.")
+            made.add_argument("file", metavar="FILE", nargs="?", help="the database; without, one in memory")
+            made.add_argument("--port", type=int, help="where the page is; by default 7575, or another that is free")
+            made.add_argument("--no-browser", action="store_true", help="print the address, open no browser")
+            _safe(made)
+            _resources(made)
+            return _ui, made
         case "doctor":
             made = parser("doctor", "Say what is installed and what this machine has.")
             made.add_argument("--warm", action="store_true", help="compile all kernels that have no machine code yet")

@@ -8,15 +8,8 @@ from typing import ClassVar
 from pygments.lexer import RegexLexer, words
 from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation, String, Text, Whitespace
 
+from graphdb.dispatch.completion import KEYWORDS
 from graphdb.functions.table import NAMES
-
-KEYWORDS = tuple(
-    """ALL AND ANY AS ASC BY CASE CONTAINS COUNT CREATE DELETE DESC DESCRIBE DIFFERENT DISTINCT DROP EDGES ELEMENTS
-    ELSE END ENDS EXISTS EXPLAIN FALSE FROM FORMAT GROUP HAVING IN INDUCED INSERT INTO IS JOIN LEFT LIMIT LOAD
-    MATCH MERGE NODES NOT NULL ON OPTIONAL OR ORDER PREFIX PROFILE REMOVE REPEATABLE REPLACE RETURN SELECT SET
-    SHORTEST SKIP STARTS TABLE TEMP THEN TRUE UNION UNWIND UPDATE USING VALUES VIEW WHEN WHERE WITH XOR""".split()
-)
-"""Words of the language, and of SQL beside it."""
 
 
 class PatternLexer(RegexLexer):  # type: ignore[misc]

@@ -1,31 +1,18 @@
-"""What a database holds, in a few lines: the answer to ``.schema``, and the short names that completion offers."""
+"""What a database holds, in a few lines: the answer to ``.schema``."""
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from graphdb.common import render
+from graphdb.dispatch.completion import short_names
 
 if TYPE_CHECKING:
     from graphdb.database import Database
     from graphdb.storage.catalog import EdgeLabel
 
-_LOCAL = re.compile(r"[^\W\d]\w*$")
 _UNCUT = 1_000_000
-
-
-def short_names(names: Iterable[str]) -> dict[str, str]:
-    """Map IRIs (or prefixed names) to the shortest that a statement may say: bare where no other has that local name.
-
-    >>> short_names(["http://a.org/name", "http://b.org/name", "http://b.org/age"])
-    {'http://a.org/name': '<http://a.org/name>', 'http://b.org/name': '<http://b.org/name>', 'http://b.org/age': 'age'}
-    """
-    local = {name: found.group() if (found := _LOCAL.search(name)) else "" for name in names}
-    uses = Counter(local.values())
-    return {name: bare if bare and uses[bare] == 1 else _whole(name) for name, bare in local.items()}
 
 
 def schema(database: Database) -> Iterator[str]:
@@ -54,8 +41,3 @@ def _leads_to(label: EdgeLabel) -> Iterator[str]:
     if label.resource_triples:
         yield "vertices"
     yield from (kind.name.lower() for kind in Kind if label.kinds >> kind & 1)
-
-
-def _whole(name: str) -> str:
-    """Return a name as a statement takes it: an IRI in angle brackets."""
-    return f"<{name}>" if "://" in name or name.startswith("urn:") else name

@@ -19,7 +19,7 @@ from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays.sorted_sets import places
 from graphdb.storage.file.prepared_sql import execute
 from graphdb.storage.graph.closure import closure_of
-from graphdb.storage.graph.pcsr import Direction, Partition, build_partition
+from graphdb.storage.graph.pcsr import Direction, Partition, partition_of_runs
 
 if TYPE_CHECKING:
     import duckdb
@@ -138,26 +138,56 @@ def moved(partition: Partition, before: Sizes, now: Sizes) -> Partition | None:
 def merged(
     partition: Partition, label: int, direction: Direction, before: Sizes, now: Sizes, changes: Iterable[Changes]
 ) -> Partition | None:
-    """The partition of one label and direction with what came and went; None where it is to be derived anew."""
+    """The partition of one label and direction with what came and went; None where it is to be derived anew.
+
+    It takes two copies of its arrays, and of what changed a search in the neighbours of its vertex.
+    """
     if partition.layer != "direct" or partition.codes is not None:
         return None
-    sources = np.repeat(moved_ids(partition.keys, before, now), partition.lengths())
-    targets = moved_ids(partition.neighbours, before, now).astype(np.int64)
-    pairs = sources * now.vertices + targets
-    for change in changes:
-        gone, come = (_pairs(rows, label, direction, now) for rows in (change.removed, change.added))
-        pairs = _with(_without(pairs, gone), come)
-    dtype = partition.neighbours.dtype.type
-    return build_partition(label, pairs // now.vertices, pairs % now.vertices, "out", now.vertices, dtype)
+    own = moved(partition, before, now)
+    assert own is not None  # as a direct one always is
+    offsets, neighbours, loops = own.offsets, own.neighbours, own.loops
+    for (source, target), comes in zip(_net(changes, label, direction, now), (False, True), strict=True):
+        at = _lower_bound(neighbours, offsets[source], offsets[source + 1], target)
+        wanted = at < offsets[source + 1]
+        wanted[wanted] = neighbours[at[wanted]] == target[wanted]
+        wanted ^= comes
+        if not wanted.any():
+            continue
+        at, source, target = at[wanted], source[wanted], target[wanted]
+        neighbours = np.insert(neighbours, at, target) if comes else np.delete(neighbours, at)
+        counted = np.bincount(source + 1, minlength=len(offsets)).astype(np.int64, copy=False)
+        np.cumsum(counted, out=counted)
+        offsets = offsets + counted if comes else offsets - counted
+        if bool((source == target).any()):  # the last loop may have gone
+            loops = comes or bool((np.repeat(np.arange(now.vertices), np.diff(offsets)) == neighbours).any())
+    return partition_of_runs(offsets, neighbours, loops, now.vertices, None)
 
 
-def _pairs(rows: Ints, label: int, direction: Direction, now: Sizes) -> Ints:
-    """The changes of a label as numbers that sort by (source, target)."""
-    chosen = rows[rows[:, 0] == label]
-    subjects = chosen[:, 1]
-    objects = np.where(chosen[:, 2] >= LITERAL_BASE, chosen[:, 2] - LITERAL_BASE + now.resources, chosen[:, 2])
+def _net(
+    changes: Iterable[Changes], label: int, direction: Direction, now: Sizes
+) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]]:
+    """What changes do to a label in all: (sources, targets) of the edges that go, then of those that come, sorted."""
+    steps = [rows[rows[:, 0] == label] for change in changes for rows in (change.removed, change.added)]
+    comes = np.repeat(np.arange(len(steps)) % 2 == 1, [len(rows) for rows in steps])
+    _, subjects, objects = np.concatenate(steps).T
+    objects = np.where(objects >= LITERAL_BASE, objects - LITERAL_BASE + now.resources, objects)
     source, target = (subjects, objects) if direction == "out" else (objects, subjects)
-    return np.unique(source * now.vertices + target)
+    pairs, last = np.unique((source * now.vertices + target)[::-1], return_index=True)
+    found = [np.divmod(pairs[comes[::-1][last] == side], now.vertices) for side in (False, True)]
+    return found[0], found[1]
+
+
+def _lower_bound(values: NDArray[Any], begin: Ints, end: Ints, wanted: Ints) -> Ints:
+    """Where, in sorted runs ``begin … end-1`` of some values, the first one stands that is not below a wanted one."""
+    low, high = begin.copy(), end.copy()
+    while (open := low < high).any():
+        middle = (low + high) // 2
+        below = open.copy()
+        below[open] = values[middle[open]] < wanted[open]
+        low[below] = middle[below] + 1
+        high[open & ~below] = middle[open & ~below]
+    return low
 
 
 def members(vertices: Ints, class_id: int, type_label: int | None, changes: Iterable[Changes]) -> Ints:
@@ -192,6 +222,25 @@ def grown(universe: Ints, type_label: int | None, changes: Iterable[Changes]) ->
         come = [subjects, objects[(objects < LITERAL_BASE) & (labels != (-1 if type_label is None else type_label))]]
         universe = _with(universe, np.unique(np.concatenate(come)))
     return universe
+
+
+def loops(
+    there: NDArray[Any], labels: tuple[int, ...] | None, type_label: int | None, changes: Iterable[Changes]
+) -> Any:
+    """Whether some edge of these labels joins a vertex with itself, as one bool; None where the last may have gone."""
+    for change in changes:
+        gone, come = (
+            bool(np.any((rows[:, 1] == rows[:, 2]) & _among(rows[:, 0], labels, type_label)))
+            for rows in (change.removed, change.added)
+        )
+        if gone:
+            return None
+        there = there | come
+    return there
+
+
+def _among(found: Ints, labels: tuple[int, ...] | None, type_label: int | None) -> NDArray[np.bool_]:
+    return found != (-1 if type_label is None else type_label) if labels is None else np.isin(found, labels)
 
 
 class StaleStructures:
@@ -252,4 +301,6 @@ class StaleStructures:
                 return members(value, class_id, type_label, since)
             case ("universe",):
                 return grown(value, type_label, since)
+            case ("derived", "loops", labels) if labels is None or not any(map(closure_of, labels)):
+                return loops(value, labels, type_label, since)
         return None

@@ -5,8 +5,9 @@
     python -m tests.benchmarks.deal several --graphs rmat18 --on cuda --executors 2
 
 ``tasks`` divides a count or a match into shares, times each alone on one executor (one thread, or one device), and
-simulates list scheduling: whoever is done takes the next share, in the order of the shares.  A column is the speed-up over one
-worker, which has the same tasks; below it, in brackets, that of as many equal shares as there are workers.
+simulates list scheduling: whoever is done takes the next share, of a count the heaviest by expectation first.  A column is
+the speed-up over one worker, which has the same tasks; below it, in brackets, that of as many parts as there are workers,
+each of as many tasks that follow one another.
 ``several`` times the whole run on one executor and on several, which on a machine of one device have that one, with the
 same part of its memory each: what the deal itself costs.  Times are the caller's, in milliseconds, medians.
 """
@@ -37,11 +38,11 @@ WORKERS = (1, 2, 4, 16, 64, 256, 1024)
 RUNS = 3
 
 
-def plans_of(name: str) -> Iterable[tuple[str, PhysicalPlan, bool]]:
-    """(title, plan, whether it is counted) over a graph."""
+def plans_of(name: str, sizes: Sequence[int]) -> Iterable[tuple[str, PhysicalPlan, bool]]:
+    """(title, plan, whether it is counted) over a graph: cliques of some sizes, and diamonds."""
     graph, label = graph_of(name)
     nodes = MatchMode.DIFFERENT_NODES
-    for size in (4, 5):
+    for size in sizes:
         yield f"{size}-cliques", make_plan(pattern(list(combinations(range(size), 2)), label, nodes), graph), True
     diamond = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3)]
     yield "diamonds, searched", make_plan(pattern(diamond, label, nodes), graph, counting="never"), True
@@ -60,20 +61,20 @@ def executors(where: str, count: int) -> list[Any]:
     return [GpuExecutor(there[i % len(there)], memory_limit=memory) for i in range(count)]
 
 
-def tasks(executor: Divisible, plan: PhysicalPlan, counting: bool, shares: int) -> list[float]:
-    """The seconds of each share alone, the better of two runs; checked against the whole."""
+def tasks(executor: Divisible, plan: PhysicalPlan, counting: bool, shares: int) -> dict[tuple[int, int], float]:
+    """The seconds of each share alone, the better of two runs, as they are dealt; checked against the whole."""
     division = executor.division(plan, counting, Control())
     if division is None:
-        return []
-    found: list[float] = []
+        return {}
+    found: dict[tuple[int, int], float] = {}
     sums: tuple[int, ...] = ()
-    for cut in division.cuts(shares):
+    for cut in division.shares(shares, heaviest_first=counting)[0]:
         best = float("inf")
         for _ in range(2):
             started = time.perf_counter()
             partial = executor.partial(plan, division, Control(share=cut))
             best = min(best, time.perf_counter() - started)
-        found.append(best)
+        found[cut] = best
         sums = tuple(a + b for a, b in zip(sums, partial, strict=True)) if sums else partial
     assert executor.total(plan, division, sums) == executor.count(plan), "the shares do not add up"
     return found
@@ -98,23 +99,24 @@ def equal(seconds: Sequence[float], workers: int) -> float:
     return float((sums[bounds[1:]] - sums[bounds[:-1]]).max())
 
 
-def simulate(names: list[str], where: str, shares: int) -> None:
+def simulate(names: list[str], where: str, shares: int, sizes: Sequence[int]) -> None:
     """Print the speed-ups."""
     (executor,) = executors(where, 1)
     print(f"{'graph':<12} {'pattern':<18} {'tasks':>6} {'all s':>8} {'longest ms':>10} ", end="")
     print(" ".join(f"{workers:>8,}" for workers in WORKERS), flush=True)
     for name in names:
-        for title, plan, counting in plans_of(name):
+        for title, plan, counting in plans_of(name, sizes):
             executor.count(plan)
             if where == "cuda":
                 executor._counter.settle()
-            seconds = tasks(executor, plan, counting, shares)
-            if not seconds:
+            timed = tasks(executor, plan, counting, shares)
+            if not timed:
                 continue
+            seconds, rising = list(timed.values()), [timed[cut] for cut in sorted(timed)]
             whole = sum(seconds)
             print(f"{name:<12} {title:<18} {len(seconds):>6,} {whole:>8.3f} {max(seconds) * 1000:>10.2f} ", end="")
             print(" ".join(f"{whole / scheduled(seconds, workers):>8.1f}" for workers in WORKERS))
-            print(f"{'':<58} " + " ".join(f"{f'({whole / equal(seconds, n):.1f})':>8}" for n in WORKERS), flush=True)
+            print(f"{'':<58} " + " ".join(f"{f'({whole / equal(rising, n):.1f})':>8}" for n in WORKERS), flush=True)
 
 
 def median(run: Callable[[], object]) -> float:
@@ -127,7 +129,7 @@ def median(run: Callable[[], object]) -> float:
     return statistics.median(taken[2:])
 
 
-def several(names: list[str], where: str, count: int) -> None:
+def several(names: list[str], where: str, count: int, sizes: Sequence[int]) -> None:
     """Print the times of one executor and of several."""
     one, *_ = executors(where, 1)
     together = MultiExecutor(executors(where, count))
@@ -135,7 +137,7 @@ def several(names: list[str], where: str, count: int) -> None:
         f"{'graph':<12} {'pattern':<18} {'one ms':>10} {f'{count} ms':>10} {'ratio':>6} {'shares':>6}  busy ms of each"
     )
     for name in names:
-        for title, plan, _ in plans_of(name):
+        for title, plan, _ in plans_of(name, sizes):
             assert one.count(plan) == together.count(plan)
             alone = median(lambda plan=plan: one.count(plan))  # type: ignore[misc]
             together.tasks = []
@@ -154,11 +156,12 @@ def main() -> None:
     parser.add_argument("--on", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--shares", type=int, default=16 * 1024, help="about so many tasks")
     parser.add_argument("--executors", type=int, default=2)
+    parser.add_argument("--cliques", type=int, nargs="*", default=[4, 5], help="sizes")
     given = parser.parse_args()
     if given.what == "tasks":
-        simulate(given.graphs, given.on, given.shares)
+        simulate(given.graphs, given.on, given.shares, given.cliques)
     else:
-        several(given.graphs, given.on, given.executors)
+        several(given.graphs, given.on, given.executors, given.cliques)
 
 
 if __name__ == "__main__":

@@ -151,6 +151,7 @@ def test_small_plans_stay_on_the_first() -> None:
     assert not several.tasks
     assert several.describe(plan) == "cpu"
     assert several.describe(replace(plan, cost=1e12)) == "cpu and cpu, in about 64 shares"
+    assert several.describe(replace(plan, cost=3e6)) == "cpu and cpu, in about 3 shares"
 
 
 # --- failures

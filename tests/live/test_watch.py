@@ -133,6 +133,85 @@ def test_a_watch_never_keeps_a_writer_waiting() -> None:
         assert found.added.num_rows == 1
 
 
+def test_a_slow_consumer_gets_all_and_keeps_no_writer_waiting(tmp_path: Path) -> None:
+    with opened(tmp_path / "a.duckdb") as db:
+        know(db, "Ada", "Bob")
+        db.query(f"CREATE CONTINUOUS QUERY friends AS {FRIENDS}")
+        began, go_on, seen = threading.Event(), threading.Event(), []
+
+        def slow(change: graphdb.Change) -> None:
+            began.set()
+            assert go_on.wait(60)
+            seen.append((change.batch, change.added.to_pylist()[0]["b"]))
+
+        db.watch("friends", on_change=slow)
+        know(db, "Bob", "x0")
+        assert began.wait(20)
+        for number in range(1, 8):  # while the consumer is at the first
+            know(db, "Bob", f"x{number}")
+        db.query("CHECKPOINT")
+        assert seen == []
+        go_on.set()
+        end = time.monotonic() + 30
+        while len(seen) < 8 and time.monotonic() < end:
+            time.sleep(0.02)
+        assert seen == [(number + 1, f"x{number}") for number in range(8)]
+
+
+def test_a_consumer_resumes_behind_the_batch_that_it_saw_last(tmp_path: Path) -> None:
+    path, seen = tmp_path / "a.duckdb", list[int]()
+    with opened(path) as db:
+        know(db, "Ada", "Bob")
+        db.query(f"CREATE CONTINUOUS QUERY friends AS {FRIENDS}")
+        db.query("CREATE CONTINUOUS QUERY every AS MATCH (a)-[:KNOWS]->(b) RETURN count(*) AS n")
+    for round in range(3):
+        with opened(path) as db:
+            for number in range(3):
+                know(db, "Bob", f"x{round}{number}")
+                db.query("CREATE (:Other)-[:KNOWS]->(:Other)")  # a batch of the other query alone
+            with db.watch("friends", from_batch=seen[-1] + 1 if seen else 1) as watch:
+                for _ in range(2 + 2 * (round == 2)):  # closed before it has seen all
+                    found = watch.next(timeout=10)
+                    assert found is not None
+                    seen.append(found.batch)
+    assert seen == [1, 3, 5, 7, 9, 11, 13, 15]
+
+
+def test_a_query_that_took_the_place_of_another_has_changes_of_its_own() -> None:
+    with opened(None) as db:
+        know(db, "Ada", "Bob")
+        db.query(f"CREATE CONTINUOUS QUERY friends AS {FRIENDS}")
+        know(db, "Bob", "Cy")
+        db.query("CREATE OR REPLACE CONTINUOUS QUERY friends AS MATCH (a)-[:KNOWS]->(b) RETURN count(*) AS n")
+        with pytest.raises(StorageError, match="the changes of batch 1 of 'friends' are gone") as caught:
+            db.watch("friends", from_batch=1)
+        assert "from batch 2 on" in str(caught.value.hint)
+        know(db, "Cy", "Di")
+        with db.watch("friends", from_batch=2) as watch:
+            found = watch.next(timeout=5)
+            assert found is not None
+            assert (found.removed.to_pylist(), found.added.to_pylist()) == ([{"n": 2}], [{"n": 3}])
+
+
+def test_a_batch_larger_than_the_budget_is_there_until_the_next() -> None:
+    with opened(None) as db:
+        db.query("CREATE (:Person {name: 'Ada'})-[:KNOWS]->(:Person {name: 'Bob'})")
+        db.query(f"CREATE CONTINUOUS QUERY friends WITH (changes = 3) AS {FRIENDS}")
+        watch = db.watch("friends")
+        db.query("MATCH (a {name: 'Ada'}) UNWIND range(1, 9) AS i CREATE (a)-[:KNOWS]->(:Person {name: 'p' + i})")
+        found = watch.next(timeout=5)
+        assert found is not None
+        assert found.added.num_rows == 9
+        know(db, "Bob", "Cy")
+        assert [batch for (batch,) in db.sql("SELECT DISTINCT batch FROM friends_changes ORDER BY 1").fetchall()] == [
+            1,
+            2,
+        ]
+        for name in ("Di", "Ed", "Flo"):
+            know(db, "Bob", name)
+        assert db.sql("SELECT min(batch) FROM friends_changes").scalar() > 1
+
+
 def test_it_is_public() -> None:
     assert graphdb.Change.__name__ == "Change"
     assert graphdb.Watch.__name__ == "Watch"

@@ -18,10 +18,14 @@ from pathlib import Path
 import pytest
 
 import graphdb
+from graphdb import opening
 from graphdb._version import __version__
 from graphdb.common import errors, render
 from graphdb.data import GEOGRAPHY, PREFIXES
-from graphdb.shell import overview
+from graphdb.dispatch import completion, contents
+from graphdb.pictures import picture
+from graphdb.results import description
+from graphdb.workbench import plans
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -83,7 +87,11 @@ def test_bare_folder_names_are_never_imported() -> None:
             assert not bare, f"{path}:{getattr(node, 'lineno', 0)}"
 
 
-@pytest.mark.parametrize("module", [errors, overview, render], ids=lambda module: module.__name__)
+@pytest.mark.parametrize(
+    "module",
+    [completion, contents, description, errors, opening, picture, plans, render],
+    ids=lambda module: module.__name__,
+)
 def test_doctests(module: object) -> None:
     tried = doctest.testmod(module)  # type: ignore[arg-type]
     assert tried.attempted

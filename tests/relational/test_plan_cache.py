@@ -109,8 +109,9 @@ def test_only_the_same_values_are_equal() -> None:
 
 
 def test_what_cannot_be_hashed_is_refused() -> None:
-    with pytest.raises(TypeError):
-        PlanCache[int](1).get("text", 0, {"x": [1]})
+    for value in ([[1]], [{}], [1] * 1000):
+        with pytest.raises(TypeError):
+            PlanCache[int](1).get("text", 0, {"x": value})
 
 
 def test_general_plans_are_for_types_and_numbers_of_paths() -> None:
@@ -286,3 +287,30 @@ def test_a_plan_follows_what_it_depends_on(db: graphdb.Database) -> None:
     assert [db.query(text, low=low).scalar() for low in (1, 2.5, 1)] == [4, 2, 4]
     db.query("ROLLBACK")
     assert [db.query(text, low=low).scalar() for low in (1, 2.5, 1)] == [3, 1, 3]
+
+
+def test_short_lists_are_values(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    anew = prepared(db, monkeypatch)
+    text = "MATCH (a:A) WHERE a.n IN $some RETURN a.n ORDER BY a.n"
+    for some in ([1, 3], [2], [1, 3], [2], []):
+        assert [n for (n,) in db.query(text, some=some).fetchall()] == sorted(some)
+    count = len(anew)
+    for some in ([1, 3], [2], []):
+        assert [n for (n,) in db.query(text, some=some).fetchall()] == sorted(some)
+    assert len(anew) == count
+
+
+def test_lists_that_look_alike_are_told_by_their_items(db: graphdb.Database) -> None:
+    text = "UNWIND $some AS x RETURN x"
+    lists: list[list[object]] = [[1], [True], [1.0], ["1"], [0.0], [-0.0], [None], [], ["a', 'b"], ["a", "b"]]
+    for _ in range(2):
+        for some in lists:
+            assert repr([x for (x,) in db.query(text, some=some).fetchall()]) == repr(some)
+
+
+def test_a_list_that_its_owner_changes(db: graphdb.Database) -> None:
+    text, some = "MATCH (a:A) WHERE a.n IN $some AND size($some) > 0 RETURN a.n ORDER BY a.n", [1, 2]
+    assert db.query(text, some=some).fetchall() == [(1,), (2,)]
+    some[:] = [3]
+    assert db.query(text, some=some).fetchall() == [(3,)]
+    assert db.query(text, some=[1, 2]).fetchall() == [(1,), (2,)]

@@ -28,7 +28,7 @@ from graphdb.plan.passes.counting import WORTH, counting_plan
 from graphdb.plan.passes.draft import Draft
 from graphdb.plan.passes.pigeonhole import overfull
 from graphdb.plan.passes.steps import bind_edges, bind_vertices, drop_implied, share_intersections, use_signatures
-from graphdb.plan.physical import CliqueCount, PhysicalPlan
+from graphdb.plan.physical import CliqueCount, Origin, PhysicalPlan
 from graphdb.plan.symmetry import differ, symmetry
 from graphdb.storage.graph.data_graph import DataGraph
 
@@ -79,7 +79,8 @@ def _plan(draft: Draft) -> PhysicalPlan:
     cost = sum(draft.visits) + sum(draft.rows)
     if pattern.duplicates != "keep":
         cost = min(cost, search_cost(draft.estimates, draft.order, output_vertices(pattern), pattern.duplicates))
-    plan = lower(pattern, graph, tuple(draft.steps), cost, draft.symmetry, draft.space)
+    origin = Origin(pattern, graph, counting)
+    plan = lower(pattern, graph, tuple(draft.steps), cost, draft.symmetry, draft.space, origin)
     conditions = (*draft.differ, *(check for check in draft.checks if isinstance(check, EdgeCount)))
     tree = _tree(draft, cost) if counting == "auto" else None
     if tree is not None:

@@ -15,9 +15,23 @@ from graphdb.relational.projection.compile import ProjectionCompiler
 from graphdb.relational.projection.relation import Relation
 from graphdb.relational.snapshot import Snapshot
 from graphdb.sql.value import SqlValue, column
+from graphdb.storage.catalog import EdgeLabel
 
 _LOOKED_UP = (Base.STRING, Base.INTEGER, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.TIME)
 """Types whose values are equal if they are the same."""
+
+
+LOOKED_FOR = 256
+"""Values that an index on a property is asked for one by one, at most; for more of them all values are passed over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Values of a property that vertices are asked for by."""
+
+    label: EdgeLabel
+    values: str
+    """SQL of the values, each once; of more than :data:`LOOKED_FOR` only so many that this can be seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +57,25 @@ class _Values:
     """How many of the two have several values for one vertex or row."""
     shared: bool
     """Whether those of the rows are the same for all of them."""
+    label: EdgeLabel | None = None
+    """The property."""
 
 
-def having(left: Relation, compiler: ProjectionCompiler, snapshot: Snapshot, text: str, asked: Asked) -> str | None:
-    """Return SQL of the vertices (``id``) that are what the rows ask for, for some row.
+def having(
+    left: Relation, compiler: ProjectionCompiler, snapshot: Snapshot, text: str, asked: Asked
+) -> tuple[str, Key | None] | None:
+    """Return SQL of the vertices (``id``) that are what the rows ask for, for some row; and which values these are.
 
     None where comparing them is more than looking values up: of several types, or inexact.
     """
     found = _looked_up(left, compiler, snapshot, text, asked)
     if found is None:
         return None
-    if asked.key is None:
-        return f"SELECT DISTINCT r.value AS id FROM ({found.rows}) r WHERE r.value IS NOT NULL"
-    return f"SELECT p.id FROM ({found.ids}) p WHERE p.value IN (SELECT r.value FROM ({found.rows}) r)"
+    if found.label is None:
+        return f"SELECT DISTINCT r.value AS id FROM ({found.rows}) r WHERE r.value IS NOT NULL", None
+    sql = f"SELECT p.id FROM ({found.ids}) p WHERE p.value IN (SELECT r.value FROM ({found.rows}) r)"
+    most = f"SELECT DISTINCT r.value FROM ({found.rows}) r WHERE r.value IS NOT NULL LIMIT {LOOKED_FOR + 1}"
+    return sql, Key(found.label, most)
 
 
 def sharing(left: Relation, compiler: ProjectionCompiler, snapshot: Snapshot, text: str, asked: Asked) -> str | None:
@@ -98,7 +118,7 @@ def _looked_up(
         return None
     mine = _each(column("value", found.type, "p", found.many))
     ids = f"SELECT p.subject AS id, {mine} AS value FROM {found.relation} p"
-    return _Values(ids, each, found.many + value.many, value.shared is not None)
+    return _Values(ids, each, found.many + value.many, value.shared is not None, label)
 
 
 def _each(value: SqlValue) -> str:

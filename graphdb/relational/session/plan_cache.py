@@ -35,6 +35,12 @@ MAX_SPECIALISED = MAX_PLANS // 2
 _EXACT = frozenset((str, int, bool, bytes, type(None)))
 """Types of which equal values are the same value."""
 
+_ITEMS = 32
+"""Items of a list by which plans are found, at most."""
+
+_WRITTEN = _EXACT | {float}
+"""Types whose values are the same where they are written alike."""
+
 STEP_BYTES = 64 << 10
 """Bytes of a step's plan, with the vertices it is for, up to which it is cached: longer ones take longer to run."""
 
@@ -197,4 +203,11 @@ def _signature(position: int, arguments: Mapping[str, object]) -> Signature:
 
 def _values(arguments: Mapping[str, object]) -> Values:
     """Return the values of arguments so that only the same ones are equal: 0.0 is no -0.0, 10:00 in UTC no 11:00+01."""
-    return tuple([value if type(value) in _EXACT else (value, repr(value)) for value in arguments.values()])
+    return tuple([value if type(value) in _EXACT else _distinct(value) for value in arguments.values()])
+
+
+def _distinct(value: object) -> object:
+    """Return what only the same value equals; of a list that is long, or holds other values than plain ones, itself."""
+    if type(value) is list and len(value) <= _ITEMS:
+        return repr(value) if all(type(item) in _WRITTEN for item in value) else value
+    return value, repr(value)

@@ -1,0 +1,270 @@
+"""What runs on a worker: it opens the graph once, makes the plan that the client has, and runs shares of it.
+
+Nothing here is sent back but numbers and columns.  Plans are not sent to workers: they hold addresses and the graph.  A
+pattern over one state of a graph leads to one plan, whoever makes it; a digest tells where it does not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import zlib
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common.config import Budget
+from graphdb.common.errors import ExecutionError
+from graphdb.execute.choose import open_device
+from graphdb.execute.counting.plan_run import part_totals, share_weights
+from graphdb.execute.devices import devices_named
+from graphdb.execute.host import HostExecutor
+from graphdb.pattern.graph import PatternGraph
+from graphdb.plan.counting.plan import parts_of
+from graphdb.plan.executor import Control
+from graphdb.plan.joint import JointCount
+from graphdb.plan.passes.pipeline import make_plan
+from graphdb.plan.physical import PhysicalPlan, VertexStep
+from graphdb.plan.shares import Divisible, Division, Partial
+from graphdb.relational.session.state import State
+from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+
+GRAPHS, PLANS = 4, 64
+"""Graphs, and plans, that a worker has ready."""
+POLL = 0.1
+"""Seconds between two questions whether a task is still wanted."""
+
+Rows = list[tuple[dict[str, NDArray[Any]], int, NDArray[Any] | None]]
+"""Blocks: columns, how many rows, and how many matches each stands for."""
+
+
+Cuts = tuple[Division, list[tuple[int, int]], list[float]]
+"""A division, its shares, and each one's part of the work."""
+
+
+class OtherPlan(Exception):
+    """A worker made another plan of a pattern than the client: the client runs it."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A database file as a worker opens it; its size and time say whether it is the client's."""
+
+    path: str
+    size: int
+    changed: int
+    """Nanoseconds since 1970."""
+    subclasses: bool
+
+    @classmethod
+    def at(cls, path: str, subclasses: bool) -> File:
+        """Describe the file at a path."""
+        path = os.path.abspath(path)
+        found = os.stat(path)
+        return cls(path, found.st_size, found.st_mtime_ns, subclasses)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Triples:
+    """A graph as arrays, which reach a worker over the network, once; ``name`` tells it from others."""
+
+    name: str
+    labels: NDArray[np.int64]
+    subjects: NDArray[np.int64]
+    objects: NDArray[np.int64]
+    resources: int
+    literals: int
+    type_label: int | None
+
+
+Source = File | Triples
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What shares are run of: one pattern, or several that are counted together.
+
+    Attributes
+    ----------
+    name
+        A digest of it all, by which workers find the plan again.
+    digest
+        What the client's plan must have in common with the worker's.
+    """
+
+    name: str
+    patterns: tuple[PatternGraph, ...]
+    joint: bool
+    counting: Literal["auto", "always", "never"]
+    device: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of one task."""
+
+    limit: int | None
+    timeout: float | None
+
+
+def digest_of(plan: PhysicalPlan) -> str:
+    """A digest of what two plans must have in common for their shares to be those of one run."""
+    told: list[object] = [plan.names, plan.outputs, plan.row_steps, plan.duplicates, plan.automorphisms]
+    told += [np.dtype(plan.dtype).name, plan.columns.tolist(), plan.clique is not None]
+    for step in plan.steps:
+        if isinstance(step, VertexStep):
+            scanned = None if step.scan is None else (len(step.scan), zlib.crc32(step.scan.tobytes()))
+            told.append((step.vertex, [repr(near) for near in step.neighbours], step.shared, scanned))
+        else:
+            told.append((step.edge, repr(step.relation), step.vertex, step.other))
+    if plan.counting is not None:
+        told += [plan.counting.root, *((term.coefficient, repr(term.parts)) for term in plan.counting.terms)]
+    return hashlib.blake2b(repr(told).encode(), digest_size=16).hexdigest()
+
+
+# --- what a worker has
+
+
+class _Ready:
+    """The graphs and plans of a worker's process, the least recently used going first."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._graphs: OrderedDict[Any, DataGraph] = OrderedDict()
+        self._states: dict[Any, State] = {}
+        self._plans: OrderedDict[Any, PhysicalPlan | JointCount] = OrderedDict()
+        self._executors: dict[str, Divisible] = {}
+
+    def graph(self, source: Source) -> DataGraph:
+        """The graph, read when it is first asked for."""
+        key = source if isinstance(source, File) else source.name
+        with self._lock:
+            if key not in self._graphs:
+                self._graphs[key] = self._opened(source)
+                while len(self._graphs) > GRAPHS:
+                    old, _ = self._graphs.popitem(last=False)
+                    self._plans = OrderedDict((k, plan) for k, plan in self._plans.items() if k[0] != old)
+                    if old in self._states:
+                        self._states.pop(old).close()
+            self._graphs.move_to_end(key)
+            return self._graphs[key]
+
+    def _opened(self, source: Source) -> DataGraph:
+        if isinstance(source, Triples):
+            numbers = (source.resources, source.literals, source.type_label)
+            return DataGraph(ArraySource(source.subjects, source.labels, source.objects, *numbers))
+        try:
+            same = File.at(source.path, source.subclasses) == source
+        except OSError as error:
+            raise ExecutionError(f"a worker cannot read '{source.path}': {error.strerror}", hint=_SHARED) from error
+        if not same:
+            raise ExecutionError(f"'{source.path}' is another file on a worker, or has changed", hint=_SHARED)
+        state = State(source.path, 1, Budget.of(None), read_only=True, subclasses=source.subclasses)
+        self._states[source] = state
+        with state.hold():
+            return state.snapshot().graph
+
+    def plan(self, job: Job, source: Source) -> PhysicalPlan | JointCount:
+        """The job's plan, made when it is first asked for; raises :class:`OtherPlan` where it is not the client's."""
+        key = (source if isinstance(source, File) else source.name, job.name)
+        with self._lock:
+            if key not in self._plans:
+                graph = self.graph(source)
+                plans = [make_plan(pattern, graph, counting=job.counting) for pattern in job.patterns]
+                if "".join(map(digest_of, plans)) != job.digest:
+                    raise OtherPlan
+                self._plans[key] = JointCount.of(plans) if job.joint else plans[0]
+                while len(self._plans) > PLANS:
+                    self._plans.popitem(last=False)
+            self._plans.move_to_end(key)
+            return self._plans[key]
+
+    def executor(self, device: str) -> Divisible:
+        """What runs shares: one thread of the host for each task, or the device that the worker sees first."""
+        with self._lock:
+            if device not in self._executors:
+                named = devices_named(device)
+                opened = HostExecutor(1) if named is None else open_device(named.found()[0], named.hint)
+                self._executors[device] = opened
+            return self._executors[device]
+
+
+_SHARED = "open a file that all workers see under one path, and write to it nowhere"
+_ready = _Ready()
+
+
+@contextmanager
+def _control(limits: Limits, share: tuple[int, int] | None) -> Iterator[Control]:
+    """The control of a task, which ends when the scheduler wants it no more."""
+    from distributed import get_worker
+
+    cancelled, done = threading.Event(), threading.Event()
+    worker = get_worker()
+    key = worker.get_current_task()
+
+    def watch() -> None:
+        while not done.wait(POLL):
+            task = worker.state.tasks.get(key)
+            if task is None or task.state == "cancelled":
+                cancelled.set()
+                return
+
+    watching = threading.Thread(target=watch, name="graphdb-task", daemon=True)
+    watching.start()
+    try:
+        yield Control(timeout=limits.timeout, cancelled=cancelled, limit=limits.limit, share=share)
+    finally:
+        done.set()
+
+
+# --- tasks
+
+
+def divided(job: Job, source: Source, wanted: int, limits: Limits, search: bool) -> Cuts | None:
+    """How a run divides, and into which shares."""
+    plan = _ready.plan(job, source)
+    with _control(limits, None) as control:
+        return cuts_of(_ready.executor(job.device), plan, control, wanted, search=search)
+
+
+def counted(job: Job, source: Source, division: Division, share: tuple[int, int], limits: Limits) -> Partial:
+    """Count a share."""
+    plan, executor = _ready.plan(job, source), _ready.executor(job.device)
+    with _control(limits, share) as control:
+        if isinstance(plan, JointCount):
+            totals = part_totals(plan.counting, control, 1)
+            assert totals is not None
+            return tuple(totals[part] for part in parts_of(plan.counting.terms))
+        return executor.partial(plan, division, control)
+
+
+def rows(job: Job, source: Source, division: Division, share: tuple[int, int], limits: Limits) -> Rows:
+    """Run a share for its rows."""
+    plan = _ready.plan(job, source)
+    assert isinstance(plan, PhysicalPlan)
+    with _control(limits, share) as control:
+        blocks = _ready.executor(job.device).rows_of(plan, division, control)
+        return [(block.columns, block.count, block.matches) for block in blocks]
+
+
+def cuts_of(
+    executor: Divisible, plan: PhysicalPlan | JointCount, control: Control, wanted: int, *, search: bool
+) -> Cuts | None:
+    """A run's division without its weights, its shares, and each one's part of the work."""
+    if isinstance(plan, JointCount):
+        weights = share_weights(plan.counting)
+        division = None if weights is None else Division("vertices", weights)
+    else:
+        division = executor.division(plan, plan.count_only, control, search=search)
+    if division is None:
+        return None
+    counting = isinstance(plan, JointCount) or (plan.count_only and control.limit_of(plan) is None)
+    cuts, parts = division.shares(wanted, heaviest_first=counting)
+    return Division(division.unit, np.empty(0), division.ordered), cuts, parts
