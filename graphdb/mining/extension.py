@@ -145,6 +145,7 @@ def _extended(table: EmbeddingTable, extender: Extender, kind: Kind, limits: Lim
         total += len(values)
         what = f"{total:,} embeddings or more of {table.size + 1} {'edges' if kind == 'edges' else 'vertices'}"
         limits.need(table.nbytes + 8 * len(table) + total * (8 + width().itemsize), what)
+    limits.notes.append(extender.summary)
     parents = limits.cancellable(total, lambda: np.repeat(np.arange(len(table)), counts))
     return EmbeddingTable(table.kind, (*table.columns, Column(np.concatenate([np.empty(0, width), *found]), parents)))
 

@@ -9,22 +9,22 @@ their domains found on the host (:mod:`.domains`) or on a device (:mod:`graphdb.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.errors import DeviceError, MemoryLimitError
-from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.mining import domains
-from graphdb.mining.canonical import canonical, distinct
 from graphdb.mining.graph import MiningGraph
+from graphdb.mining.growth import Additions, Shapes, candidates_of, distinct_shapes, joined, larger, single_edges
 from graphdb.mining.limits import Limits
 from graphdb.mining.patterns import NAMES, Pattern
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
-from graphdb.plan.domains import EDGES, PLACES, Candidates, DomainSearch, LabelledLists
+from graphdb.plan.domains import EDGES, PLACES, DomainSearch, LabelledLists
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 
@@ -34,6 +34,8 @@ MOST = EDGES
 """Edges of a pattern."""
 _BYTES = 1200
 """Bytes of memory that a pattern takes while its level is made, roughly."""
+_STEPS = 1 << 17
+"""Elements that are looked at to find embeddings one by one: as many as the matcher's plan takes."""
 _GROWTH = 4
 """By so much the work grows with each edge, roughly: what a device is expected to be worth."""
 
@@ -58,27 +60,6 @@ class Frequent:
     support: int
     example: tuple[int, ...]
     matches: int | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class _Level:
-    """The frequent patterns of a level, and the number of each place's domain: int64 [patterns, 6]."""
-
-    patterns: tuple[Pattern, ...]
-    orbits: Ints
-    lists: Ints
-
-
-@dataclass(frozen=True, eq=False)
-class _Made:
-    """Patterns of one level to look at, each once; and as their domains are searched for."""
-
-    patterns: tuple[Pattern, ...]
-    candidates: Candidates
-
-
-Raw = tuple[tuple[int, ...], tuple[tuple[int, int, int], ...], tuple[int, ...]]
-"""A pattern as it is made: labels, edges (place, place, label), and the list of each place's candidates."""
 
 
 def frequent_patterns(
@@ -134,14 +115,20 @@ def search_of(graph: MiningGraph, edges: int, limits: Limits) -> DomainSearch:
     MemoryLimitError
         There is too little memory for it.
     """
-    lists: LabelledLists | None = graph.plans.get("lists")
-    if lists is None:
-        lists = graph.plans["lists"] = limits.cancellable(graph.edges, lambda: _lists_of(graph))
+    lists = lists_of(graph, limits)
     if limits.executor is None:
         return domains.HostDomains(lists, limits)
     scanned = float(graph.edges) * _GROWTH**edges
     found = limits.executor.domain_search(lists, scanned, limits.control, limits.memory)
     return found or domains.HostDomains(lists, limits)
+
+
+def lists_of(graph: MiningGraph, limits: Limits) -> LabelledLists:
+    """Return the graph as domains are found in it; made once."""
+    found: LabelledLists | None = graph.plans.get("lists")
+    if found is None:
+        found = graph.plans["lists"] = limits.cancellable(graph.edges, lambda: _lists_of(graph))
+    return found
 
 
 def where(graph: MiningGraph, edges: int, limits: Limits) -> str:
@@ -190,23 +177,21 @@ class Miner:
         """All levels; they are done at ``share`` of the run."""
         found: list[Frequent] = []
         pairs = self._limits.cancellable(self._graph.edges, self._single_edges)
-        nothing = np.full((0, PLACES), -1)
-        level = _Level((), nothing, nothing)
-        # By the labels of the vertex that they start from: what can be added to it.
-        by_label: dict[int, list[tuple[int, int, bool]]] = {}
+        level: list[Shapes] = [single_edges(pairs)]
+        additions: Additions | None = None
         for number in range(most):
-            made = self._raw_edges(pairs) if number == 0 else self._larger(level, by_label)
+            if additions is not None:
+                level = self._larger(level, additions)
             begin, part = share * number / most, share / most
             level, more = self._found(
-                self._distinct(made),
+                self._limits.cancellable(sum(map(len, level)) * 64, lambda level=level: self._distinct(level)),  # type: ignore[misc]
                 number + 1 < most,
                 lambda done, begin=begin, part=part: begin + part * done,  # type: ignore[misc]
             )
             found += more
-            if number == 0:
-                by_label = _extensions(level.patterns, self._graph.directed)
-            if not level.patterns:
+            if not more or number + 1 == most:
                 break
+            additions = additions or Additions(level[0], len(self._graph.vertex_labels), self._graph.directed)
         if self.search.summary:
             self._limits.notes.append(self.search.summary)
         return found
@@ -228,136 +213,111 @@ class Miner:
         keys = np.unique((first * kinds + graph.label[edge]) * names + second)
         return np.stack([keys // names // kinds, keys // names % kinds, keys % names], axis=1)
 
-    def _raw_edges(self, triples: Ints) -> Iterator[Raw]:
-        for first, kind, second in triples.tolist():
-            yield (first, second), ((0, 1, kind),), (first, second)
-
-    def _larger(self, level: _Level, by_label: dict[int, list[tuple[int, int, bool]]]) -> Iterator[Raw]:
+    def _larger(self, level: list[Shapes], additions: Additions) -> list[Shapes]:
         """The patterns of a level with one edge more."""
-        directed = self._graph.directed
-        for number, pattern in enumerate(level.patterns):
-            self._limits.control.check()
-            size, known = len(pattern), set(pattern.edges)
-            lists = tuple(level.lists[number, :size].tolist())
-            for place in range(size):
-                for kind, label, onwards in by_label.get(pattern.labels[place], ()):
-                    if level.orbits[number, place] == place and size < PLACES:
-                        edge = (place, size, kind) if onwards else (size, place, kind)
-                        yield (*pattern.labels, label), (*pattern.edges, edge), (*lists, label)
-                    for other in range(size) if directed else range(place + 1, size):
-                        edge = (place, other, kind)
-                        if onwards and other != place and pattern.labels[other] == label and edge not in known:
-                            yield pattern.labels, (*pattern.edges, edge), lists
+        made: list[Shapes] = []
+        for shapes in level:
+            size = shapes.size
+            count = sum(additions.count(shapes.labels[:, place]) for place in range(size)) * (size + 1)
+            self._limits.need(count * _BYTES // (size + 1), f"{count // (size + 1):,} patterns")
+            made += self._limits.cancellable(
+                count * 8,
+                lambda shapes=shapes: list(larger(shapes, additions, self._graph.directed)),  # type: ignore[misc]
+            )
+        return made
 
-    def _distinct(self, made: Iterator[Raw]) -> _Made:
-        """Each of isomorphic patterns once, in canonical order."""
-        by_size: dict[int, list[Raw]] = {}
-        for count, raw in enumerate(made):
-            if count % 1024 == 0:
-                self._limits.control.check()
-                self._limits.need(count * _BYTES, f"{count:,} patterns")
-            by_size.setdefault(len(raw[0]), []).append(raw)
-        parts = [self._canonical(size, raws) for size, raws in sorted(by_size.items())]
-        joined = [np.concatenate(arrays) for arrays in zip(*(part[1:] for part in parts), strict=True)]
-        patterns = tuple(pattern for part in parts for pattern in part[0])
-        if not patterns:
-            none = np.empty((0, PLACES), np.int64)
-            return _Made((), Candidates(np.empty((0, 2), np.int64), np.empty((0, MOST, 3), np.int64), none, none))
-        return _Made(patterns, Candidates(*joined))
+    def _distinct(self, made: list[Shapes]) -> list[Shapes]:
+        """Each of isomorphic patterns once, in canonical order; by their numbers of vertices."""
+        directed, kinds = self._graph.directed, len(self._graph.edge_labels)
+        sizes = sorted({each.size for each in made if len(each)})
+        together = (joined([each for each in made if each.size == size]) for size in sizes)
+        return [distinct_shapes(shapes, directed, kinds) for shapes in together]
 
-    def _canonical(self, size: int, raws: Sequence[Raw]) -> tuple[tuple[Pattern, ...], Ints, Ints, Ints, Ints]:
-        directed, cells_of = self._graph.directed, _Cells(self._graph.directed)
-        labels = np.array([raw[0] for raw in raws], np.int64)
-        cells = np.zeros((len(raws), size, size), np.int64)
-        for i, (_, edges, _) in enumerate(raws):
-            cells_of.write(edges, cells[i])
-        found = canonical(labels, cells)
-        first, _, _ = distinct(found.codes)
-        rows = first.tolist()
-        patterns = []
-        sizes = np.empty((len(rows), 2), np.int64)
-        written = np.zeros((len(rows), MOST, 3), np.int64)
-        orbits, sources = np.zeros((len(rows), PLACES), np.int64), np.zeros((len(rows), PLACES), np.int64)
-        orbits[:, :size] = found.orbits[first]
-        given = np.array([raws[row][2] for row in rows], np.int64)
-        sources[:, :size] = np.take_along_axis(given, found.orders[first], axis=1)
-        places = np.argsort(found.orders[first], axis=1).tolist()
-        ordered = found.labels[first].tolist()
-        for i, row in enumerate(rows):
-            place = places[i]
-            moved = [(place[a], place[b], kind) for a, b, kind in raws[row][1]]
-            if not directed:
-                moved = [(min(a, b), max(a, b), kind) for a, b, kind in moved]
-            moved.sort()
-            patterns.append(Pattern(tuple(ordered[i]), tuple(moved), directed))
-            sizes[i] = size, len(moved)
-            written[i, : len(moved)] = moved
-        written[:, :, 2] *= 2  # labels as codes
-        return tuple(patterns), sizes, written, orbits, sources
-
-    def _found(self, made: _Made, keep: bool, share: Callable[[float], float]) -> tuple[_Level, list[Frequent]]:
-        """Find the domains of patterns: the level of those that are frequent, and these."""
-        supports, examples = self.search.find(made.candidates, self._support, keep, share)
+    def _found(
+        self, made: list[Shapes], keep: bool, share: Callable[[float], float]
+    ) -> tuple[list[Shapes], list[Frequent]]:
+        """Find the domains of patterns: those that are frequent, as the next level is made of, and as they are told."""
+        supports, examples = self.search.find(candidates_of(made), self._support, keep, share)
         frequent, ids = np.flatnonzero(supports), self._graph.ids
-        found = []
-        for number in frequent.tolist():
-            example = examples[number, : len(made.patterns[number])]
-            found.append(Frequent(made.patterns[number], int(supports[number]), tuple(ids[example].tolist())))
-        lists = self.search.keep(frequent) if keep else np.empty((0, PLACES), np.int64)
-        patterns = tuple(each.pattern for each in found) if keep else ()
-        return _Level(patterns, made.candidates.orbits[frequent], lists), found
-
-
-class _Cells:
-    """Numbers for the sets of edges that join two places, each seen from both."""
-
-    def __init__(self, directed: bool) -> None:
-        self._directed = directed
-        self._numbers: dict[tuple[int, ...], int] = {}
-
-    def write(self, edges: Sequence[tuple[int, int, int]], cells: Ints) -> None:
-        """Write the cells of a pattern: int64 [n, n], zeros."""
-        codes: dict[tuple[int, int], tuple[int, ...]] = {}
-        for a, b, kind in edges:
-            codes[a, b] = (*codes.get((a, b), ()), 2 * kind)
-            codes[b, a] = (*codes.get((b, a), ()), 2 * kind + self._directed)
-        for pair, found in codes.items():
-            several = tuple(sorted(found)) if len(found) > 1 else found
-            cells[pair] = self._numbers.setdefault(several, len(self._numbers) + 1)
-
-
-def _extensions(patterns: Sequence[Pattern], directed: bool) -> dict[int, list[tuple[int, int, bool]]]:
-    """What frequent single edges add to a vertex with a label: (edge label, label, whether the edge leads onwards)."""
-    found: dict[int, list[tuple[int, int, bool]]] = {}
-    for pattern in patterns:
-        ((a, b, kind),) = pattern.edges
-        source, target = pattern.labels[a], pattern.labels[b]
-        found.setdefault(source, []).append((kind, target, True))
-        if directed or source != target:
-            found.setdefault(target, []).append((kind, source, not directed))
-    return found
+        lists = self.search.keep(frequent) if keep else np.zeros((len(frequent), PLACES), np.int64)
+        found: list[Frequent] = []
+        level, begin = [], 0
+        for shapes in made:
+            part = slice(begin, begin + len(shapes))
+            which = supports[part] > 0
+            patterns = shapes.patterns(which, self._graph.directed)
+            level.append(shapes.chosen(which, lists[len(found) : len(found) + len(patterns)]))
+            placed = ids[examples[part][which, : shapes.size]].tolist()
+            told = zip(patterns, supports[part][which].tolist(), placed, strict=True)
+            found += [Frequent(pattern, support, tuple(example)) for pattern, support, example in told]
+            begin = part.stop
+        return level, found
 
 
 def _counted(graph: MiningGraph, found: list[Frequent], limits: Limits) -> list[Frequent]:
-    """The same with how many embeddings there are: counted by the matcher."""
+    """The same with how many embeddings there are: found one by one where they are few, else counted by the matcher."""
+    lists = lists_of(graph, limits)
     data = DataGraph(ArraySource(graph.source, graph.label, graph.target, len(graph)))
-    executor = HostExecutor(limits.threads, memory_limit=limits.memory)
-    order = np.argsort(graph.labelled[:, 1], kind="stable")
-    ends = np.searchsorted(graph.labelled[order, 1], np.arange(len(graph.vertex_labels) + 1))
-    vertices, result = graph.labelled[order, 0], []
+    executor, few, result = limits.host, _Few(lists), []
     with data.watched(limits.control.check):
         for number, each in enumerate(found):
-            limits.control.check()
-            pattern = each.pattern
-            places = tuple(
-                PatternVertex(NAMES[i], None if len(ends) == 2 else vertices[ends[label] : ends[label + 1]])
-                for i, label in enumerate(pattern.labels)
-            )
-            edges = tuple(
-                PatternEdge(f"e{i}", a, b, (kind,), graph.directed, 0) for i, (a, b, kind) in enumerate(pattern.edges)
-            )
-            clause = Clause(MatchMode.DIFFERENT_NODES, tuple(range(len(pattern))))
-            plan = make_plan(PatternGraph(places, edges, (clause,), count_only=True), data)
-            begin, end = (0.6 + 0.4 * at / len(found) for at in (number, number + 1))
-            result.append(replace(each, matches=executor.count(plan, limits.control.within(begin, end))))
+            control = limits.control.within(*(0.6 + 0.4 * at / len(found) for at in (number, number + 1)))
+            control.check()
+            matches = few.count(each.pattern)
+            if matches < 0:
+                plan = make_plan(_matched(each.pattern, graph, lists), data)
+                matches = executor.count(plan, control)
+            control.report(1.0)
+            result.append(replace(each, matches=matches))
     return result
+
+
+def _matched(pattern: Pattern, graph: MiningGraph, lists: LabelledLists) -> PatternGraph:
+    """A pattern as the matcher takes it, to be counted."""
+    labelled = len(lists.spans) > 1
+    members = lists.members.astype(np.int64)
+    places = tuple(
+        PatternVertex(NAMES[i], members[slice(*lists.spans[label])] if labelled else None)
+        for i, label in enumerate(pattern.labels)
+    )
+    edges = tuple(
+        PatternEdge(f"e{i}", a, b, (kind,), pattern.directed, 0) for i, (a, b, kind) in enumerate(pattern.edges)
+    )
+    clause = Clause(MatchMode.DIFFERENT_NODES, tuple(range(len(pattern))))
+    return PatternGraph(places, edges, (clause,), count_only=True)
+
+
+class _Few:
+    """Finds the embeddings of a pattern one by one, while that takes less than planning to count them."""
+
+    def __init__(self, lists: LabelledLists) -> None:
+        self._lists, self._rows = lists, dict[int, Ints]()
+        self._candidates = np.zeros((PLACES, (lists.vertices + 63) // 64), np.int64)
+        self._scratch = np.zeros((PLACES, 12), np.int64), np.zeros((3, PLACES), np.int64)
+
+    def count(self, pattern: Pattern) -> int:
+        """Return how many there are; -1: too many."""
+        from graphdb.mining.frequent_kernels import count_embeddings
+
+        lists, spans = self._lists, self._lists.spans[list(pattern.labels)]
+        sizes = spans[:, 1] - spans[:, 0]
+        if sizes.min() > _STEPS or sizes.sum() > _STEPS:
+            return -1
+        for place, label in enumerate(pattern.labels):
+            self._candidates[place] = self._row(label)
+        root = int(np.argmin(sizes))
+        edges = np.array([(a, b, 2 * kind) for a, b, kind in pattern.edges], np.int64)
+        roots = lists.members[slice(*spans[root])]
+        arguments: tuple[Any, ...] = (
+            *(lists.offsets, lists.keys, lists.vertices, lists.directed, len(pattern), len(edges), edges),
+            *(self._candidates, roots, root, *self._scratch, _STEPS),
+        )
+        return int(count_embeddings(*arguments))
+
+    def _row(self, label: int) -> Ints:
+        """The vertices with a label as bits; made once."""
+        if label not in self._rows:
+            flags = np.zeros(64 * self._candidates.shape[1], bool)
+            flags[self._lists.members[slice(*self._lists.spans[label])]] = True
+            self._rows[label] = np.packbits(flags, bitorder="little").view(np.int64)
+        return self._rows[label]

@@ -408,3 +408,40 @@ def find_domains(
             state[PATTERN] += 1
             state[PHASE] = INIT
     return DONE
+
+
+@entry("i8[:], i8[:], i8, b1, i8, i8, i8[:, :], i8[:, :], i4[:], i8, i8[:, :], i8[:, :], i8 -> i8")
+def count_embeddings(
+    offsets: Ints,
+    keys: Ints,
+    n: int,
+    directed: bool,
+    size: int,
+    count: int,
+    edges: Ints,
+    candidates: Ints,
+    roots: Narrow,
+    root: int,
+    plan: Ints,
+    stack: Ints,
+    budget: int,
+) -> int:
+    """The number of a pattern's embeddings, found one by one from the candidates of a place; -1: there are too many.
+
+    ``plan`` and ``stack`` are scratch, as above; ``budget`` is how many elements are looked at.
+    """
+    search_plan(root, size, count, edges, directed, plan)
+    total = 0
+    for i in range(len(roots)):
+        stack[0, root] = roots[i]
+        enter(offsets, keys, n, plan, 1, stack)
+        depth = 1
+        budget -= 4
+        while depth > 0:
+            depth, budget = search(offsets, keys, n, size, plan, candidates, stack, depth, budget)
+            if budget <= 0:
+                return -1
+            if depth == size:
+                total += 1
+                depth -= 1
+    return total

@@ -286,7 +286,7 @@ def _counted(graph: MiningGraph, size: int, extender: Extender, limits: Limits) 
         limits.control.watch(lambda begin=pending[-1][0]: begin / len(graph))  # type: ignore[misc]
         begin, end = pending.pop()
         table = EmbeddingTable.of_vertices(graph, np.arange(begin, end))
-        inner = replace(limits, control=limits.control.within(0.0, 0.0))
+        inner = replace(limits, control=limits.control.within(0.0, 0.0), notes=[])
         try:
             for _ in range(size - 2):
                 table = vertex_extension(table, graph, limits=inner)

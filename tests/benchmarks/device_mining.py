@@ -17,12 +17,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from graphdb.gpu.executor import GpuExecutor
+from graphdb.gpu.mining.extension import DeviceExtension
+from graphdb.mining import EmbeddingTable, edge_extension, vertex_extension
 from graphdb.mining.cliques import clique_plan
 from graphdb.mining.frequent import Miner, frequent_patterns
 from graphdb.mining.graph import MiningGraph
 from graphdb.mining.limits import Limits
 from graphdb.mining.motifs import joint_count, known_motifs, motifs
+from graphdb.plan.executor import Control
 from tests import mining_sets
 from tests.benchmarks.harness import Table, main, progress, surroundings
 
@@ -37,15 +42,17 @@ def run(argv: list[str]) -> list[Table]:
     parser.add_argument("--graphs", nargs="+", default=GRAPHS)
     parser.add_argument("--sizes", nargs="+", type=int, default=range(3, 9), help="of cliques")
     parser.add_argument("--motifs", nargs="+", type=int, default=(3, 4, 5))
-    parser.add_argument("--only", choices=["structure", "frequent"])
+    parser.add_argument("--only", choices=["structure", "frequent", "passes", "larger"])
+    parser.add_argument("--edges", type=int, default=4_000_000, help="of the graph that is larger than the budget")
     arguments = parser.parse_args(argv)
     mining_sets.FOLDER = arguments.suite
-    tables = []
-    if arguments.only != "frequent":
-        tables.append(_structure(arguments.graphs, arguments.sizes, arguments.motifs, arguments.runs))
-    if arguments.only != "structure":
-        tables.append(_frequent(arguments.runs))
-    return tables
+    tables = {
+        "structure": lambda: _structure(arguments.graphs, arguments.sizes, arguments.motifs, arguments.runs),
+        "frequent": lambda: _frequent(arguments.runs),
+        "passes": lambda: _passes(arguments.graphs, arguments.runs),
+        "larger": lambda: _larger(arguments.edges),
+    }
+    return [make() for name, make in tables.items() if arguments.only in (None, name)]
 
 
 def measured(work: Callable[[], Any], device: GpuExecutor, runs: int) -> tuple[float, float, float, Any]:
@@ -124,6 +131,101 @@ def _frequent(runs: int) -> Table:
             table.add(name, str(edges), f"{len(found):,}", "yes" if right else "NO", *cells, *beside)
             progress(f"{name} {edges} edges: {cells} {right}")
     table.notes.append(f"geometric mean of {len(ratios)} ratios: {statistics.geometric_mean(ratios):.2f}")
+    table.notes.append(surroundings())
+    return table
+
+
+def _passes(graphs: Sequence[str], runs: int) -> Table:
+    """One pass to a pool of blocks, beside counting first and extending twice (GAMMA §6.1, optimisation 1)."""
+    columns = ["graph", "extension", "rows", "extensions", "pool", "twice", "ratio", "pool call", "twice call", "host"]
+    table = Table("extension in one pass or two: kernels, and calls, in ms", columns)
+    device = GpuExecutor(0)
+    for name in graphs:
+        graph = mining_sets.snap(name)
+        pairs = vertex_extension(EmbeddingTable.of_vertices(graph), graph)
+        triangles = vertex_extension(pairs, graph, "all")
+        tables = [("any, 2 to 3", pairs, "any"), ("all, 3 to 4", triangles, "all")]
+        for what, rows, kind in [*tables, ("edges, 1 to 2", EmbeddingTable.of_edges(graph), "edges")]:
+            lists = graph.incidence if kind == "edges" else graph.adjacency
+            written = rows.rows().astype(np.int32)
+            took: dict[str, tuple[float, float]] = {}
+            found = {}
+            for passes in ("pool", "twice"):
+                kernels, calls = [], []
+                for _ in range(runs + 1):
+                    extender = DeviceExtension(device.device, device.graph, lists, Control(), passes=passes)
+                    started = time.perf_counter()
+                    found[passes] = extender.extend(written, kind)
+                    calls.append((time.perf_counter() - started) * 1000)
+                    kernels.append(extender.milliseconds)
+                took[passes] = statistics.median(kernels[1:]), statistics.median(calls[1:])
+            assert all(map(np.array_equal, found["pool"], found["twice"]))
+            started = time.perf_counter()
+            wanted = edge_extension(rows, graph) if kind == "edges" else vertex_extension(rows, graph, kind)
+            host = (time.perf_counter() - started) * 1000
+            assert np.array_equal(wanted.columns[-1].values, found["pool"][0])
+            (pool, pool_call), (twice, twice_call) = took["pool"], took["twice"]
+            cells = [f"{each:.2f}" for each in (pool, twice, twice / pool, pool_call, twice_call, host)]
+            table.add(name, what, f"{len(rows):,}", f"{len(wanted):,}", *cells)
+            progress(f"{name} {what}: {cells}")
+    table.notes.append(surroundings())
+    return table
+
+
+def _larger(edges: int) -> Table:
+    """Runs whose graph and intermediate results are larger than the budget, beside the same that fit."""
+    columns = ["task", "budget MiB", "same", "first", "second", "kernels", "ratio", "what it says"]
+    table = Table("larger than the device's budget, ms", columns)
+    random = np.random.default_rng(1)
+    vertices = edges // 20
+    ends = (random.random((2, edges)) ** 2 * vertices).astype(np.int64)
+    labels = (np.arange(vertices), random.integers(0, 12, vertices))
+    graph = MiningGraph.of(*ends, vertex_labels=labels)
+    support = vertices // 30
+    sets = EmbeddingTable.of_vertices(graph, np.arange(0, len(graph), 40))
+    motif_plan = joint_count(graph, known_motifs(4, False).patterns)
+
+    def domains(limits: Limits) -> Any:
+        return [(each.pattern, each.support) for each in frequent_patterns(graph, support, 2, limits=limits)]
+
+    def extended(limits: Limits) -> Any:
+        return vertex_extension(vertex_extension(sets, graph, limits=limits), graph, limits=limits).columns[-1].values
+
+    def counted(limits: Limits) -> Any:
+        assert limits.executor is not None
+        return limits.executor.count_jointly(motif_plan)
+
+    for task, work in (("frequent, 2 edges", domains), ("sets of 3", extended), ("motifs of 4", counted)):
+        wanted, base, budget = None, 1.0, None
+        for _ in range(2):
+            device = GpuExecutor(0, memory_limit=budget)
+            limits = Limits(executor=device)
+            times = []
+            try:
+                for _ in range(2):
+                    limits.notes.clear()
+                    started = time.perf_counter()
+                    found = work(limits)
+                    times.append((time.perf_counter() - started) * 1000)
+            except Exception as error:  # a row says what is not possible
+                table.add(task, f"{(budget or 0) / 2**20:,.0f}", "", "", "", "", "", f"{type(error).__name__}: {error}")
+                progress(f"{task}: {error}")
+                break
+            same = wanted is None or (
+                np.array_equal(found, wanted) if isinstance(found, np.ndarray) else found == wanted
+            )
+            took = [f"{each:,.1f}" for each in times]
+            ratio = "" if wanted is None else f"{times[1] / base:.2f}"
+            size = f"{device.device.memory.budget / 2**20:,.0f}"
+            said = "; ".join(limits.notes) or device.graph.residency.describe([])
+            table.add(task, size, "yes" if same else "NO", *took, f"{device.milliseconds:.1f}", ratio, said)
+            progress(f"{task} {size}: {took} {same} {said}")
+            used = device.device.memory
+            needed = int(getattr(used.pool, "total_bytes", used.pool.used_bytes)())
+            wanted, base, budget = found, times[1], max(needed // 4, 16 << 20)
+    table.notes.append(
+        f"{len(graph):,} vertices, {graph.edges:,} edges; the second budget is a quarter of what the first run took"
+    )
     table.notes.append(surroundings())
     return table
 

@@ -44,7 +44,7 @@ def by_brute_force(graph: MiningGraph, support: int, edges: int) -> dict[brute.S
 
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("seed", range(scaled(24)))
-def test_random_graphs(seed: int, directed: bool) -> None:
+def test_random_graphs(seed: int, directed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Labels of vertices and edges; several labels of a vertex, or none; edges in both directions, parallel ones."""
     random = np.random.default_rng(seed)
     vertices = int(random.integers(4, 8))
@@ -56,7 +56,8 @@ def test_random_graphs(seed: int, directed: bool) -> None:
     graph = MiningGraph.of(*ends, kinds, directed=directed, vertex_labels=(own[:, 0], own[:, 1]))
     for support in (1, 2, 3):
         wanted = by_brute_force(graph, support, 3)
-        for threads in (1, 2):
+        for threads, steps in ((1, 1 << 17), (2, 0), (1, 9)):  # embeddings are counted one by one, or by the matcher
+            monkeypatch.setattr("graphdb.mining.frequent._STEPS", steps)
             found = frequent_patterns(graph, support, 3, matches=True, limits=Limits(threads=threads))
             shapes = {shape_of(graph, each): (each.support, each.matches) for each in found}
             assert len(shapes) == len(found), "each once"
