@@ -23,7 +23,7 @@ from graphdb.gpu.counting.lists import DeviceLists, device_lists
 from graphdb.gpu.counting.registers import WARP_BYTES, Unsupported, Values
 from graphdb.gpu.counting.weights import Weights
 from graphdb.gpu.graph import DeviceGraph, address
-from graphdb.gpu.launch import BLOCK, IDS, VARIANTS, Device, StopFlag
+from graphdb.gpu.launch import BLOCK, IDS, VARIANTS, Device, Module, StopFlag
 from graphdb.gpu.watch import Watch, wait_for
 from graphdb.plan.checks import Relation
 from graphdb.plan.counting.plan import CountingPlan, Term, added_up
@@ -104,6 +104,8 @@ class DeviceCount:
     _scratch: Any = field(init=False, default=None)
     _weighed: bool = field(init=False, default=True)
     """Whether the first run may take the weights as they were prepared."""
+    _used: list[Module] = field(init=False, default_factory=list)
+    """The modules that a run's kernels are of: they stay loaded until the next."""
     _running: threading.Lock = field(init=False, default_factory=threading.Lock)
     """Its sums are one run's at a time."""
 
@@ -376,6 +378,7 @@ class DeviceCount:
         first, last = share or (0, self._units)
         whole = (first, last) == (0, self._units)
         self._cells.fill(0)
+        self._used.clear()
         for part, vector in self._vectors.items():
             if part.levels:
                 vector.fill(0)
@@ -388,6 +391,7 @@ class DeviceCount:
             if isinstance(launch, _Launch):
                 kernel = launch.kernel
                 module = self.device.module(launch.name[0], {}, kernel.text)
+                self._used.append(module)
                 blocks, arguments = (launch.blocks, launch.arguments) if whole else self._part_of(launch, first, last)
                 module.launch(launch.name[1], blocks, *arguments, threads=kernel.threads, shared=kernel.shared)
             elif isinstance(launch, tuple):

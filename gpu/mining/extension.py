@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from graphdb.common.errors import MemoryLimitError
 from graphdb.gpu.graph import DeviceGraph, address
 from graphdb.gpu.launch import BLOCK, VARIANTS, Device, StopFlag, faults
+from graphdb.gpu.mining.aggregation import quick_patterns
 from graphdb.gpu.residency import Lists
 from graphdb.gpu.watch import Watch, wait_for
-from graphdb.plan.extension import Adjacency, Kind
+from graphdb.plan.extension import Adjacency, Aggregated, Kind
 
 Ints = NDArray[np.int64]
 Narrow = NDArray[np.int32]
@@ -70,7 +71,7 @@ class DeviceExtension:
         piece: int = PIECE,
     ) -> None:
         self.name = f"cuda:{device.number}"
-        self._device, self._lists, self._watch = device, lists, watch
+        self._device, self._device_graph, self._lists, self._watch = device, graph, lists, watch
         self._passes, self._piece, self._stop = passes, piece, StopFlag(device)
         self.milliseconds = 0.0
         """The device's time so far, copies left out."""
@@ -209,6 +210,14 @@ class DeviceExtension:
                 wait_for(end, self._watch, self._stop, lambda: None)
                 self.milliseconds += device.milliseconds(begin, end)
                 self.moved += 4 * own.size
+
+    def quick(self, rows: Narrow, task: Aggregated) -> tuple[Ints, Ints]:
+        """The distinct quick patterns of rows (:meth:`graphdb.plan.extension.Extender.quick`)."""
+        with faults(), self._device.active():
+            patterns, first, took = quick_patterns(self._device, self._device_graph, self._lists, rows, task)
+        self.milliseconds += took
+        self.moved += rows.nbytes + 4 * len(rows) + patterns.nbytes
+        return patterns, first
 
     def code_cells(self, codes: int) -> tuple[Any, Any]:
         """Two numbers for each code on the device: a count of 0, and the greatest first embedding."""

@@ -2,7 +2,7 @@
 
 A row of ``_graphdb.continuous_query`` is one; its answer is in ``_graphdb.answer_N``, its changes in
 ``_graphdb.changes_N``, which SQL sees as the views ``name`` and ``name_changes``; what it aggregates has its groups in
-``_graphdb.groups_N``.  ``_graphdb.batch`` has the batches that changed it.
+``_graphdb.groups_N`` and ``_graphdb.values_N_…``.  ``_graphdb.batch`` has the batches that changed it.
 """
 
 from __future__ import annotations
@@ -65,6 +65,10 @@ class Definition:
         """The table of the groups that it aggregates, in SQL."""
         return f"_graphdb.groups_{self.number}"
 
+    def values(self, name: str) -> str:
+        """Return the table of the distinct values that it aggregates of a column, in SQL."""
+        return f"_graphdb.values_{self.number}_{name}"
+
     @property
     def views(self) -> list[tuple[str, str]]:
         """The names that SQL sees, and the tables behind them."""
@@ -91,10 +95,23 @@ def delete(connection: duckdb.DuckDBPyConnection, definition: Definition) -> Non
     for view, _ in definition.views:
         if _kind_of(connection, view) == "view":
             connection.execute(f"DROP VIEW main.{quoted(view)}")
-    for table in (definition.answer, definition.log, definition.groups):
+    for table in (definition.answer, definition.log):
         connection.execute(f"DROP TABLE IF EXISTS {table}")
+    drop_groups(connection, definition)
     for table, column in (("continuous_query", "number"), ("batch", "query")):
         connection.execute(f"DELETE FROM _graphdb.{table} WHERE {column} = ?", [definition.number])
+
+
+def drop_groups(connection: duckdb.DuckDBPyConnection, definition: Definition) -> None:
+    """Drop the tables of what a continuous query aggregates."""
+    schema, _, prefix = definition.values("").partition(".")
+    found = connection.execute(
+        "SELECT table_name FROM system.main.duckdb_tables() WHERE database_name = system.main.current_database()"
+        " AND schema_name = ? AND starts_with(table_name, ?)",
+        [schema, prefix],
+    ).fetchall()
+    for table in (definition.groups, *(f"{schema}.{quoted(name)}" for (name,) in found)):
+        connection.execute(f"DROP TABLE IF EXISTS {table}")
 
 
 def next_number(connection: duckdb.DuckDBPyConnection) -> int:

@@ -2,7 +2,8 @@
 
 A query that aggregates, or returns distinct rows, is one over the rows of another, whose rows are matches: those delta
 plans maintain, and :mod:`.groups` brings the groups up to date that they belong to.  ``count``, and ``sum`` and ``avg``
-of integers, are added up; ``min`` and ``max`` are compared; whatever else there is, is computed again of the group.
+of integers, are added up, of all values or of distinct ones; ``min`` and ``max`` are compared; whatever else there is,
+is computed again of the group.
 """
 
 from __future__ import annotations
@@ -14,14 +15,12 @@ from enum import Enum
 from graphdb.common.duckdb.connection import quoted
 from graphdb.common.values.types import NULL, Base, Column
 from graphdb.grammar import syntax as ast
+from graphdb.live.distinct_values import NUMBER
 from graphdb.relational.projection.return_clause import combines_aggregates
 from graphdb.relational.projection.sql import columns_of
 from graphdb.semantics.aggregation import contains_aggregate
 from graphdb.sql.equivalence import has_key, lacks_key
 from graphdb.sql.value import SqlValue
-
-NUMBER = "n"
-"""The column of a table of groups that says of how many rows each is."""
 
 _ORDERED = frozenset(
     (Base.BOOLEAN, Base.INTEGER, Base.DECIMAL, Base.FLOAT, Base.STRING, Base.DATE, Base.DATETIME, Base.TIME)
@@ -55,6 +54,8 @@ class Accumulator:
     change: Change
     argument: str = ""
     """The column of the rows that it aggregates."""
+    distinct: bool = False
+    """Whether equal values count once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,8 @@ class Grouping:
     by: tuple[ast.Expression, ...]
     """What is grouped by."""
     keys: tuple[str, ...]
-    _arguments: tuple[tuple[ast.Expression, str], ...]
+    arguments: tuple[tuple[ast.Expression, str], ...]
+    """What is aggregated, and the columns of the rows that have it."""
 
     @classmethod
     def of(cls, query: ast.Query) -> Grouping:
@@ -115,14 +117,15 @@ class Grouping:
             own = types[name]
             if own.many or lacks_key(own.type) or has_key(own.type, own.bases):
                 raise NotGrouped("it is grouped by values of several types")
-        names = dict(self._arguments)
+        names = dict(self.arguments)
         measures: list[Measure] = []
         for item in self.query.returns.items:
             if contains_aggregate(item.expression):
                 measures.append(_measure(item, names, types, sum(len(made.accumulators) for made in measures)))
         signature = [(c.sql_name, str(c.type), c.type.scale, c.many, sorted(map(str, c.bases or ()))) for c in columns]
         bases = tuple(types[name].type.base for name in self.keys)
-        return Accumulators(self, bases, tuple(measures), repr(signature))
+        followed = [(own.name, own.change.name, own.distinct) for made in measures for own in made.accumulators]
+        return Accumulators(self, bases, tuple(measures), repr((signature, followed)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +149,17 @@ class Accumulators:
         """The query for the table of groups: keys, how many rows each is of, accumulators."""
         columns = [*zip(self.grouping.by, self.grouping.keys, strict=True), (ast.CountStar(), NUMBER)]
         return _returning(self.grouping.query, columns + [(own.expression, own.name) for own in self.all])
+
+    @property
+    def distinct(self) -> dict[str, ast.Query]:
+        """By columns of the rows of which equal values count once, the query for keys, value and in how many rows."""
+        wanted = {own.argument for own in self.all if own.distinct}
+        keys = [*zip(self.grouping.by, self.grouping.keys, strict=True)]
+        return {
+            name: _returning(self.grouping.query, [*keys, (expression, name), (ast.CountStar(), NUMBER)])
+            for expression, name in self.grouping.arguments
+            if name in wanted
+        }
 
     def narrowed(self, values: Callable[[str], list[object] | None]) -> tuple[ast.Query, dict[str, list[str]]]:
         """Return :attr:`query` for some groups and perhaps others, and which vertices some variables may be for them.
@@ -188,19 +202,20 @@ def _measure(item: ast.ReturnItem, names: dict[ast.Expression, str], types: dict
     if isinstance(call, ast.CountStar):
         return Measure(item, NUMBER, ())
     own = f"a{first}"
-    if isinstance(call, ast.FunctionCall) and len(call.arguments) == 1 and not call.distinct:
-        argument = names[call.arguments[0]]
-        column, function = types[argument], call.name.lower()
+    if isinstance(call, ast.FunctionCall) and len(call.arguments) == 1:
+        argument, function, once = names[call.arguments[0]], call.name.lower(), call.distinct
+        column = types[argument]
+        plain = not (column.many or lacks_key(column.type) or has_key(column.type, column.bases))
         whole = column.type.base is Base.INTEGER and not column.many
         match function:
-            case "count":
-                return Measure(item, own, (Accumulator(own, call, Change.COUNT, argument),))
+            case "count" if plain or not once:
+                return Measure(item, own, (Accumulator(own, call, Change.COUNT, argument, once),))
             case "sum" if whole:
-                return Measure(item, own, (Accumulator(own, call, Change.SUM, argument),))
+                return Measure(item, own, (Accumulator(own, call, Change.SUM, argument, once),))
             case "avg" if whole:
                 of = f"a{first + 1}"
-                total = Accumulator(own, replace(call, name="sum"), Change.SUM, argument)
-                count = Accumulator(of, replace(call, name="count"), Change.COUNT, argument)
+                total = Accumulator(own, replace(call, name="sum"), Change.SUM, argument, once)
+                count = Accumulator(of, replace(call, name="count"), Change.COUNT, argument, once)
                 return Measure(item, f"CASE WHEN {of} > 0 THEN CAST({own} AS DOUBLE) / {of} END", (total, count))
             case "min" | "max" if column.type.base in _ORDERED and not column.many:
                 change = Change.LEAST if function == "min" else Change.GREATEST

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from graphdb.live.answers import ADDED, REMOVED
-from graphdb.live.grouping import NUMBER, Accumulator, Accumulators, Change
+from graphdb.live.distinct_values import NUMBER, SIGN, DistinctValues
+from graphdb.live.grouping import Accumulator, Accumulators, Change
 
 if TYPE_CHECKING:
     import duckdb
@@ -25,9 +26,6 @@ _CHANGED, _MERGED = "temp._graphdb_changed", "temp._graphdb_merged"
 TABLES = (LOST, AGAIN, _CHANGED, _MERGED)
 """All temporary tables of groups."""
 
-_SIGN = "s"
-"""1 for a row that comes, -1 for one that goes."""
-
 
 class Groups:
     """The table of the groups of one continuous query, in the transaction that is open on ``connection``."""
@@ -37,6 +35,10 @@ class Groups:
     ) -> None:
         self._connection, self._table = connection, definition.groups
         self._own, self._keys = accumulators, accumulators.grouping.keys
+        self._values = {
+            name: DistinctValues(connection, definition.values(name), self._keys, name)
+            for name in accumulators.distinct
+        }
 
     def are_there(self) -> bool:
         """Whether the table is there, of the values that the query has by now."""
@@ -47,6 +49,10 @@ class Groups:
             [schema, table],
         ).fetchall()
         return found == [(self._own.signature,)]
+
+    def fill_values(self, name: str) -> None:
+        """Make the table of distinct values of a column, of those counted in :data:`AGAIN`."""
+        self._values[name].fill(AGAIN)
 
     def fill(self) -> None:
         """Make the table of the groups in :data:`AGAIN`."""
@@ -63,7 +69,12 @@ class Groups:
 
         ``again`` makes :data:`AGAIN` of the groups that :data:`LOST` has, at least.
         """
-        self._run(f"CREATE OR REPLACE TEMP TABLE {_CHANGED[5:]} AS {self._changed()}")
+        signed = f"SELECT *, 1 AS {SIGN} FROM {ADDED} UNION ALL SELECT *, -1 AS {SIGN} FROM {REMOVED}"
+        for values in self._values.values():
+            values.follow(signed)
+        self._run(f"CREATE OR REPLACE TEMP TABLE {_CHANGED[5:]} AS {self._changed(signed)}")
+        for values in self._values.values():
+            values.drop()
         self._run(f"CREATE OR REPLACE TEMP TABLE {_MERGED[5:]} AS {self._merged()}")
         names = ", ".join(self._names)
         merged = f"SELECT {names} FROM {_MERGED}"
@@ -89,13 +100,25 @@ class Groups:
     def _names(self) -> Iterable[str]:
         return (*self._keys, NUMBER, *(own.name for own in self._own.all))
 
-    def _changed(self) -> str:
-        """Return SQL for what comes and goes of each group."""
-        parts = [part for own in self._own.all for part in _parts(own)]
-        chosen = ", ".join([*self._keys, f"CAST(coalesce(sum({_SIGN}), 0) AS BIGINT) AS {NUMBER}", *parts])
-        by = f" GROUP BY {', '.join(self._keys)}" if self._keys else ""
-        signed = f"SELECT *, 1 AS {_SIGN} FROM {ADDED} UNION ALL SELECT *, -1 AS {_SIGN} FROM {REMOVED}"
-        return f"SELECT {chosen} FROM ({signed}){by}"
+    def _changed(self, signed: str) -> str:
+        """Return SQL for what comes and goes of each group, of a relation of rows that do."""
+
+        def grouped(relation: str, columns: list[str], value: str | None) -> str:
+            followed = [own for own in self._own.all if (own.argument if own.distinct else None) == value]
+            parts = [part for own in followed for part in _parts(own)]
+            by = f" GROUP BY {', '.join(self._keys)}" if self._keys else ""
+            return f"SELECT {', '.join([*self._keys, *columns, *parts])} FROM {relation}{by}"
+
+        rows = grouped(f"({signed})", [f"CAST(coalesce(sum({SIGN}), 0) AS BIGINT) AS {NUMBER}"], None)
+        once = [own for own in self._own.all if own.distinct]
+        if not once:
+            return rows
+        joins = [
+            f"LEFT JOIN ({grouped(values.moved, [], name)}) {name} ON {self._same('q', name)}"
+            for name, values in self._values.items()
+        ]
+        counted = ", ".join(f"coalesce({own.argument}.{own.name}, 0) AS {own.name}" for own in once)
+        return f"SELECT q.*, {counted} FROM ({rows}) q {' '.join(joins)}"
 
     def _merged(self) -> str:
         """Return SQL for the groups that change, as they are then, and whether they are to be aggregated anew."""
@@ -137,11 +160,11 @@ def _parts(own: Accumulator) -> list[str]:
     name, value = own.name, own.argument
     match own.change:
         case Change.COUNT:
-            return [f"coalesce(sum({_SIGN}) FILTER (WHERE {value} IS NOT NULL), 0) AS {name}"]
+            return [f"coalesce(sum({SIGN}) FILTER (WHERE {value} IS NOT NULL), 0) AS {name}"]
         case Change.SUM:
-            return [f"coalesce(sum({_SIGN} * CAST({value} AS HUGEINT)), 0) AS {name}"]
+            return [f"coalesce(sum({SIGN} * CAST({value} AS HUGEINT)), 0) AS {name}"]
         case Change.LEAST | Change.GREATEST:
             function = "min" if own.change is Change.LEAST else "max"
             sides = ((name, "> 0"), (f"{name}_gone", "< 0"))
-            return [f"{function}({value}) FILTER (WHERE {_SIGN} {sign}) AS {column}" for column, sign in sides]
+            return [f"{function}({value}) FILTER (WHERE {SIGN} {sign}) AS {column}" for column, sign in sides]
     return []

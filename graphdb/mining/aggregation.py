@@ -2,6 +2,8 @@
 
 What an embedding looks like is first written down as it stands, its *quick pattern* (Arabesque §5.2); rows with the
 same quick pattern have the same pattern, and only the distinct quick patterns, which are few, get canonical labels.
+Where the limits name an executor that has a device, and that is expected to be sooner, quick patterns are made and
+hashed there (:mod:`graphdb.gpu.mining.aggregation`).
 """
 
 from __future__ import annotations
@@ -18,11 +20,14 @@ from graphdb.mining.graph import MiningGraph
 from graphdb.mining.limits import Limits
 from graphdb.mining.patterns import Pattern
 from graphdb.mining.table import EmbeddingTable
+from graphdb.plan.extension import Aggregated, EdgeCodes, Extender
 
 Ints = NDArray[np.int64]
 
 PIECE = 1 << 16
 """Rows that are looked at together."""
+DEVICE_PIECE = 1 << 19
+"""The same on a device."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +108,15 @@ def aggregation(
         first, place, _ = distinct(quick)
         found[begin] = (quick[first], first + begin, place)
 
-    begins = range(0, len(table), PIECE)
-    limits.each(begins, work)
+    extender = _extender(table, reader, limits)
+    begins = range(0, len(table), PIECE if extender is None else DEVICE_PIECE)
+    if extender is None:
+        limits.each(begins, work)
+    else:
+        for begin in begins:
+            limits.control.check()
+            found[begin] = _quick_on(extender, table.rows(begin, begin + DEVICE_PIECE), begin, reader.task)
+        limits.notes.append(extender.summary)
     if not found:
         empty = np.empty(0, np.int64)
         return PatternTable((), empty, empty, empty, ())
@@ -114,6 +126,23 @@ def aggregation(
     starts = np.cumsum([0, *(len(found[begin][0]) for begin in begins)])
     of_row = np.concatenate([place[start + found[begin][2]] for start, begin in zip(starts, begins, strict=False)])
     return _patterns(table, reader, rows[first], of_row, limits)
+
+
+def _extender(table: EmbeddingTable, reader: _Reader, limits: Limits) -> Extender | None:
+    """What finds quick patterns on a device; None where the host does."""
+    if limits.executor is None or not len(table):
+        return None
+    scanned = float(len(table)) * reader.width * 8
+    lists = reader.graph.adjacency if table.kind == "vertex" else reader.graph.incidence
+    return limits.executor.extender(lists, scanned, limits.control)
+
+
+def _quick_on(extender: Extender, rows: Ints, begin: int, task: Aggregated) -> tuple[Ints, Ints, Ints]:
+    """Quick patterns of a piece, a row of each, and the pattern of each row; in the order that the host has them in."""
+    quick, firsts = extender.quick(np.ascontiguousarray(rows, np.int32), task)
+    places = np.searchsorted(np.unique(firsts), firsts)
+    order, rank, _ = distinct(quick)
+    return quick[order], np.unique(firsts)[order] + begin, rank[places]
 
 
 def _patterns(table: EmbeddingTable, reader: _Reader, rows: Ints, of_row: Ints, limits: Limits) -> PatternTable:
@@ -183,6 +212,11 @@ class _Reader:
         self._pairs = size * (size - 1) // 2
         self.width = size + self._pairs
 
+    @property
+    def task(self) -> Aggregated:
+        """What quick patterns are made of, as a device reads it."""
+        raise NotImplementedError
+
     def vertices(self, places: Ints) -> Ints:
         """The vertices of some rows, -1 behind the last: int64 [rows, size]."""
         raise NotImplementedError
@@ -234,6 +268,10 @@ class _Vertices(_Reader):
         turned = [tuple(sorted(code ^ 1 for code in codes)) if graph.directed else codes for codes in graph.codes]
         self._turned = np.array([0, *(states[codes] + 1 for codes in turned)])
 
+    @property
+    def task(self) -> Aggregated:
+        return Aggregated(self._labels, states=self.graph.states)
+
     def vertices(self, places: Ints) -> Ints:
         return self._table.rows_at(places)
 
@@ -264,6 +302,11 @@ class _Edges(_Reader):
                 f"{len(graph.edge_labels):,} edge labels are too many where a pair has {several} edges",
                 hint="mine fewer edge labels",
             )
+
+    @property
+    def task(self) -> Aggregated:
+        codes = EdgeCodes(self.graph.label, self.graph.directed, self._base)
+        return Aggregated(self._labels, codes=codes)
 
     def _read(self, places: Ints) -> tuple[Ints, Ints]:
         from graphdb.mining.aggregation_kernels import read_edges

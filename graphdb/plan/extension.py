@@ -45,6 +45,34 @@ class Adjacency:
         return tuple(array for array in (self.offsets, self.source, self.target, self.ways) if array is not None)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class EdgeCodes:
+    """How edges are written down in quick patterns: their labels, and the base of digits that a pair's edges are."""
+
+    kinds: Ints
+    directed: bool
+    base: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Aggregated:
+    """What quick patterns are made of.
+
+    Attributes
+    ----------
+    labels
+        int64 [n]: a number for the labels of each vertex.
+    states
+        Of rows of vertices: int64, beside adjacent vertices, what joins the two.
+    codes
+        Of rows of edges.
+    """
+
+    labels: Ints
+    states: Ints | None = None
+    codes: EdgeCodes | None = None
+
+
 class Extender(Protocol):
     """Extends embeddings."""
 
@@ -71,6 +99,15 @@ class Extender(Protocol):
         ------
         QueryTimeout, QueryInterrupted, MemoryLimitError, DeviceError
             As the limits of the run say; where one row's extensions do not fit; where the device fails.
+        """
+
+    def quick(self, rows: Narrow, task: Aggregated) -> tuple[Ints, Ints]:
+        """Return the quick patterns of rows, each once, in the order of the rows that come first with them.
+
+        Returns
+        -------
+        tuple
+            int64 [patterns, width], as aggregation writes them; and int64 [rows]: the first row with the same.
         """
 
     def count_codes(self, rows: Narrow, base: int, counts: Any, firsts: Any) -> None:

@@ -9,7 +9,8 @@ simulates list scheduling: whoever is done takes the next share, of a count the 
 the speed-up over one worker, which has the same tasks; below it, in brackets, that of as many parts as there are workers,
 each of as many tasks that follow one another.
 ``several`` times the whole run on one executor and on several, which on a machine of one device have that one, with the
-same part of its memory each: what the deal itself costs.  Times are the caller's, in milliseconds, medians.
+same part of its memory each: what the deal itself costs.  Times are the caller's, in milliseconds, medians; those of
+tasks on the CPU are processor time.
 """
 
 from __future__ import annotations
@@ -66,14 +67,15 @@ def tasks(executor: Divisible, plan: PhysicalPlan, counting: bool, shares: int) 
     division = executor.division(plan, counting, Control())
     if division is None:
         return {}
+    clock = time.thread_time if isinstance(executor, HostExecutor) else time.perf_counter
     found: dict[tuple[int, int], float] = {}
     sums: tuple[int, ...] = ()
     for cut in division.shares(shares, heaviest_first=counting)[0]:
         best = float("inf")
         for _ in range(2):
-            started = time.perf_counter()
+            started = clock()
             partial = executor.partial(plan, division, Control(share=cut))
-            best = min(best, time.perf_counter() - started)
+            best = min(best, clock() - started)
         found[cut] = best
         sums = tuple(a + b for a, b in zip(sums, partial, strict=True)) if sums else partial
     assert executor.total(plan, division, sums) == executor.count(plan), "the shares do not add up"

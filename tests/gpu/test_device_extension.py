@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -18,6 +19,8 @@ from tests import emulator
 from tests.fuzz import scaled
 from tests.gpu.executors import EMULATED
 from tests.mining import brute
+
+aggregation = importlib.import_module("graphdb.mining.aggregation")
 
 
 @pytest.fixture(
@@ -164,3 +167,26 @@ def test_graphs_and_tables_larger_than_the_device() -> None:
         ):  # the ends of edges do not fit: the host does it
             assert same(edge_extension(edges, graph, Limits(executor=executor)), edge_extension(edges, graph))
         assert len(made) == 1
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("seed", range(scaled(6)))
+def test_aggregation(device: Any, seed: int, directed: bool) -> None:
+    """Patterns, counts, supports, the pattern of each row and examples are the host's; tables of vertices and edges."""
+    graph = brute.random_graph(np.random.default_rng(seed), 10, 24, directed=directed, edge_labels=3, labels=2)
+    tables = [EmbeddingTable.of_vertices(graph), EmbeddingTable.of_edges(graph)]
+    for _ in range(2):
+        tables = [
+            vertex_extension(table, graph) if table.kind == "vertex" else edge_extension(table, graph)
+            for table in tables
+        ]
+        for table in tables:
+            wanted = aggregation.aggregation(table, graph)
+            with mock.patch.object(aggregation, "DEVICE_PIECE", 100):
+                limits = Limits(executor=device)
+                found = aggregation.aggregation(table, graph, limits=limits)
+            assert found.patterns == wanted.patterns
+            assert found.examples == wanted.examples
+            for name in ("counts", "supports", "of_row"):
+                assert np.array_equal(getattr(found, name), getattr(wanted, name))
+            assert "ms of kernels" in limits.notes[0]

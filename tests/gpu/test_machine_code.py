@@ -5,8 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -17,8 +19,10 @@ from graphdb.execute.host import HostExecutor
 from graphdb.gpu import archive, build, launch, machine_code
 from graphdb.gpu.archive import Archive
 from graphdb.gpu.compiler import Cancel, Cancelled
+from graphdb.gpu.counting import run
 from graphdb.gpu.machine_code import MachineCode, Source
 from graphdb.incremental.device import layout
+from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.compile.cache import Cache
 from tests import emulator, nvrtc
@@ -70,23 +74,27 @@ def made(code: MachineCode, wanted: Source, check: Callable[[], None] | None = N
 # --- archives
 
 
-def test_an_archive_holds_every_module_that_no_query_changes(tmp_path: Path) -> None:
-    """What is read is what the compiler makes of the same text and options, whoever calls it."""
-    library = nvrtc.library()
-    [path] = build.build(tmp_path, library, ("sm_90",), 2)
-    found = Archive(path)
-    assert (found.target, found.version) == ("sm_90", library.version)
-    names = set[str]()
+def test_every_module_that_no_query_changes_is_compiled_ahead() -> None:
     assert build.undeclared() == set()
-    for (name, digest), (text, options) in build.modules().items():
-        code = found.read(digest)
-        assert code is not None
-        assert code.startswith(b"\x7fELF")
-        names.add(name)
-        if name == "filter":
-            assert code == library.compile(text, options, "sm_90")
-    assert len(found) == len(build.modules())
+    names = {name for name, _ in build.modules()}
     assert names == {path.stem for path in launch_folder().glob("*.cu")} - {"count_nested", "search"}
+
+
+def test_an_archive_holds_what_the_compiler_makes(tmp_path: Path) -> None:
+    """Of the same text and options, whoever calls it."""
+    library = nvrtc.library()
+    variants = {name: launch.VARIANTS[name] for name in ("clique", "distinct", "filter", "search")}
+    with mock.patch.dict(launch.VARIANTS, variants, clear=True):
+        wanted, paths = build.modules(), build.build(tmp_path, library, ("sm_90", "compute_90"), 2)
+    assert {name for name, _ in wanted} == {"clique", "distinct", "filter"}
+    for path, starts in zip(paths, (b"\x7fELF", b"//"), strict=True):
+        found = Archive(path)
+        assert (found.target, found.version, len(found)) == (path.stem, library.version, len(wanted))
+        for (name, digest), (text, options) in wanted.items():
+            code = found.read(digest)
+            assert code is not None
+            assert code.startswith(starts)
+            assert name != "filter" or code == library.compile(text, options, path.stem)
 
 
 def launch_folder() -> Path:
@@ -259,6 +267,7 @@ def test_compilations_end_with_their_owner(disk: Cache) -> None:
 ENDING = """
 import sys, threading
 from pathlib import Path
+from typing import Any
 sys.path.insert(0, {root!r})
 from graphdb.gpu import compiler, launch, machine_code
 import graphdb.gpu.executor
@@ -289,7 +298,9 @@ def test_a_device_loads_what_the_wheel_carries(tmp_path: Path, taken: bool) -> N
     """While it opens, in a thread; what the driver does not take is compiled."""
     members = {}
     for (name, digest), (text, options) in build.modules().items():
-        members[name, digest] = emulator.Compiler().compile(text, options, "sm_90") if taken else b"for another driver"
+        if name in ("clique", "filter", "join"):
+            code = emulator.Compiler().compile(text, options, "sm_90") if taken else b"for another driver"
+            members[name, digest] = code
     archive.write(tmp_path / "sm_90.zip", (13, 0), members)
     with emulator.installed():
         from graphdb.gpu.executor import GpuExecutor
@@ -321,6 +332,33 @@ def test_modules_on_a_device_are_bounded() -> None:
                 want = HOST.count(plan)
                 assert executor._counter.count(plan, mock.Mock()) == want
                 assert len(executor.device._modules) <= 4
+
+
+@EMULATED
+def test_a_module_stays_loaded_while_it_is_used() -> None:
+    """One that is dropped from the device's table belongs to the run that launched it until that is over."""
+    with emulator.installed(), mock.patch.object(launch, "MODULES", 1):
+        from graphdb.gpu.executor import GpuExecutor
+
+        executor = GpuExecutor(0, memory_limit=1 << 30)
+        graph, label = graph_of(30, 120, 2)
+        plan = make_plan(pattern_of(PATTERNS["4-wheel"], label), graph, counting="always")
+        launched: list[weakref.ref[Any]] = []
+        plain, waited = launch.Module.launch, []
+
+        def note(module: Any, kernel: str, *arguments: Any, **more: Any) -> None:
+            plain(module, kernel, *arguments, **more)
+            if kernel == "nested":
+                launched.append(weakref.ref(module))
+                executor.device.module("filter", {"ID": "int"})  # drops the others from the table
+
+        def wait_for(*_: Any) -> None:
+            waited.extend(module() is not None for module in launched)
+
+        with mock.patch.object(launch.Module, "launch", note), mock.patch.object(run, "wait_for", wait_for):
+            assert executor._counter.count(plan, Control()) == HOST.count(plan)
+        assert waited
+        assert all(waited)
 
 
 def test_the_doctor_says_where_device_code_comes_from(

@@ -16,7 +16,7 @@ from tests.live.writes import bag, check, opened, strategies
 MEASURES = (
     "count(*)", "count(b.k)", "count(b)", "sum(b.k)", "avg(b.k)", "min(b.k)", "max(b.k)", "min(b.s)", "max(b.f)",
     "sum(b.f)", "avg(b.f)", "count(DISTINCT b)", "count(DISTINCT b.k)", "sum(DISTINCT b.k)", "sum(a.i + b.i)",
-    "stdev(b.k)", "count(*) * 2 + 1", "min(b.absent)", "sum(b.absent)",
+    "avg(DISTINCT b.k)", "max(DISTINCT b.k)", "count(DISTINCT b.f)", "count(DISTINCT a.s)", "stdev(b.k)", "count(*) * 2 + 1", "min(b.absent)", "sum(b.absent)",
 )  # fmt: skip
 KEYS = ("a", "a.k", "a.s", "b.k", "a.i % 2", "b.absent", "a.b")
 PATTERNS = (
@@ -59,7 +59,7 @@ def begin(db: graphdb.Database) -> None:
     db.query("MATCH (a:B), (b:A) WHERE (2 * a.i + b.i) % 7 = 0 CREATE (a)-[:S]->(b), (a)-[:R]->(b)")
 
 
-@pytest.mark.parametrize("seed", range(scaled(8)))
+@pytest.mark.parametrize("seed", range(scaled(6)))
 def test_groups_follow_their_rows(seed: int, tmp_path: Path) -> None:
     draw = np.random.default_rng(seed)
     path = tmp_path / "a.duckdb" if seed % 2 else None
@@ -93,7 +93,7 @@ def test_groups_without_a_table_of_the_answer(columns: str) -> None:
         text = f"MATCH (a)-[:R]->(b) RETURN {columns}"
         db.query(f"CREATE CONTINUOUS QUERY q WITH (table = false) AS {text}")
         found = bag(db, f"SELECT * FROM cypher($$ {text} $$)")
-        for _ in range(12):
+        for _ in range(8):
             db.query(change(draw, 3))
         found.update(bag(db, "SELECT * EXCLUDE (batch, change) FROM q_changes WHERE change = 1"))
         found.subtract(bag(db, "SELECT * EXCLUDE (batch, change) FROM q_changes WHERE change = -1"))
@@ -142,11 +142,52 @@ def test_counts_are_not_made_anew(again: list[int]) -> None:
         begin(db)
         db.query("CREATE CONTINUOUS QUERY q AS MATCH (a)-[:R]->(b) RETURN a.k AS k, count(*) AS n, sum(b.k) AS s")
         db.query("CREATE CONTINUOUS QUERY every AS MATCH (:A)-[:R]->() RETURN count(*) AS n")
-        for _ in range(15):
+        for _ in range(9):
             db.query(change(draw, 3))
         assert again == []
         assert strategies(db)["compared"] == 0
         assert db.sql("FROM every").fetchall() == db.query("MATCH (:A)-[:R]->() RETURN count(*)").fetchall()
+
+
+def test_distinct_values_are_not_read_again(again: list[int], tmp_path: Path) -> None:
+    draw = np.random.default_rng(4)
+    queries = {
+        "grouped": "MATCH (a)-[:R]->(b) RETURN a.k AS k, count(DISTINCT b) AS n, sum(DISTINCT b.k) AS s, count(*) AS m",
+        "whole": "MATCH (a)-[:R]->(b) RETURN count(DISTINCT b.k) AS n, avg(DISTINCT b.k) AS v, count(DISTINCT a) AS m",
+    }
+    with opened(tmp_path / "a.duckdb") as db:
+        begin(db)
+        for name, text in queries.items():
+            db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
+        stored = {name: bag(db, f"FROM {name}") for name in queries}
+    for _ in range(2):
+        with opened(tmp_path / "a.duckdb") as db:
+            for _ in range(5):
+                db.query(change(draw))
+                check(db, queries, stored)
+            assert strategies(db)["compared"] == 0
+    assert again == []
+    with opened(tmp_path / "a.duckdb") as db:
+        for name in queries:
+            db.query(f"DROP CONTINUOUS QUERY {name}")
+        left = "SELECT table_name FROM duckdb_tables() WHERE table_name SIMILAR TO '(groups|values)_.*'"
+        assert db._state.connection.rows(left) == []
+
+
+def test_groups_of_another_kind_are_made_anew(tmp_path: Path) -> None:
+    query = "MATCH (a:A)-[:R]->(b) RETURN a.k AS k, count(DISTINCT b.k) AS n"
+    with opened(tmp_path / "a.duckdb") as db:
+        begin(db)
+        db.query(f"CREATE CONTINUOUS QUERY q AS {query}")
+        stored = {"q": bag(db, "FROM q")}
+        with db._state.connection.guard() as raw:  # as if by an older version
+            raw.execute("COMMENT ON TABLE _graphdb.groups_1 IS 'other'")
+            raw.execute("DROP TABLE _graphdb.values_1_x0")
+    with opened(tmp_path / "a.duckdb") as db:
+        for number in range(3):
+            db.query(f"MATCH (a:A {{i: {number}}}), (b:B {{i: {5 - number}}}) MERGE (a)-[:R]->(b)")
+            check(db, {"q": query}, stored)
+        assert strategies(db)["compared"] == 1
 
 
 def test_explain_says_how_groups_follow() -> None:
