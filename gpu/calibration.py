@@ -33,7 +33,7 @@ COPIED = 4 << 20
 """Bytes that are copied each way."""
 ANSWERS, RUNS = 15, 3
 """Answers that are waited for, and runs of all else, of which the median counts."""
-VERSION = 1
+VERSION = 2
 """Of what is measured, and how."""
 
 VARIANTS["rates"] = ({},)

@@ -37,7 +37,8 @@ from graphdb.plan.extension import Adjacency, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan, VertexStep
 from graphdb.plan.shares import Division, Partial, root_weights
-from graphdb.plan.ski_rental import Bias, ExpectedCost, StrategyTimings
+from graphdb.plan.ski_rental import WORSE, Bias, Decision, ExpectedCost, StrategyTimings
+from graphdb.plan.trials import in_turns
 
 _log = logging.getLogger("graphdb")
 Ints = NDArray[np.int64]
@@ -348,12 +349,15 @@ class GpuExecutor:
             return
         queue = RowQueue(blocks, control.buffer_bytes)
         self._reading.append(queue)
-        begun = False
+        begun, waiting = False, iter(queue)
         try:
-            for cells, rows in queue:
+            while True:
+                with faults(self.name):
+                    block = next(waiting, None)
+                if block is None:
+                    return
                 begun = True
-                yield cells, rows, None
-            return
+                yield *block, None
         except Refused as error:
             if begun:
                 raise
@@ -385,28 +389,55 @@ class GpuExecutor:
         started = time.monotonic()
         self._drain_searches(control)
         try:
-            with faults(self.name):
-                ready = self._begun(plan) if limit is None else None
-                counted = self._counted(plan, control) if limit is None and ready is None else None
-                if counted is not None:
-                    return counted
-                try:
-                    found = self._found(plan, control, _ceil(limit, plan.automorphisms), ready)
-                except Overtaken:
-                    counted = self._added_up(plan, True, lambda: self._counter.count(plan, control))
-                    if counted is not None:
-                        return counted
-                    found = self._found(plan, control, None)
-            if limit is None and len(self._strategy_costs(plan, counting=True)) > 1:
-                taken, timings = time.monotonic() - started, _timings(plan, True)
-                if timings.runs:  # the first has copied and compiled, too
-                    self._bias.note(plan.cost / self.device.rates.intersected, taken - self._starting(plan))
-                timings.note("match", taken)
-                self._counter.missed(plan, True, taken)
+            if limit is None:
+                return self._whole_count(plan, control)
+            found = self._found(plan, control, _ceil(limit, plan.automorphisms))
+            return min(found * plan.automorphisms, limit)
         finally:
             control.seconds = time.monotonic() - started
-        total = found * plan.automorphisms
-        return total if limit is None else min(total, limit)
+
+    def _whole_count(self, plan: PhysicalPlan, control: Control) -> int:
+        """Count all matches, as sums or by finding them: whichever is done first."""
+        timings, decided = _timings(plan, True), self._decision(plan)
+        if decided is None or not decided.again():
+            anew = self._strategy_costs(plan, counting=True)
+            decided = Decision.after(decided, timings.choose(anew, runs=True), anew)
+            plan.cache["decision", self.name, self.hint] = decided
+        costs = decided.costs
+
+        def found(ready: Callable[[], bool] | None = None) -> tuple[str, int, float]:
+            started = time.monotonic()
+            total = self._found(plan, control, None, ready) * plan.automorphisms
+            return "match", total, time.monotonic() - started
+
+        def counted() -> tuple[str, int, float]:
+            started = time.monotonic()
+            total = self._summed(plan, True, lambda: self._counter.count(plan, control))
+            return found() if total is None else ("count", total, time.monotonic() - started)
+
+        ready = self._begun(plan)
+        if ready is not None:
+            try:
+                way, total, taken = found(ready)
+            except Overtaken:
+                way, total, taken = counted()
+        else:
+            turns = {"match": found, "count": counted}
+            way, total, taken = in_turns(costs, decided.chosen, timings, control, lambda name: turns[name]())[1]
+        if way != decided.chosen or taken > WORSE * timings.seconds.get(way, math.inf):
+            decided.left = 0
+        if way == "match" and len(costs) > 1:
+            if timings.runs:  # the first has copied and compiled, too
+                self._bias.note(plan.cost / self.device.rates.intersected, taken - self._starting(plan))
+            self._counter.missed(plan, True, taken)
+        if way == "count" or len(costs) > 1:
+            timings.note(way, taken)
+        return total
+
+    def _decision(self, plan: PhysicalPlan) -> Decision | None:
+        """How a plan was counted last, as far as that holds still."""
+        found: Decision | None = plan.cache.get(("decision", self.name, self.hint))
+        return found
 
     def _begun(self, plan: PhysicalPlan) -> Callable[[], bool] | None:
         """Have a thread get a count's sums ready, where they are not, while the matches are enumerated.
@@ -436,12 +467,14 @@ class GpuExecutor:
                 until.report_to(control)
         strategy = self.strategy(plan)
         try:
-            return strategy.count(plan, control, limit)
+            with faults(self.name):
+                return strategy.count(plan, control, limit)
         except Refused as error:
             if strategy.name != "search":
                 raise
             plan.cache["search refused"] = error.message
-        return self.join.count(plan, control, limit)
+        with faults(self.name):
+            return self.join.count(plan, control, limit)
 
     def count_jointly(self, joint: JointCount, control: Control | None = None) -> list[int]:
         """Count several patterns together, as sums; one after the other where another way is pinned.
@@ -567,39 +600,29 @@ class GpuExecutor:
         """The number of matches, from the sums over all shares."""
         return self._counter.total(plan, sums) if division.unit == "vertices" else sums[0]
 
-    def _counted(self, plan: PhysicalPlan, control: Control) -> int | None:
-        """The number of matches without enumerating them, where that is possible and expected to be sooner."""
-        return self._summed(plan, True, lambda: self._counter.count(plan, control))
-
     def _counted_by_vertex(self, plan: PhysicalPlan, control: Control) -> tuple[Ints, Ints] | None:
         """The different rows and their numbers of matches, where that is possible and expected to be sooner."""
-        return self._summed(plan, False, lambda: self._counter.count_by_vertex(plan, control))
-
-    def _summed(self, plan: PhysicalPlan, counting: bool, count: Callable[[], Counted | None]) -> Counted | None:
-        """What ``count`` gives, where counting is the chosen strategy; None where matches have to be found."""
-        costs, timings = self._strategy_costs(plan, counting=counting), _timings(plan, counting)
-        if "count" not in costs or timings.choose(costs, runs=counting) != "count":
+        costs, timings = self._strategy_costs(plan, counting=False), _timings(plan, False)
+        if "count" not in costs or timings.choose(costs) != "count":
             return None
-        return self._added_up(plan, counting, count)
-
-    def _added_up(self, plan: PhysicalPlan, counting: bool, count: Callable[[], Counted | None]) -> Counted | None:
-        """What ``count`` gives; None where matches have to be found."""
-        timings = _timings(plan, counting)
         started = time.monotonic()
-        try:
-            with faults(self.name):
-                counted = count()
-        except OutOfRange:
-            if self._beside_host:
-                raise
-            return None
-        except Refused as error:  # these sums, by this device: the matches are left
-            _log.info("a query is not counted by sums: %s", error)
-            timings.rule_out("count")
-            return None
+        counted = self._summed(plan, False, lambda: self._counter.count_by_vertex(plan, control))
         if counted is not None:
             timings.note("count", time.monotonic() - started)
         return counted
+
+    def _summed(self, plan: PhysicalPlan, counting: bool, count: Callable[[], Counted | None]) -> Counted | None:
+        """What ``count`` gives; None where matches have to be found."""
+        try:
+            with faults(self.name):
+                return count()
+        except OutOfRange:
+            if self._beside_host:
+                raise
+        except Refused as error:  # these sums, by this device: the matches are left
+            _log.info("a query is not counted by sums: %s", error)
+            _timings(plan, counting).rule_out("count")
+        return None
 
 
 def _timings(plan: PhysicalPlan, counting: bool) -> StrategyTimings:

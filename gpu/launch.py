@@ -235,6 +235,14 @@ class Device:
                     self._unload()
         return found
 
+    def is_ready(self, name: str, macros: Mapping[str, object]) -> bool:
+        """Whether a module is loaded, or can be without compiling it."""
+        key = (name, defines(macros), "")
+        with self._lock:
+            if key in self._modules:
+                return True
+        return self.code.ready(Source(name, source(name), key[1])) is not None
+
     def compile(self, wanted: Source) -> Module:
         """A module of any text, which nobody else asks for."""
         return self._loaded(wanted, self._code_of(wanted, None), None)

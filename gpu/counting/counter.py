@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from graphdb.common.errors import GraphDBError
 from graphdb.gpu.compiler import Cancelled
-from graphdb.gpu.counting.cliques import DeviceCliques, shape_for
+from graphdb.gpu.counting.cliques import DeviceCliques, Shape, shape_for
 from graphdb.gpu.counting.lists import unranked
 from graphdb.gpu.counting.registers import TooWide, Unsupported
 from graphdb.gpu.counting.run import DeviceCount
@@ -31,7 +31,7 @@ from graphdb.plan.counting.plan import CountingPlan, added_up, parts_of
 from graphdb.plan.counting.programs import Part
 from graphdb.plan.executor import OutOfRange
 from graphdb.plan.joint import JointCount
-from graphdb.plan.physical import PhysicalPlan
+from graphdb.plan.physical import CliqueCount, PhysicalPlan
 from graphdb.plan.shares import Division, Partial
 from graphdb.plan.ski_rental import Bias, ExpectedCost
 
@@ -92,6 +92,8 @@ class Counter:
         self._missed: dict[Part, float] = {}
         """Seconds that counts took longer than with a part's kernel; other plans share it."""
         self._under_way: dict[CountingPlan, _Preparation] = {}
+        self._compiling: dict[Shape, Future[None]] = {}
+        """The kernels for cliques that threads compile."""
         self._starts, self._bias, self._cliques = Bias(), Bias(), Bias()
         """Of the estimates of what the smallest runs take, of sums, and of cliques."""
         self.milliseconds = 0.0
@@ -105,7 +107,8 @@ class Counter:
         if plan.limit is not None:
             return None
         if counting and plan.clique is not None and shape_for(plan.clique, self._device.limits) is not None:
-            return ExpectedCost(self._start + self._cliques.factor * self._searched(plan))
+            seconds = self._start + self._cliques.factor * self._searched(plan)
+            return ExpectedCost(seconds, 0.0 if self._has_cliques(plan) else COMPILING, in_background=True)
         summed = self._sums(plan, counting)
         return None if summed is None else self.expected_of(summed)
 
@@ -128,6 +131,9 @@ class Counter:
 
     def missed(self, plan: PhysicalPlan, counting: bool, seconds: float) -> None:
         """A run took so long another way.  Sums that would have been sooner are got ready, if that adds up."""
+        if counting and plan.clique is not None:
+            self._prepare_cliques(plan.clique)
+            return
         summed, expected = self._sums(plan, counting), self.expected(plan, counting)
         if summed is None or expected is None or not expected.setup or summed in self._under_way:
             return
@@ -136,6 +142,30 @@ class Counter:
             self._missed[part] = self._missed.get(part, 0.0) + max(saved, 0.0) / len(parts)
         if saved > 0 and sum(self._missed[part] for part in parts) >= BESIDE * expected.setup:
             self._prepare(summed)
+
+    def _has_cliques(self, plan: PhysicalPlan) -> bool:
+        """Whether the kernel for a plan's cliques need not be compiled."""
+        shape = shape_for(plan.clique, self._device.limits) if plan.clique is not None else None
+        return shape is None or self._device.is_ready("clique", shape.macros)
+
+    def _prepare_cliques(self, plan: CliqueCount) -> None:
+        """Have a thread compile the kernel for cliques of a size."""
+        shape = shape_for(plan, self._device.limits)
+        if shape is None or shape in self._compiling or self._device.is_ready("clique", shape.macros):
+            return
+        done = self._compiling[shape] = Future[None]()
+
+        def compiled() -> None:
+            try:
+                with faults():
+                    self._device.module("clique", shape.macros, check=_while_alive)
+            except (GraphDBError, Cancelled) as error:
+                _log.info("cliques are found one by one: %s", error)
+            finally:
+                self._compiling.pop(shape, None)
+                done.set_result(None)
+
+        threading.Thread(target=compiled, name="graphdb-cliques").start()
 
     def begin(self, plan: PhysicalPlan, counting: bool, seconds: float) -> Callable[[], bool] | None:
         """A run begins that is expected to take so long.  As :meth:`missed`, but before it; returns what says that its
@@ -175,7 +205,7 @@ class Counter:
 
     def settle(self) -> None:
         """Wait for all that is got ready beside queries."""
-        wait([each.done for each in list(self._under_way.values())])
+        wait([*(each.done for each in list(self._under_way.values())), *list(self._compiling.values())])
 
     def count(self, plan: PhysicalPlan, watch: Watch) -> int | None:
         """The number of matches; None where they have to be searched for.

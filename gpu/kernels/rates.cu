@@ -10,6 +10,12 @@ static __device__ __forceinline__ u32 mixed(u64 number) {
   return (u32)((number ^ number >> 33) * 0xc4ceb9fe1a85ec53ull >> 32);
 }
 
+// The sum over a warp, in its first thread.
+static __device__ __forceinline__ u64 together(u64 own) {
+  for (int half = 16; half > 0; half /= 2) own += __shfl_down_sync(~0u, own, half);
+  return own;
+}
+
 // Ascending lists of `length` (a power of two): of each pair of numbers, one.
 extern "C" __global__ void __launch_bounds__(256) fill_lists(u32 *cells, i64 count, u32 length) {
   const i64 step = gridDim.x * (i64)blockDim.x;
@@ -21,8 +27,10 @@ extern "C" __global__ void __launch_bounds__(256) fill_lists(u32 *cells, i64 cou
 extern "C" __global__ void __launch_bounds__(256) listed(const u32 *cells, i64 count, u64 *sum) {
   const i64 step = gridDim.x * (i64)blockDim.x;
   u64 own = 0;
+#pragma unroll 8
   for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < count; i += step) own += cells[i];
-  atomicAdd(sum, own);
+  own = together(own);
+  if (threadIdx.x % 32 == 0) atomicAdd(sum, own);
 }
 
 // Add to `count` cells among `size` (a power of two) at random.
@@ -43,5 +51,6 @@ extern "C" __global__ void __launch_bounds__(256) intersected(const u32 *cells, 
       if (other[low + half] <= wanted) low += half;
     own += other[low] == wanted;
   }
-  atomicAdd(found, own);
+  own = together(own);
+  if (threadIdx.x % 32 == 0) atomicAdd(found, own);
 }

@@ -44,6 +44,8 @@ RESIDENT = 4
 POOL_ROWS = 1 << 22
 BLOCK_ROWS = 1 << 18
 RING_BLOCKS = 8
+SHARE = 0.2
+"""Of the device's budget, what the pool may take at most, and what the ring may."""
 LONGEST = 1 << 27
 """Elements of a list, at most: a warp counts those of 32 lists in 32 bits."""
 
@@ -230,7 +232,10 @@ class _Run:
             piece = elements // (blocks * warps * search.pieces)
             piece = max(piece // 4 if piece >= LARGE else piece, search.least)
             columns = 0 if counting else len(plan.program.outputs)
-            self._ring = empty((search.blocks, max(columns, 1), 1 if counting else search.block_rows), plan.dtype)
+            most = int(SHARE * device.memory.budget) // width
+            pool_rows = max(min(search.pool_rows, most // max(text.pooled, 1)), 1)
+            self._block_rows = max(min(search.block_rows, most // (search.blocks * max(columns, 1))), 1)
+            self._ring = empty((search.blocks, max(columns, 1), 1 if counting else self._block_rows), plan.dtype)
             self._columns = columns
             self._filled = upload(np.zeros(search.blocks, np.uint32))
             self._ready: NDArray[np.uint64] = device.pinned((search.blocks,), np.uint64)
@@ -240,7 +245,7 @@ class _Run:
             counters[_Counter.POOL_END] = 1 << 62
             self._cells, self._taken = upload(counters), upload(np.zeros(1, np.uint64))
             shares = empty(blocks * warps * text.shares, plan.dtype)
-            pool = empty(text.pooled * search.pool_rows, plan.dtype)
+            pool = empty(text.pooled * pool_rows, plan.dtype)
             desks = empty(
                 (1 + (depth > 0), 2 + -(-blocks // 32) + len(LETTER) * blocks * warps if steals else 0), np.uint32
             )
@@ -276,12 +281,12 @@ class _Run:
                 "shares": address(shares),
                 "share_ids": text.shares,
                 "pool": address(pool),
-                "pool_rows": search.pool_rows,
+                "pool_rows": pool_rows,
                 "pooled": counter[_Counter.POOLED],
                 "pool_end": counter[_Counter.POOL_END],
                 "resumes": 0,
                 "ring": address(self._ring),
-                "block_rows": search.block_rows,
+                "block_rows": self._block_rows,
                 "blocks": search.blocks,
                 "head": counter[_Counter.HEAD],
                 "filled": address(self._filled),
@@ -333,7 +338,7 @@ class _Run:
 
     def tables(self, control: Control) -> Iterator[Table]:
         """The matches, block by block: whoever asks for the next has put the copy of the last on its way."""
-        number, rows, blocks = 0, self._search.block_rows, self._search.blocks
+        number, rows, blocks = 0, self._block_rows, self._search.blocks
         while True:
             ended = self._end.done  # asked first: what was written before is there then
             at = number % blocks
@@ -355,7 +360,7 @@ class _Run:
     def _block(self, at: int, rows: int) -> _Table:
         """The first rows of a block of the ring."""
         cells = self._ring[at, : self._columns, :rows]
-        if rows < self._search.block_rows:  # which copies as one piece
+        if rows < self._block_rows:  # which copies as one piece
             whole = self._device.memory.empty((self._columns, rows), self._plan.dtype)
             whole[...] = cells
             cells = whole

@@ -9,6 +9,7 @@ Where it cannot be used, or fails, the host takes over, and says so once.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -28,14 +29,17 @@ from graphdb.plan.executor import Block, Control, Executor, OutOfRange, Refused
 from graphdb.plan.extension import Adjacency, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.plan.ski_rental import ExpectedCost, StrategyTimings
+from graphdb.plan.ski_rental import LONGER, WORSE, Bias, Decision, ExpectedCost, StrategyTimings
+from graphdb.plan.trials import in_turns
 
 if TYPE_CHECKING:
     from graphdb.gpu.executor import GpuExecutor
     from graphdb.gpu.launch import Device
 
 HOST_RATE = 1e8
-"""Elements that one of the host's threads scans in a second, about; each one more adds a quarter of it."""
+"""Elements that one of the host's threads scans in a second, about, until runs tell; each one more adds less: …"""
+FURTHER = 0.75
+"""… this share of it."""
 HOST_START = 3e-3
 """Seconds until all of them work."""
 HOST_ROWS = 1e8
@@ -44,10 +48,10 @@ SMALL = 2e-3
 """Seconds on the host below which no device is missed; …"""
 ANSWERS = 20.0
 """… and those on an open device, in its answers, below which it is not considered: few counts take it less."""
-MINING_START, MINING_RATE = 5e-3, 4e9
-"""Seconds until a device mines, and elements that it scans in a second, about."""
-LINK = 3e10
-"""Bytes that are copied to it in a second."""
+UNEXPECTED = 0.02
+"""Seconds after which a count that was thought to be the smallest goes to the device."""
+MINING_START, MINED = 5e-3, 25.0
+"""Seconds until a device mines, and elements that it looks up for each that is scanned, about."""
 OPENING = 0.5
 """Seconds that it takes to open a device and to compile its kernels."""
 
@@ -136,6 +140,10 @@ class _Known:
 
     here: float
     timings: StrategyTimings
+    decided: Decision | None = None
+    """Who counts, and what was expected of each."""
+    quick: bool = False
+    """Whether a count was as small as it was expected to be."""
     last: Control | None = None
     """Of the last run that nobody watched: it says what that took."""
 
@@ -159,6 +167,10 @@ class ChoosingExecutor:
         self._device: GpuExecutor | None = None
         self._lock = threading.Lock()
         self._failed = self._warned = False
+        self._biases = {kind: Bias() for kind in ("search", "twins", "tree", "sums")}
+        """Of the estimates of what the host takes."""
+        self._there: bool | None = None
+        """Whether the machine has a device; None before that is asked."""
         self._small = SMALL
         """Seconds on the host below which nothing else is considered."""
         self._missed = 0.0
@@ -226,25 +238,52 @@ class ChoosingExecutor:
     def count(self, plan: PhysicalPlan, control: Control | None = None) -> int:
         """Count the matches; the host takes over where the device fails."""
         known: _Known | None = plan.cache.get("where counted")
-        if known is not None and known.here < self._small and not known.timings.runs:  # the smallest take microseconds
+        if known is not None and known.quick and not known.timings.runs:  # the smallest take microseconds
             control = control or Control()
             counted = self.host.count(plan, control)
             if control.seconds > self._small / 2:
                 self._note(plan, control, True, self.host, control.seconds)
             return counted
-        chosen = self._chosen(plan, True, runs=True)
-        try:
+        known, control = self._known(plan, True), control or Control()
+        decided = known.decided
+        if decided is None or not decided.again():
+            chosen = self._chosen(plan, True, runs=True)
+            decided = known.decided = Decision.after(decided, chosen.name, self._turns(plan, known, chosen))
+        running, started = cast(Executor, self.host), 0.0
+
+        def run(name: str) -> int:
+            nonlocal running, started
+            device = None if name == self.host.name else self._opened()
+            running = self.host if device is None or not device.supports(plan) else device
             started = time.perf_counter()
-            counted = chosen.count(plan, control)
-            self._note(plan, control, True, chosen, time.perf_counter() - started)
-            return counted
+            return running.count(plan, control)
+
+        try:
+            found = in_turns(decided.costs, decided.chosen, known.timings, control, run)[1]
+            taken = time.perf_counter() - started
+            if running.name != decided.chosen or taken > WORSE * known.timings.seconds.get(running.name, math.inf):
+                decided.left = 0
+            known.quick = running is self.host and known.here < self._small and taken < self._small / 2
+            self._note(plan, control, True, running, taken)
+            return found
         except OutOfRange:
-            self._known(plan, True).timings.rule_out(chosen.name)
+            known.timings.rule_out(running.name)
         except _FAILURES as error:
-            if chosen is self.host:
+            if running is self.host:
                 raise
-            self._failed_with(error, self._known(plan, True), chosen)
+            self._failed_with(error, known, running)
         return self.host.count(plan, control)
+
+    def _turns(self, plan: PhysicalPlan, known: _Known, chosen: Executor) -> dict[str, ExpectedCost]:
+        """Who may count a plan, and what each is expected to take: the device where there is one, open or not."""
+        device, here = self._device, {self.host.name: ExpectedCost(known.here)}
+        if device is None:
+            return here | ({"cuda": ExpectedCost(0.0, OPENING)} if self._may_open() else {})
+        if chosen is self.host and known.here < self._small:
+            return here | {device.name: ExpectedCost(0.0, UNEXPECTED)}
+        if not device.supports(plan):
+            return here
+        return self._expected(plan, True, known.here, device)
 
     def count_jointly(self, joint: JointCount, control: Control | None = None) -> list[int]:
         """Count several patterns together, where that is expected to be done first."""
@@ -278,7 +317,8 @@ class ChoosingExecutor:
         known = _Known(self._scan_seconds(scanned), StrategyTimings())
 
         def expected(device: GpuExecutor) -> dict[str, ExpectedCost]:
-            there = ExpectedCost(MINING_START + scanned / MINING_RATE, nbytes / LINK)
+            rates = device.device.rates
+            there = ExpectedCost(MINING_START + MINED * scanned / rates.intersected, nbytes / rates.upload)
             return {self.host.name: ExpectedCost(known.here), device.name: there}
 
         try:
@@ -315,6 +355,9 @@ class ChoosingExecutor:
         asked = seconds > self._small / 2 or known.here >= self._small or known.timings.runs
         if asked and (control is None or control.limit is None):
             known.timings.note(ran.name, seconds)
+            kind, work = _host_work(plan, counting)
+            if ran is self.host and counting and work > self.host.inline_cost and seconds > self._small / 2:
+                self._biases[kind].note(self._scan_seconds(work), seconds)
             if ran is self.host and self._device is not None:
                 self._device.missed(plan, counting, seconds)
 
@@ -340,7 +383,7 @@ class ChoosingExecutor:
     ) -> Executor:
         """The host, or the device where that is expected to be done first; None where it cannot do it at all."""
         taken = known.timings.measured(self.host.name)
-        here = known.here if taken is None else taken
+        here = max(known.here, LONGER * known.timings.stopped.get(self.host.name, 0.0)) if taken is None else taken
         if here < self._small:
             return self.host
         if self._device is None and self._missed + here < OPENING:
@@ -353,21 +396,16 @@ class ChoosingExecutor:
         return self.host if known.timings.choose(costs, runs=runs) == self.host.name else device
 
     def _host_seconds(self, plan: PhysicalPlan, counting: bool) -> float:
-        work = plan.cost
-        if counting and plan.twins is not None:
-            work = CHOICE * float(plan.twins.choices[-1])
-        elif counting and plan.tree is not None:
-            work = plan.tree.cost
-        elif (counting or plan.duplicates != "keep") and plan.counting is not None:
-            work = plan.counting.cost
+        """What the host is expected to take, by its estimates of the same kind so far."""
+        kind, work = _host_work(plan, counting)
         written = 0.0 if counting or not plan.steps else plan.steps[plan.row_steps - 1].estimate / HOST_ROWS
-        return self._scan_seconds(work) + written
+        return self._biases[kind].factor * self._scan_seconds(work) + written
 
     def _scan_seconds(self, work: float) -> float:
         """Seconds that the host is expected to scan so many elements in."""
         if work < self.host.inline_cost:
             return work / HOST_RATE
-        return HOST_START + work / (HOST_RATE * (1 + (self.host.threads - 1) / 4))
+        return HOST_START + work / (HOST_RATE * (1 + FURTHER * (self.host.threads - 1)))
 
     def _expected(
         self, plan: PhysicalPlan, counting: bool, here: float, device: GpuExecutor
@@ -393,6 +431,12 @@ class ChoosingExecutor:
                 self._small = min(SMALL, ANSWERS * self._device.device.rates.answer)
             return self._device
 
+    def _may_open(self) -> bool:
+        """Whether there is a device, open or not."""
+        if self._there is None:
+            self._there = probe().usable
+        return self._there and not self._failed
+
     def _failed_with(self, error: GraphDBError, known: _Known | None = None, ran: Executor | None = None) -> None:
         """Say once that the device failed; a plan that it cannot run stays on the host, a device that is lost is
         closed.
@@ -404,6 +448,17 @@ class ChoosingExecutor:
             known.timings.rule_out(ran.name)
         if isinstance(error, DeviceError) and not isinstance(error, Refused):
             self._device, self._failed = None, True
+
+
+def _host_work(plan: PhysicalPlan, counting: bool) -> tuple[str, float]:
+    """How the host runs or counts a plan, and how many elements that is expected to scan."""
+    if counting and plan.twins is not None:
+        return "twins", CHOICE * float(plan.twins.choices[-1])
+    if counting and plan.tree is not None:
+        return "tree", plan.tree.cost
+    if (counting or plan.duplicates != "keep") and plan.counting is not None:
+        return "sums", plan.counting.cost
+    return "search", plan.cost
 
 
 def _costs_told(costs: dict[str, ExpectedCost], timings: StrategyTimings) -> str:

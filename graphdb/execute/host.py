@@ -27,7 +27,7 @@ from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.counting.plan import added_up, parts_of
 from graphdb.plan.counting.tree import TreeCount
 from graphdb.plan.domains import DomainSearch, LabelledLists
-from graphdb.plan.executor import Block, Control, OutOfRange
+from graphdb.plan.executor import Block, Control, OutOfRange, Overran
 from graphdb.plan.extension import Adjacency, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
@@ -38,6 +38,10 @@ YIELD_WORK = 1 << 20
 """Elements that a kernel call scans at most, roughly: some milliseconds."""
 INLINE_COST = 300_000.0
 """Plans expected to do less than this run on the calling thread."""
+SMALLEST = 1e4
+"""Elements below which a search takes less than a tree needs to begin, if no more are there than expected: …"""
+SOON = 2e-3
+"""… after so many seconds, the tree counts."""
 RATE = 1e8
 """Elements that a thread scans in a second, about."""
 _CACHE_BYTES = 1 << 18
@@ -198,12 +202,33 @@ class HostExecutor:
             if counted is not None:
                 return counted
         if plan.tree is not None and self._fits(plan.tree):
+            if plan.cost < SMALLEST:
+                counted = self._searched_soon(plan, control)
+                if counted is not None:
+                    return counted
             return count_along_tree(
                 plan.tree, control, self.threads, yield_work=self.yield_work, inline_cost=self.inline_cost
             )
         if plan.counting is not None:
             return count_matches(plan.counting, control, self.threads, self.memory_limit)
         return None
+
+    def _searched_soon(self, plan: PhysicalPlan, control: Control) -> int | None:
+        """The number of matches of a plan that a search is expected to be quicker for than its tree, if it is.
+
+        The first count goes along the tree: for a search, the program would have to be written first.
+        """
+        before: bool | None = plan.cache.get("searched soon")
+        if before is None:
+            plan.cache["searched soon"] = True
+        if not before:
+            return None
+        try:
+            with control.at_most(SOON):
+                return self._searched(plan, control, None)
+        except Overran:
+            plan.cache["searched soon"] = False
+            return None
 
     def _searched(self, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
         """The number of matches (not over the limit) by a search."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -40,6 +41,10 @@ class Refused(DeviceError):
 
     A kernel does not compile, asks for more than the card has, or is not launched.
     """
+
+
+class Overran(Exception):
+    """A run took longer than :meth:`Control.at_most` gave it, and was stopped."""
 
 
 class OutOfRange(Exception):
@@ -108,6 +113,23 @@ class Control:
         """Return a control for a part of the run, which leads from one share of it to another."""
         report = None if self.progress is None else lambda share: self.report(begin + (end - begin) * share)
         return replace(self, progress=report, _share=0.0)
+
+    @contextmanager
+    def at_most(self, seconds: float) -> Iterator[None]:
+        """Stop what runs meanwhile after so many seconds, by :class:`Overran`; unless all of the run has to stop."""
+        timeout, started, now = self.timeout, self._started, time.monotonic()
+        if timeout is not None and timeout - (now - started) <= seconds:
+            yield
+            return
+        self.timeout, self._started = seconds, now
+        try:
+            yield
+        except QueryTimeout:
+            self.timeout, self._started = timeout, started
+            self.check()
+            raise Overran from None
+        finally:
+            self.timeout, self._started = timeout, started
 
     @property
     def passed(self) -> float:

@@ -59,6 +59,12 @@ class Bias:
             self._log += MEMORY * (math.log(taken / estimated) - self._log)
 
 
+LATEST = 5
+"""Runs of a strategy whose median is what it takes: the fastest ever may have been luck, or over other data."""
+OFTEN = 32
+"""Runs after which a choice is made anew at the latest."""
+LONGER = 2.0
+"""A strategy that was stopped is expected to take so many times as long as it was given."""
 ENOUGH = 2
 """Runs after the first that are needed for a measured time: one alone may have been delayed."""
 
@@ -67,23 +73,35 @@ ENOUGH = 2
 class StrategyTimings:
     """What the runs of one plan took, by strategy."""
 
-    fastest: dict[str, float] = field(default_factory=dict)
-    """Seconds of the fastest run of each strategy; the first run, which includes setup, does not count."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """Of the median of each strategy's latest runs; the first one, which includes setup, does not count."""
+    latest: dict[str, list[float]] = field(default_factory=dict)
+    """Seconds of these runs: at most :data:`LATEST`."""
     runs: dict[str, int] = field(default_factory=dict)
     regret: dict[str, float] = field(default_factory=dict)
     """Seconds that runs of other strategies took longer than this one would have, had it been ready."""
+    stopped: dict[str, float] = field(default_factory=dict)
+    """Seconds after which a run of a strategy was stopped: it takes longer."""
 
     def choose(self, costs: Mapping[str, ExpectedCost], *, runs: bool = False) -> str:
         """The strategy to use now; ``runs`` says that it will be used, and the regret is noted."""
         known = {strategy: measured for strategy in costs if (measured := self.measured(strategy)) is not None}
         doubt = self.doubt(known)
-        seconds = {strategy: known.get(strategy, doubt * expected.seconds) for strategy, expected in costs.items()}
+        seconds = {
+            strategy: self.expected(strategy, cost) * (1.0 if strategy in known else doubt)
+            for strategy, cost in costs.items()
+        }
         now = min(costs, key=lambda strategy: seconds[strategy] + costs[strategy].setup)
         best = min(costs, key=seconds.__getitem__)
         regret = self.regret.get(best, 0.0) + seconds[now] - seconds[best]
         if best != now and runs:
             self.regret[best] = regret
         return best if regret >= costs[best].setup and not costs[best].in_background else now
+
+    def expected(self, strategy: str, cost: ExpectedCost) -> float:
+        """Seconds that a strategy is known to take, or else expected to: longer than after what it was stopped."""
+        measured = self.measured(strategy)
+        return max(cost.seconds, LONGER * self.stopped.get(strategy, 0.0)) if measured is None else measured
 
     def doubt(self, known: Iterable[str]) -> float:
         """How many times faster than the measured strategies one must be estimated to be: see :data:`DOUBT`."""
@@ -92,18 +110,55 @@ class StrategyTimings:
 
     def measured(self, strategy: str) -> float | None:
         """Seconds that a strategy takes; None while it has not been measured often enough."""
-        return self.fastest[strategy] if self.runs.get(strategy, 0) > ENOUGH else None
+        return self.seconds[strategy] if self.runs.get(strategy, 0) > ENOUGH else None
 
     def rule_out(self, strategy: str) -> None:
         """Never choose a strategy again: it turned out not to be possible."""
-        self.fastest[strategy], self.runs[strategy] = math.inf, ENOUGH + 1
+        self.seconds[strategy], self.runs[strategy] = math.inf, ENOUGH + 1
+
+    def overran(self, strategy: str, seconds: float) -> None:
+        """Note that a run was stopped after so many seconds."""
+        self.stopped[strategy] = max(seconds, self.stopped.get(strategy, 0.0))
+        if (
+            self.runs.get(strategy) and self.measured(strategy) != math.inf
+        ):  # what it took before says nothing of what it takes now
+            self.runs[strategy] = 1
+            self.latest.pop(strategy, None)
 
     def note(self, strategy: str, seconds: float) -> None:
         """Note how long a run took by a strategy."""
         runs = self.runs.get(strategy, 0)
         if runs:
-            self.fastest[strategy] = min(seconds, self.fastest.get(strategy, seconds))
-            others = [self.fastest[other] for other in self.fastest if other != strategy and self.measured(other)]
+            latest = self.latest[strategy] = [*self.latest.get(strategy, ()), seconds][-LATEST:]
+            self.seconds[strategy] = sorted(latest)[(len(latest) - 1) // 2]
+            others = [self.seconds[other] for other in self.seconds if other != strategy and self.measured(other)]
             if others and seconds > WORSE * min(others):
                 runs = max(runs, ENOUGH)
         self.runs[strategy] = runs + 1
+
+
+@dataclass(slots=True)
+class Decision:
+    """A choice that holds for some runs: to weigh strategies takes longer than the smallest runs do.
+
+    It is made anew after one run, two more, four more, and so on; and after a run that took longer than it should.
+    """
+
+    chosen: str
+    costs: Mapping[str, ExpectedCost]
+    left: int = 0
+    """Runs for which it holds still."""
+    held: int = 1
+    """Runs for which the latest choice was to hold."""
+
+    def again(self) -> bool:
+        """Whether it holds for the next run."""
+        self.left -= 1
+        return self.left >= 0
+
+    @classmethod
+    def after(cls, former: Decision | None, chosen: str, costs: Mapping[str, ExpectedCost]) -> Decision:
+        """A choice made anew: one that is as before holds for longer."""
+        setup = any(cost.setup for cost in costs.values())  # which may be done by the next run, or paid for
+        held = 1 if former is None or former.chosen != chosen or setup else min(2 * former.held, OFTEN)
+        return cls(chosen, costs, held - 1, held)

@@ -15,15 +15,16 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.arrow import numbers
+from graphdb.common.errors import GraphDBError
 from graphdb.common.stopping import check_stop, checked
 from graphdb.common.values.elements import Node
 from graphdb.common.values.terms import RDF_TYPE, Kind
-from graphdb.common.values.types import EDGE, EXACT_ONLY, NODE, TERM, Type, type_of_kinds
+from graphdb.common.values.types import EDGE, EXACT_ONLY, NODE, TERM, Base, Type, type_of_kinds
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern, VertexInfo
 from graphdb.pattern.graph import PatternVertex
-from graphdb.relational.column_filters import Compared, column_tests, fulfilling, having
+from graphdb.relational.column_filters import Compared, asked_constant, column_tests, fulfilling, having
 from graphdb.relational.reach import reachable
 from graphdb.relational.snapshot import Snapshot
 from graphdb.sql.compiler import Compiler, Scope
@@ -64,6 +65,10 @@ _NOT_STRICT = (
 )
 _KNOW_NULL = frozenset({"coalesce", "datatype", "exists", "lang"})
 """Functions that make something of null."""
+
+
+_UNKNOWN = object()
+"""In the place of a value that is not known before the match."""
 
 
 def variable(vertex: VertexInfo, name: str, rows: str = "b") -> SqlValue:
@@ -299,6 +304,9 @@ class Candidates:
         grouped: dict[ast.KeyName, list[ast.Expression]] = {}
         others = []
         for condition in info.conditions:
+            if (asked := asked_constant(info.name, condition)) is not None and not info.kinds:
+                grouped.setdefault(asked[0], []).append(condition)
+                continue
             parts = list(walk(condition))
             own = [part.key for part in parts if isinstance(part, ast.Property) and isinstance(part.base, ast.Variable)]
             properties, direct = {*own}, len(own)
@@ -314,28 +322,48 @@ class Candidates:
 
     def _by_index(self, info: VertexInfo, key: ast.KeyName, condition: ast.Expression, sets: list[Ids]) -> bool:
         """Add the vertices whose property is one of some constants to ``sets``; False where no index tells which."""
-        own = ast.Property(ast.Variable(info.name), key)
-        match condition:
-            case ast.Comparison(("=",), (one, ast.Literal() | ast.Parameter() as given)) if one == own:
-                values: object = [self._value(given)]
-            case ast.Comparison(("=",), (ast.Literal() | ast.Parameter() as given, one)) if one == own:
-                values = [self._value(given)]
-            case ast.In(one, ast.Literal() | ast.Parameter() as given) if one == own:
-                values = self._value(given)
-            case ast.In(one, ast.ListLiteral(items)) if one == own and all(isinstance(i, ast.Literal) for i in items):
-                values = [item.value for item in items if isinstance(item, ast.Literal)]
-            case _:
-                return False
-        if not isinstance(values, (list, tuple)):
+        asked = asked_constant(info.name, condition)
+        label = self._snapshot.names.property(key.words, self._text)
+        if asked is None or not self._snapshot.keys.tells(label):
             return False
-        found = self._snapshot.keys.find(self._snapshot.names.property(key.words, self._text), values)
-        if found is not None:
-            sets.append(self._as_vertices(found))
-        return found is not None
+        _, given, listed = asked
+        value = self._value(given)
+        found = value if listed else [value]
+        if value is _UNKNOWN or not isinstance(found, (list, tuple)):
+            return False
+        ids = self._snapshot.keys.find(label, found)
+        if ids is not None:
+            sets.append(self._as_vertices(ids))
+        return ids is not None
 
-    def _value(self, given: ast.Literal | ast.Parameter) -> object:
-        """Return the value of a constant; None of a parameter without one, which others report."""
-        return given.value if isinstance(given, ast.Literal) else from_numpy(self._arguments.get(given.name))
+    def _value(self, given: ast.Expression) -> object:
+        """Return the value of a constant: None of a parameter without one, which others report."""
+        match given:
+            case ast.Literal():
+                return given.value
+            case ast.Parameter():
+                return from_numpy(self._arguments.get(given.name))
+            case ast.ListLiteral(items) if all(isinstance(item, ast.Literal) for item in items):
+                return [item.value for item in items if isinstance(item, ast.Literal)]
+        return self._computed(given)
+
+    def _computed(self, given: ast.Expression) -> object:
+        """Return the value of a constant expression by SQL; :data:`_UNKNOWN` where it has to wait for the match."""
+        parameters = Parameters()
+        rows = self._rows(parameters)
+        compiler = ExpressionCompiler(self._text, self._snapshot.names, self._arguments, rows, Scope({}))
+        try:
+            value = compiler.native(given)
+        except GraphDBError:  # whoever tests the condition says what is wrong, where something is
+            return _UNKNOWN
+        plain = value.type.element if value.type.base is Base.LIST else value.type
+        if plain is None or plain.base not in (Base.INTEGER, Base.STRING) or value.many or rows.joins:
+            return _UNKNOWN
+        if value.can_fail or value.volatile or value.subquery:
+            return _UNKNOWN
+        sql = f"SELECT {value.sql} AS value"
+        ((found,),) = self._snapshot.connection.rows(sql, parameters.used(sql))
+        return found
 
     def _in_sql(self, key: ast.KeyName) -> bool:
         """Whether SQL has a type for the values of a property, as they are now."""

@@ -21,6 +21,8 @@ from graphdb.common.values.temporal_python import from_python
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.common.values.types import INTEGER, MOMENT, Type
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
+from graphdb.pattern.free import SUBQUERIES, free_variables
 from graphdb.relational.snapshot import Snapshot
 from graphdb.snapshot.columns import ValueColumn
 from graphdb.sql.constants import from_numpy
@@ -167,3 +169,19 @@ def places_of(columns: Sequence[tuple[arrow.Array | arrow.ChunkedArray, Sequence
             mask = one if mask is None else mask & one
     assert mask is not None
     return np.flatnonzero(mask)
+
+
+def asked_constant(name: str, condition: ast.Expression) -> tuple[ast.KeyName, ast.Expression, bool] | None:
+    """Return the property of a vertex that must be a constant, the constant, and whether that is a list of them."""
+    pairs: list[tuple[ast.Expression, ast.Expression, bool]] = []
+    match condition:
+        case ast.Comparison(("=",), (one, other)):
+            pairs = [(one, other, False), (other, one, False)]
+        case ast.In(one, other):
+            pairs = [(one, other, True)]
+    for own, given, listed in pairs:
+        alone = isinstance(own, ast.Property) and own.base == ast.Variable(name)
+        if alone and not free_variables(given) and not any(isinstance(part, SUBQUERIES) for part in walk(given)):
+            assert isinstance(own, ast.Property)
+            return own.key, given, listed
+    return None

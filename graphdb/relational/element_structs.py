@@ -186,12 +186,12 @@ class _Properties:
     Parameters
     ----------
     rows
-        SQL of rows of owner, key and value.
+        SQL of rows of owner, key and value; empty where there are none.
     """
 
     def __init__(self, source: Source, rows: str, name: Callable[[int], str]) -> None:
         self._rows = rows
-        self._keys = _keys(source, rows, name)
+        self._keys = _keys(source, rows, name) if rows else []
         lowered = {key.name.lower() for key in self._keys}
         self.is_struct = len(self._keys) <= _MOST_KEYS and len(lowered) == len(self._keys)
 
@@ -280,7 +280,10 @@ _DESCRIBED = (
 def _edge_structs(source: Source, edges: Sequence[Ids]) -> Callable[[Source, Sequence[Ids]], tuple[arrow.Array, Ids]]:
     """Return what makes edges (label, start, end, ordinal) structs, all of which are ``edges``."""
     with _edge_view(source, edges):
-        properties = _Properties(source, _DESCRIBED, lambda key: source.names.written(source.key_iri(key)))
+        described = np.isin(edges[0], list(source.described)).any()
+        properties = _Properties(
+            source, _DESCRIBED if described else "", lambda key: source.names.written(source.key_iri(key))
+        )
 
     def structs(source: Source, edges: Sequence[Ids]) -> tuple[arrow.Array, Ids]:
         some, which = distinct_edges(edges)

@@ -49,6 +49,10 @@ class PatternPlans:
     def __len__(self) -> int:
         return len(self._plans)
 
+    def clear(self) -> None:
+        """Share no plan with what was asked before."""
+        self._plans.clear()
+
     def get_or_make(self, pattern: PatternGraph, make: Callable[[], PhysicalPlan]) -> PhysicalPlan:
         """Return the plan of an equal pattern with equal candidates; where none is in use, the one that ``make`` gives.
 

@@ -67,6 +67,10 @@ class KeyIndexes:
         self._asked: Counter[int] = Counter()
         self._indexes: dict[int, KeyIndex] = {}
 
+    def tells(self, label: EdgeLabel) -> bool:
+        """Whether an index may tell the vertices of a value: of a property of integers or of plain strings alone."""
+        return label.kinds in _COLUMNS
+
     def find(self, label: EdgeLabel, values: Sequence[object]) -> Ids | None:
         """Return the resources of which a property has one of some values (int64 ids); None where no index tells."""
         column = _COLUMNS.get(label.kinds)

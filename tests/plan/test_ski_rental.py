@@ -75,4 +75,19 @@ def test_what_turns_out_slower_is_not_tried_for_long() -> None:
 def test_a_run_that_was_held_up_says_nothing() -> None:
     costs = {"a": ExpectedCost(1.0), "b": ExpectedCost(4.0)}
     assert noted(StrategyTimings(), "a", 1.0, 100.0).choose(costs) == "a"
-    assert noted(StrategyTimings(), "a", 1.0, 100.0, 1.0, 100.0).choose(costs) == "a"
+    assert noted(StrategyTimings(), "a", 1.0, 100.0, 1.0, 1.0).choose(costs) == "a"
+
+
+def test_the_fastest_run_ever_is_not_what_a_strategy_takes() -> None:
+    timings = noted(StrategyTimings(), "a", 1.0, 0.01, *[5.0] * 3)
+    assert timings.measured("a") == 5.0
+    assert noted(timings, "a", *[7.0] * 5).measured("a") == 7.0  # nor is what it took long ago
+
+
+def test_a_strategy_that_was_stopped_is_expected_to_take_longer() -> None:
+    costs = {"a": ExpectedCost(1.0), "b": ExpectedCost(4.0)}
+    timings = noted(StrategyTimings(), "a", 1.0, 1.0, 1.0)
+    timings.overran("a", 3.0)
+    assert timings.measured("a") is None
+    assert timings.choose(costs) == "b"
+    assert noted(timings, "a", 1.0, 1.0).choose(costs) == "a"  # and what it takes then counts again

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -87,3 +88,70 @@ def test_within_a_transaction(graph: tuple[graphdb.Database, Keys]) -> None:
     assert sorted(database.query(text).fetchall()) == [(3,), (500,)]
     database.sql("ROLLBACK")
     assert database.query(text).fetchall() == [(3,)]
+
+
+CONSTANTS: list[tuple[str, object]] = [
+    ("toInteger('5')", 5), ("$x + 1", 4), ("CASE WHEN $x = -1 THEN $y ELSE $x END", 3), ("coalesce($z, 7)", 7), ("3.0", 3),
+    ("$x / 2.0", None), ("abs(-9)", 9), ("size([1, 2])", 2), ("head([$y, 1])", 11), ("$z", None), ("$z + 1", None),
+    ("toString($x)", "3"), ("$s + ''", "a"), ("toLower('B')", "b"), ("trim('  ')", ""), ("left($s, 1)", "a"), ("$m.k", 6),
+]  # fmt: skip
+LISTS: list[tuple[str, list[object]]] = [
+    ("[i IN range(1, 5) WHERE i % 2 = 1 | i * $x]", [3, 9, 15]), ("[pair IN $pairs | pair[0]]", [1, 4]), ("range(2, $x)", [2, 3]),
+    ("[$x, $y, null]", [3, 11]), ("$some + [9]", [8, 9]), ("[$s, toUpper('b')]", ["a", "B"]), ("[]", []), ("split('a,b', ',')", ["a", "b"]),
+    ("[3.0, '3', 4]", [3, 4, "3"]), ("tail([1, 2, 3])", [2, 3]), ("$pairs[0]", [1, 2]),
+]  # fmt: skip
+GIVEN = {"x": 3, "y": 11, "z": None, "s": "a", "m": {"k": 6}, "pairs": [[1, 2], [4, 5]], "some": [8]}
+
+
+def _given(query: str) -> dict[str, object]:
+    return {name: value for name, value in GIVEN.items() if re.search(rf"\${name}\b", query)}
+
+
+@pytest.mark.parametrize(("field", "name"), [(0, "k"), (1, "s")])
+def test_keys_that_constants_compute(graph: tuple[graphdb.Database, Keys], field: int, name: str) -> None:
+    database, keys = graph
+    for _ in range(4):  # values are passed over, then sorted, then found
+        for text, value in CONSTANTS:
+            wanted = sorted(n for n, key in keys.items() if value is not None and key[field] == value)
+            for query in (
+                f"MATCH (v:V {{{name}: {text}}}) RETURN v.n",
+                f"MATCH (v:V) WHERE {text} = v.{name} RETURN v.n",
+                f"UNWIND [1] AS one OPTIONAL MATCH (v:V {{{name}: {text}}}) WITH v WHERE v IS NOT NULL RETURN v.n",
+            ):
+                given = _given(query)
+                assert sorted(n for (n,) in database.query(query, given).fetchall()) == wanted, query
+        for text, values in LISTS:
+            query = f"MATCH (v:V) WHERE v.{name} IN {text} RETURN v.n"
+            given = _given(query)
+            wanted = sorted(n for n, key in keys.items() if key[field] is not None and key[field] in values)
+            assert sorted(n for (n,) in database.query(query, given).fetchall()) == wanted, query
+
+
+def test_a_constant_is_looked_up_by_the_index(
+    graph: tuple[graphdb.Database, Keys], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database, _ = graph
+    asked: list[object] = []
+    find = KeyIndexes.find
+
+    def spy(self: KeyIndexes, label: object, values: object) -> object:
+        asked.append(values)
+        return find(self, label, values)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(KeyIndexes, "find", spy)
+    for x in range(5):
+        text = "MATCH (v:V {n: CASE WHEN $x = -1 THEN 0 ELSE $x END}) RETURN v.n"
+        assert database.query(text, x=x).fetchall() == [(x,)]
+        assert sorted(
+            database.query("MATCH (v:V) WHERE v.n IN [i IN $some | i[0]] RETURN v.n", some=[[x], [x + 1]]).fetchall()
+        ) == [(x,), (x + 1,)]
+    assert asked == [values for x in range(5) for values in ([x], [x, x + 1])]
+
+
+def test_a_constant_that_fails(graph: tuple[graphdb.Database, Keys]) -> None:
+    database, _ = graph
+    for _ in range(4):
+        with pytest.raises(graphdb.GraphDBError):
+            database.query("MATCH (v:V {n: 1 / $zero}) RETURN v.n", zero=0)
+        with pytest.raises(graphdb.GraphDBError):
+            database.query("MATCH (v:V {n: $absent + 1}) RETURN v.n")

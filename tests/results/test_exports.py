@@ -148,7 +148,7 @@ def test_all_kinds_of_properties_of_rdf(db: graphdb.Database) -> None:
     assert people[2]["a"]["properties"][EX + "age"] is None
 
 
-@pytest.mark.parametrize("number", range(scaled(20)))
+@pytest.mark.parametrize("number", range(scaled(14)))
 def test_random_graphs_export_what_python_has(number: int, fresh: graphdb.Database) -> None:
     draw = random.Random(number)
     keys = {key: draw.choice(VALUES) for key in draw.sample(["k", "l", "m", "Name", "a key"], draw.randint(0, 4))}
@@ -294,14 +294,14 @@ def test_batches_are_the_whole_in_one_schema(fresh: graphdb.Database) -> None:
 
 
 def test_batches_make_no_objects(fresh: graphdb.Database) -> None:
-    count = 50_000
+    count = 20_000
     fresh.query("UNWIND range(1, $n) AS i CREATE (:A {k: i, t: 'text ' + toString(i)})", n=count)
     result = fresh.query("MATCH (a:A) RETURN a")
     tracemalloc.start()
     try:
         before = sys.getallocatedblocks()
         rows, most = 0, 0
-        for batch in result.fetch_batches(10_000):
+        for batch in result.fetch_batches(4_000):
             rows += batch.num_rows
             most = max(most, sys.getallocatedblocks() - before)
     finally:

@@ -94,7 +94,7 @@ def test_igraph(small: graphdb.Database) -> None:
     assert graph.vs["labels"] == [["P"], ["P"]]
 
 
-@pytest.mark.parametrize("number", range(scaled(20)))
+@pytest.mark.parametrize("number", range(scaled(10)))
 def test_arrays_of_random_graphs(db: graphdb.Database, number: int) -> None:
     draw = random.Random(number)
     count = draw.randint(1, 20)
