@@ -244,6 +244,15 @@ def test_what_is_no_cluster(file: Path) -> None:
             db.sql("CREATE TABLE t AS SELECT 1")
 
 
+def test_a_worker_without_the_package_is_an_error_that_says_so(db: Any, client: Any) -> None:
+    missing = ModuleNotFoundError("No module named 'graphdb'")
+    with (
+        mock.patch.object(client, "run", side_effect=missing),
+        pytest.raises(graphdb.GraphDBError, match="cannot import .* No module named 'graphdb'\nhint: pip install"),
+    ):
+        db.query(f"{KNOWS} RETURN count(*) AS n")
+
+
 def test_a_worker_in_this_process_is_refused(file: Path, shared_out: None) -> None:
     """It would wait for the database, and the database for it."""
     settings = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
