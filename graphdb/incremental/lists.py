@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from graphdb.incremental import frame
 from graphdb.incremental.relations import ITSELF, Relation, Relations
 from graphdb.incremental.vertices import Vertices, bit
+from graphdb.storage.graph.pcsr import stable_order
 
 Ints = NDArray[np.int64]
 
@@ -296,8 +297,13 @@ class Lists:
                 )
             )
         near, far, key = (np.concatenate(column) for column in zip(*parts, strict=True))
-        order = np.lexsort((key, far, near))
-        return near[order], far[order], key[order]
+        columns = [near, far, key]
+        for last in (2, 1, 0):
+            by = columns[last]
+            if len(by) and bool((by[1:] < by[:-1]).any()):
+                order = stable_order(by, int(by.max()) + 1)
+                columns = [column[order] for column in columns]
+        return columns[0], columns[1], columns[2]
 
     def _encode(self, needs: Sequence[Sequence[Sequence[Need]]]) -> None:
         """Fill the candidate tables, and write which counters matter to which pattern vertices."""

@@ -54,7 +54,7 @@ _EXCESS = 10
 """Changes are dropped once there are more than their budget by this part of it."""
 SMALL = 20_000
 """Edges of a pattern that are read whenever there is no matcher."""
-_READING = 1e-6
+_READING = 6e-7
 """Seconds in which an edge is read: so long in all, batches are matched in the neighbourhood of what they change."""
 _NARROWED = 1000
 """Values of a key that groups which are aggregated anew are found by."""

@@ -59,7 +59,7 @@ def begin(db: graphdb.Database) -> None:
     db.query("MATCH (a:B), (b:A) WHERE (2 * a.i + b.i) % 7 = 0 CREATE (a)-[:S]->(b), (a)-[:R]->(b)")
 
 
-@pytest.mark.parametrize("seed", range(scaled(8)))
+@pytest.mark.parametrize("seed", range(scaled(6)))
 def test_groups_follow_their_rows(seed: int, tmp_path: Path) -> None:
     draw = np.random.default_rng(seed)
     path = tmp_path / "a.duckdb" if seed % 2 else None
@@ -93,7 +93,7 @@ def test_groups_without_a_table_of_the_answer(columns: str) -> None:
         text = f"MATCH (a)-[:R]->(b) RETURN {columns}"
         db.query(f"CREATE CONTINUOUS QUERY q WITH (table = false) AS {text}")
         found = bag(db, f"SELECT * FROM cypher($$ {text} $$)")
-        for _ in range(12):
+        for _ in range(8):
             db.query(change(draw, 3))
         found.update(bag(db, "SELECT * EXCLUDE (batch, change) FROM q_changes WHERE change = 1"))
         found.subtract(bag(db, "SELECT * EXCLUDE (batch, change) FROM q_changes WHERE change = -1"))
@@ -142,7 +142,7 @@ def test_counts_are_not_made_anew(again: list[int]) -> None:
         begin(db)
         db.query("CREATE CONTINUOUS QUERY q AS MATCH (a)-[:R]->(b) RETURN a.k AS k, count(*) AS n, sum(b.k) AS s")
         db.query("CREATE CONTINUOUS QUERY every AS MATCH (:A)-[:R]->() RETURN count(*) AS n")
-        for _ in range(15):
+        for _ in range(9):
             db.query(change(draw, 3))
         assert again == []
         assert strategies(db)["compared"] == 0
@@ -162,7 +162,7 @@ def test_distinct_values_are_not_read_again(again: list[int], tmp_path: Path) ->
         stored = {name: bag(db, f"FROM {name}") for name in queries}
     for _ in range(2):
         with opened(tmp_path / "a.duckdb") as db:
-            for _ in range(8):
+            for _ in range(5):
                 db.query(change(draw))
                 check(db, queries, stored)
             assert strategies(db)["compared"] == 0

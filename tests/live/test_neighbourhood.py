@@ -30,7 +30,7 @@ def small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
     return str(request.param)
 
 
-@pytest.mark.parametrize("seed", range(scaled(6)))
+@pytest.mark.parametrize("seed", range(scaled(3)))
 def test_answers_are_those_of_the_queries(seed: int, small: str, tmp_path: Path) -> None:
     draw = np.random.default_rng(seed + 100)
     db = opened(tmp_path / "a.duckdb")
