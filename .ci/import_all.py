@@ -20,8 +20,8 @@ if twice := [name for name, count in names.items() if count > 1]:
 if strangers := [name for name in names if not (name == "graphdb" or name.startswith("graphdb."))]:
     sys.exit(f"outside the package: {strangers}")
 
-OPTIONAL = {"cupy", "llvmlite", "numba"}
-"""A device's, and the compiler's: only modules that are of no use without them import them at once."""
+OPTIONAL = {"IPython", "cupy", "llvmlite", "numba"}
+"""Notebooks', a device's, and the compiler's: only modules that are of no use without them import them at once."""
 
 # As for a user: the current folder, decoys and all, comes first.
 sys.path.insert(0, "")

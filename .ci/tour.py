@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import runpy
 import sys
 from importlib.machinery import ModuleSpec
 from pathlib import Path
+from urllib.request import urlopen
 
 COMPILER = ("numba", "llvmlite")
 FORMATS = ("all.nt", "all.nq", "all.ttl", "all.trig", "all.nt.gz", "all.nt.zst", "all.graphml", "all.parquet")
@@ -43,6 +45,7 @@ sys.meta_path.insert(0, Watch)  # type: ignore[arg-type]
 import graphdb  # noqa: E402 - whoever it imports is to be seen
 from graphdb.data import GEOGRAPHY  # noqa: E402
 from graphdb.shell.cli import run  # noqa: E402
+from graphdb.workbench.server import Workbench  # noqa: E402
 
 assert "site-packages" in str(graphdb.__file__), graphdb.__file__
 with contextlib.redirect_stdout(io.StringIO()):
@@ -88,4 +91,10 @@ with graphdb.connect("tour.duckdb") as db:
             assert again.query("MATCH (n:N) RETURN count(*)").scalar() == 1000, name
         check(f"export and load of {name}")
     db.sql("VACUUM")
+    drawn = db.query("MATCH (a:Country {name: 'Spain'})-[e:neighbour]->(b) RETURN a, e, b").graph().html()
+    assert "ForceGraph" in drawn
+    with Workbench(db, 0) as workbench:
+        for path in re.findall(r'(?:src|href)="/([^"]+)"', urlopen(workbench.url).read().decode()):
+            assert urlopen(workbench.url.partition("#")[0] + path).read(), path
+    check("pictures and the workbench")
 check("all")

@@ -118,6 +118,11 @@ class ClusterExecutor:
         self.client = client_of(cluster)
         if isinstance(cluster, str):
             weakref.finalize(self, self.client.close)
+        if tasks.PROCESS in self.client.run(tasks.process).values():
+            raise GraphDBError(
+                "a worker runs in this process, and would wait for the statement that waits for it",
+                hint="start workers as processes: LocalCluster(processes=True)",
+            )
         self.name = f"cluster {self.client.scheduler_info()['address']}"
         self._file = File.at(path, subclasses)
         self._local, self._device = local, "cpu" if device == "auto" else device

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+import uuid
 import zlib
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -37,6 +38,8 @@ from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 
 GRAPHS, PLANS = 4, 64
 """Graphs, and plans, that a worker has ready."""
+PROCESS = uuid.uuid4().hex
+"""A name of this process, unlike that of any other."""
 POLL = 0.1
 """Seconds between two questions whether a task is still wanted."""
 
@@ -225,6 +228,11 @@ def _control(limits: Limits, share: tuple[int, int] | None) -> Iterator[Control]
 
 
 # --- tasks
+
+
+def process() -> str:
+    """The name of the process that this runs in."""
+    return PROCESS
 
 
 def divided(job: Job, source: Source, wanted: int, limits: Limits, search: bool) -> Cuts | None:

@@ -34,6 +34,7 @@ COMMANDS = """commands:
   graphdb sql FILE TEXT        run SQL of DuckDB's
   graphdb ui [FILE]            a page in the browser: editor, tables, graphs, plans
   graphdb demo [FILE]          see it work on a data set that comes along
+  graphdb bench                how fast patterns are on this machine, with DuckDB's joins beside them
   graphdb doctor               what is installed and what this machine has
 
 graphdb COMMAND --help says more."""
@@ -170,6 +171,13 @@ def _ui(given: argparse.Namespace) -> int:
     return 0
 
 
+def _bench(given: argparse.Namespace) -> int:
+    from graphdb.shell.bench import bench
+
+    with _open(given) as database:
+        return bench(database, seconds=given.seconds)
+
+
 def _doctor(given: argparse.Namespace) -> int:
     from graphdb.shell.doctor import report, warm
 
@@ -270,6 +278,11 @@ def _parser(word: str) -> tuple[Callable[[argparse.Namespace], int], argparse.Ar
             _safe(made)
             _resources(made)
             return _ui, made
+        case "bench":
+            made = parser("bench", "Ask a random graph in memory, and DuckDB the same with joins; print median times.")
+            made.add_argument("--seconds", type=float, default=100, metavar="N", help="how long to ask, 100 by default")
+            _resources(made)
+            return _bench, made
         case "doctor":
             made = parser("doctor", "Say what is installed and what this machine has.")
             made.add_argument("--warm", action="store_true", help="compile all kernels that have no machine code yet")

@@ -244,3 +244,15 @@ def test_what_is_no_cluster(file: Path) -> None:
             db.query("MATCH (a) RETURN count(*)")
         with pytest.raises(graphdb.GraphDBError, match="read-only"):
             db.sql("CREATE TABLE t AS SELECT 1")
+
+
+def test_a_worker_in_this_process_is_refused(file: Path, shared_out: None) -> None:
+    """It would wait for the database, and the database for it."""
+    settings = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    with (
+        distributed.LocalCluster(**settings, silence_logs=50) as cluster,
+        distributed.Client(cluster, set_as_default=False) as inside,
+        graphdb.connect(file, cluster=inside) as db,
+        pytest.raises(graphdb.GraphDBError, match="a worker runs in this process"),
+    ):
+        db.query(f"{KNOWS} RETURN count(*) AS n")
