@@ -13,6 +13,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from graphdb.common.errors import DeviceError
 from graphdb.grammar.syntax import MatchMode
 from graphdb.incremental import frame, lists
 from graphdb.incremental.device import engine, search
@@ -297,6 +298,34 @@ def test_the_host_searches_what_does_not_fit_a_device(caplog: pytest.LogCaptureF
     assert matcher._device.batches == 0
     assert [record.getMessage() for record in caplog.records if "on the CPU" in record.getMessage()][1:] == []
     assert "on the CPU" in caplog.text
+
+
+@EMULATED
+@pytest.mark.parametrize(
+    "fails", [(DeviceLists, "stage_updates"), (search.DeviceSearch, "rows"), (DeviceLists, "finish")]
+)
+def test_the_host_goes_on_where_a_device_fails(
+    fails: tuple[type, str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also where the device alone has had some batches."""
+    stream = Stream(np.random.default_rng(19), 150, 500)
+    patterns = stream.patterns(MatchMode.DIFFERENT_NODES)[:2:2]
+    host = IncrementalMatcher(stream.source, patterns)
+
+    def failing(*_: object, **__: object) -> None:
+        raise DeviceError("it fell off the bus")
+
+    with opened("emulated") as device:
+        matcher = _pinned(device)(stream.source, patterns)
+        for number in range(6):
+            if number == 3:
+                assert matcher._device is not None
+                assert matcher._device._ahead
+                monkeypatch.setattr(*fails, failing)
+            batch = stream.batch(40)
+            assert [_sorted(c) for c in matcher.apply(batch)] == [_sorted(c) for c in host.apply(batch)]
+    assert "it fell off the bus" in caplog.text
+    assert matcher._device.batches == (4 if fails[1] == "finish" else 3)  # type: ignore[union-attr]
 
 
 @EMULATED

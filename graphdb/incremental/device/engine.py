@@ -32,7 +32,7 @@ FEWEST = 1 << 10
 """Records of a batch that is worth a look at what it is expected to take."""
 HOST_BINDING = 3e-8
 """Seconds that the host takes for a binding, about, in one thread: what it takes is learned from its runs."""
-START = 1e-3
+START = 2e-3
 """Seconds that the smallest batch takes on a device, …"""
 RECORD = 2e-8
 """… so many for each record more, to be sent and merged, …"""
