@@ -159,7 +159,9 @@ class TripleStore:
         return self._labels(rows), *self.ends(rows)
 
     def to_vertices(self, terms: Ints) -> Ints:
-        """Vertex ids of term ids."""
+        """Vertex ids of term ids: the same array where none is a literal."""
+        if not len(terms) or int(terms.max()) < LITERAL_BASE:
+            return terms
         return np.where(terms >= LITERAL_BASE, terms - LITERAL_BASE + self.resources, terms)
 
     def to_terms(self, vertices: NDArray[np.signedinteger]) -> Ints:

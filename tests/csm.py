@@ -68,15 +68,31 @@ class Set:
 
 def load(name: str, folder: Path = FOLDER) -> Set:
     """Read a set from its archive."""
-    with tarfile.open(folder / f"{name}.tar.xz") as archive:
-        texts = {member.name.removeprefix(f"{name}/"): _text(archive, member) for member in archive if member.isfile()}
+    texts = _texts(name, folder)
     labels, initial = _graph(texts["initial.graph"])
-    queries = {}
-    for path, text in sorted(texts.items()):
-        if path.startswith("query/"):
-            queries[Path(path).stem] = _pattern(text, labels)
     streams = {stream: _graph(texts[f"{stream}.graph"])[1] for stream in STREAMS}
-    return Set(labels, initial, streams, queries, json.loads(texts["expected.json"]))
+    return Set(labels, initial, streams, _queries(texts, labels), json.loads(texts["expected.json"]))
+
+
+def labelled(edges: Ints, queries: str, folder: Path = FOLDER, seed: int = 0) -> Set:
+    """Return another graph with random labels, and the queries of a set; nothing is expected of them."""
+    texts = _texts(queries, folder)
+    number = 1 + int(_graph(texts["initial.graph"])[0].max())
+    labels = np.random.default_rng(seed).integers(0, number, 1 + int(edges.max()))
+    none = Stream(np.empty((0, 2), np.int64), np.empty(0, bool))
+    initial = Stream(edges, np.ones(len(edges), bool))
+    return Set(labels, initial, dict.fromkeys(STREAMS, none), _queries(texts, labels), {})
+
+
+def _texts(name: str, folder: Path) -> dict[str, str]:
+    with tarfile.open(folder / f"{name}.tar.xz") as archive:
+        return {member.name.removeprefix(f"{name}/"): _text(archive, member) for member in archive if member.isfile()}
+
+
+def _queries(texts: dict[str, str], labels: Ints) -> dict[str, PatternGraph]:
+    """The queries of a set, over vertices of some labels."""
+    paths = sorted(path for path in texts if path.startswith("query/"))
+    return {Path(path).stem: _pattern(texts[path], labels) for path in paths}
 
 
 def peers(folder: Path = FOLDER) -> dict[str, Any]:

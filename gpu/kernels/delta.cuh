@@ -14,14 +14,20 @@ typedef unsigned int u32;
 #define LANE ((int)(threadIdx.x % WARP))
 
 // A list: where it begins and what it has room for, in units of entries and in entries; how many it has, and how many of
-// them are in the old version, in the new one, and in both.
+// them are in the old version, in the new one, and in both; the first word of its bitmap, or 0; and one more than which of
+// the batch's changed lists it is, or 0.
 struct Row {
-  int begin, size, room, before, after, both, marks, free;
+  int begin, size, room, before, after, both, marks, group;
 };
 
 // An entry that a batch changes.
 struct Change {
   int relation, near, far, key, versions;
+};
+
+// An edge that a batch inserts, or deletes.
+struct Update {
+  int label, source, target, inserted;
 };
 
 // Rows of vertices that are out of their relation's range are at late_base + their place in a hash table of (vertex,
@@ -35,6 +41,11 @@ struct Lists {
   u64 *table;  // candidates: [patterns, stride], a bit for each pattern vertex
   i64 stride, vertices;
   const i64 *counter_starts, *counters, *pattern_vertices, *needs;
+  // Bits of the relations that a vertex may be the near end of, and the far end of, [vertices, 2, words]; and of those that
+  // take an edge label forwards, or backwards, [labels, words].
+  const u64 *ends, *forwards, *backwards;
+  i64 words;
+  u64 *marks;  // bitmaps of long lists, over the far ends that their relation has in range
 };
 #include "delta_layout.cuh"
 
@@ -63,6 +74,17 @@ __device__ __forceinline__ i64 row_of(const Lists &lists, int relation, int vert
     if (found == key) return lists.late_base + place;
     if (found == NO_KEY) return 0;
   }
+}
+
+// Say in a list's bitmap, if it has one, whether the list has a far end.
+__device__ __forceinline__ void mark(const Lists &lists, int relation, int word, int far, bool there) {
+  const i64 *range = lists.ranges + relation * RANGE_CELLS;
+  const i64 offset = far - __ldg(range + 3);
+  if (!word || offset < 0 || offset >= __ldg(range + 4)) return;
+  if (there)
+    atomicOr(lists.marks + word + (offset >> 6), 1ull << (offset & 63));
+  else
+    atomicAnd(lists.marks + word + (offset >> 6), ~(1ull << (offset & 63)));
 }
 
 // The first place of [begin, end) of a sorted list that is not below a value.

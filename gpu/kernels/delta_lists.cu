@@ -7,6 +7,72 @@
 
 #include "delta.cuh"
 
+// Visit the entries that an edge has in all relations that take it: relation, near end, far end and key.
+template <typename Visit>
+__device__ __forceinline__ void each_entry(const Lists &lists, const Update &update, const Visit &visit) {
+  const u64 *source = lists.ends + update.source * lists.words * 2, *target = lists.ends + update.target * lists.words * 2;
+  for (i64 w = 0; w < lists.words; ++w) {
+    const u64 ways = lists.forwards[update.label * lists.words + w];
+    for (u64 bits = ways & source[w] & target[lists.words + w]; bits; bits &= bits - 1)
+      visit((int)w * 64 + __ffsll((i64)bits) - 1, update.source, update.target, 2 * update.label);
+    u64 back = lists.backwards[update.label * lists.words + w] & target[w] & source[lists.words + w];
+    if (update.source == update.target) back &= ~ways;  // a loop is one edge, also where the direction does not matter
+    for (; back; back &= back - 1)
+      visit((int)w * 64 + __ffsll((i64)back) - 1, update.target, update.source, 2 * update.label + 1);
+  }
+}
+
+// How many entries each update has; in the upper half of the number, those of vertices out of range.
+extern "C" __global__ void count_entries(const Lists *given, const Update *updates, i64 count, i64 *numbers) {
+  const Lists &lists = *given;
+  const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  i64 number = 0;
+  each_entry(lists, updates[i], [&](int relation, int near, int far, int key) {
+    number += 1 + ((i64)(range_row(lists, relation, near) < 0) << 32);
+  });
+  numbers[i] = number;
+}
+
+// The entries of updates, in order.
+extern "C" __global__ void expand(const Lists *given, const Update *updates, i64 count, const i64 *numbers,
+                                  Change *changes) {
+  const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  const Update update = updates[i];
+  Change *change = changes + (u32)numbers[i];
+  each_entry(*given, update, [&](int relation, int near, int far, int key) {
+    *change++ = {relation, near, far, key, update.inserted ? NEW : OLD};
+  });
+}
+
+// Whether each sorted change is one: the last of its entry, and not as the list has it.
+extern "C" __global__ void settle(const Lists *given, const Change *changes, const i64 *keys, const i64 *order, i64 count,
+                                  i64 *wanted) {
+  const Lists &lists = *given;
+  const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  const Change change = changes[order[i]];
+  const i64 key = keys[order[i]];
+  wanted[i] = 0;
+  if (i + 1 < count && keys[order[i + 1]] == key && changes[order[i + 1]].key == change.key) return;
+  const Row row = lists.rows[key >> 32];
+  const int begin = row.begin * UNIT, end = begin + row.size;
+  int at = lower(lists.neighbours, begin, end, change.far);
+  while (at < end && lists.neighbours[at] == change.far && lists.codes[at] >> KEY_SHIFT < change.key) ++at;
+  const bool there = at < end && lists.neighbours[at] == change.far && lists.codes[at] >> KEY_SHIFT == change.key;
+  wanted[i] = there == (change.versions == OLD);
+}
+
+// The changes that are some, with their keys, sorted.
+extern "C" __global__ void gather(const Change *changes, const i64 *keys, const i64 *order, i64 count, const i64 *places,
+                                  Change *found, i64 *found_keys, i64 *found_order) {
+  const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+  if (i >= count || places[i + 1] == places[i]) return;
+  const i64 to = places[i];
+  found[to] = changes[order[i]], found_keys[to] = keys[order[i]], found_order[to] = to;
+}
+
 // Give each changed list a row, and each change its key.
 extern "C" __global__ void locate(const Lists *given, const Change *changes, i64 count, i64 *keys) {
   const Lists &lists = *given;
@@ -36,7 +102,7 @@ extern "C" __global__ void adopt(const Lists *given, const u64 *keys, const Row 
   lists.rows[lists.late_base + place] = rows[i];
 }
 
-// Changes of one list and far end differ in their labels: order these, too.
+// Changes of one list and far end are ordered by their labels; those of one entry stay as they are.
 extern "C" __global__ void untie(const Change *changes, const i64 *keys, i64 count, i64 *order) {
   const i64 first = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (first >= count) return;
@@ -67,13 +133,16 @@ extern "C" __global__ void place(const Lists *given, const Change *changes, cons
   const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (i >= count) return;
   const Change change = changes[order[i]];
-  const Row row = lists.rows[keys[order[i]] >> 32];
+  const Row &row = lists.rows[keys[order[i]] >> 32];
   const int begin = row.begin * UNIT, end = begin + row.size;
   int at = lower(lists.neighbours, begin, end, change.far);
   while (at < end && lists.neighbours[at] == change.far && lists.codes[at] >> KEY_SHIFT < change.key) ++at;
   places[i] = at - begin;
   if (!there && change.versions == OLD) lists.codes[at] &= ~NEW;
-  if (groups[i + 1] > groups[i]) starts[groups[i]] = i;
+  if (groups[i + 1] > groups[i]) {
+    starts[groups[i]] = i;
+    lists.rows[keys[order[i]] >> 32].group = (int)groups[i] + 1;
+  }
   if (i == count - 1) starts[groups[count]] = count;
 }
 
@@ -129,6 +198,7 @@ extern "C" __global__ void merge(const Lists *given, const Change *changes, cons
     const i64 at = to + places[i] + gained[i] - gained[first];
     lists.neighbours[at] = change.far;
     lists.codes[at] = change.key << KEY_SHIFT | NEW;
+    mark(lists, change.relation, row.marks, change.far, true);
   }
   __syncwarp();
   if (LANE == 0) {
@@ -140,7 +210,7 @@ extern "C" __global__ void merge(const Lists *given, const Change *changes, cons
 }
 
 // End a batch: what is in `version` is in both from now on, and the rest goes; a warp for each list.
-extern "C" __global__ void finish(const Lists *given, const i64 *keys, const i64 *order, const i64 *starts,
+extern "C" __global__ void finish(const Lists *given, const Change *changes, const i64 *keys, const i64 *order, const i64 *starts,
                                   const int *places, i64 groups, i64 version) {
   const Lists &lists = *given;
   const i64 g = (blockIdx.x * (i64)blockDim.x + threadIdx.x) / WARP;
@@ -159,7 +229,13 @@ extern "C" __global__ void finish(const Lists *given, const i64 *keys, const i64
     left += __popc(mask);
     __syncwarp();
   }
-  if (LANE == 0) row.size = row.before = row.after = row.both = left;
+  __syncwarp();
+  for (i64 i = starts[g] + LANE; row.marks && i < starts[g + 1]; i += WARP) {
+    const Change &change = changes[order[i]];
+    const int at = lower(lists.neighbours, begin, begin + left, change.far);
+    mark(lists, change.relation, row.marks, change.far, at < begin + left && lists.neighbours[at] == change.far);
+  }
+  if (LANE == 0) row.size = row.before = row.after = row.both = left, row.group = 0;
 }
 
 // Encode the vertices of changed lists again (§IV-B): each for the pattern vertices to which their lengths matter.

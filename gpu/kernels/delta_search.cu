@@ -12,7 +12,7 @@
 #include "delta.cuh"
 
 #ifndef RESIDENT
-#define RESIDENT 4
+#define RESIDENT 3
 #endif
 
 #ifndef CALL
@@ -25,7 +25,8 @@ const int MAIL_HEADER = 6;
 struct Search {
   const Lists *lists;
   const Change *changes;
-  i64 first, last;  // of the changes, those searched
+  const i64 *order, *starts;  // what sorts them, and where those of each list that they change begin
+  i64 first, last;            // of the changes, those searched
   const int *plans, *plan_starts, *plan_numbers, *steps, *legs, *checks, *copies, *values;
   i64 slots, levels, most_legs, columns, table_row;
   i64 limit;   // rows that there is space for; -1: count
@@ -52,9 +53,10 @@ struct Level {
   int even;
 };
 
-// A leg's list: where it begins and ends, and how many of its entries are not in both versions.
+// A leg's list: where it begins and ends, and how many of its entries are not in both versions; its bitmap, if it has
+// one, and the far ends that this is over; and one more than which of the batch's changed lists it is.
 struct Leg {
-  int begin, end, mixed;
+  int begin, end, mixed, marks, low, reach, group, even;
 };
 
 struct Warp {
@@ -94,9 +96,12 @@ struct Warp {
   // Whether an entry may be bound: it is in both versions, or in the one searched and comes after the changed edge.
   __device__ __forceinline__ bool admits(int code, int near, int far, int late) const {
     if ((code & BOTH) == BOTH) return true;
-    if (!(code & sign)) return false;
-    const int key = code >> KEY_SHIFT, own = key >> 1;
-    const int from = key & 1 ? far : near, to = key & 1 ? near : far;
+    return code & sign && follows(code >> KEY_SHIFT, near, far, late);
+  }
+
+  // Whether a changed entry comes after the changed edge under way, or is that edge at a later pattern edge.
+  __device__ __forceinline__ bool follows(int key, int near, int far, int late) const {
+    const int own = key >> 1, from = key & 1 ? far : near, to = key & 1 ? near : far;
     if (own != label) return own > label;
     if (from != source) return from > source;
     return to > target || (to == target && late);
@@ -151,7 +156,9 @@ struct Warp {
       const int *of = leg(k);
       const Row row = lists.rows[row_of(lists, of[0], values[of[1]])];
       const int begin = row.begin * UNIT;
-      span(k) = {begin, (sign == NEW ? row.after : row.before) > 0 ? begin + row.size : begin, row.size - row.both};
+      const i64 *range = lists.ranges + of[0] * RANGE_CELLS;
+      span(k) = {begin, (sign == NEW ? row.after : row.before) > 0 ? begin + row.size : begin, row.size - row.both,
+                 row.marks, (int)__ldg(range + 3), (int)__ldg(range + 4), row.group, 0};
       shortest = min(shortest, (u64)row.size << 32 | (u32)k);
     }
     for (int by = WARP / 2; by; by >>= 1) shortest = min(shortest, __shfl_xor_sync(FULL, shortest, by));
@@ -190,8 +197,16 @@ struct Warp {
       return false;
     }
     if (bit >= 0 && !candidate(bit, value)) return false;
+    u64 known = 0;  // of the first 64 legs, those whose bitmap says it all
     for (int k = first; k < last; ++k) {
-      if (k == level.through) continue;
+      const Leg &other = span(k);
+      const u32 offset = value - other.low;
+      if (k == level.through || !other.marks || offset >= (u32)other.reach) continue;
+      if (!(lists.marks[other.marks + (offset >> 6)] >> (offset & 63) & 1)) return false;
+      if (!other.mixed && k - first < 64) known |= 1ull << (k - first);
+    }
+    for (int k = first; k < last; ++k) {
+      if (k == level.through || (k - first < 64 && known >> (k - first) & 1)) continue;
       const Leg other = span(k);
       const int there = lower(lists.neighbours, other.begin, other.end, value);
       if (there == other.end || lists.neighbours[there] != value) return false;
@@ -286,10 +301,10 @@ struct Warp {
     if (list.begin == list.end) return 0;
     i64 count = 0;
     if (LANE == 0) count = list.end - list.begin - list.mixed;
-    if (list.mixed)
-      for (int at = list.begin + LANE; at < list.end; at += WARP) {
-        const int code = lists.codes[at];
-        count += (code & BOTH) != BOTH && admits(code, near, lists.neighbours[at], late);
+    if (list.mixed)  // of the entries that are not in both versions, which are those of the batch
+      for (i64 i = search.starts[list.group - 1] + LANE; i < search.starts[list.group]; i += WARP) {
+        const Change &change = search.changes[search.order[i]];
+        count += change.versions == sign && follows(change.key, near, change.far, late);
       }
     for (int i = own[4] + LANE; i < own[8]; i += WARP) {
       const int value = values[other_slot(i, slot)];
@@ -527,7 +542,7 @@ struct Warp {
 
 extern "C" __global__ void __launch_bounds__(256, RESIDENT) search(const Search *given) {
   const Search &search = *given;
-  const i64 legs = (search.most_legs * 3 + 1) / 2, slots = (search.slots + 1) / 2;
+  const i64 legs = search.most_legs * (i64)(sizeof(Leg) / 8), slots = (search.slots + 1) / 2;
   i64 *own = shared + threadIdx.x / WARP * (search.levels * (i64)(sizeof(Level) / 8) + legs + slots);
   Warp warp = {search,        *search.lists, (Level *)own, (Leg *)(own + search.levels * (sizeof(Level) / 8)),
                (int *)(own + search.levels * (sizeof(Level) / 8) + legs), clock64()};

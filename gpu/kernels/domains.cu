@@ -254,18 +254,19 @@ __device__ bool verify(const Lists &lists, Shape &shape, u32 *candidates, u32 *d
 }
 
 // patterns has PATTERN_CELLS numbers for each (gpu/layout.py); rows[source] is the address of a place's candidates.
-// scratch has 12 rows of bits for each block, or is null where they lie in shared memory.  supports gets 0 where the
+// Patterns have `most` places at most; scratch has twice as many rows of bits for each block, or is null where they lie
+// in shared memory.  supports gets 0 where the
 // support is too small; out (or null) the domains of each pattern's places, of those that stand for their orbits.
 extern "C" __global__ void __launch_bounds__(THREADS)
 domains(const i64 *offsets, const i64 *keys, i64 n, i64 directed, const i64 *patterns, i64 count, const u64 *rows,
-        i64 words, i64 support, u32 *scratch, i64 *supports, int *examples, u32 *out, u64 *next,
+        i64 words, i64 most, i64 support, u32 *scratch, i64 *supports, int *examples, u32 *out, u64 *next,
         const volatile int *stop) {
   extern __shared__ u64 shared_memory[];
   __shared__ Shape shape;
   __shared__ u32 excluded;
   const Lists lists = {offsets, keys, n};
-  u32 *candidates = scratch ? scratch + 2 * PLACES * words * blockIdx.x : (u32 *)shared_memory;
-  u32 *found = candidates + PLACES * words;
+  u32 *candidates = scratch ? scratch + 2 * most * words * blockIdx.x : (u32 *)shared_memory;
+  u32 *found = candidates + most * words;
   Deal<Block> deal = {next, stop};
   for (;;) {
     const u64 task = deal.take();

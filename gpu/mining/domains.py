@@ -121,20 +121,22 @@ class DeviceDomains:
         self._written = []
         with faults(), self._device.active():
             row = 4 * PLACES * self._words
-            shared = 2 * row if 2 * row <= SHARED else 0
+            places = int(candidates.sizes[:, 0].max(initial=2))
+            scratch_row = 2 * 4 * places * self._words
+            shared = scratch_row if scratch_row <= SHARED else 0
             blocks = self._module.resident("domains", self._threads, shared)
             each = _PATTERN + (row if keep else 0)
-            free = memory.reserve(2 * (blocks * 2 * row + each * count)) // 2
+            free = memory.reserve(2 * (blocks * scratch_row + 2 * each * count))
             if not shared:
-                blocks = max(min(blocks, free // 2 // (2 * row)), 1)
+                blocks = max(min(blocks, free // 2 // scratch_row), 1)
             blocks = min(blocks, max(count, 1))
-            scratch = None if shared else memory.empty(blocks * 2 * PLACES * self._words, np.uint32)
-            piece = min(max(free // 2 // each, 1), _PIECE)
+            scratch = None if shared else memory.empty(blocks * scratch_row // 4, np.uint32)
+            piece = min(max(free // 4 // each, 1), _PIECE)
             rows = memory.upload(self._rows.astype(np.uint64))
             for begin in range(0, count, piece):
                 self._watch.check()
                 part = slice(begin, min(begin + piece, count))
-                self._find(candidates, part, support, keep, (rows, scratch, blocks, shared), supports, examples)
+                self._find(candidates, part, support, keep, (rows, scratch, blocks, shared, places), supports, examples)
         return supports, examples
 
     def _find(
@@ -143,13 +145,13 @@ class DeviceDomains:
         part: slice,
         support: int,
         keep: bool,
-        places: tuple[Any, Any, int, int],
+        room: tuple[Any, Any, int, int, int],
         supports: Ints,
         examples: Ints,
     ) -> None:
         """Find the domains of a piece of the patterns."""
         device, memory, words = self._device, self._device.memory, self._words
-        rows, scratch, blocks, shared = places
+        rows, scratch, blocks, shared, places = room
         table = pattern_table(candidates, part)
         count = len(table)
         patterns, taken = memory.upload(table), memory.empty(count, np.int64)
@@ -161,7 +163,7 @@ class DeviceDomains:
             "domains",
             min(blocks, count),
             *(self._offsets, self._keys, self._lists.vertices, int(self._lists.directed), patterns, count, rows),
-            *(words, support, address(scratch), taken, found, address(out), next_task, self._stop.address),
+            *(words, places, support, address(scratch), taken, found, address(out), next_task, self._stop.address),
             threads=self._threads,
             shared=shared,
         )

@@ -1,9 +1,9 @@
 """Extension on a device: pieces of an embedding table go there, written out, and their extensions come back.
 
 The table itself lies in host memory (GAMMA §5.2), so that it may be larger than the device; what lies there is a piece
-of it, and the buffer that kernels write to.  One pass writes extensions to blocks of a pool and counts them, another
-puts them in order; where the pool is too small for a piece, its extensions are found once more and written to their
-places (GAMMA §6.1, optimisation 1).
+of it, and the buffer that kernels write to.  Extensions are counted and then found again; or one pass writes them to
+blocks of a pool and counts them, and another puts them in order, and where the pool is too small for a piece, its
+extensions are found once more and written to their places (GAMMA §6.1, optimisation 1).
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ Narrow = NDArray[np.int32]
 Pass = Literal["pool", "twice"]
 
 KINDS: dict[Kind, int] = {"any": 0, "all": 1, "edges": 2}
+PASSES: dict[Kind, Pass] = {"any": "twice", "all": "pool", "edges": "twice"}
+"""What takes less: an intersection is dear to find twice, a list that is only read is not."""
 COUNT, WRITE, POOL, CODES = 0, 1, 2, 3
 """``PASS`` of ``extension.cu``."""
 ENTRIES = 256
@@ -50,7 +52,8 @@ class DeviceExtension:
     watch
         Deadline and cancellation.
     passes
-        ``"pool"``, or ``"twice"``: extensions are counted first and then found again, as on the host.
+        ``"pool"``, or ``"twice"``: extensions are counted first and then found again, as on the host; by default
+        what takes less.
     piece
         Rows at a time.
 
@@ -67,7 +70,7 @@ class DeviceExtension:
         lists: Adjacency,
         watch: Watch,
         *,
-        passes: Pass = "pool",
+        passes: Pass | None = None,
         piece: int = PIECE,
     ) -> None:
         self.name = f"cuda:{device.number}"
@@ -127,7 +130,7 @@ class DeviceExtension:
         device, memory, count = self._device, self._device.memory, len(rows)
         own = memory.upload(rows)
         counts = memory.empty(count, np.int64)
-        pool = self._pool(count) if self._passes == "pool" else None
+        pool = self._pool(count) if (self._passes or PASSES[kind]) == "pool" else None
         self._launch(kind, COUNT if pool is None else POOL, own, count, rows.shape[1], counts, None, pool)
         places = device.offsets(counts)
         total = device.last(places)

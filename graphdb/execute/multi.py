@@ -26,7 +26,7 @@ from graphdb.plan.shares import Divisible, Division, Partial
 T = TypeVar("T")
 
 SHARES = 32
-"""Shares for each executor: the last to end works alone for about so small a part of its time."""
+"""The last shares are so small a part of what each executor works: as long the last to end works alone, about."""
 LEAST = 1e-2
 """Seconds that a share is expected to take at least: some launches, and an answer to wait for, are a tenth of that."""
 _log = logging.getLogger("graphdb")
@@ -69,7 +69,7 @@ class MultiExecutor:
         wanted = self._wanted(plan, plan.count_only)
         if wanted < 2 or len(self._executors) < 2:
             return told
-        return f"{self.name}{told.removeprefix(self.first.name)}, in about {wanted} shares"
+        return f"{self.name}{told.removeprefix(self.first.name)}, in shares"
 
     def refine(self, task: Refinement) -> Sets | None:
         """Refine candidates on the first; where it fails, the planner does that itself."""
@@ -209,7 +209,7 @@ class MultiExecutor:
         self, plan: PhysicalPlan, division: Division, control: Control, limit: int | None, *, counting: bool
     ) -> Deal:
         """The shares of a run."""
-        cuts, parts = division.shares(self._wanted(plan, counting), heaviest_first=counting and limit is None)
+        cuts, parts = division.factored(len(self._executors), self._wanted(plan, counting))
         deal = Deal(self._executors, cuts, parts, control, limit, ordered=division.ordered)
         self.tasks = deal.tasks
         return deal

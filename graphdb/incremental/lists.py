@@ -58,6 +58,7 @@ class Image(NamedTuple):
     neighbours: NDArray[Any]
     codes: NDArray[np.int32]
     ranges: Ints
+    marks: Ints
     table: NDArray[np.uint64]
     counter_starts: Ints
     counters: Ints
@@ -132,6 +133,11 @@ class Lists:
         """The entries that the batch under way touched: a view of [records, :data:`.frame.RECORD_CELLS`]."""
         return self._records[: int(self.cells[frame.RECORD_COUNT])]
 
+    @property
+    def label_bits(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """Bits of the relations that take an edge label forwards, and backwards: [labels, words]."""
+        return self._forwards, self._backwards
+
     def image(self) -> Image:
         """Return the arrays as they are now, also within a batch."""
         used = int(self.cells[frame.USED]) * frame.UNIT
@@ -142,6 +148,7 @@ class Lists:
             self._neighbours[:used],
             self._codes[:used],
             self._ranges,
+            self._marks[: int(self.cells[frame.MARKS_USED])],
             self._table,
             self._counter_starts,
             self._counters,

@@ -156,7 +156,7 @@ class IncrementalMatcher:
         if device is not None:
             from graphdb.incremental.device.engine import DeviceMatching
 
-            self._device = DeviceMatching(device, self._lists, threads, pinned=pinned)
+            self._device = DeviceMatching(device, self._lists, self._put, threads, pinned=pinned)
 
     def _program(self) -> None:
         """Make the programs of all patterns."""
@@ -243,9 +243,13 @@ class IncrementalMatcher:
         from graphdb.incremental import batch_kernels as kernels
 
         lists, vertices = self._lists, self._lists.vertices
-        cells, like = lists.cells.ctypes.data, lists.like
-        sizes = changed.resources, changed.literals
-        vertices.grow(*(old if new is None else new for old, new in zip(vertices.sizes, sizes, strict=True)))
+        cells, like, old = lists.cells.ctypes.data, lists.like, vertices.sizes
+        sizes = tuple(a if b is None else b for a, b in zip(old, (changed.resources, changed.literals), strict=True))
+        if not changed.candidates and sizes == old:
+            self._put_somewhere(self._rows(updates))
+            return
+        self._settle()
+        vertices.grow(*sizes)
         fresh = [np.empty(0, np.int64)]
         for change in changed.candidates:
             candidates = self._sets[change.pattern][change.vertex]
@@ -291,7 +295,7 @@ class IncrementalMatcher:
         ends
             Ascending integers [batches]: where each ends.
         check
-            Called every few milliseconds.  Where it raises, the batches before the one under way are committed.
+            Called every few milliseconds.  Where it raises, the batches before the one staged last are committed.
 
         Returns
         -------
@@ -332,21 +336,42 @@ class IncrementalMatcher:
             version = frame.OLD
             with self._alone():
                 try:
-                    self._put(rows[begin:end])
+                    alone = self._device is not None and self._device.takes(self._searches, end - begin)
+                    if not alone:
+                        self._put(rows[begin:end])
                     if before is not None:
                         counts[number - 1] = before()
+                    if alone:
+                        self._put_somewhere(rows[begin:end])
                     before = self._counting(check)
+                    if end == ends[-1]:
+                        counts[number], before = before(), None
                     version = frame.NEW
                 finally:
                     self._end(version)
-        if before is not None:
-            counts[-1] = before()
         return counts
+
+    def _put_somewhere(self, rows: Ints) -> None:
+        """Stage changed edges on the device alone where it takes them, else in the lists."""
+        device = self._device
+        if device is None or not device.takes(self._searches, len(rows)) or not device.stage(rows):
+            self._put(rows)
+
+    def _settle(self) -> None:
+        """Have the lists be as the device's, which may have had batches alone."""
+        from graphdb.incremental import batch_kernels as kernels
+
+        if self._device is not None and (rows := self._device.behind()) is not None:
+            self._put(rows)
+            kernels.finish(self._lists.cells.ctypes.data, self._lists.like, frame.NEW)
 
     def _put(self, rows: Ints) -> None:
         """Put changed edges into the new version, and write down which versions they are in."""
         from graphdb.incremental import batch_kernels as kernels
 
+        self._settle()
+        if self._device is not None:
+            self._device.updates = len(rows)
         cells, like, at = self._lists.cells.ctypes.data, self._lists.like, 0
         while at < len(rows):
             at = kernels.stage(cells, like, rows, at, len(rows))

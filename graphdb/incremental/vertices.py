@@ -41,6 +41,8 @@ class Vertices:
         uint64 [capacity, 2, words]: bits of the relations that a vertex may be the near, and the far end of.
     count
         Numbers in use.
+    state
+        Another number after each change of :attr:`ends`.
     """
 
     def __init__(self, relations: Relations) -> None:
@@ -64,6 +66,7 @@ class Vertices:
         numbers[concerned] = np.arange(1, self.count)
         self._numbers = [numbers[: self.resources].copy(), numbers[self.resources :].copy()]
         self._before = _Before(self.resources, self.literals, self.count, [], [])
+        self.state = 0
 
     @property
     def capacity(self) -> int:
@@ -99,6 +102,7 @@ class Vertices:
     def roll_back(self) -> None:
         """Forget the vertices and ends of this batch; no list may have an entry of them."""
         before = self._before
+        self.state += bool(before.ends or before.numbered)
         for numbers, ends in reversed(before.ends):
             self.ends[numbers] = ends
         self.ends[before.numbers : self.count] = 0
@@ -132,6 +136,7 @@ class Vertices:
         self._terms[numbers] = -1 - own if kind else own
         self._numbers[kind][own] = numbers
         self._before.numbered.append((kind, own))
+        self.state += 1
         self.ends[numbers] = ends
 
     def _ends_of(self, candidate_set: int, literal: bool) -> Words:
@@ -151,12 +156,14 @@ class Vertices:
     def leave(self, candidate_set: int, numbers: Ints) -> None:
         """Have vertices, by their numbers, be in a candidate set no longer."""
         numbers = np.unique(numbers)
+        self.state += 1
         self._before.ends.append((numbers, self.ends[numbers]))
         self.ends[numbers] &= ~self._ends_of(candidate_set, literal=False)
 
     def join(self, candidate_set: int, vertices: Ints) -> Ints:
         """Have vertices be in a candidate set, and return their numbers."""
         parts = []
+        self.state += 1
         unique = np.unique(vertices)
         self.inner(unique)  # which raises an error where they are none
         for kind, own in enumerate((unique[unique < self.resources], unique[unique >= self.resources])):

@@ -58,6 +58,27 @@ class Division:
             cuts, parts = [cuts[i] for i in order], [parts[i] for i in order]
         return cuts, parts
 
+    def factored(self, workers: int, wanted: int) -> tuple[list[tuple[int, int]], list[float]]:
+        """Ranges that become smaller, and each one's part of the work.
+
+        In turns half of what is left is divided among the workers, down to a ``wanted``-th of the whole (factoring;
+        Hummel, Schonberg and Flynn, Communications of the ACM 35, 1992): fewer shares than equal ones, and as little is
+        left to the last.
+
+        >>> Division("roots", np.ones(64)).factored(2, 16)[0][:5]
+        [(0, 16), (16, 32), (32, 40), (40, 48), (48, 52)]
+        """
+        left, sizes = 1.0, list[float]()
+        while left > 1e-9:
+            each = max(left / (2 * workers), 1 / max(wanted, 1))
+            sizes += [each] * workers
+            left -= each * workers
+        ends = np.append(0.0, np.cumsum(self.weights + 1e-9))
+        bounds = np.searchsorted(ends, ends[-1] * (np.cumsum(sizes) - 1e-9), side="left")
+        bounds = np.unique(np.clip(np.append(bounds, len(self.weights)), 0, len(self.weights)))
+        cuts = list(pairwise(np.unique(np.append(0, bounds)).tolist()))
+        return cuts, [float(ends[end] - ends[begin]) / float(ends[-1]) for begin, end in cuts]
+
     def cuts(self, wanted: int) -> list[tuple[int, int]]:
         """Ranges of units, about ``wanted`` of them, of about the same work; a unit that is more is one by itself.
 

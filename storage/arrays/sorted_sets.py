@@ -46,9 +46,15 @@ def places(numbers: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[np.intp
 
 def each_once(ids: NDArray[np.signedinteger[Any]], bound: int) -> Ints:
     """Return the ids in a list, each once and sorted; all are below ``bound``."""
+    first = 0
     if len(ids) * _MARKED < bound:
-        found = np.sort(ids).astype(np.int64)  # np.unique would hash them, which takes longer
-        return found[np.append(True, found[1:] != found[:-1])] if len(found) else found
-    marks = np.zeros(bound, np.bool_)
-    marks[ids] = True
-    return np.flatnonzero(marks)
+        if not len(ids):
+            return ids.astype(np.int64)
+        first, bound = int(ids.min()), int(ids.max()) + 1
+        if len(ids) * _MARKED < bound - first:
+            found = np.sort(ids).astype(np.int64)  # np.unique would hash them, which takes longer
+            return found[np.append(True, found[1:] != found[:-1])]
+    marks = np.zeros(bound - first, np.bool_)
+    marks[ids - first if first else ids] = True
+    marked = np.flatnonzero(marks)
+    return marked + first if first else marked

@@ -1,9 +1,10 @@
 """Incremental matches of large batches on a device, beside the CPU and counting again on the device.
 
     python -m tests.benchmarks.continuous_device --set github --share 0.1
+    python -m tests.benchmarks.continuous_device --set snap:email-Enron
     python -m tests.benchmarks.continuous_device --apply 16000000
 
-The graph is the end of a stream of suites/csm without some of its edges; a batch inserts these, and deletes half as many
+The graph is the end of a stream of suites/csm, or one of data/snap with random labels, without some of its edges; a batch inserts these, and deletes half as many
 others: together ``share`` of the edges.  Queries are those of six vertices: dense, sparse and trees.
 
 *device* is the wall time of a batch on the device, staging on the host and transfers included, the median of some runs;
@@ -15,6 +16,7 @@ device after the batch, its plan and partitions made before.  ``--apply`` measur
 from __future__ import annotations
 
 import argparse
+import gzip
 import statistics
 import time
 from collections.abc import Callable
@@ -34,6 +36,7 @@ from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.data_graph import ArraySource, DataGraph
 from tests import csm
 from tests.benchmarks.harness import CORES, Table, main, progress, surroundings
+from tests.datasets import SHARED
 
 Ints = NDArray[np.int64]
 
@@ -42,6 +45,16 @@ BANDWIDTH = 4.3e12
 VERTICES = 6
 SLOW = 20.0
 """Seconds on the CPU after which a query is not asked again there."""
+
+
+def set_of(name: str, folder: Path) -> csm.Set:
+    """Return a set of suites/csm, or a graph of data/snap with random labels and the queries of github."""
+    if not name.startswith("snap:"):
+        return csm.load(name, folder)
+    with gzip.open(SHARED / "data" / "snap" / f"{name[5:]}.txt.gz", "rt") as file:
+        edges = np.loadtxt(file, np.int64, comments="#", usecols=(0, 1))
+    edges = np.unique(np.sort(edges[edges[:, 0] != edges[:, 1]], axis=1), axis=0)
+    return csm.labelled(edges, "github", folder)
 
 
 def batch_of(data: csm.Set, share: float, seed: int = 0) -> tuple[Ints, Updates]:
@@ -146,7 +159,7 @@ def queries(data: csm.Set, arguments: Any) -> dict[str, PatternGraph]:
 
 def searched(executor: GpuExecutor, arguments: Any) -> Table:
     """Measure the queries of a set."""
-    data = csm.load(arguments.set, arguments.folder)
+    data = set_of(arguments.set, arguments.folder)
     edges, updates = batch_of(data, arguments.share)
     count = len(np.asarray(updates.inserted))
     hosts = [f"CPU {threads}" for threads in (1, CORES) if threads > 1 or arguments.one_thread]

@@ -204,6 +204,9 @@ class Array(np.ndarray[Any, Any]):
                 _machine.check("a table", values)
             self[...] = values
 
+    def argsort(self, *_: Any, **__: Any) -> Any:
+        return super().argsort(kind="stable")
+
     def get(self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True) -> Any:
         if out is None:
             return np.array(self)

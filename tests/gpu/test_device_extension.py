@@ -48,7 +48,7 @@ def same(found: EmbeddingTable, wanted: EmbeddingTable) -> bool:
     )
 
 
-@pytest.mark.parametrize("sizes", [{}, {"ENTRIES": 32}, {"PIECE": 7}, {"passes": "twice"}], ids=str)
+@pytest.mark.parametrize("sizes", [{}, {"ENTRIES": 32, "passes": "pool"}, {"PIECE": 7}, {"passes": "twice"}], ids=str)
 @pytest.mark.parametrize("seed", range(scaled(3)))
 def test_tables_are_the_hosts(device: Any, seed: int, sizes: dict[str, Any]) -> None:
     """In one pass to a pool, whose blocks rows share; in two passes; in pieces."""
@@ -93,6 +93,7 @@ def test_a_pool_that_is_too_small(device: Any) -> None:
     with (
         mock.patch.object(on_device.DeviceExtension, "_pool", lambda self, rows: on_device._Pool(self._device, 1)),
         mock.patch.object(on_device.DeviceExtension, "_launch", launch),
+        mock.patch.dict(on_device.PASSES, any="pool"),
     ):
         found = vertex_extension(table, graph, limits=Limits(executor=device))
     assert launched == [on_device.POOL, on_device.WRITE]

@@ -8,6 +8,7 @@ import gzip
 import importlib
 import os
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -158,3 +159,25 @@ def _python(code: str) -> str:
     """What a fresh interpreter prints, run from the checkout."""
     ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     return ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("kernels", "needs"),
+    [
+        (None, {"numba", "numpy", "ziglang"}),
+        ("all", {"numba", "numpy", "ziglang", "nvidia-cuda-nvrtc"}),
+        ("0", set[str]()),
+    ],
+)
+def test_a_wheel_needs_the_compilers_of_the_code_that_it_carries(
+    kernels: str | None, needs: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meta = pytest.importorskip("setuptools.build_meta")
+    monkeypatch.setattr(meta, "get_requires_for_build_wheel", lambda settings: [])
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.delenv("GRAPHDB_BUILD_KERNELS", raising=False)
+    if kernels is not None:
+        monkeypatch.setenv("GRAPHDB_BUILD_KERNELS", kernels)
+    backend = runpy.run_path(str(ROOT / "build_backend.py"))
+    wanted = backend["get_requires_for_build_wheel"]()
+    assert {re.split(r"[><=; ]", requirement)[0] for requirement in wanted} == needs

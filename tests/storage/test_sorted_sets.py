@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from graphdb.storage.arrays.sorted_sets import both
+from graphdb.storage.arrays.sorted_sets import both, each_once
 
 
 @pytest.mark.parametrize("span", [1, 10, 1000, 10**6, 10**12])
@@ -18,3 +18,18 @@ def test_intersections_of_dense_and_of_sparse_sets(span: int) -> None:
         for one, two in ((left, right), (right, left)):
             assert both(one, two).tolist() == np.intersect1d(one, two).tolist()
             assert both(one, one).tolist() == one.tolist()
+
+
+@pytest.mark.parametrize("span", [1, 10, 1000, 10**6])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_each_once_of_lists_that_lie_close_together_or_apart(span: int, dtype: type) -> None:
+    dice = np.random.default_rng(span)
+    for size in (0, 1, 2, 100, 20_000):
+        for low in (0, 1, 10**6):
+            ids = dice.integers(low, low + span, size).astype(dtype)
+            given = ids.copy()
+            for bound in (low + span, low + span + 1, 10**7):
+                found = each_once(ids, bound)
+                assert found.dtype == np.int64
+                assert found.tolist() == np.unique(given).tolist()
+            assert (ids == given).all()

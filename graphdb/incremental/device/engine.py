@@ -32,7 +32,7 @@ FEWEST = 1 << 10
 """Records of a batch that is worth a look at what it is expected to take."""
 HOST_BINDING = 3e-8
 """Seconds that the host takes for a binding, about, in one thread: what it takes is learned from its runs."""
-START = 1e-3
+START = 2e-3
 """Seconds that the smallest batch takes on a device, …"""
 RECORD = 2e-8
 """… so many for each record more, to be sent and merged, …"""
@@ -56,20 +56,35 @@ class DeviceMatching:
         Opens it; None where there is none.
     lists, threads
         The host's lists, and how many threads search them else.
+    put
+        Stages updates in the host's lists.
     pinned
         Whether all batches are searched there, whatever they are expected to take.
     """
 
     def __init__(
-        self, device: Callable[[], Device | None], lists: Lists, threads: int = 1, *, pinned: bool = False
+        self,
+        device: Callable[[], Device | None],
+        lists: Lists,
+        put: Callable[[Ints], None],
+        threads: int = 1,
+        *,
+        pinned: bool = False,
     ) -> None:
-        self._opens, self._lists, self._threads, self._pinned = device, lists, threads, pinned
+        self._opens, self._lists, self._put = device, lists, put
+        self._threads, self._pinned = threads, pinned
         self._copy: DeviceLists | None = None
         self._search: DeviceSearch | None = None
         self._staged: Staged | None = None
         self._behind: list[Changes] = []
         """What the copy has not had yet of what was committed."""
         self._behind_count = 0
+        self._alone: Ints | None = None
+        """The updates of the batch under way, where the device has it and the host does not."""
+        self._ahead: list[Ints] = []
+        """Updates of batches, committed, that the host has not had yet."""
+        self._usual = 0.0
+        """Bindings that are expected for each update, as of the latest batch that the host staged."""
         self._given_up = lists.like.dtype != np.int32 or lists.relations.vertices > NARROW
         self._programs: dict[int, DeviceProgram] = {}
         self._made_for: Searches | None = None
@@ -77,6 +92,8 @@ class DeviceMatching:
         self._host_bias, self._device_bias = Bias(), Bias()
         self._missed = 0.0
         self._merging: tuple[Any, Any] = (None, None)
+        self.updates = 0
+        """Of the batch that the host has staged."""
         self.batches = 0
         """Batches that were searched on the device."""
         self.place = "cpu"
@@ -98,7 +115,42 @@ class DeviceMatching:
         """What the copy takes on the device; 0 without one."""
         return 0 if self._copy is None else self._copy.bytes
 
-    # --- a batch that is staged on the host
+    # --- a batch that the device alone has
+
+    def takes(self, searches: Searches, count: int) -> bool:
+        """Whether a batch of so many updates is to be staged and searched on the device alone (:meth:`stage`)."""
+        copy = self._copy
+        if copy is None or copy.device.memory.streaming:
+            return False
+        if any(search.program.relations for search in searches.chosen()):
+            return False  # which program searches it depends on the host's lists
+        return self._pinned or (count >= FEWEST and self._pays(self._usual * count))
+
+    def stage(self, updates: Ints) -> bool:
+        """Stage a batch on the device alone: the host follows when it is needed.  False where the device fails."""
+        copy = self._copy
+        if copy is None:
+            return False
+        try:
+            with faults(), copy.device.active():
+                self._catch_up(copy)
+                begin = copy.device.event()
+                self._staged, self._alone = copy.stage_updates(updates), updates
+                self._merging = begin, copy.device.event()
+        except (DeviceError, MemoryLimitError) as error:
+            self._give_up(error)
+            return False
+        except BaseException:
+            self._drop()
+            raise
+        return True
+
+    def behind(self) -> Ints | None:
+        """Return the updates that the host has not had, which it is to commit; None where there are none."""
+        found, self._ahead = self._ahead, []
+        return np.concatenate(found) if found else None
+
+    # --- a batch that is staged
 
     def rows(self, searches: Searches, check: Callable[[], None]) -> list[Ints]:
         """Find what a staged batch changes: see :meth:`..searches.Searches.rows`."""
@@ -141,6 +193,9 @@ class DeviceMatching:
     def end(self, version: int) -> None:
         """Commit or roll back, before the host does."""
         staged, self._staged = self._staged, None
+        alone, self._alone = self._alone, None
+        if alone is not None and version == frame.NEW:
+            self._ahead.append(alone)
         if self._copy is None:
             return
         try:
@@ -163,7 +218,7 @@ class DeviceMatching:
     ) -> _Found:
         """Search a batch where it is expected to be done first; on the host where the device fails."""
         work = self._work(searches)
-        if work and self._pays(work):
+        if work and (self._alone is not None or self._pays(work)):
             try:
                 with faults():
                     found = self._on_device(on_device, self._device_seconds(work), check)
@@ -173,6 +228,9 @@ class DeviceMatching:
                 if found is not None:
                     self.batches += 1
                     return found
+        if self._alone is not None:
+            updates, self._alone = self._alone, None
+            self._put(updates)
         self.place = "cpu"
         started = time.perf_counter()
         result = on_host(check)
@@ -188,12 +246,16 @@ class DeviceMatching:
 
     def _work(self, searches: Searches) -> float:
         """Return how many bindings a batch is expected to search; 0 where it is not worth a look."""
+        if self._alone is not None:
+            return max(self._usual * len(self._alone), 1.0)
         if self._given_up or (len(self._lists.records) < FEWEST and not self._pinned):
             return 0.0
         if self._made_for is not searches:
             self._made_for, self._programs, self._weights = searches, {}, self._weigh(searches)
         numbers = np.bincount(self._changed()[:, 0], minlength=len(self._weights))
-        return float(numbers @ self._weights)
+        work = float(numbers @ self._weights)
+        self._usual = work / max(self.updates, 1)
+        return work
 
     def _weigh(self, searches: Searches) -> NDArray[np.float64]:
         """Return by relation how many bindings are expected for each changed entry."""
@@ -236,30 +298,35 @@ class DeviceMatching:
         if device is None:
             self._given_up = True
             return None
-        if device.memory.streaming:  # who takes those matches away may be who waits
+        if self._alone is None and device.memory.streaming:  # who takes those matches away may be who waits
             return None
         with device.active():
-            if fresh := self._copy is None:
-                if device_bytes(self._lists) > device.memory.reserve(device_bytes(self._lists)) // 2:
-                    raise MemoryLimitError("the lists of continuous queries take more than half of the device's memory")
-                self._copy = DeviceLists(device, self._lists, check)
-                self._search = DeviceSearch(self._copy, steal=self.steal)
-                self._behind, self._behind_count = [], 0
-            copy, own = self._copy, self._search
-            assert copy is not None
+            if self._alone is None:
+                self._stage(device, check)
+            own = self._search
             assert own is not None
-            try:
-                self._catch_up(copy)
-                changes = self._changed(cancelled=fresh)
-                begin = device.event()
-                self._staged = copy.stage(changes, there=fresh)
-                self._merging = begin, device.event()
-            except BaseException:
-                self._drop()
-                raise
+            assert self._staged is not None
             own.milliseconds, own.stolen = 0.0, 0
             self.place = f"cuda:{device.number}"
             return search(own, self._staged, expected)
+
+    def _stage(self, device: Device, check: Callable[[], None]) -> None:
+        """Stage a batch that the host has staged; make the copy where there is none."""
+        if fresh := self._copy is None:
+            if device_bytes(self._lists) > device.memory.reserve(device_bytes(self._lists)) // 2:
+                raise MemoryLimitError("the lists of continuous queries take more than half of the device's memory")
+            self._copy = DeviceLists(device, self._lists, check)
+            self._search = DeviceSearch(self._copy, steal=self.steal)
+            self._behind, self._behind_count = [], 0
+        try:
+            self._catch_up(self._copy)
+            changes = self._changed(cancelled=fresh)
+            begin = device.event()
+            self._staged = self._copy.stage(changes, there=fresh)
+            self._merging = begin, device.event()
+        except BaseException:
+            self._drop()
+            raise
 
     def _programs_of(self, searches: Searches) -> list[DeviceProgram]:
         """Return the programs that search this batch, with their tables on the device."""

@@ -8,17 +8,19 @@ from graphdb.gpu.launch import VARIANTS
 from graphdb.gpu.layout import HEADERS, structure
 from graphdb.incremental import frame
 
-ROW = ("begin", "size", "room", "before", "after", "both", "marks", "free")
+ROW = ("begin", "size", "room", "before", "after", "both", "marks", "group")
 """``Row`` of ``delta.cuh``: the cells of :data:`..frame.ROW_CELLS`."""
 CHANGE = ("relation", "near", "far", "key", "versions")
 """``Change``: a record (:data:`..frame.RECORD_CELLS`) in 32 bits."""
+UPDATE = ("label", "source", "target", "inserted")
+"""``Update``."""
 LISTS = (
     *("late", "late_base", "late_mask", "rows", "neighbours", "codes", "ranges", "table", "stride", "vertices"),
-    *("counter_starts", "counters", "pattern_vertices", "needs"),
+    *("counter_starts", "counters", "pattern_vertices", "needs", "ends", "forwards", "backwards", "words", "marks"),
 )
 """``Lists``."""
 SEARCH = (
-    *("lists", "changes", "first", "last"),
+    *("lists", "changes", "order", "starts", "first", "last"),
     *("plans", "plan_starts", "plan_numbers", "steps", "legs", "checks", "copies", "values"),
     *("slots", "levels", "most_legs", "columns", "table_row", "limit", "rows", "state", "stop"),
     *("turns", "queue", "desk", "queue_places"),
@@ -26,8 +28,8 @@ SEARCH = (
 """``Search`` of ``delta_search.cu``."""
 LEVEL_WORDS = 21
 """``Level``, in words of 64 bits."""
-SPAN_CELLS = 3
-"""``Leg``, in words of 32 bits."""
+SPAN_WORDS = 4
+"""``Leg``, in words of 64 bits."""
 MAIL_HEADER = 6
 
 
@@ -64,6 +66,7 @@ HEADERS.update(
         "delta_layout.cuh": "".join(f"const int {name} = {getattr(frame, name)};\n" for name in _CONSTANTS)
         + structure("Row", ROW, 4)
         + structure("Change", CHANGE, 4)
+        + structure("Update", UPDATE, 4)
         + structure("Lists", LISTS),
         "delta_search_layout.cuh": structure("Search", SEARCH)
         + f"enum {{ {', '.join(f'{cell.name} = {cell.value}' for cell in (*State, *Desk))} }};\n",

@@ -3,7 +3,8 @@
 A list is a segment of a pool, sorted, with free space behind it, like the packed memory array of GAMMA §V-C, whose
 segments hold the edges of many vertices.  Against levels (a sorted base, and deltas beside it) speaks that every search
 would look into each of them, and reads far outnumber writes; what a write moves is one list, at the memory's speed.
-A batch so takes time proportional to its changes and to the lists that they are in.
+A batch so takes time proportional to its changes and to the lists that they are in.  Lists that have a bitmap on the
+host when the copy is made have one here.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from numpy.typing import NDArray
 from graphdb.gpu.graph import address
 from graphdb.gpu.launch import BLOCK
 from graphdb.incremental import frame
-from graphdb.incremental.device.layout import LISTS, ROW
+from graphdb.incremental.device.layout import CHANGE, LISTS, ROW
 
 if TYPE_CHECKING:
     from graphdb.gpu.launch import Device
     from graphdb.incremental.lists import Lists
 
-_WARPS = BLOCK // 32
+Ints = NDArray[np.int64]
+
 _NO_KEY = np.uint64((1 << 64) - 1)
 _LEAST_PLACES = 1 << 8
 _SPARE = 4
@@ -85,6 +87,11 @@ class DeviceLists:
 
     def __init__(self, device: Device, lists: Lists, check: Callable[[], None]) -> None:
         self._device, self._host = device, lists
+        self._written: list[int] = []
+        self._ends = self._forwards = self._backwards = None
+        self._followed: tuple[int, int] | None = None
+        self._late_used = 0
+        """Rows out of range, at most."""
         self._module = device.module("delta_lists", {}, check=check)
         image, upload, empty = lists.image(), device.memory.upload, device.memory.empty
         self._in_range, self._used = image.in_range, len(image.neighbours) // frame.UNIT
@@ -94,7 +101,7 @@ class DeviceLists:
         self._constants = [
             upload(table) for table in (image.counter_starts, image.counters, image.vertices, image.needs)
         ]
-        self._table = upload(image.table)
+        self._table, self._marks = upload(image.table), upload(image.marks)
         self._late_places = _LEAST_PLACES
         while self._late_places < 2 * len(image.late):
             self._late_places *= 2
@@ -124,32 +131,76 @@ class DeviceLists:
     @property
     def bytes(self) -> int:
         """What its arrays take."""
-        arrays = (self._neighbours, self._codes, self._rows, self._late, self._table, self._ranges, *self._constants)
+        arrays = (
+            self._neighbours,
+            self._codes,
+            self._rows,
+            self._late,
+            self._table,
+            self._marks,
+            self._ranges,
+            *self._constants,
+        )
         return sum(int(array.nbytes) for array in arrays)
 
     def stage(self, changes: NDArray[np.int32], *, there: bool = False) -> Staged:
         """Put entries into the new version, or take them out of it; ``there``: the copy was made with them."""
-        memory, count = self._device.memory, len(changes)
-        self._follow()
-        moved = memory.upload(changes)
-        keys, heads, gained = (memory.empty(count, np.int64) for _ in range(3))
-        self._launch("locate", count, self._cells, moved, count, keys)
+        self._follow(self._host.rows_out_of_range)
+        moved, count = self._device.memory.upload(changes), len(changes)
+        return self._merge(moved, count, *self._sorted(moved, count), there)
+
+    def stage_updates(self, updates: Ints) -> Staged:
+        """Put the entries of updates into the new version, or take them out of it, as the host's ``stage`` does.
+
+        ``updates`` are [updates, 4], as :meth:`..lists.Lists` numbers labels and vertices.  Of an entry that several
+        change, the last one counts; what changes nothing is left out.
+        """
+        memory, device = self._device.memory, self._device
+        self._follow(self._host.rows_out_of_range)
+        moved, numbers = memory.upload(updates, np.int32), memory.empty(len(updates), np.int64)
+        self._launch("count_entries", len(updates), self._cells, moved, len(updates), numbers)
+        places = device.offsets(numbers)
+        late, count = divmod(device.last(places), 1 << 32)
+        self._follow(self._late_used + late)
+        self._late_used += late
+        changes = memory.empty((count, len(CHANGE)), np.int32)
+        self._launch("expand", len(updates), self._cells, moved, len(updates), places, changes)
+        keys, order = self._sorted(changes, count)
+        wanted = memory.empty(count, np.int64)
+        self._launch("settle", count, self._cells, changes, keys, order, count, wanted)
+        places = device.offsets(wanted)
+        left = device.last(places)
+        found, sorted_keys = memory.empty((left, len(CHANGE)), np.int32), memory.empty(left, np.int64)
+        identity = memory.empty(left, np.int64)
+        self._launch("gather", count, changes, keys, order, count, places, found, sorted_keys, identity)
+        return self._merge(found, left, sorted_keys, identity, there=False)
+
+    def _sorted(self, changes: Any, count: int) -> tuple[Any, Any]:
+        """Return the keys of changes, and what sorts them: which is stable."""
+        keys = self._device.memory.empty(count, np.int64)
+        self._launch("locate", count, self._cells, changes, count, keys)
         order = keys.argsort()
-        self._launch("untie", count, moved, keys, count, order)
-        self._launch("group", count, moved, keys, order, count, heads, gained)
+        self._launch("untie", count, changes, keys, count, order)
+        return keys, order
+
+    def _merge(self, changes: Any, count: int, keys: Any, order: Any, there: bool) -> Staged:
+        """Merge entries, each of which changes, into the lists, if they are not there already."""
+        memory = self._device.memory
+        heads, gained = (memory.empty(count, np.int64) for _ in range(2))
+        self._launch("group", count, changes, keys, order, count, heads, gained)
         number, before = self._device.offsets(heads), self._device.offsets(gained)
         starts, places = memory.empty(count + 1, np.int64), memory.empty(count, np.int32)
-        own = (self._cells, moved, keys, order, count, number, int(there), starts, places)
+        own = (self._cells, changes, keys, order, count, number, int(there), starts, places)
         self._launch("place", count, *own)
         groups = self._device.last(number)
-        staged = Staged(moved, count, keys, order, starts, places, groups)
+        staged = Staged(changes, count, keys, order, starts, places, groups)
         if not there:
             wanted = memory.empty(groups, np.int64)
             self._launch("space", groups, self._cells, keys, order, starts, before, groups, wanted)
             units = self._device.offsets(wanted)
             more = self._device.last(units)
             self._reserve(self._used + more)
-            tables = (moved, keys, order, starts, before, places, units)
+            tables = (changes, keys, order, starts, before, places, units)
             self._launch("merge", 32 * groups, self._cells, *tables, self._used, groups)
             self._used += more
             self._encode(staged)
@@ -157,7 +208,7 @@ class DeviceLists:
 
     def finish(self, staged: Staged, version: int) -> None:
         """End a batch: ``NEW`` commits it, ``OLD`` rolls it back."""
-        tables = (staged.keys, staged.order, staged.starts, staged.places)
+        tables = (staged.changes, staged.keys, staged.order, staged.starts, staged.places)
         self._launch("finish", 32 * staged.groups, self._cells, *tables, staged.groups, version)
         self._encode(staged)
 
@@ -168,21 +219,28 @@ class DeviceLists:
     def _launch(self, kernel: str, threads: int, *arguments: Any) -> None:
         self._module.launch(kernel, -(-threads // BLOCK), *arguments)
 
-    def _follow(self) -> None:
-        """Have space for the vertices and the rows that the host has by now."""
-        stride, empty = self._host.vertices.capacity, self._device.memory.empty
+    def _follow(self, late: int) -> None:
+        """Have space for the vertices that the host has by now, and for so many rows out of range."""
+        host, upload, empty = self._host, self._device.memory.upload, self._device.memory.empty
+        stride = host.vertices.capacity
         if stride > self._table.shape[1]:
             table = empty((self._table.shape[0], stride), np.uint64)
             table.fill(0)
             table[:, : self._table.shape[1]] = self._table
             self._table = table
-        late = self._host.rows_out_of_range
+        if self._followed != (state := (host.vertices.state, len(host.labels))):
+            self._ends, self._followed = upload(host.vertices.ends.reshape(-1)), state
+            self._forwards, self._backwards = (upload(table.reshape(-1)) for table in host.label_bits)
+        if 2 * max(late, self._late_used) > self._late_places:
+            # What updates were counted for may be fewer rows.
+            self._late_used = int(np.count_nonzero(self._late.get() != _NO_KEY))
+        self._late_used = max(self._late_used, host.rows_out_of_range)
         if 2 * late > self._late_places:
             keys, rows = self._late, self._rows
             while 2 * late > self._late_places:
                 self._late_places *= 2
             self._late_places *= 2
-            self._late = self._device.memory.upload(np.full(self._late_places, _NO_KEY))
+            self._late = upload(np.full(self._late_places, _NO_KEY))
             self._rows = empty((self._in_range + self._late_places, len(ROW)), np.int32)
             self._rows.fill(0)
             self._rows[: self._in_range] = rows[: self._in_range]
@@ -234,5 +292,12 @@ class DeviceLists:
             "counters": address(counters),
             "pattern_vertices": address(vertices),
             "needs": address(needs),
+            "ends": address(self._ends),
+            "forwards": address(self._forwards),
+            "backwards": address(self._backwards),
+            "words": self._host.words,
+            "marks": address(self._marks),
         }
-        self._cells = self._device.memory.upload(np.array([cells[name] for name in LISTS], np.int64))
+        written = [cells[name] for name in LISTS]
+        if written != self._written:
+            self._cells, self._written = self._device.memory.upload(np.array(written, np.int64)), written

@@ -18,7 +18,7 @@ from graphdb.incremental.device.layout import (
     MAIL_HEADER,
     PLAN_DIVISIBLE,
     SEARCH,
-    SPAN_CELLS,
+    SPAN_WORDS,
     Desk,
     State,
 )
@@ -89,7 +89,7 @@ class DeviceProgram:
     @property
     def warp_bytes(self) -> int:
         """Shared memory of a warp."""
-        words = self.levels * LEVEL_WORDS + (self.most_legs * SPAN_CELLS + 1) // 2 + (self.slots + 1) // 2
+        words = self.levels * LEVEL_WORDS + self.most_legs * SPAN_WORDS + (self.slots + 1) // 2
         return 8 * words
 
 
@@ -197,6 +197,8 @@ class DeviceSearch:
             **program.cells,
             "lists": address(self._lists.cells),
             "changes": address(staged.changes),
+            "order": address(staged.order),
+            "starts": address(staged.starts),
             "first": first,
             "last": last,
             "slots": program.slots,
