@@ -1,7 +1,8 @@
 """Measures how fast a card is, in some 50 ms, once for each card and driver (:class:`graphdb.gpu.card.Rates`).
 
 A thread does it when a device is opened; until it is done, plans go by :data:`graphdb.gpu.card.TYPICAL`.  What was
-measured is cached on disk with the user's machine code, by the names of card and driver.
+measured is cached on disk beside the user's machine code, by the names of card and driver; and so is what runs teach
+of the estimates (:func:`remember`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import logging
 import statistics
 import threading
 import time
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from graphdb.common.errors import GraphDBError
 from graphdb.gpu.card import Rates
 from graphdb.gpu.graph import address
 from graphdb.gpu.launch import BLOCK, VARIANTS, Device, faults
+from graphdb.plan.ski_rental import Bias
 from graphdb.storage.compile.cache import Cache
 
 CELLS = 1 << 25
@@ -33,6 +36,8 @@ COPIED = 4 << 20
 """Bytes that are copied each way."""
 ANSWERS, RUNS = 15, 3
 """Answers that are waited for, and runs of all else, of which the median counts."""
+FARTHEST = 1e3
+"""Times that an estimate may be wrong to be believed by another process."""
 VERSION = 2
 """Of what is measured, and how."""
 
@@ -61,6 +66,36 @@ def calibrate(device: Device) -> threading.Thread:
     thread = threading.Thread(target=measured, name="graphdb-calibration", daemon=True)
     thread.start()
     return thread
+
+
+def remember(device: Device, biases: Mapping[str, Bias], owner: object) -> None:
+    """Let the biases of estimates go on from what earlier processes learned of this card, and be written when their
+    ``owner`` goes.
+    """
+    name = _file_of(device, "learned")
+    for key, factor in _factors(name).items():
+        if key in biases:
+            biases[key].factor = factor
+    weakref.finalize(owner, _write_factors, name, biases, {key: bias.factor for key, bias in biases.items()})
+
+
+def _write_factors(name: str, biases: Mapping[str, Bias], before: Mapping[str, float]) -> None:
+    """Write what was learned, if anything was."""
+    now = {key: bias.factor for key, bias in biases.items()}
+    if now != before:
+        DISK.write(name, json.dumps(now).encode())
+
+
+def _factors(name: str) -> dict[str, float]:
+    """What was learned before; nothing where that is no such file."""
+    content = DISK.read(name)
+    try:
+        found = {} if content is None else json.loads(content)
+    except ValueError:
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {key: float(x) for key, x in found.items() if isinstance(x, int | float) and 1 / FARTHEST <= x <= FARTHEST}
 
 
 def measure(device: Device, cells: int = CELLS) -> Rates:
@@ -133,10 +168,10 @@ def _elapsed(run: Callable[[], object], times: int) -> float:
     return max(statistics.median(found), 1e-7)
 
 
-def _file_of(device: Device) -> str:
-    """The name of the file with a card's rates: it tells card and driver."""
+def _file_of(device: Device, what: str = "rates") -> str:
+    """The name of the file with a card's rates, or what was learned of it: it tells card and driver."""
     known = f"{VERSION} {device.name} {device.processors} {device.driver} {device.memory.budget >> 33}"
-    return f"rates-{hashlib.sha256(known.encode()).hexdigest()[:24]}.json"
+    return f"{what}-{hashlib.sha256(known.encode()).hexdigest()[:24]}.json"
 
 
 def _read(name: str) -> Rates | None:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.errors import MemoryLimitError
-from graphdb.gpu.calibration import calibrate
+from graphdb.gpu.calibration import calibrate, remember
 from graphdb.gpu.counting.counter import Counter
 from graphdb.gpu.graph import DeviceGraph
 from graphdb.gpu.join.distinct import reduces
@@ -116,7 +116,10 @@ class GpuExecutor:
         self.refiner = DeviceRefiner(self.device, self.graph)
 
     def calibrate(self) -> threading.Thread:
-        """Have a thread measure how fast the device is, unless that is known: estimates go by it from then on."""
+        """Have a thread measure how fast the device is, unless that is known: estimates go by it from then on, and by
+        what earlier processes learned of them.
+        """
+        remember(self.device, {"join": self._bias, **self._counter.biases}, self)
         return calibrate(self.device)
 
     def supports(self, plan: PhysicalPlan) -> bool:

@@ -207,7 +207,7 @@ class Database(Contents):
         """
         from graphdb.dispatch.miner import Miner
 
-        return Miner(self.query, self._mining_graph)
+        return Miner(self.query, self._mining_graph, lambda: self._statements().mining.limits())
 
     def _mining_graph(self, text: str, parameters: Mapping[str, object], directed: bool) -> MiningGraph:
         from graphdb.grammar import syntax as ast

@@ -99,6 +99,11 @@ class Counter:
         self.milliseconds = 0.0
         """After a count: the device's time."""
 
+    @property
+    def biases(self) -> dict[str, Bias]:
+        """What is learned, by name."""
+        return {"start": self._starts, "sums": self._bias, "cliques": self._cliques}
+
     def expected(self, plan: PhysicalPlan, counting: bool) -> ExpectedCost | None:
         """What a count, or counts by vertex instead of rows, are expected to take, and to rank and compile first.
 

@@ -118,7 +118,14 @@ class ClusterExecutor:
         self.client = client_of(cluster)
         if isinstance(cluster, str):
             weakref.finalize(self, self.client.close)
-        if tasks.PROCESS in self.client.run(tasks.process).values():
+        try:
+            processes = self.client.run(tasks.process)
+        except ImportError as error:
+            raise GraphDBError(
+                f"a worker cannot import what its tasks need: {error}",
+                hint="pip install 'graphdb-duckdb[dask]' on the workers, the same version as here",
+            ) from error
+        if tasks.PROCESS in processes.values():
             raise GraphDBError(
                 "a worker runs in this process, and would wait for the statement that waits for it",
                 hint="start workers as processes: LocalCluster(processes=True)",

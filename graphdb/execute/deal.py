@@ -1,8 +1,8 @@
 """Schedules the shares of one run on several executors: whoever is free takes the next.
 
 Shares become smaller towards the end, so that no one works for long after the others are done (SMOG §IV-A: the workload
-is partitioned by what vertices are expected to take).  Results are handed over in the order of the shares.  A share whose
-executor fails is run again by another, which leaves out the rows that were handed over.
+is partitioned by what vertices are expected to take).  Results are handed over in the order of the shares.  A share
+whose executor fails is run again by another, which leaves out the rows that were handed over.
 """
 
 from __future__ import annotations

@@ -39,11 +39,15 @@ YIELD_WORK = 1 << 20
 INLINE_COST = 300_000.0
 """Plans expected to do less than this run on the calling thread."""
 SMALLEST = 1e4
-"""Elements below which a search takes less than a tree needs to begin, if no more are there than expected: …"""
-SOON = 2e-3
-"""… after so many seconds, the tree counts."""
+"""Elements below which a search takes less than a tree needs to begin, if no more are there than expected; …"""
+SOON, PATIENCE = 5e-4, 4.0
+"""… after so many seconds, or so many times what it is expected to take, it gives way."""
+SOON_WORK = 1 << 15
+"""Elements that such a search scans between two looks at the clock."""
 RATE = 1e8
 """Elements that a thread scans in a second, about."""
+_TREES, _SLOW = "trees", "slow search"
+"""In a plan's cache: whether a tree has counted it, and whether a search took too long."""
 _CACHE_BYTES = 1 << 18
 """Buffers up to this size (or a 64th of the memory limit) stay with their plan for its next run."""
 
@@ -127,7 +131,7 @@ class HostExecutor:
     def _searched_rows(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[Block]:
         """The rows of a search over the control's share of the roots."""
         started, left = time.monotonic(), limit
-        schedule = self._search_run(plan, control, counting=False, limit=_ceil(limit, len(plan.columns)))
+        schedule = self._search_run(plan, control, self._sizes, counting=False, limit=_ceil(limit, len(plan.columns)))
         try:
             for matches in schedule.blocks():
                 found, numbers = matches
@@ -202,41 +206,43 @@ class HostExecutor:
             if counted is not None:
                 return counted
         if plan.tree is not None and self._fits(plan.tree):
-            if plan.cost < SMALLEST:
+            # For a search, the program would have to be written first: the first count goes along the tree.
+            if plan.cost < SMALLEST and plan.cache.setdefault(_TREES, 0):
                 counted = self._searched_soon(plan, control)
                 if counted is not None:
                     return counted
+            plan.cache[_TREES] = 1
             return count_along_tree(
                 plan.tree, control, self.threads, yield_work=self.yield_work, inline_cost=self.inline_cost
             )
         if plan.counting is not None:
+            if plan.counting.uncertain and plan.cost < plan.counting.cost:
+                counted = self._searched_soon(plan, control)
+                if counted is not None:
+                    return counted
             return count_matches(plan.counting, control, self.threads, self.memory_limit)
         return None
 
     def _searched_soon(self, plan: PhysicalPlan, control: Control) -> int | None:
-        """The number of matches of a plan that a search is expected to be quicker for than its tree, if it is.
-
-        The first count goes along the tree: for a search, the program would have to be written first.
-        """
-        before: bool | None = plan.cache.get("searched soon")
-        if before is None:
-            plan.cache["searched soon"] = True
-        if not before:
+        """The number of matches by a search that is expected to be quicker than any other way, if it is."""
+        if _SLOW in plan.cache:
             return None
         try:
-            with control.at_most(SOON):
-                return self._searched(plan, control, None)
+            with control.at_most(max(SOON, PATIENCE * plan.cost / RATE)):
+                return self._searched(plan, control, None, self._sizes._replace(yield_work=SOON_WORK))
         except Overran:
-            plan.cache["searched soon"] = False
+            plan.cache[_SLOW] = True
             return None
 
-    def _searched(self, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
+    def _searched(self, plan: PhysicalPlan, control: Control, limit: int | None, sizes: Sizes | None = None) -> int:
         """The number of matches (not over the limit) by a search."""
+        sizes = sizes or self._sizes
         if limit is None and control.progress is None and control.share is None:
-            found = recount(plan, self._sizes, control)
+            found = recount(plan, sizes, control)
             if found is not None:
                 return found * plan.automorphisms
-        schedule = self._search_run(plan, control, counting=True, limit=_ceil(limit, plan.automorphisms))
+        most = _ceil(limit, plan.automorphisms)
+        schedule = self._search_run(plan, control, sizes, counting=True, limit=most)
         try:
             for _ in schedule.blocks():
                 pass
@@ -308,10 +314,10 @@ class HostExecutor:
         return sums[0]
 
     def _search_run(
-        self, plan: PhysicalPlan, control: Control, *, counting: bool, limit: int | None
+        self, plan: PhysicalPlan, control: Control, sizes: Sizes, *, counting: bool, limit: int | None
     ) -> SingleThreadRun | ParallelRun:
         control.threads = self._workers(plan)
-        return (SingleThreadRun if control.threads == 1 else ParallelRun)(plan, self._sizes, control, counting, limit)
+        return (SingleThreadRun if control.threads == 1 else ParallelRun)(plan, sizes, control, counting, limit)
 
     @property
     def _sizes(self) -> Sizes:

@@ -53,6 +53,10 @@ class Bias:
         """What an estimate is multiplied by."""
         return math.exp(self._log)
 
+    @factor.setter
+    def factor(self, value: float) -> None:
+        self._log = math.log(value)
+
     def note(self, estimated: float, taken: float) -> None:
         """Note how many seconds a run took, and how many were estimated, without any factor."""
         if estimated > 0.0 and taken > 0.0:

@@ -60,7 +60,7 @@ with opened(Path(sys.argv[1])) as db:
 QUERIES = {
     "matches": "MATCH (a)-[:R]->(b)-[:R]->(c) WHERE a.k < 3 RETURN a.i AS i, c.k AS k",
     "circles": "MATCH (a)-[:R]->(b)-[:S]->(c)-[:R]->(a) RETURN a, b, c",
-    "grouped": "MATCH (a:A)-[:R]->(b) RETURN a.s AS s, count(*) AS n, min(b.i) AS m, max(b.i) AS x",
+    "grouped": "MATCH (a:A)-[:R]->(b) RETURN a.s AS s, count(*) AS n, min(b.i) AS m, count(DISTINCT b.k) AS d",
     "number": "MATCH (:A)-[:R]->(:B) RETURN count(*) AS n",
     "each_once": "MATCH (a)-[:R]->(b:B) RETURN DISTINCT a.i AS i, b.s AS s",
     "compared": "MATCH (a:A) OPTIONAL MATCH (a)-[:S]->(b) RETURN a.i AS i, b.i AS j",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 
 from graphdb.gpu import calibration
 from graphdb.gpu.card import TYPICAL, Limits, Rates
+from graphdb.plan.ski_rental import Bias
 from graphdb.storage.compile import cache
 from tests import emulator
 from tests.gpu.executors import EMULATED
@@ -100,3 +102,46 @@ def test_a_card_that_cannot_be_measured_stays_typical(device: Any, folder: Path)
     device.memory.pool.set_limit(100)
     calibration.calibrate(device).join()
     assert device.rates is TYPICAL
+
+
+class Owner:
+    """Whoever estimates."""
+
+
+@EMULATED
+def test_what_was_learned_is_there_in_the_next_process(device: Any, folder: Path) -> None:
+    learned, owner = {"join": Bias(), "sums": Bias()}, Owner()
+    calibration.remember(device, learned, owner)
+    for _ in range(20):
+        learned["join"].note(1.0, 3.0)
+    del owner
+    gc.collect()
+    later, owner = {"join": Bias(), "sums": Bias(), "cliques": Bias()}, Owner()
+    calibration.remember(device, later, owner)
+    assert later["join"].factor == pytest.approx(learned["join"].factor)
+    assert later["join"].factor > 2.9
+    assert later["sums"].factor == later["cliques"].factor == 1.0
+    device.driver = 7
+    other = {"join": Bias()}
+    calibration.remember(device, other, owner)
+    assert other["join"].factor == 1.0
+
+
+@EMULATED
+@pytest.mark.parametrize(
+    "content", [b"[1]", b"{", b'{"join": 0}', b'{"join": 1e9}', b'{"join": "x"}', b'{"join": NaN}']
+)
+def test_what_nobody_can_have_learned_is_not_believed(device: Any, folder: Path, content: bytes) -> None:
+    calibration.DISK.write(calibration._file_of(device, "learned"), content)
+    learned, owner = {"join": Bias()}, Owner()
+    calibration.remember(device, learned, owner)
+    assert learned["join"].factor == 1.0
+
+
+@EMULATED
+def test_who_learned_nothing_writes_nothing(device: Any, folder: Path) -> None:
+    owner = Owner()
+    calibration.remember(device, {"join": Bias()}, owner)
+    del owner
+    gc.collect()
+    assert calibration.DISK.read(calibration._file_of(device, "learned")) is None

@@ -1,0 +1,106 @@
+"""Counts that a search does sooner than a tree or sums, if it is as small as expected; and where it is not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+from unittest import mock
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from graphdb.execute import host
+from graphdb.execute.host import HostExecutor
+from graphdb.grammar.syntax import MatchMode
+from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
+from graphdb.plan.executor import Control, Overran
+from graphdb.plan.passes.pipeline import make_plan
+from graphdb.plan.physical import PhysicalPlan
+from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from tests.oracle.test_trees import labelled_graph, labelled_pattern
+
+
+def tree_plan(seed: int) -> PhysicalPlan:
+    """A pattern of 9 vertices cut out of a labelled graph, which is counted along a tree."""
+    while True:
+        graph, known = labelled_graph(seed, 60, 4.0, 4)
+        part = list(nx.bfs_tree(known, max(known, key=known.degree)))[:9]
+        wanted = nx.minimum_spanning_tree(known.subgraph(part).copy())
+        plan = make_plan(labelled_pattern(wanted, known, rows=False), graph)
+        if plan.tree is not None:
+            return plan
+        seed += 100
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_count_is_the_same(seed: int) -> None:
+    plan = tree_plan(seed)
+    small, executor = replace(plan, cost=100.0), HostExecutor(1)
+    want = executor.count(replace(plan, tree=None))
+    assert small.cache == {}
+    searched = mock.Mock(side_effect=executor._searched)
+    with mock.patch.object(executor, "_searched", searched):
+        assert [executor.count(small, Control()) for _ in range(4)] == [want] * 4
+    assert searched.call_count == 3
+
+
+def test_a_search_that_takes_longer_is_not_tried_again() -> None:
+    plan, executor = replace(tree_plan(1), cost=100.0), HostExecutor(1)
+    want = executor.count(plan)
+    late = mock.Mock(side_effect=Overran)
+    with mock.patch.object(executor, "_searched", late):
+        assert [executor.count(plan) for _ in range(4)] == [want] * 4
+    assert late.call_count == 1
+
+
+def test_larger_ones_go_along_their_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, executor = tree_plan(2), HostExecutor(1)
+    large = replace(plan, cost=host.SMALLEST + 1)
+
+    def never(*_: Any) -> int:
+        raise AssertionError("searched")
+
+    monkeypatch.setattr(executor, "_searched", never)
+    assert len({executor.count(large) for _ in range(3)}) == 1
+
+
+@pytest.mark.parametrize("size", [10, 12])
+def test_what_may_explode_is_searched_first_where_that_is_expected_to_be_quick(size: int) -> None:
+    """A long chain under homomorphism: its sums are certain, but the few matches are sooner found one by one."""
+    source = np.arange(size)
+    graph = DataGraph(ArraySource(source, np.full(size, size + 1), source + 1, size + 2))
+    pattern = PatternGraph(
+        tuple(PatternVertex(f"v{i}") for i in range(size)),
+        tuple(PatternEdge(f"e{i}", i, i + 1, (size + 1,), True, 0) for i in range(size - 1)),
+        (Clause(MatchMode.REPEATABLE_ELEMENTS, tuple(range(size))),),
+        count_only=True,
+    )
+    plan = make_plan(pattern, graph, counting="always")
+    assert plan.counting is not None
+    executor = HostExecutor(1)
+    uncertain = replace(plan, cost=50.0, counting=replace(plan.counting, uncertain=True))
+    sums = mock.Mock(side_effect=AssertionError("summed up"))
+    with mock.patch.object(host, "count_matches", sums):
+        assert [executor.count(uncertain) for _ in range(3)] == [2] * 3
+    certain = replace(plan, cost=50.0)
+    searched = mock.Mock(side_effect=AssertionError("searched"))
+    with mock.patch.object(executor, "_searched", searched):
+        assert executor.count(certain) == 2
+
+
+def test_a_search_that_explodes_is_left_within_milliseconds() -> None:
+    """Walks of nine steps in a clique of 60: some 10 to the 16."""
+    a, b = np.nonzero(~np.eye(60, dtype=bool))
+    graph = DataGraph(ArraySource(a, np.full(len(a), 60), b, 61))
+    pattern = PatternGraph(
+        tuple(PatternVertex(f"v{i}") for i in range(10)),
+        tuple(PatternEdge(f"e{i}", i, i + 1, (60,), True, 0) for i in range(9)),
+        (Clause(MatchMode.REPEATABLE_ELEMENTS, tuple(range(10))),),
+        count_only=True,
+    )
+    plan = make_plan(pattern, graph, counting="always")
+    assert plan.counting is not None
+    uncertain, executor = replace(plan, cost=50.0, counting=replace(plan.counting, uncertain=True)), HostExecutor(1)
+    for _ in range(3):
+        assert executor.count(uncertain, Control(timeout=30.0)) == 60 * 59**9
