@@ -176,6 +176,7 @@ def assert_lists_as_on_the_host(matcher: IncrementalMatcher) -> None:
     matcher._settle()
     copy, host = matcher._device._copy, matcher._lists
     assert copy is not None
+    copy.device.stream.synchronize()  # a batch's end is not waited for
     rows, pool = copy._rows.get(), np.stack([copy._neighbours.get(), copy._codes.get()], axis=1)
     image = host.image()
     own = np.stack([image.neighbours, image.codes], axis=1)
