@@ -154,6 +154,10 @@ class ClusterExecutor:
         """What extends embeddings locally."""
         return self._local.extender(lists, scanned, control)
 
+    def counts_cliques(self, plan: PhysicalPlan) -> bool:
+        """Whether that is so locally: workers have the same kernels."""
+        return self._local.counts_cliques(plan)
+
     def describe(self, plan: PhysicalPlan) -> str:
         """Where the plan runs, and into how many tasks it is divided, about."""
         wanted = self._wanted(plan) if _origin(plan) is not None else 0
