@@ -116,8 +116,7 @@ class ClusterExecutor:
         least: float | None = None,
     ) -> None:
         self.client = client_of(cluster)
-        if isinstance(cluster, str):
-            weakref.finalize(self, self.client.close)
+        self._close = weakref.finalize(self, self.client.close) if isinstance(cluster, str) else None
         try:
             processes = self.client.run(tasks.process)
         except ImportError as error:
@@ -136,6 +135,11 @@ class ClusterExecutor:
         self._shares, self._least = shares, LEAST if least is None else least
         self._host = HostExecutor(1)
         self._sent: weakref.WeakKeyDictionary[DataGraph, Future] = weakref.WeakKeyDictionary()
+
+    def close(self) -> None:
+        """Close the client, unless it is the caller's."""
+        if self._close is not None:
+            self._close()
 
     # --- what does not run on workers
 
