@@ -207,7 +207,7 @@ class Database(Contents):
         """
         from graphdb.dispatch.miner import Miner
 
-        return Miner(self.query, self._mining_graph)
+        return Miner(self.query, self._mining_graph, lambda: self._statements().mining.limits())
 
     def _mining_graph(self, text: str, parameters: Mapping[str, object], directed: bool) -> MiningGraph:
         from graphdb.grammar import syntax as ast
@@ -531,6 +531,8 @@ class Database(Contents):
         What another thread runs is stopped first, and a transaction that is open is rolled back.
         """
         self._state.close()
+        if self._cluster is not None and self._lazy_statements is not None:
+            self._lazy_statements.queries.leave_cluster()
 
     def __enter__(self) -> Database:
         return self

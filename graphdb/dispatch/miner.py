@@ -9,6 +9,7 @@ from graphdb.common.errors import ParameterError
 
 if TYPE_CHECKING:
     from graphdb.mining.graph import MiningGraph
+    from graphdb.mining.limits import Limits
     from graphdb.results.result import Result
 
 Labels: TypeAlias = "str | Sequence[str] | None"
@@ -39,8 +40,9 @@ class Miner:
         self,
         query: Callable[[str, Mapping[str, object], float | None], Result],
         graph: Callable[[str, Mapping[str, object], bool], MiningGraph],
+        limits: Callable[[], Limits],
     ) -> None:
-        self._query, self._graph = query, graph
+        self._query, self._graph, self._limits = query, graph, limits
 
     def cliques(
         self,
@@ -110,6 +112,14 @@ class Miner:
         Its ``ids``, ``edge_labels`` and ``vertex_labels`` are ids of the database's: ``id(v)`` of vertices.
         """
         return self._graph(f"MINE CLIQUES OF SIZE 3{_scope(edges, vertices, source)}", parameters or {}, directed)
+
+    def limits(self) -> Limits:
+        """Return the limits that statements mine within, for the primitives of :mod:`graphdb.mining`.
+
+        With them the primitives take the database's threads and memory, and its device where that is expected to be
+        sooner.
+        """
+        return self._limits()
 
 
 def _scope(edges: Labels, vertices: Labels, source: str | None) -> str:

@@ -37,18 +37,18 @@ class Mining:
         """
         started = time.perf_counter()
         task = self._task(statement, text, arguments)
-        limits = self._limits()
+        limits = self.limits()
         graph = self._graph(statement, task, text, arguments, limits)
         columns, table = task.run(graph, self._state.snapshot().names, limits)
         return Result(self._state.version(), table, columns, elapsed=time.perf_counter() - started)
 
     def graph(self, statement: ast.Mine, text: str, arguments: Mapping[str, object], directed: bool) -> MiningGraph:
         """Return the graph that a statement would mine."""
-        return self._read(statement.scope, directed, text, arguments, self._limits())
+        return self._read(statement.scope, directed, text, arguments, self.limits())
 
     def explain(self, statement: ast.Mine, profile: bool, text: str, arguments: Mapping[str, object]) -> Explanation:
         """Say how it is done and what it needs; with ``profile`` do it, and say how long that took."""
-        task, limits, started = self._task(statement, text, arguments), self._limits(), time.perf_counter()
+        task, limits, started = self._task(statement, text, arguments), self.limits(), time.perf_counter()
         graph = self._graph(statement, task, text, arguments, limits)
         made = time.perf_counter() - started
         kind = "edges" if task.directed else "edges, whatever their direction"
@@ -77,7 +77,8 @@ class Mining:
             raise NotSupportedError("MINE takes rows of a query that only reads", text=text, position=query.span.start)
         return task_of(statement, reader(text, arguments))
 
-    def _limits(self) -> Limits:
+    def limits(self) -> Limits:
+        """Return the threads, memory, deadline and executor that mining may take."""
         from graphdb.mining.limits import Limits
 
         report = self._queries.progress

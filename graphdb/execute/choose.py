@@ -328,6 +328,10 @@ class ChoosingExecutor:
             self._failed_with(error)
             return None
 
+    def counts_cliques(self, plan: PhysicalPlan) -> bool:
+        """Always: what a device would find one by one is expected to take it longer than the host."""
+        return True
+
     def describe_jointly(self, joint: JointCount) -> str:
         """Where they are counted, and what was expected of either."""
         chosen, known = self._chosen_jointly(joint), self._known_jointly(joint)

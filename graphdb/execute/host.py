@@ -190,6 +190,10 @@ class HostExecutor:
         """Nothing, as above."""
         return None
 
+    def counts_cliques(self, plan: PhysicalPlan) -> bool:
+        """Always."""
+        return True
+
     def describe_jointly(self, joint: JointCount) -> str:
         """As :meth:`describe`."""
         return self.name

@@ -18,5 +18,7 @@ The story of one batch, as in GAMMA (Qiu et al., "GPU-Accelerated Batch-Dynamic 
 Vertices whose candidates change (:mod:`.vertices`) gain or lose the entries of their edges: nothing else is different.
 Several threads share a large batch (:mod:`.searches`).
 
+Batches that would take long are searched on a device, where there is one (:mod:`.device`).
+
 :mod:`.matcher` is what others call.
 """

@@ -74,3 +74,17 @@ def _triples() -> object:
     from io import BytesIO
 
     return BytesIO(b"<http://x/a> <http://x/knows> <http://x/b> .\n")
+
+
+def test_limits_are_the_databases() -> None:
+    """The primitives take what statements take: threads, memory, and the executor."""
+    with graphdb.connect(device="cpu", threads=1, memory_limit="1GiB") as db:
+        db.query(PEOPLE)
+        limits = db.mine.limits()
+        assert limits.threads == 1
+        assert limits.memory is not None
+        assert limits.memory < 1 << 30
+        assert limits.counts.name == "cpu"
+        graph = db.mine.graph()
+        table = edge_extension(EmbeddingTable.of_edges(graph), graph, limits)
+        assert len(aggregation(table, graph, limits=limits)) == len(aggregation(table, graph)) > 1
