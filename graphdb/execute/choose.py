@@ -238,10 +238,11 @@ class ChoosingExecutor:
     def count(self, plan: PhysicalPlan, control: Control | None = None) -> int:
         """Count the matches; the host takes over where the device fails."""
         known: _Known | None = plan.cache.get("where counted")
-        if known is not None and known.quick and not known.timings.runs:  # the smallest take microseconds
+        if known is not None and known.quick:  # the smallest take microseconds
             control = control or Control()
             counted = self.host.count(plan, control)
             if control.seconds > self._small / 2:
+                known.quick = False
                 self._note(plan, control, True, self.host, control.seconds)
             return counted
         known, control = self._known(plan, True), control or Control()
