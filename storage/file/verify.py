@@ -230,8 +230,8 @@ CALLED = frozenset(
     duckdb_triggers duckdb_types duckdb_views encode epoch_ms epoch_us error exp filter first flatten floor format
     from_json generate_series generate_subscripts getvariable greatest hash hour if instr isfinite isinf isnan isodow
     isoyear json json_execute_serialized_sql json_valid last least left len length like_escape list
-    list_aggregate list_avg list_concat list_contains list_distinct list_extract list_filter list_has_any list_max list_pack list_prepend
-    list_reduce list_reverse list_slice list_sort list_sum list_transform list_value list_zip ln log log10 log2
+    list_aggregate list_avg list_concat list_contains list_distinct list_extract list_filter list_has_any list_max
+    list_pack list_prepend list_reduce list_reverse list_slice list_sort list_sum list_transform list_value list_zip ln log log10 log2
     lower lpad ltrim make_date make_timestamp make_timestamptz map max mean microsecond millennium millisecond min
     min_by minute mod mode month nanosecond nfc_normalize not_like_escape now nullif octet_length parquet_schema
     pi position power pragma_database_size prefix printf quantile_cont quantile_disc quarter query radians random
