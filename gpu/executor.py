@@ -495,6 +495,10 @@ class GpuExecutor:
         finally:
             control.seconds = time.monotonic() - started
 
+    def counts_cliques(self, plan: PhysicalPlan) -> bool:
+        """Whether there is a kernel for them, or another way is pinned."""
+        return self.hint in ("join", "search") or self._counter.counts_cliques(plan)
+
     def describe_jointly(self, joint: JointCount) -> str:
         """The device, and how it counts."""
         return f"{self.name} by {'sums' if self.hint in ('auto', 'sums') else self.hint}"

@@ -531,6 +531,8 @@ class Database(Contents):
         What another thread runs is stopped first, and a transaction that is open is rolled back.
         """
         self._state.close()
+        if self._cluster is not None and self._lazy_statements is not None:
+            self._lazy_statements.queries.leave_cluster()
 
     def __enter__(self) -> Database:
         return self

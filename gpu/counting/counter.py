@@ -148,6 +148,10 @@ class Counter:
         if saved > 0 and sum(self._missed[part] for part in parts) >= BESIDE * expected.setup:
             self._prepare(summed)
 
+    def counts_cliques(self, plan: PhysicalPlan) -> bool:
+        """Whether there is a kernel for a plan's cliques."""
+        return plan.clique is not None and shape_for(plan.clique, self._device.limits) is not None
+
     def _has_cliques(self, plan: PhysicalPlan) -> bool:
         """Whether the kernel for a plan's cliques need not be compiled."""
         shape = shape_for(plan.clique, self._device.limits) if plan.clique is not None else None

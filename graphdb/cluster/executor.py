@@ -116,8 +116,7 @@ class ClusterExecutor:
         least: float | None = None,
     ) -> None:
         self.client = client_of(cluster)
-        if isinstance(cluster, str):
-            weakref.finalize(self, self.client.close)
+        self._close = weakref.finalize(self, self.client.close) if isinstance(cluster, str) else None
         try:
             processes = self.client.run(tasks.process)
         except ImportError as error:
@@ -136,6 +135,11 @@ class ClusterExecutor:
         self._shares, self._least = shares, LEAST if least is None else least
         self._host = HostExecutor(1)
         self._sent: weakref.WeakKeyDictionary[DataGraph, Future] = weakref.WeakKeyDictionary()
+
+    def close(self) -> None:
+        """Close the client, unless it is the caller's."""
+        if self._close is not None:
+            self._close()
 
     # --- what does not run on workers
 
@@ -160,6 +164,10 @@ class ClusterExecutor:
     def extender(self, lists: Adjacency, scanned: float, control: Control) -> Extender | None:
         """What extends embeddings locally."""
         return self._local.extender(lists, scanned, control)
+
+    def counts_cliques(self, plan: PhysicalPlan) -> bool:
+        """Whether that is so locally: workers have the same kernels."""
+        return self._local.counts_cliques(plan)
 
     def describe(self, plan: PhysicalPlan) -> str:
         """Where the plan runs, and into how many tasks it is divided, about."""

@@ -109,6 +109,13 @@ class Queries:
         columns = prepared.projection.columns
         return Result(self._state.version(), table, columns, elapsed=time.perf_counter() - started, value_of=value_of)
 
+    def leave_cluster(self) -> None:
+        """Close the connection to a cluster, where it is our own."""
+        from graphdb.cluster.executor import ClusterExecutor
+
+        if isinstance(self._executor, ClusterExecutor):
+            self._executor.close()
+
     @property
     def executor(self) -> Executor:
         """What runs plans, chosen once."""

@@ -238,10 +238,11 @@ class ChoosingExecutor:
     def count(self, plan: PhysicalPlan, control: Control | None = None) -> int:
         """Count the matches; the host takes over where the device fails."""
         known: _Known | None = plan.cache.get("where counted")
-        if known is not None and known.quick and not known.timings.runs:  # the smallest take microseconds
+        if known is not None and known.quick:  # the smallest take microseconds
             control = control or Control()
             counted = self.host.count(plan, control)
             if control.seconds > self._small / 2:
+                known.quick = False
                 self._note(plan, control, True, self.host, control.seconds)
             return counted
         known, control = self._known(plan, True), control or Control()
@@ -326,6 +327,10 @@ class ChoosingExecutor:
         except _FAILURES as error:
             self._failed_with(error)
             return None
+
+    def counts_cliques(self, plan: PhysicalPlan) -> bool:
+        """Always: what a device would find one by one is expected to take it longer than the host."""
+        return True
 
     def describe_jointly(self, joint: JointCount) -> str:
         """Where they are counted, and what was expected of either."""

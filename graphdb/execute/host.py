@@ -190,6 +190,10 @@ class HostExecutor:
         """Nothing, as above."""
         return None
 
+    def counts_cliques(self, plan: PhysicalPlan) -> bool:
+        """Always."""
+        return True
+
     def describe_jointly(self, joint: JointCount) -> str:
         """As :meth:`describe`."""
         return self.name
@@ -227,9 +231,14 @@ class HostExecutor:
         """The number of matches by a search that is expected to be quicker than any other way, if it is."""
         if _SLOW in plan.cache:
             return None
+        sizes = self._sizes._replace(yield_work=SOON_WORK)
+        if control.progress is None and control.share is None:
+            found = recount(plan, sizes, control)
+            if found is not None:
+                return found * plan.automorphisms
         try:
             with control.at_most(max(SOON, PATIENCE * plan.cost / RATE)):
-                return self._searched(plan, control, None, self._sizes._replace(yield_work=SOON_WORK))
+                return self._searched(plan, control, None, sizes)
         except Overran:
             plan.cache[_SLOW] = True
             return None

@@ -164,6 +164,10 @@ class MultiExecutor:
         """Count several plans together, on the first executor: all read the same lists."""
         return self._alone(lambda executor: executor.count_jointly(joint, control))
 
+    def counts_cliques(self, plan: PhysicalPlan) -> bool:
+        """Whether the first does: all have the same kernels."""
+        return self.first.counts_cliques(plan)
+
     def describe_jointly(self, joint: JointCount) -> str:
         """How the first counts them."""
         return self.first.describe_jointly(joint)

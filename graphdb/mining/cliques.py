@@ -17,6 +17,7 @@ from graphdb.grammar.syntax import MatchMode
 from graphdb.mining.graph import UNLABELLED, MiningGraph
 from graphdb.mining.limits import BUDGET, Limits
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
+from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.storage.graph.pcsr import stable_order
@@ -68,14 +69,22 @@ def cliques(
     control, sizes = limits.control, range(least, most + 1)
     for size in sizes:
         part = control.within((size - least) / len(sizes), (size - least + 1) / len(sizes))
-        plan = clique_plan(graph, size)
-        count = limits.counts.count(plan, part) // plan.automorphisms
+        count = _counted(graph, size, limits, part)
         control.threads = max(control.threads, part.threads)
         if not count:  # nor is there a larger one
             break
         found.append(Cliques(size, count, _first(graph, size, limits)))
     control.report(1.0)
     return found
+
+
+def _counted(graph: MiningGraph, size: int, limits: Limits, control: Control) -> int:
+    """Count the cliques of one size: where the executor has a kernel for them, else on the host."""
+    plan = clique_plan(graph, size)
+    executor = limits.counts
+    if not executor.counts_cliques(plan):
+        executor = limits.host
+    return executor.count(plan, control) // plan.automorphisms
 
 
 def clique_plan(graph: MiningGraph, size: int) -> PhysicalPlan:

@@ -203,3 +203,6 @@ class Executor(Protocol):
 
     def extender(self, lists: Adjacency, scanned: float, control: Control) -> Extender | None:
         """What extends embeddings on a device, where so many elements are expected to be looked at; None as above."""
+
+    def counts_cliques(self, plan: PhysicalPlan) -> bool:
+        """Whether a plan's cliques are counted without finding them one by one, wherever that is done."""

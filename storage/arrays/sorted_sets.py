@@ -53,7 +53,9 @@ def each_once(ids: NDArray[np.signedinteger[Any]], bound: int) -> Ints:
         first, bound = int(ids.min()), int(ids.max()) + 1
         if len(ids) * _MARKED < bound - first:
             found = np.sort(ids).astype(np.int64)  # np.unique would hash them, which takes longer
-            return found[np.append(True, found[1:] != found[:-1])]
+            is_first: NDArray[np.bool_] = np.append(True, found[1:] != found[:-1])
+            unique: NDArray[np.int64] = found[is_first]
+            return unique
     marks = np.zeros(bound - first, np.bool_)
     marks[ids - first if first else ids] = True
     marked = np.flatnonzero(marks)

@@ -136,6 +136,10 @@ def test_an_address_does_for_a_client(client: Any, file: Path, shared_out: None,
     with graphdb.connect(file, cluster=address) as db:
         query = f"{KNOWS} RETURN count(*) AS n"
         assert db.query(query).scalar() == alone.query(query).scalar()
+        own = db._statements().queries.executor.client  # type: ignore[attr-defined]
+        assert own.status == "running"
+    assert own.status == "closed"
+    assert client.status == "running"
 
 
 def test_mining_runs_there_too(db: Any, alone: Any) -> None:
@@ -248,7 +252,7 @@ def test_a_worker_without_the_package_is_an_error_that_says_so(db: Any, client: 
     missing = ModuleNotFoundError("No module named 'graphdb'")
     with (
         mock.patch.object(client, "run", side_effect=missing),
-        pytest.raises(graphdb.GraphDBError, match="cannot import .* No module named 'graphdb'\nhint: pip install"),
+        pytest.raises(graphdb.GraphDBError, match=r"cannot import .* No module named 'graphdb'\nhint: pip install"),
     ):
         db.query(f"{KNOWS} RETURN count(*) AS n")
 

@@ -82,6 +82,10 @@ class MirrorExecutor:
         """The second's."""
         return self.second.extender(lists, scanned, control)
 
+    def counts_cliques(self, plan: PhysicalPlan) -> bool:
+        """Whether both do."""
+        return self.first.counts_cliques(plan) and self.second.counts_cliques(plan)
+
     def describe_jointly(self, joint: JointCount) -> str:
         """Where the two count."""
         return f"{self.first.describe_jointly(joint)} and {self.second.describe_jointly(joint)}"

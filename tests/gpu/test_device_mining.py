@@ -72,6 +72,20 @@ def test_cliques(device: Any, seed: int) -> None:
     assert {each.size: each.count for each in found} == {k: sizes.count(k) for k in range(3, 9)}
 
 
+def test_cliques_that_have_no_kernel(device: Any) -> None:
+    """More vertices than a block has bits for: the host counts, nothing is found one by one."""
+    from graphdb.gpu.counting import counter
+
+    graph = skewed(60, 500, 1)
+    wanted = cliques(graph, 3, 5, limits=Limits(threads=1))
+    with (
+        mock.patch.object(counter, "shape_for", return_value=None),
+        mock.patch.object(type(device), "count", side_effect=AssertionError("asked")),
+    ):
+        assert cliques(graph, 3, 5, limits=Limits(executor=device)) == wanted
+    assert wanted
+
+
 @pytest.mark.parametrize("seed", range(scaled(3)))
 def test_motifs(device: Any, seed: int) -> None:
     graph = skewed(9, 26, seed)
