@@ -143,7 +143,7 @@ def note_versions(graph: int, like: Any) -> int:
 
 
 @entry("i8, i4[:, :], i8 -> i8")
-def pack_records(graph: int, packed: Any, cancelled: int) -> int:
+def pack_records(graph: int, packed: NDArray[np.int32], cancelled: int) -> int:
     """Write the records of entries that are in one version alone in 32 bits, and how many they are.
 
     ``cancelled`` of 1 is for those in neither version, too.

@@ -362,10 +362,10 @@ class Pages:
     """The driver's virtual memory (:class:`graphdb.gpu.pages.Driver`), of pages of 256 bytes."""
 
     page = 256
-    device, host = 0, 0
-    """Bytes that are mapped now, all arrays together."""
 
     def __init__(self, number: int) -> None:
+        self.device, self.host = 0, 0
+        """Bytes that are mapped now, all arrays together."""
         self._reserved: dict[int, tuple[NDArray[Any], dict[int, tuple[int, int]]]] = {}
 
     def reserve(self, size: int) -> int:
@@ -410,9 +410,9 @@ class Pages:
 
     def _count(self, size: int, where: int) -> None:
         if where == ON_DEVICE:
-            Pages.device += size
+            self.device += size
         else:
-            Pages.host += size
+            self.host += size
 
 
 def _cumsum(values: Any, out: Any) -> Any:

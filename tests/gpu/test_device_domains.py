@@ -167,7 +167,7 @@ def test_graphs_larger_than_the_device() -> None:
 def test_deadlines_hold(device: Any) -> None:
     graph = brute.random_graph(np.random.default_rng(3), 200, 2000, directed=True, edge_labels=2)
     with pytest.raises(QueryTimeout):
-        frequent_patterns(graph, 2, 4, limits=Limits(executor=device, control=Control(timeout=0.05)))
+        frequent_patterns(graph, 2, 4, limits=Limits(executor=device, control=Control(timeout=0.002)))
     assert frequent_patterns(graph, 150, 1, limits=Limits(executor=device))
 
 

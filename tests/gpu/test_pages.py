@@ -64,12 +64,13 @@ def simple_graph(vertices: int, edges: int) -> DataGraph:
     return DataGraph(ArraySource(s[proper], np.ones(int(proper.sum())), o[proper], vertices))
 
 
-def freed(memory: Any) -> bool:
+def freed(executor: Any) -> bool:
     """Whether all pages go back, once nothing is cached."""
     gc.collect()
+    memory, pages = executor.device.memory, executor.graph.residency.driver
     memory.evict(None)  # the copies, which leaves pages that nobody reads, …
     memory.evict(None)  # … and those
-    return (emulator.Pages.device, emulator.Pages.host) == (0, 0)
+    return bool((pages.device, pages.host) == (0, 0))
 
 
 @EMULATED
@@ -87,10 +88,11 @@ def test_a_graph_larger_than_the_budget(part: int) -> None:
         assert memory.used_bytes <= budget
         assert rows(device, plan) == rows(host, plan)
         assert "of the reads from host memory" in device.describe(plan)
-        assert emulator.Pages.device <= budget
-        assert emulator.Pages.host > 0
+        pages = device.graph.residency.driver
+        assert pages.device <= budget
+        assert pages.host > 0
         del plan, graph
-        assert freed(memory)
+        assert freed(device)
 
 
 @EMULATED
@@ -103,9 +105,10 @@ def test_sums_over_lists_larger_than_the_budget(part: int) -> None:
     with emulator.installed():
         device = GpuExecutor(0, hint="sums", memory_limit=160_000 // part + 150_000)
         assert device.count(plan) == host.count(plan) > 0
-        assert emulator.Pages.host > 0
+        pages: Any = device.graph.residency.driver
+        assert pages.host > 0
         del plan, graph
-        assert freed(device.device.memory)
+        assert freed(device)
 
 
 @EMULATED
