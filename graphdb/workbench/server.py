@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import re
 import secrets
 import tempfile
 import threading
@@ -141,11 +142,11 @@ class _Handler(BaseHTTPRequestHandler):
                 HTTPStatus.FORBIDDEN, "the token is missing or wrong: open the address that graphdb ui printed"
             )
             return
-        try:
-            size = int(self.headers.get("Content-Length", ""))
-        except ValueError:
+        length = self.headers.get("Content-Length", "")
+        if not re.fullmatch("[0-9]{1,18}", length):
             self._refuse(HTTPStatus.LENGTH_REQUIRED, "the request does not say its length")
             return
+        size = int(length)
         parts = urlsplit(self.path)
         if parts.path == "/api/load":
             query = {key: values[0] for key, values in parse_qs(parts.query).items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -51,8 +52,8 @@ class Session:
         self._working = threading.Lock()
         self._progress: dict[str, Any] = {}
         self._history: list[str] = []
-        if history is not None and history.exists():
-            self._history = [str(each) for each in json.loads(history.read_text(encoding="utf-8"))]
+        if history is not None:
+            self._history = _remembered(history)
 
     def answer(self, action: str, given: dict[str, Any]) -> dict[str, Any]:
         """Return the answer to a request; errors of ours become answers.
@@ -164,21 +165,23 @@ class Session:
         return self._progress
 
     def load(self, name: str, source: BufferedIOBase, size: int, label: str | None, type: str | None) -> dict[str, Any]:
-        """Load a file that was dropped on the page, whose bytes come from ``source``."""
-        path = self._folder / (Path(name).name or "data")
+        """Load a file that was dropped on the page, whose ``size`` bytes come from ``source``, or none of it."""
         try:
-            with path.open("wb") as file:
-                left = size
-                while left and (piece := source.read(min(left, _COPIED))):
-                    file.write(piece)
-                    left -= len(piece)
-                    self._progress = {"phase": "copying", "share": 1 - left / size}
-            with self._working:
-                report = self._database.load(path, label=label, type=type, progress=self._hear)
+            with tempfile.TemporaryDirectory(dir=self._folder) as folder:  # others may send files of that name
+                path = Path(folder) / (Path(name).name or "data")
+                with path.open("wb") as file:
+                    left = size
+                    while left and (piece := source.read(min(left, _COPIED))):
+                        file.write(piece)
+                        left -= len(piece)
+                        self._progress = {"phase": "copying", "share": 1 - left / size}
+                if left:
+                    raise ExecutionError(f"'{path.name}' breaks off: {left:,} of {size:,} bytes did not come")
+                with self._working:
+                    report = self._database.load(path, label=label, type=type, progress=self._hear)
         except GraphDBError as error:
             return {"error": _error(error)}
         finally:
-            path.unlink(missing_ok=True)
             self._progress = {}
         return {
             "triples": report.triples,
@@ -195,6 +198,15 @@ class Session:
         self._history = [text, *(each for each in self._history if each != text)][:HISTORY]
         if self._file is not None:
             self._file.write_text(json.dumps(self._history), encoding="utf-8")
+
+
+def _remembered(file: Path) -> list[str]:
+    """Return the statements of a history; none where that cannot be read."""
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
 
 
 def _text(given: dict[str, Any]) -> str:

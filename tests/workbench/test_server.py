@@ -6,11 +6,13 @@ import http.client
 import json
 import random
 import re
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -155,6 +157,34 @@ def test_files_are_loaded(client: Client) -> None:
     assert client.ask("progress") == {}
 
 
+def test_a_file_that_breaks_off_is_not_loaded(client: Client, db: graphdb.Database) -> None:
+    """The page is closed while it sends: what came is no file."""
+    before = db.query("MATCH (n) RETURN count(*)").scalar()
+    sent = b"<urn:a> <urn:p> <urn:b> .\n"
+    with socket.create_connection(("127.0.0.1", client.port), timeout=30) as connection:
+        head = f"POST /api/load?name=some.nt HTTP/1.1\r\nHost: 127.0.0.1:{client.port}\r\nContent-Length: 1000\r\n"
+        connection.sendall(f"{head}Authorization: Bearer {client.token}\r\n\r\n".encode() + sent)
+        connection.shutdown(socket.SHUT_WR)
+        answer = b"".join(iter(lambda: connection.recv(1 << 16), b""))
+    assert b"breaks off" in answer
+    assert db.query("MATCH (n) RETURN count(*)").scalar() == before
+
+
+def test_files_of_one_name_are_loaded_at_a_time(client: Client, db: graphdb.Database) -> None:
+    headers = {"Authorization": f"Bearer {client.token}"}
+    bodies = [b"".join(b"<urn:%d:%d> <urn:p> <urn:o> .\n" % (k, i) for i in range(20_000)) for k in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda body: client.request("POST", "/api/load?name=a.nt", body, **headers)[1], bodies))
+    assert [json.loads(answer).get("new") for answer in answers] == [20_000] * 4
+
+
+@pytest.mark.parametrize("length", ["-1", "x", ""])
+def test_requests_of_no_length(client: Client, length: str) -> None:
+    headers = {"Authorization": f"Bearer {client.token}", "Content_Length": length}
+    for path in ("/api/load?name=a.nt", "/api/about"):
+        assert client.request("POST", path, None, **headers)[0] == 411
+
+
 def test_who_may_ask(client: Client) -> None:
     body = json.dumps({"text": "RETURN 1"}).encode()
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"Cookie": f"token={client.token}"}):
@@ -213,6 +243,17 @@ def test_history_is_remembered(db: graphdb.Database, tmp_path: Path) -> None:
             Client(workbench.url).ask("run", text=text)
     with Workbench(db, 0, tmp_path / "history.json") as workbench:
         assert Client(workbench.url).ask("about")["history"] == ["RETURN 1 AS x", "RETURN 2 AS x"]
+
+
+@pytest.mark.parametrize("content", [b"no JSON", b"{}", b"\xff"])
+def test_a_history_that_is_none_is_begun_anew(db: graphdb.Database, tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "history.json"
+    file.write_bytes(content)
+    with Workbench(db, 0, file) as workbench:
+        client = Client(workbench.url)
+        assert client.ask("about")["history"] == []
+        client.ask("run", text="RETURN 1")
+    assert json.loads(file.read_text()) == ["RETURN 1"]
 
 
 def test_the_command(tmp_path: Path) -> None:
