@@ -124,7 +124,7 @@ class GpuExecutor:
 
     def supports(self, plan: PhysicalPlan) -> bool:
         """Whether the plan's graph can be read beside the smallest run, from host memory where it has to be."""
-        return self.graph.residency.possible(lists_of_plan(plan, plan.count_only))
+        return self.graph.residency.possible(self._lists(plan, plan.count_only))
 
     def strategy(self, plan: PhysicalPlan) -> Strategy:
         """The strategy that enumerates a plan's matches: the search where it is requested and possible, else the
@@ -175,8 +175,7 @@ class GpuExecutor:
         way = _timings(plan, plan.count_only).choose(self._strategy_costs(plan, plan.count_only))
         by = self._counter.describe(plan, plan.count_only) if way == "count" else self.strategy(plan).name
         told = f"{self.name} by {by}{self._within}"
-        lists = self._placed(plan, plan.count_only)
-        if way != "count" and (where := self.graph.residency.describe(lists)):
+        if way != "count" and (where := self.graph.residency.describe(self._lists(plan, plan.count_only))):
             told = f"{told}, {where}"
         why_not = self.off_hint(plan, plan.count_only)
         if why_not:
@@ -204,15 +203,16 @@ class GpuExecutor:
             surely = counted.seconds + counted.setup <= seconds and not timings.runs
             if surely or (self.hint == "sums" and timings.measured("count") != math.inf):
                 return {"count": counted}
+        seconds += self._away_seconds(plan, counting)
         costs = {"match": ExpectedCost(seconds, self.missing_bytes(plan) / self.device.rates.upload)}
         return costs if counted is None else costs | {"count": counted}
 
     def _match_seconds(self, plan: PhysicalPlan, counting: bool) -> float:
-        """What enumerating the matches is expected to take; infinite where sums may not fit, and another can count."""
+        """What enumerating the matches is expected to take, with all that they read on the device; infinite where sums
+        may not fit, and another can count.
+        """
         rates = self.device.rates
         seconds = self._starting(plan) + self._bias.factor * plan.cost / rates.intersected
-        lists = self._placed(plan, counting)
-        seconds += self.graph.residency.away(lists) * plan.cost * np.dtype(plan.dtype).itemsize / rates.linked
         uncertain = plan.counting is not None and plan.counting.uncertain
         if self._beside_host and (uncertain or self._counter.too_wide(plan, counting)):
             seconds = math.inf
@@ -225,21 +225,36 @@ class GpuExecutor:
         """Seconds that a join takes for its steps, however little there is to scan."""
         return STEP * self.device.rates.answer * (len(plan.steps) + 1)
 
-    def _placed(self, plan: PhysicalPlan, counting: bool) -> list[Lists]:
-        """What a plan reads; where not all of it fits, it is chosen which pages of it are copied."""
-        key = ("lists", counting)
+    def _away_seconds(self, plan: PhysicalPlan, counting: bool) -> float:
+        """What it is expected to take beside, that not all of the graph fits the device."""
+        lists, residency = self._lists(plan, counting), self.graph.residency
+        residency.place(lists)
+        return residency.away(lists) * plan.cost * np.dtype(plan.dtype).itemsize / self.device.rates.linked
+
+    def _lists(self, plan: PhysicalPlan, counting: bool) -> list[Lists]:
+        """What matches of a plan read; its program tells, unless it counts cliques."""
+        key = ("lists", counting and plan.clique is not None)
         found: list[Lists] | None = plan.cache.get(key)
         if found is None:
             found = plan.cache[key] = lists_of_plan(plan, counting)
-        self.graph.residency.place(found)
         return found
 
     @contextmanager
-    def _using(self, plan: PhysicalPlan, counting: bool) -> Iterator[None]:
-        """Have what a plan reads stay on the device meanwhile."""
-        read = [each.elements for each in self._placed(plan, counting)]
-        clique = [] if plan.clique is None else [plan.clique.graph]
-        with self.device.memory.using([plan, plan.counting, *plan.partitions, *clique, *read]):
+    def _using(self, plan: PhysicalPlan, counting: bool, *, summing: bool = False) -> Iterator[None]:
+        """Have what a plan reads stay on the device meanwhile; where not all of it fits, choose what is copied.
+
+        Sums place their own lists (:mod:`graphdb.gpu.counting.lists`), and need no program of the matches.
+        """
+        used: list[object] = [plan, plan.counting]
+        if counting and plan.clique is not None:
+            used.append(plan.clique.graph)
+        elif not summing:
+            used += plan.partitions
+        if not summing or (counting and plan.clique is not None):
+            lists = self._lists(plan, counting)
+            self.graph.residency.place(lists)
+            used += [each.elements for each in lists]
+        with self.device.memory.using(used):
             yield
 
     def missed(self, plan: PhysicalPlan, counting: bool, seconds: float) -> None:
@@ -285,11 +300,6 @@ class GpuExecutor:
             if limit != 0:
                 yield Block({}, 1)
             return
-        with self._using(plan, False):
-            yield from self._run(plan, control, limit)
-
-    def _run(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[Block]:
-        """Run a plan that has steps."""
         started = time.monotonic()
         self._drain_searches(control)
         counted = self._counted_by_vertex(plan, control) if limit is None else None
@@ -299,7 +309,8 @@ class GpuExecutor:
             cells = vertices.astype(plan.dtype)
             yield Block({plan.outputs[0]: cells}, len(cells), numbers if plan.duplicates == "count" else None)
             return
-        yield from self._enumerated(plan, control, limit)
+        with self._using(plan, False):
+            yield from self._enumerated(plan, control, limit)
 
     def _enumerated(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[Block]:
         """The rows of all matches that start from the control's share of the roots."""
@@ -384,11 +395,6 @@ class GpuExecutor:
         limit = control.limit_of(plan)
         if not plan.steps:
             return 1 if limit is None else min(limit, 1)
-        with self._using(plan, True):
-            return self._count(plan, control, limit)
-
-    def _count(self, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
-        """Count a plan that has steps."""
         started = time.monotonic()
         self._drain_searches(control)
         try:
@@ -470,13 +476,13 @@ class GpuExecutor:
                 until.report_to(control)
         strategy = self.strategy(plan)
         try:
-            with faults(self.name):
+            with self._using(plan, True), faults(self.name):
                 return strategy.count(plan, control, limit)
         except Refused as error:
             if strategy.name != "search":
                 raise
             plan.cache["search refused"] = error.message
-        with faults(self.name):
+        with self._using(plan, True), faults(self.name):
             return self.join.count(plan, control, limit)
 
     def count_jointly(self, joint: JointCount, control: Control | None = None) -> list[int]:
@@ -572,12 +578,9 @@ class GpuExecutor:
 
     def rows_of(self, plan: PhysicalPlan, division: Division, control: Control) -> Iterator[Block]:
         """Run a share; raises as :meth:`run` does."""
-        with self._using(plan, False):
-            yield from self._rows_of(plan, division, control)
-
-    def _rows_of(self, plan: PhysicalPlan, division: Division, control: Control) -> Iterator[Block]:
         if division.unit != "vertices":
-            yield from self._enumerated(plan, control, control.limit_of(plan))
+            with self._using(plan, False):
+                yield from self._enumerated(plan, control, control.limit_of(plan))
             return
         try:
             with faults(self.name):
@@ -593,10 +596,11 @@ class GpuExecutor:
     def partial(self, plan: PhysicalPlan, division: Division, control: Control) -> Partial:
         """Count a share; raises as :meth:`run` does."""
         limit = control.limit_of(plan)
-        with self._using(plan, True), faults(self.name):
+        with faults(self.name):
             if division.unit != "roots" and "count" in self._strategy_costs(plan, counting=True):
                 try:
-                    return self._counter.partial(plan, division, control, control.share)
+                    with self._using(plan, True, summing=True):
+                        return self._counter.partial(plan, division, control, control.share)
                 except Refused as error:  # these sums, by this device: the matches are left
                     _timings(plan, True).rule_out("count")
                     raise OutOfRange from error
@@ -621,7 +625,7 @@ class GpuExecutor:
     def _summed(self, plan: PhysicalPlan, counting: bool, count: Callable[[], Counted | None]) -> Counted | None:
         """What ``count`` gives; None where matches have to be found."""
         try:
-            with faults(self.name):
+            with self._using(plan, counting, summing=True), faults(self.name):
                 return count()
         except OutOfRange:
             if self._beside_host:

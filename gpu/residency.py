@@ -137,8 +137,7 @@ class Residency:
 
     def place(self, lists: Sequence[Lists]) -> None:
         """Choose the pages that are copied, where not everything fits; what is copied already stays as it is."""
-        driver = self.driver
-        if driver is None or self.fits(lists):
+        if self.fits(lists) or (driver := self.driver) is None:
             return
         fresh = [each for each in lists if each.elements.size and not self._known(each.elements)]
         fresh = [each for each in fresh if not self._copied(each)]

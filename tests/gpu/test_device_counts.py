@@ -120,6 +120,20 @@ def test_a_kernel_that_is_there_makes_a_count_cheaper(executor: Any) -> None:
     assert executor.describe(triangle) == f"cuda:0 by cliques {within}"
 
 
+def test_a_count_by_sums_writes_no_program_of_matches(executor: Any) -> None:
+    """What enumerates the matches is prepared only where they are enumerated."""
+    graph, label = graph_of(40, 160, 1)
+    pattern = pattern_of(PATTERNS["diamond"], label)
+    first = make_plan(pattern, graph, counting="always")
+    want = executor.count(first)
+    executor._counter.settle()
+    executor.count(first)
+    assert first.counting is not None
+    again = replace(first, cost=1e12)  # which has no timings yet
+    with mock.patch.object(type(first), "program", property(lambda plan: pytest.fail("it is written"))):
+        assert executor.count(again) == want
+
+
 def test_plans_pay_for_a_kernel_together(executor: Any) -> None:
     """What counts miss for want of a kernel adds up over all plans that it would serve, also those made anew."""
     graph, label = graph_of(40, 160, 1)
