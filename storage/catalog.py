@@ -18,6 +18,7 @@ from graphdb.common.errors import StorageError
 from graphdb.common.values.terms import LITERAL_BASE, RDF, XSD
 from graphdb.storage.file.prepared_sql import execute, execute_script
 from graphdb.storage.file.verify import verify_labels
+from graphdb.storage.statistics.tables import current
 
 if TYPE_CHECKING:
     import duckdb
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     import sqlalchemy
     from numpy.typing import NDArray
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 """See :mod:`graphdb.storage.file.migrations` for what each version brought."""
 
 PREFIXES = {"rdf": RDF, "rdfs": "http://www.w3.org/2000/01/rdf-schema#", "xsd": XSD}
@@ -190,7 +191,7 @@ class Catalog:
         """Return all edge labels that have a triple, by id."""
         rows = self._rows(
             "SELECT label.id, iri, triples, resource_triples, subjects, objects, max_out_degree, max_in_degree,"
-            " kinds, max_values FROM _graphdb.edge_label AS label JOIN _graphdb.resource USING (id) ORDER BY id"
+            f" kinds, max_values FROM {current('edge_label')} AS label JOIN _graphdb.resource USING (id) ORDER BY id"
         )
         verify_labels(rows)
         return [EdgeLabel(*row) for row in rows]
@@ -198,7 +199,7 @@ class Catalog:
     def vertex_labels(self) -> list[VertexLabel]:
         """Return all vertex labels that have a vertex, by id."""
         rows = self._rows(
-            "SELECT id, iri, vertices FROM _graphdb.vertex_label JOIN _graphdb.resource USING (id) ORDER BY id"
+            f"SELECT id, iri, vertices FROM {current('vertex_label')} JOIN _graphdb.resource USING (id) ORDER BY id"
         )
         verify_labels(rows)
         return [VertexLabel(*row) for row in rows]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from graphdb.common.values.terms import LITERAL_BASE, Kind
+from graphdb.storage.statistics.tables import STATISTICS, current
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,8 +55,9 @@ _EDGE = "label, subject, object, ordinal"
 def _no_terms(table: str, columns: Mapping[str, str]) -> str:
     """SQL for rows with something that is no term."""
     rules = " AND ".join(rule.format(f't."{column}"') for column, rule in columns.items())
+    rows = current(table) if table in STATISTICS else f"_graphdb.{table}"
     return (
-        f"SELECT 1 FROM _graphdb.{table} AS t, (SELECT count(*) AS n FROM _graphdb.resource) AS r,"
+        f"SELECT 1 FROM {rows} AS t, (SELECT count(*) AS n FROM _graphdb.resource) AS r,"
         f" (SELECT count(*) AS n FROM _graphdb.literal) AS l WHERE NOT ({rules})"
     )
 
@@ -84,14 +86,14 @@ _CHECKS = (
     (
         "its statistics are not those of its triples",
         f"""SELECT 1 FROM (SELECT label AS id, count(*) AS triples, count(*) FILTER (object < {LITERAL_BASE}) AS ends
-            FROM _graphdb.triple GROUP BY label) AS counted FULL JOIN _graphdb.edge_label AS noted USING (id)
+            FROM _graphdb.triple GROUP BY label) AS counted FULL JOIN {current("edge_label")} AS noted USING (id)
             WHERE counted.triples IS DISTINCT FROM noted.triples OR counted.ends <> noted.resource_triples""",
     ),
     (
         "its statistics are not those of its literals",
-        """SELECT 1 FROM (SELECT label AS id, max(n) AS most, bit_or(kinds) AS kinds FROM (SELECT label, count(*) AS n,
+        f"""SELECT 1 FROM (SELECT label AS id, max(n) AS most, bit_or(kinds) AS kinds FROM (SELECT label, count(*) AS n,
             bit_or(1::UINTEGER << kind) AS kinds FROM _graphdb.triple JOIN _graphdb.literal AS l ON l.id = object
-            GROUP BY label, subject) GROUP BY label) AS counted RIGHT JOIN _graphdb.edge_label AS noted USING (id)
+            GROUP BY label, subject) GROUP BY label) AS counted RIGHT JOIN {current("edge_label")} AS noted USING (id)
             WHERE coalesce(counted.most, 0) <> noted.max_values OR coalesce(counted.kinds, 0) <> noted.kinds""",
     ),
     *((f"something in {table} is no term", _no_terms(table, columns)) for table, columns in _IDS.items()),

@@ -66,6 +66,8 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
         "CREATE TABLE _graphdb.batch (query BIGINT NOT NULL, batch BIGINT NOT NULL, noted TIMESTAMPTZ NOT NULL, "
         "added BIGINT NOT NULL, removed BIGINT NOT NULL)",
     ),
+    # What small changes add to the statistics.
+    8: ("CREATE TABLE _graphdb.counted (rows BIGINT[][] NOT NULL)",),
 }
 """By the version that they start from: what leads to the next one."""
 

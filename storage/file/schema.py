@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from duckdb_sqlalchemy.datatypes import HugeInteger, UInteger, UTinyInteger
 from sqlalchemy import (
+    ARRAY,
     TIMESTAMP,
     BigInteger,
     Boolean,
@@ -168,6 +169,9 @@ label_pair = Table(
     Column("vertices", BigInteger, nullable=False),
 )
 """Edges of an edge label at vertices of a vertex label (``class``).  Rows of the same three keys are added up."""
+
+counted = Table("counted", metadata, Column("rows", ARRAY(BigInteger, dimensions=2), nullable=False))
+"""What small changes add to the statistics: see :mod:`graphdb.storage.statistics.tables`."""
 
 continuous_query = Table(
     "continuous_query",

@@ -25,6 +25,7 @@ from graphdb.storage.arrays.arrow import values
 from graphdb.storage.arrays.small_joins import Ints, summed
 from graphdb.storage.arrays.sorted_sets import places
 from graphdb.storage.graph.degree_sketch import OUT
+from graphdb.storage.statistics.tables import Log
 
 if TYPE_CHECKING:
     import duckdb
@@ -60,6 +61,8 @@ class Degrees:
 
     def __init__(self, memory: int) -> None:
         self._memory = memory
+        self.log = Log()
+        """What is known of the log of statistics."""
         self._tables: dict[tuple[int, int], Table] = {}
         self._asked: Counter[tuple[int, int]] = Counter()
 
@@ -98,6 +101,8 @@ class Degrees:
     def follow(self, changes: Iterable[Changes | None]) -> None:
         """Add what came and take away what went; forget all, where it is not known what that was."""
         for change in changes:
+            if change is None or change.counted is None:
+                self.log = Log()
             if change is None:
                 self._tables.clear()  # what was asked for counts, still
                 return

@@ -9,7 +9,6 @@ too: what is left to look up is what was there before of the objects, label by l
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -32,9 +31,6 @@ if TYPE_CHECKING:
     import duckdb
 
 _TRIPLE = ("label", "subject", "object")
-
-_ALONE = 2
-"""Rows of a table of labels that are updated one by one, sooner than by a join."""
 
 NONE: Ints = np.empty((0, 3), np.int64)
 """No triples."""
@@ -107,19 +103,24 @@ def change(
     touched = _touched(known, changes, before[:, [2, 3, 0]])
     kinds = known.kinds(_asked_kinds(touched, changes.removed))
     now = _edge_labels(labels, before, touched, kinds)
-    _append_degrees(connection, *_degrees(touched))
+    degrees = np.column_stack(_degrees(touched))
     if len(changes.removed):
-        _lessen(connection, labels, now, touched, changes, kinds)
-    _put(connection, "edge_label", labels, now, known.counted)
+        _lessen(connection, labels, now, touched, changes, kinds, degrees)
+    now[now[:, 0] == 0] = 0
+    rows = {"edge_label": np.column_stack([labels, now]), "degree": degrees}
     at = (touched.label == known.typed) & (touched.direction == IN) & (touched.vertex < LITERAL_BASE)
     classes, vertices = touched.vertex[at], touched.after[at]
+    log = tables.Log() if held.degrees is None else held.degrees.log
     if typed is not None:
         moved = touched.moved[at]
-        _put(connection, "vertex_label", classes[moved], vertices[moved, None], set(classes[touched.before[at] > 0]))
-        keys, values = _pairs(known, touched, changes)
-        if len(keys):
-            pairs = listed_rows(tables.columns_of("label_pair"), np.column_stack([keys, values]))
-            statistics.append_pairs(connection, typed, *pairs)
+        rows["vertex_label"] = np.column_stack([classes[moved], vertices[moved]])
+        pairs = rows["label_pair"] = np.column_stack(_pairs(known, touched, changes))
+        if log.pairs(connection) + len(pairs) > statistics.PAIRS // 2:  # some may be dropped
+            del rows["label_pair"]
+            log.append(connection, rows)
+            statistics.merge_pairs(connection, typed, *listed_rows(tables.columns_of("label_pair"), pairs))
+            rows = {}
+    log.append(connection, rows)
     counted = dict(zip(labels.tolist(), (tuple(row) if row[0] else None for row in now.tolist()), strict=True))
     return Counted(counted, dict(zip(classes.tolist(), vertices.tolist(), strict=True)))
 
@@ -230,8 +231,8 @@ def _pairs(known: StatisticsLookup, touched: _Touched, changes: Changes) -> tupl
     return summed(np.concatenate(keys), np.concatenate(values))
 
 
-def _lessened(connection: duckdb.DuckDBPyConnection, touched: _Touched) -> list[tuple[Any, ...]]:
-    """Return what :data:`.labels.LESSENED` finds."""
+def _lessened(connection: duckdb.DuckDBPyConnection, touched: _Touched, changed: Ints) -> list[tuple[Any, ...]]:
+    """Return what :data:`.labels.LESSENED` finds; ``changed`` are the rows of degrees that are not written yet."""
     t = touched
     pairs, at = np.unique(2 * t.label + t.direction, return_inverse=True)
     keys = np.column_stack([pairs >> 1, pairs & 1])
@@ -249,6 +250,8 @@ def _lessened(connection: duckdb.DuckDBPyConnection, touched: _Touched) -> list[
             given,
         )
     )
+    both = np.concatenate([degrees, changed[:, :4]])
+    degrees = np.column_stack(summed(both[:, :3], both[:, 3:]))
     found: list[tuple[Any, ...]] = []
     for key, most, now in zip(keys[less], had[less], has[less], strict=True):
         buckets = degrees[(degrees[:, :2] == key).all(axis=1), 2:]
@@ -283,49 +286,18 @@ def _lessen(
     touched: _Touched,
     changes: Changes,
     kinds: KindBits,
+    degrees: Ints,
 ) -> None:
-    """Bring maxima and kinds in rows of ``edge_label`` down to what is left, after degrees are written."""
+    """Bring maxima and kinds in rows of ``edge_label`` down to what is left; ``degrees`` are changed by so much."""
     rows = {label: i for i, label in enumerate(labels.tolist())}
     columns = {name: i for i, name in enumerate(tables.columns_of("edge_label")[1:])}
-    lessened = [row for row in _lessened(connection, touched) if now[rows[row[0]], 0]]
+    lessened = [row for row in _lessened(connection, touched, degrees) if now[rows[row[0]], 0]]
     for label, column, value in statistics.degrees_left(
         connection, lessened, lambda label, column: int(now[rows[label], columns[column]])
     ):
         now[rows[label], columns[column]] = value
     for label, column, value in statistics.literals_left(connection, _lost(labels, now, touched, changes, kinds)):
         now[rows[label], columns[column]] = value
-
-
-def _put(connection: duckdb.DuckDBPyConnection, table: str, ids: Ints, values: Ints, known: AbstractSet[int]) -> None:
-    """Write rows of one of the tables of labels, of which some ids are there; those whose first value is 0 go."""
-    names = tables.columns_of(table)
-    rows = np.column_stack([ids, values])
-    there = np.array([id in known for id in ids.tolist()], bool)
-    gone = values[:, 0] == 0
-    if gone.any():
-        places, which = in_list(ids[gone])
-        execute(connection, f"DELETE FROM _graphdb.{table} WHERE id IN ({places})", which)
-    changed = there & ~gone
-    if changed.sum() <= _ALONE:
-        one = f"UPDATE _graphdb.{table} SET {', '.join(f'{name} = ?' for name in names[1:])} WHERE id = ?"
-        for id, *row in rows[changed].tolist():
-            execute(connection, one, [*row, id])
-        changed[:] = False
-    for chosen, sql in (
-        (changed, f"UPDATE _graphdb.{table} AS held SET {', '.join(f'{n} = new.{n}' for n in names[1:])}"
-                  " FROM {new} AS new WHERE held.id = new.id"),
-        (~there & ~gone, f"INSERT INTO _graphdb.{table} SELECT * FROM {{new}}"),
-    ):  # fmt: skip
-        if chosen.any():
-            new, given = listed_rows(names, rows[chosen])
-            execute(connection, sql.format(new=new), given)
-
-
-def _append_degrees(connection: duckdb.DuckDBPyConnection, keys: Ints, values: Ints) -> None:
-    """Append rows to ``degree``, which are added up when they are read."""
-    if len(keys):
-        new, given = listed_rows(tables.columns_of("degree"), np.column_stack([keys, values]))
-        execute(connection, f"INSERT INTO _graphdb.degree SELECT * FROM {new}", given)
 
 
 def _bucket(degrees: Ints) -> Ints:

@@ -18,6 +18,7 @@ from graphdb.storage.file.prepared_sql import execute
 from graphdb.storage.graph.changes import Counted
 from graphdb.storage.graph.degree_sketch import IN, OUT
 from graphdb.storage.statistics.degrees import Degrees
+from graphdb.storage.statistics.tables import current
 
 if TYPE_CHECKING:
     import duckdb
@@ -217,7 +218,9 @@ class StatisticsLookup:
             self.counted.update(rows)
             return np.array([rows.get(id, (0,) * 8) for id in labels.tolist()], np.int64).reshape(-1, 8)
         places, given = in_list(labels)
-        found = rows_of(execute(self._connection, f"SELECT * FROM _graphdb.edge_label WHERE id IN ({places})", given))
+        found = rows_of(
+            execute(self._connection, f"SELECT * FROM {current('edge_label')} WHERE id IN ({places})", given)
+        )
         self.counted.update(found[:, 0].tolist())
         return looked_up(found, labels[:, None])
 
@@ -226,7 +229,9 @@ class StatisticsLookup:
         if self._known.vertex_labels is not None:
             counts = [self._known.vertex_labels.get(id, 0) for id in classes.tolist()]
             return np.column_stack([classes, np.array(counts, np.int64)])
-        return self._rows_of("vertex_label", "id, vertices", classes) if len(classes) else np.empty((0, 2), np.int64)
+        places, given = in_list(classes)
+        counted = f"SELECT id, vertices FROM {current('vertex_label')} WHERE id IN ({places})"
+        return rows_of(execute(self._connection, counted, given)) if len(classes) else np.empty((0, 2), np.int64)
 
     def labels_in(self, triples: Ints) -> Ints:
         """Return (vertex, class) of the vertex labels that some triples give."""

@@ -11,8 +11,7 @@ degrees of each bucket, whence the moments that skewed joins ask for.
 Per edge label, direction and vertex label (``label_pair``): how many edges start (or end) at vertices so labelled, and
 at how many.  There can be as many pairs as products of labels, so only the :data:`PAIRS` with most edges are stored.
 
-In these two, rows with the same keys are added up when they are read, so that a point write appends to them
-(:func:`.tables.settle` makes one of them, before they are merged with others).
+What a small change adds to all of them is appended to a log (:mod:`.tables`).
 
 Every table is a sum (or maximum) over vertices.  A load or update looks at the vertices it touched, finds what they had
 before and what they have now, and adds the difference.  What a difference does not tell (whether somebody else has as
@@ -267,32 +266,12 @@ def change(
     execute(connection, "DROP TABLE temp._graphdb_touched")
 
 
-def append_pairs(
+def merge_pairs(
     connection: duckdb.DuckDBPyConnection, typed: int, pairs: str, parameters: dict[str, list[int]]
 ) -> None:
-    """Add to the pairs what a small change brings: by rows of their own while all pairs are known and more can come.
-
-    The tables of labels are up to date by now.
-    """
-    rows = _appended_pairs(connection)
-    if rows <= PAIRS // 2:
-        execute(connection, f"INSERT INTO _graphdb.label_pair FROM {pairs}", parameters)
-        return
-    tables.settle(connection, ("label_pair",))
+    """Add to the pairs what a small change brings where there are many; labels are counted by now."""
+    tables.settle(connection)
     _change_pairs(connection, typed, f"FROM {pairs}", parameters)
-
-
-def _appended_pairs(connection: duckdb.DuckDBPyConnection) -> int:
-    """Return how many rows of pairs there are; those with the same keys are made one when they are many."""
-    rows = known_pairs(connection)
-    if rows <= _UNSETTLED:
-        return rows
-    settled = f"SELECT value::BIGINT FROM _graphdb.meta WHERE key = '{tables.SETTLED}'"
-    [(settled, degrees)] = execute(connection, f"SELECT ({settled}), count(*) FROM _graphdb.degree").fetchall()
-    if rows + degrees > 2 * (settled or 0) + _UNSETTLED:
-        tables.settle(connection)
-        rows = known_pairs(connection)
-    return rows
 
 
 def _change_pairs(connection: duckdb.DuckDBPyConnection, typed: int, pairs: str, parameters: Mapping[str, Any]) -> None:
@@ -304,10 +283,6 @@ def _change_pairs(connection: duckdb.DuckDBPyConnection, typed: int, pairs: str,
         _refresh_pairs(connection, typed)
     else:  # pairs that were dropped cannot be added to
         tables.merge(connection, "label_pair", pairs, parameters, only_known=True)
-
-
-_UNSETTLED = 5000
-"""Rows of ``label_pair`` that may be appended before it is asked how many of the same keys there are."""
 
 
 def known_pairs(connection: duckdb.DuckDBPyConnection) -> int:
@@ -376,7 +351,7 @@ def note_pairs(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 _COUNTED = "pairs_counted"
-_TRIPLES = "SELECT coalesce(sum(triples), 0)::BIGINT FROM _graphdb.edge_label"
+_TRIPLES = f"SELECT coalesce(sum(triples), 0)::BIGINT FROM {tables.current('edge_label')}"
 
 
 def triples(connection: duckdb.DuckDBPyConnection) -> int:

@@ -90,6 +90,7 @@ class StreamingStatistics:
     def write(self) -> None:
         """Write what was found, in place of what was there."""
         views = ArrowViews(self._connection)
+        execute(self._connection, "DELETE FROM _graphdb.counted")
         for table, rows in self._tables().items():
             execute(self._connection, f"DELETE FROM _graphdb.{table}")
             for some in rows.tables():

@@ -1,20 +1,25 @@
-"""The tables of statistics (:mod:`.labels`): rows with the same keys are added up when merged or read."""
+"""The tables of statistics (:mod:`.labels`), and the log of what small changes add to them.
+
+A small change appends one row to the table ``counted``: its ``rows`` are those of all four tables, each behind the
+table's number.  Of labels they are the new rows, of degrees and pairs the differences.  :func:`current` reads a table
+with the log; :func:`settle` empties the log into the tables, which whatever changes them does first (a log-structured
+merge; O'Neil et al., 1996).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from graphdb.storage.file.prepared_sql import execute
+from graphdb.storage.file.prepared_sql import execute, has_rows
 
 if TYPE_CHECKING:
     import duckdb
+    import numpy as np
+    from numpy.typing import NDArray
 
 APPENDED = ("degree", "label_pair")
-"""Tables whose rows with the same keys are added up when they are read."""
-
-SETTLED = "settled"
-"""The key in ``meta`` of how many rows were left when rows with the same keys were last merged."""
+"""Tables of which the log has differences."""
 
 _LARGEST = ("max_out_degree", "max_in_degree", "max_values")
 _SUMS = {
@@ -25,31 +30,98 @@ _SUMS = {
 }
 """The keys of each table, and what is summed; a row goes when the first sum comes to nothing."""
 
+STATISTICS = tuple(_SUMS)
+"""The tables."""
+
+_NUMBERS = {table: number for number, table in enumerate(_SUMS)}
+"""The number of each table in rows of the log."""
+
+LEAST = 256
+"""Changes that the log may have, at least, before it is emptied; …"""
+
+_SHARE = 64
+"""… and more where the tables have so many times as many rows."""
+
+
+class Log:
+    """What is known of the log while nobody else writes: it is asked for once."""
+
+    def __init__(self) -> None:
+        self._changes: int | None = None
+        self._most = LEAST
+        self._pairs = 0
+
+    def pairs(self, connection: duckdb.DuckDBPyConnection) -> int:
+        """Return how many rows of pairs there are at most, with those of the log."""
+        if self._changes is None:
+            [(changes, pairs, logged, degrees)] = execute(
+                connection,
+                "SELECT (SELECT count(*) FROM _graphdb.counted), (SELECT count(*) FROM _graphdb.label_pair),"
+                f" (SELECT count(*) FROM ({_logged('label_pair')})), (SELECT count(*) FROM _graphdb.degree)",
+            ).fetchall()
+            self._changes, self._pairs = int(changes), int(pairs + logged)
+            self._most = max(LEAST, (pairs + degrees) // _SHARE)
+        return self._pairs
+
+    def append(self, connection: duckdb.DuckDBPyConnection, rows: Mapping[str, NDArray[np.int64]]) -> None:
+        """Append a change: new rows of ``edge_label`` and ``vertex_label``, differences of the others.
+
+        Rows (int64 [rows, columns], as :func:`columns_of` names them) of labels without a triple or a vertex are zeros
+        behind their ids.  A log that has grown long is emptied.
+        """
+        self.pairs(connection)
+        assert self._changes is not None
+        found = [[_NUMBERS[table], *row] for table, some in rows.items() for row in some.tolist()]
+        if not found:
+            return
+        execute(connection, "INSERT INTO _graphdb.counted VALUES (?::BIGINT[][])", [found])
+        self._changes += 1
+        self._pairs += len(rows.get("label_pair", ()))
+        if self._changes > self._most:
+            settle(connection)
+            self._changes = None
+
+
+def _logged(table: str) -> str:
+    """Return the SELECT of the rows of the log that belong to ``degree`` or ``label_pair``."""
+    columns = ", ".join(f"r[{i}] AS {name}" for i, name in enumerate(columns_of(table), 2))
+    return f"SELECT {columns} FROM (SELECT unnest(rows) AS r FROM _graphdb.counted) WHERE r[1] = {_NUMBERS[table]}"
+
+
+def current(table: str) -> str:
+    """Return what can stand after FROM for the rows of a table with those of the log."""
+    if table in APPENDED:
+        return f"(FROM _graphdb.{table} UNION ALL {_logged(table)})"
+    names = columns_of(table)
+    columns = ", ".join(f"r[{i}]{'::UINTEGER' if name == 'kinds' else ''} AS {name}" for i, name in enumerate(names, 2))
+    last = (
+        "(SELECT arg_max(r, number) AS r FROM (SELECT rowid AS number, unnest(rows) AS r FROM _graphdb.counted)"
+        f" WHERE r[1] = {_NUMBERS[table]} GROUP BY r[2])"
+    )
+    return (
+        f"(SELECT held.* FROM _graphdb.{table} AS held ANTI JOIN {last} AS last ON held.id = last.r[2]"
+        f" UNION ALL SELECT {columns} FROM {last} WHERE r[3] <> 0)"
+    )
+
 
 def summed(table: str) -> str:
     """Return the SELECT of the rows of ``degree`` or ``label_pair``, those with the same keys added up."""
     keys, sums = _SUMS[table]
     added = ", ".join(f"sum({name})::{'HUGEINT' if name == 'squares' else 'BIGINT'} AS {name}" for name in sums)
-    return f"SELECT {', '.join(keys)}, {added} FROM _graphdb.{table} GROUP BY ALL HAVING sum({sums[0]}) <> 0"
+    return f"SELECT {', '.join(keys)}, {added} FROM {current(table)} GROUP BY ALL HAVING sum({sums[0]}) <> 0"
 
 
-def settle(connection: duckdb.DuckDBPyConnection, tables: Sequence[str] = APPENDED) -> None:
-    """Make one row of those with the same keys, where there are any, and note how many are left."""
-    unsettled = False
-    for table in tables:
-        keys = ", ".join(_SUMS[table][0])
-        rows, distinct = execute(
-            connection, f"SELECT count(*), count(DISTINCT ({keys})) FROM _graphdb.{table}"
-        ).fetchall()[0]
-        if rows > distinct:
-            execute(connection, f"CREATE OR REPLACE TEMP TABLE _graphdb_summed AS {summed(table)}")
-            execute(connection, f"DELETE FROM _graphdb.{table}")
-            execute(connection, f"INSERT INTO _graphdb.{table} FROM temp._graphdb_summed")
-            execute(connection, "DROP TABLE temp._graphdb_summed")
-            unsettled = True
-    if unsettled:
-        counts = " + ".join(f"(SELECT count(*) FROM _graphdb.{table})" for table in APPENDED)
-        execute(connection, f"INSERT OR REPLACE INTO _graphdb.meta VALUES ('{SETTLED}', ({counts})::VARCHAR)")
+def settle(connection: duckdb.DuckDBPyConnection) -> None:
+    """Empty the log into the tables."""
+    if not has_rows(connection, "_graphdb.counted"):
+        return
+    for table in _SUMS:
+        rows = summed(table) if table in APPENDED else f"FROM {current(table)}"
+        execute(connection, f"CREATE OR REPLACE TEMP TABLE _graphdb_summed AS {rows}")
+        execute(connection, f"DELETE FROM _graphdb.{table}")
+        execute(connection, f"INSERT INTO _graphdb.{table} FROM temp._graphdb_summed")
+        execute(connection, "DROP TABLE temp._graphdb_summed")
+    execute(connection, "DELETE FROM _graphdb.counted")
 
 
 def columns_of(table: str) -> tuple[str, ...]:

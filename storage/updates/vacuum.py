@@ -42,6 +42,7 @@ _OTHERS = {
     "source": ("id",),
     "continuous_query": ("number",),
     "batch": ("query", "batch"),
+    "counted": ("rows",),
 }
 """Tables without ids of terms."""
 
@@ -116,6 +117,7 @@ def is_sparse(connection: duckdb.DuckDBPyConnection) -> bool:
 
 def compact(connection: duckdb.DuckDBPyConnection) -> None:
     """Write all tables again, in the caller's transaction, as they are: DuckDB takes the first blocks that are free."""
+    tables.settle(connection)
     sorted_by = REFERENCES | STATISTICS | dict.fromkeys(_DICTIONARY, ("id",)) | _OTHERS
     for table, columns in sorted_by.items():
         _rewrite(connection, table, f"FROM _graphdb.{table}", columns)
@@ -132,7 +134,7 @@ def is_worth(connection: duckdb.DuckDBPyConnection) -> bool:
         if table != "triple"
     )
     [(most,)] = connection.execute(
-        f"SELECT coalesce(sum(subjects + objects + 1), 0) + {others} FROM _graphdb.edge_label"
+        f"SELECT coalesce(sum(subjects + objects + 1), 0) + {others} FROM {tables.current('edge_label')}"
     ).fetchall()
     return 2 * int(most) < terms
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import graphdb
+from graphdb.storage.statistics.tables import current
 
 CHILD = """
 import random, sys, graphdb
@@ -148,7 +149,7 @@ def check_statistics(db: Any) -> None:
     counted = db.sql("""
         SELECT label, count(*), count(DISTINCT subject), count(DISTINCT object) FROM _graphdb.triple GROUP BY label
     """).fetchall()
-    stated = db.sql("SELECT id, triples, subjects, objects FROM _graphdb.edge_label").fetchall()
+    stated = db.sql(f"SELECT id, triples, subjects, objects FROM {current('edge_label')}").fetchall()
     assert sorted(stated) == sorted(counted), (stated, counted)
 
 

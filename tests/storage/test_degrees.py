@@ -17,6 +17,7 @@ from graphdb.storage.graph.changes import Changes
 from graphdb.storage.graph.degree_sketch import IN, OUT
 from graphdb.storage.statistics import degrees
 from graphdb.storage.statistics.degrees import Degrees, Table
+from graphdb.storage.statistics.tables import current
 from tests.fuzz import scaled
 
 ends = st.one_of(st.integers(0, 300), st.integers(1 << 33, (1 << 33) + 3), st.integers(LITERAL_BASE, LITERAL_BASE + 3))
@@ -97,11 +98,11 @@ def test_loads_and_statements_in_turns(tmp_path: pathlib.Path, monkeypatch: pyte
         with duckdb.connect(path, read_only=True) as connection:
             found = []
             for table in tables:
-                sql = f"FROM _graphdb.{table}"
+                sql = f"FROM {current(table)}"
                 if table in sums:
                     keys, values = sums[table]
                     added = ", ".join(f"sum({name})::BIGINT AS {name}" for name in values.split(", "))
-                    sql = f"SELECT {keys}, {added} FROM _graphdb.{table} GROUP BY ALL HAVING sum(vertices) <> 0"
+                    sql = f"SELECT {keys}, {added} {sql} GROUP BY ALL HAVING sum(vertices) <> 0"
                 found.append(connection.execute(f"FROM ({sql}) ORDER BY ALL").fetchall())
             return found
 

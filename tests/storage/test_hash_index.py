@@ -177,7 +177,7 @@ def test_hashes_of_version_4_go() -> None:
     connection, _ = numbering_of(hash_index.SMALL)
     connection.execute("CREATE TABLE _graphdb.resource_key (hash UBIGINT NOT NULL, id BIGINT NOT NULL)")
     connection.execute(f"INSERT INTO _graphdb.meta VALUES ('resource_key', '{duckdb.__version__} {hash_index.SMALL}')")
-    for later in ("edge_graph", "continuous_query", "batch"):
+    for later in ("edge_graph", "continuous_query", "batch", "counted"):
         connection.execute(f"DROP TABLE _graphdb.{later}")
     connection.execute("UPDATE _graphdb.meta SET value = '4' WHERE key = 'schema_version'")
     connection.commit()
