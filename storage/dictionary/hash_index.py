@@ -107,6 +107,8 @@ class HashIndex:
         ``resource`` or ``literal``; its ids go from ``base`` on, in the order of the table.
     columns, values
         The columns that identify a term, and further columns that are wanted.
+    notes
+        What the file notes of pages, by their table, as far as it is known: nobody else writes meanwhile.
     """
 
     def __init__(
@@ -117,7 +119,9 @@ class HashIndex:
         base: int,
         columns: Sequence[str],
         values: Sequence[str] = (),
+        notes: dict[str, str] | None = None,
     ) -> None:
+        self._notes = {} if notes is None else notes
         self._connection = connection
         self._views = views
         self._table = table
@@ -224,8 +228,8 @@ class HashIndex:
         """
         import duckdb
 
-        noted = execute(self._connection, "SELECT value FROM _graphdb.meta WHERE key = ?", [self._pages]).fetchall()
-        version, *written = noted[0][0].split() if noted else ("",)
+        noted = self._noted()
+        version, *written = noted.split() if noted else ("",)
         if not noted and not at_once:
             self._note(_WANTED)
             return None
@@ -243,9 +247,19 @@ class HashIndex:
         self._note(duckdb.__version__, *(",".join(map(str, run)) for run in runs))
         return runs
 
+    def _noted(self) -> str:
+        """Return what the file notes; nothing where there is nothing."""
+        if self._pages not in self._notes:
+            sql = "SELECT value FROM _graphdb.meta WHERE key = ?"
+            found = execute(self._connection, sql, [self._pages]).fetchall()
+            self._notes[self._pages] = found[0][0] if found else ""
+        return self._notes[self._pages]
+
     def _note(self, *words: str) -> None:
         """Note in the file what there is."""
-        self._connection.execute("INSERT OR REPLACE INTO _graphdb.meta VALUES (?, ?)", [self._pages, " ".join(words)])
+        noted = " ".join(words)
+        self._connection.execute("INSERT OR REPLACE INTO _graphdb.meta VALUES (?, ?)", [self._pages, noted])
+        self._notes[self._pages] = noted
 
     def _built(self, first: int, end: int, page: int) -> _Run:
         """Write a run of terms, sorted by DuckDB, which keeps on disk what is more than it has memory for."""

@@ -74,7 +74,7 @@ class Numbering:
     """Gives terms their ids, those that are new the next ones, in the caller's transaction; one at a time.
 
     ``sizes`` are the numbers of resources and literals in the file, ``ahead`` is what :func:`names_ahead` returns,
-    where they are known.
+    where they are known, ``notes`` what the file notes of pages of hashes.
 
     New terms are staged in temporary tables, which DuckDB can spill, until :meth:`store` writes them all at once: what
     a transaction has appended in many pieces would stay in memory until it ends.  Small sets of new terms stay Arrow
@@ -89,6 +89,7 @@ class Numbering:
         empty: bool = False,
         sizes: tuple[int, int] | None = None,
         ahead: int | None = None,
+        notes: dict[str, str] | None = None,
     ) -> None:
         self._connection = connection
         self._ahead = ahead
@@ -101,7 +102,7 @@ class Numbering:
         self._first: dict[str, int] = {} if empty else dict(self._next)
         self._datatypes: set[str | None] | None = set()  # of new literals; None for many
         self._keys = {
-            table: hash_index.HashIndex(connection, views, table, base, *_COLUMNS[table])
+            table: hash_index.HashIndex(connection, views, table, base, *_COLUMNS[table], notes)
             for table, base in _BASES.items()
         }
         self._kinds = Kinds(connection)

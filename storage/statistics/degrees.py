@@ -36,7 +36,10 @@ LOOKS = 3
 """How often vertices of a label are looked for before all are counted: a look passes over the triples, too."""
 
 _SEVERAL = 16
-"""Subjects from which on a look passes over all triples: fewer are found by their order."""
+"""Subjects from which on a look passes over all triples: fewer are found by their order, …"""
+
+_SORTED = 25_000
+"""… which takes as long as counting so many triples."""
 
 _SHARE = 8
 """What changed is merged when it is this part of the rest."""
@@ -63,6 +66,8 @@ class Degrees:
         self._memory = memory
         self.log = Log()
         """What is known of the log of statistics."""
+        self.pages: dict[str, str] = {}
+        """What the file notes of pages of hashes; see :mod:`graphdb.storage.dictionary.hash_index`."""
         self._tables: dict[tuple[int, int], Table] = {}
         self._asked: Counter[tuple[int, int]] = Counter()
 
@@ -81,11 +86,10 @@ class Degrees:
         That is so when lookups have cost about as much as counting does, if there is memory (ski rental).  The label
         had so many vertices in this direction, and so many triples.
         """
-        if direction == OUT and asked < _SEVERAL:
-            return False
         self._asked[direction, label] += 1
+        looks = max(LOOKS, triples // _SORTED) if direction == OUT and asked < _SEVERAL else LOOKS
         memory = self._memory - self.nbytes
-        return self._asked[direction, label] > LOOKS and max(_BYTES * vertices, _READ * triples) <= memory
+        return self._asked[direction, label] > looks and max(_BYTES * vertices, _READ * triples) <= memory
 
     def count(
         self, connection: duckdb.DuckDBPyConnection, direction: int, label: int, vertices: Ints, counts: Ints
@@ -103,6 +107,7 @@ class Degrees:
         for change in changes:
             if change is None or change.counted is None:
                 self.log = Log()
+                self.pages.clear()
             if change is None:
                 self._tables.clear()  # what was asked for counts, still
                 return

@@ -94,8 +94,6 @@ class StatisticsLookup:
         self.typed = typed
         self._known, self._kinds_of = held, kinds_of
         self._fresh, self._fresh_literals = fresh, fresh_literals
-        self.counted: set[int] = set()
-        """Edge labels that had a triple."""
 
     def fresh(self, vertices: Ints) -> NDArray[np.bool_]:
         """Which vertices were in no triple before."""
@@ -215,13 +213,11 @@ class StatisticsLookup:
         """Return the rows of some edge labels, without their ids: int64 [labels, 8], zeros where there is none."""
         if self._known.edge_labels is not None:
             rows = {id: self._known.edge_labels[id] for id in labels.tolist() if id in self._known.edge_labels}
-            self.counted.update(rows)
             return np.array([rows.get(id, (0,) * 8) for id in labels.tolist()], np.int64).reshape(-1, 8)
         places, given = in_list(labels)
         found = rows_of(
             execute(self._connection, f"SELECT * FROM {current('edge_label')} WHERE id IN ({places})", given)
         )
-        self.counted.update(found[:, 0].tolist())
         return looked_up(found, labels[:, None])
 
     def vertices_of(self, classes: Ints) -> Ints:
