@@ -26,13 +26,12 @@ from graphdb.common.arrow import numbers, strings
 from graphdb.common.duckdb.fetch import fetched
 from graphdb.storage.arrays.arrow import ArrowViews
 from graphdb.storage.arrays.small_joins import Ints, in_list
+from graphdb.storage.dictionary.known_hashes import Entries, KnownHashes
 from graphdb.storage.file.ddl import PAGE_COLUMNS
 from graphdb.storage.file.prepared_sql import execute
 
 if TYPE_CHECKING:
     import duckdb
-
-Entries = NDArray[np.uint64]
 
 SMALL_LOOKUP = 32
 """Terms of a lookup up to which pages are made at once."""
@@ -107,8 +106,8 @@ class HashIndex:
         ``resource`` or ``literal``; its ids go from ``base`` on, in the order of the table.
     columns, values
         The columns that identify a term, and further columns that are wanted.
-    notes
-        What the file notes of pages, by their table, as far as it is known: nobody else writes meanwhile.
+    known
+        What is known between changes: nobody else writes meanwhile.
     """
 
     def __init__(
@@ -119,9 +118,10 @@ class HashIndex:
         base: int,
         columns: Sequence[str],
         values: Sequence[str] = (),
-        notes: dict[str, str] | None = None,
+        known: KnownHashes | None = None,
     ) -> None:
-        self._notes = {} if notes is None else notes
+        self._known = KnownHashes(0) if known is None else known
+        self._asked: Entries = np.empty(0, np.uint64)
         self._connection = connection
         self._views = views
         self._table = table
@@ -167,7 +167,10 @@ class HashIndex:
 
         ``texts`` is what their first column has.  DuckDB compares that with constants sooner than it joins the terms.
         """
+        self._asked = self._asked[:0]
         found = self._indexed(terms, given, len(texts), next_id)
+        if found is not None and not len(found[0]) and found[1] == next_id:
+            return []
         rows = f"SELECT {', '.join(self._columns)} FROM _graphdb.{self._table} WHERE"
         same = f"{self._columns[1]} IN ({', '.join('?' * len(texts))})"
         if found is None:
@@ -191,7 +194,41 @@ class HashIndex:
         if runs is None:
             return None
         hashes = execute(self._connection, f"SELECT {self._hash} AS hash FROM {terms}", given).fetchnumpy()["hash"]
-        return self._candidates(runs, np.asarray(hashes, np.uint64)), runs[-1].first + runs[-1].size
+        self._asked = np.asarray(hashes, np.uint64)
+        if count <= SMALL_LOOKUP and self._knows_all(runs, next_id):
+            return self._base + self._known.numbers(self._asked), next_id
+        return self._candidates(runs, self._asked), runs[-1].first + runs[-1].size
+
+    def note(self, positions: Ints, ids: Ints) -> None:
+        """Note that the terms at some positions of the last lookup of a handful got the next ids."""
+        if len(self._asked):
+            self._known.add(self._asked[positions], ids - self._base)
+
+    def _knows_all(self, runs: Sequence[_Run], next_id: int) -> bool:
+        """Whether the entries of all terms are in memory, or come there now."""
+        known = self._known
+        if known.size is None and known.wanted(next_id - self._base):
+            behind = runs[-1].first + runs[-1].size
+            pages = [np.arange(run.page, run.page + run.pages) for run in runs]
+            offsets = [np.uint64(run.first - self._base) for run in runs]
+            entries = [some + offset for some, offset in zip(self._read(pages), offsets, strict=True)]
+            entries.append(self._entries(behind, next_id))
+            known.put(np.concatenate(entries))
+        elif known.size is not None and known.size < next_id - self._base:
+            first = self._base + known.size
+            found = self._entries(first, next_id)
+            known.add(found, np.arange(known.size, next_id - self._base))
+        return known.size == next_id - self._base
+
+    def _entries(self, first: int, end: int) -> Entries:
+        """Return the entries of terms from ``first`` to ``end - 1``, in their order, counted from the base."""
+        entry = f"({self._hash} & $hash::UBIGINT) | (id - $base)::UBIGINT AS entry"
+        found = execute(
+            self._connection,
+            f"SELECT {entry} FROM _graphdb.{self._table} WHERE id >= $first AND id < $end ORDER BY id ASC",
+            {"hash": int(_HASH), "base": self._base, "first": first, "end": end},
+        ).fetchnumpy()["entry"]
+        return np.asarray(found, np.uint64)
 
     def _rows(self, ids: Ints) -> arrow.Table:
         """Return the rows of some ids (sorted), the names of the columns after ``known_``."""
@@ -249,17 +286,17 @@ class HashIndex:
 
     def _noted(self) -> str:
         """Return what the file notes; nothing where there is nothing."""
-        if self._pages not in self._notes:
+        if self._known.noted is None:
             sql = "SELECT value FROM _graphdb.meta WHERE key = ?"
             found = execute(self._connection, sql, [self._pages]).fetchall()
-            self._notes[self._pages] = found[0][0] if found else ""
-        return self._notes[self._pages]
+            self._known.noted = found[0][0] if found else ""
+        return self._known.noted
 
     def _note(self, *words: str) -> None:
         """Note in the file what there is."""
         noted = " ".join(words)
         self._connection.execute("INSERT OR REPLACE INTO _graphdb.meta VALUES (?, ?)", [self._pages, noted])
-        self._notes[self._pages] = noted
+        self._known.noted = noted
 
     def _built(self, first: int, end: int, page: int) -> _Run:
         """Write a run of terms, sorted by DuckDB, which keeps on disk what is more than it has memory for."""

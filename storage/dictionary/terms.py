@@ -19,6 +19,7 @@ from graphdb.common.arrow import numbers
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays.arrow import ArrowViews, listed, unnested
 from graphdb.storage.dictionary import hash_index
+from graphdb.storage.dictionary.known_hashes import KnownHashes
 from graphdb.storage.dictionary.literal_kinds import Kinds
 from graphdb.storage.dictionary.typed_literals import is_short, short_literals, typed_literals
 from graphdb.storage.file.prepared_sql import execute
@@ -74,7 +75,7 @@ class Numbering:
     """Gives terms their ids, those that are new the next ones, in the caller's transaction; one at a time.
 
     ``sizes`` are the numbers of resources and literals in the file, ``ahead`` is what :func:`names_ahead` returns,
-    where they are known, ``notes`` what the file notes of pages of hashes.
+    where they are known, ``hashes`` what is known of those of terms.
 
     New terms are staged in temporary tables, which DuckDB can spill, until :meth:`store` writes them all at once: what
     a transaction has appended in many pieces would stay in memory until it ends.  Small sets of new terms stay Arrow
@@ -89,7 +90,7 @@ class Numbering:
         empty: bool = False,
         sizes: tuple[int, int] | None = None,
         ahead: int | None = None,
-        notes: dict[str, str] | None = None,
+        hashes: Mapping[str, KnownHashes] | None = None,
     ) -> None:
         self._connection = connection
         self._ahead = ahead
@@ -102,7 +103,7 @@ class Numbering:
         self._first: dict[str, int] = {} if empty else dict(self._next)
         self._datatypes: set[str | None] | None = set()  # of new literals; None for many
         self._keys = {
-            table: hash_index.HashIndex(connection, views, table, base, *_COLUMNS[table], notes)
+            table: hash_index.HashIndex(connection, views, table, base, *_COLUMNS[table], (hashes or {}).get(table))
             for table, base in _BASES.items()
         }
         self._kinds = Kinds(connection)
@@ -319,6 +320,8 @@ class Numbering:
         if not len(new):
             return ids
         ids[new] = np.arange(first, first + len(new))
+        if first == before and len(terms) <= hash_index.SMALL_LOOKUP:
+            self._keys[table].note(new, ids[new])
         self._next[table] = first + len(new)
         fresh = terms if len(new) == len(terms) else terms.take(numbers(new))
         fresh = fresh.set_column(0, "id", numbers(ids[new]))

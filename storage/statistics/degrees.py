@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.arrays.small_joins import Ints, summed
 from graphdb.storage.arrays.sorted_sets import places
+from graphdb.storage.dictionary.known_hashes import KnownHashes
 from graphdb.storage.graph.degree_sketch import OUT
 from graphdb.storage.statistics.tables import Log
 
@@ -66,15 +68,16 @@ class Degrees:
         self._memory = memory
         self.log = Log()
         """What is known of the log of statistics."""
-        self.pages: dict[str, str] = {}
-        """What the file notes of pages of hashes; see :mod:`graphdb.storage.dictionary.hash_index`."""
+        self.hashes = {table: KnownHashes(memory // 4) for table in ("resource", "literal")}
+        """What is known of the hashes of terms, by table."""
         self._tables: dict[tuple[int, int], Table] = {}
         self._asked: Counter[tuple[int, int]] = Counter()
 
     @property
     def nbytes(self) -> int:
-        """How many bytes the counts take."""
-        return sum(table.nbytes for table in self._tables.values())
+        """How many bytes the counts and hashes take."""
+        known: Iterable[Table | KnownHashes] = chain(self._tables.values(), self.hashes.values())
+        return sum(each.nbytes for each in known)
 
     def table(self, direction: int, label: int) -> Table | None:
         """Return the counts of a label's vertices, where they are cached."""
@@ -107,7 +110,8 @@ class Degrees:
         for change in changes:
             if change is None or change.counted is None:
                 self.log = Log()
-                self.pages.clear()
+                for hashes in self.hashes.values():
+                    hashes.forget()
             if change is None:
                 self._tables.clear()  # what was asked for counts, still
                 return

@@ -111,8 +111,10 @@ class Update:
         self._touch = touch
         self._known = known or KnownStatistics()
         self._views = ArrowViews(connection)
-        notes = None if self._known.degrees is None else self._known.degrees.pages
-        self._terms = Numbering(connection, self._views, sizes=self._known.sizes, ahead=self._known.ahead, notes=notes)
+        hashes = None if self._known.degrees is None else self._known.degrees.hashes
+        self._terms = Numbering(
+            connection, self._views, sizes=self._known.sizes, ahead=self._known.ahead, hashes=hashes
+        )
         # Vertices, and literals, from here on were in no triple when the last change was written.
         self._fresh, self._fresh_literals = LITERAL_BASE, sys.maxsize
         self.changes: list[Changes | None] = []

@@ -66,7 +66,9 @@ def test_a_table_is_what_the_file_says(known: Pairs, changes: list[tuple[Pairs, 
 def test_only_what_is_asked_for_again_and_fits_is_counted() -> None:
     held = Degrees(1000)
     assert [held.wanted(IN, 1, 1, 10, 10) for _ in range(4)] == [False, False, False, True]
-    assert not any(held.wanted(OUT, 1, 1, 10, 10) for _ in range(4))
+    large = 8 * degrees._SORTED
+    known = Degrees(9 * large)
+    assert [known.wanted(OUT, 1, 1, 10, large) for _ in range(9)] == [False] * 8 + [True]
     assert [held.wanted(OUT, 1, 20, 10, 10) for _ in range(4)] == [False, False, False, True]
     assert not held.wanted(OUT, 1, 20, 100, 100)
     assert not held.wanted(OUT, 1, 20, 1, 1000)

@@ -18,7 +18,7 @@ from graphdb.common import arrow
 from graphdb.common.values.terms import LITERAL_BASE, XSD, Kind
 from graphdb.storage.arrays.arrow import ArrowViews
 from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
-from graphdb.storage.dictionary import hash_index, literal_kinds
+from graphdb.storage.dictionary import hash_index, known_hashes, literal_kinds
 from graphdb.storage.dictionary.terms import Numbering
 from tests.fuzz import scaled
 
@@ -152,6 +152,7 @@ def test_another_version_of_duckdb_makes_its_own_runs(monkeypatch: pytest.Monkey
     assert numbering.resources(arrow.array(["ex:7"])).tolist() == [7]
     connection.execute("UPDATE _graphdb.resource_key SET data = ''::BLOB")
     connection.execute("UPDATE _graphdb.meta SET value = '0.1 0,1000,0,3' WHERE key = 'resource_key'")
+    numbering = Numbering(connection, ArrowViews(connection))
     assert numbering.resources(arrow.array(["ex:7", "ex:x"])).tolist() == [7, 1000]
     assert in_pages(connection, "resource", 0) == 1000
 
@@ -207,3 +208,44 @@ def test_kinds_are_kept_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
         known.append(numbering.kinds_of(ids)[0].all())
     assert known == [True, True, False, True]
     connection.close()
+
+
+def test_terms_that_are_known_by_their_hashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No literal comes twice, and none is taken for another, whatever is rolled back, loaded or reclaimed between."""
+    monkeypatch.setattr(hash_index, "SMALL", 10)
+    monkeypatch.setattr(hash_index, "SHARE", 1)
+    monkeypatch.setattr(hash_index, "RUN", 60)
+    monkeypatch.setattr(known_hashes, "LOOKS", 1)
+    asked: list[int] = []
+    numbers = known_hashes.KnownHashes.numbers
+
+    def noted(self: known_hashes.KnownHashes, hashes: np.ndarray) -> np.ndarray:
+        asked.append(len(hashes))
+        return numbers(self, hashes)
+
+    monkeypatch.setattr(known_hashes.KnownHashes, "numbers", noted)
+    create = "CREATE (:T {i: $i, j: $i % 7, name: toString($i % 30)})"
+    seen: list[int] = []
+    with graphdb.connect(tmp_path / "db.duckdb", device="cpu") as db:
+        db.query("UNWIND range(1000, 1100) AS i CREATE (:T {i: i})")
+        for step in range(60):
+            if step % 20 == 13:
+                db.sql("BEGIN")
+                db.query(create, i=step + 1)
+                db.query(create, i=-step)
+                db.sql("ROLLBACK")
+            elif step % 20 == 17:
+                db.load(io.BytesIO(f'<e:a> <e:p> "{step + 1}", "{-step}" .'.encode()), "ttl")
+            elif step == 35:
+                db.query("MATCH (n:T {i: 3}) DETACH DELETE n")
+                db.sql("VACUUM")
+                seen.remove(3)
+            else:
+                db.query(create, i=step)
+                seen.append(step)
+            counts = "SELECT count(*), count(DISTINCT (lexical, datatype, language)) FROM _graphdb.literal"
+            ((terms, distinct),) = db._state.connection.raw.execute(counts).fetchall()
+            assert terms == distinct
+        query = "MATCH (n:T) WHERE n.i < 1000 RETURN n.i, n.j, n.name ORDER BY n.i"
+        assert db.query(query).fetchall() == [(i, i % 7, str(i % 30)) for i in seen]
+    assert len(asked) > 30

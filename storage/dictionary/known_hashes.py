@@ -1,0 +1,82 @@
+"""What a process knows of the hash index between changes, so that a new term is known to be new without reading.
+
+A process that looks for a few terms again and again reads all entries once (ski rental) and keeps them, sorted by hash;
+what it writes itself is added beside them, and merged when it is a share of the rest (a log-structured merge; O'Neil et
+al., 1996).  All is dropped where changes are not known, or are rolled back.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Entries = NDArray[np.uint64]
+Ints = NDArray[np.int64]
+
+LOOKS = 16
+"""How often terms are looked for before all entries are read."""
+
+_SHARE = 8
+"""What was added is merged when it is this part of the rest."""
+
+_LOW = np.uint64((1 << 32) - 1)
+
+
+class KnownHashes:
+    """The entries of one table: the hash of a term above 32 bits, below its id from the first id of the table.
+
+    ``memory`` is how many bytes they may take.
+    """
+
+    def __init__(self, memory: int) -> None:
+        self._memory = memory
+        self.forget()
+
+    def forget(self) -> None:
+        """Know nothing any more."""
+        self.noted: str | None = None
+        """What the file notes of the pages."""
+        self.size: int | None = None
+        """Terms whose entries are known, the first ones; None where none are."""
+        self._looks = 0
+        self._entries = self._added = np.empty(0, np.uint64)
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the entries take."""
+        return self._entries.nbytes + self._added.nbytes
+
+    def wanted(self, terms: int) -> bool:
+        """Whether to read the entries of so many terms, by how often it was asked."""
+        self._looks += 1
+        return self._looks > LOOKS and 16 * terms <= self._memory and terms < 1 << 32
+
+    def put(self, entries: Entries) -> None:
+        """Know the entries of as many terms, in any order."""
+        entries.sort()
+        self._entries, self._added, self.size = entries, self._added[:0], len(entries)
+
+    def add(self, hashes: Entries, numbers: Ints) -> None:
+        """Note the entries of the terms behind those that are known: all of them, numbered from the first id on."""
+        if self.size is None:
+            return
+        if len(numbers) and (numbers[0] != self.size or numbers[-1] != self.size + len(numbers) - 1):
+            self.forget()
+            return
+        self.size += len(numbers)
+        new = np.sort((hashes & ~_LOW) | numbers.astype(np.uint64))
+        self._added = np.insert(self._added, np.searchsorted(self._added, new), new)
+        if len(self._added) * _SHARE > len(self._entries):
+            self._entries = np.sort(np.concatenate([self._entries, self._added]))
+            self._added = self._added[:0]
+
+    def numbers(self, hashes: Entries) -> Ints:
+        """Return the numbers of the terms that have some hashes, as far as the entries say."""
+        wanted = np.unique(hashes & ~_LOW)
+        found = []
+        for entries in (self._entries, self._added):
+            low = np.searchsorted(entries, wanted)
+            lengths = np.searchsorted(entries, wanted | _LOW, "right") - low
+            at = np.repeat(low - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
+            found.append((entries[at] & _LOW).astype(np.int64))
+        return np.sort(np.concatenate(found))
