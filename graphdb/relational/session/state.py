@@ -480,8 +480,8 @@ class State:
 
     def diagnosis(self, error: Exception, text: str | None = None) -> Exception:
         """Return what to raise for an error of others: it as ours, what is damaged in the file, or itself."""
-        from graphdb.storage.file.integrity import problem
         from graphdb.storage.file.verify import damaged
+        from graphdb.storage.integrity import problem
 
         own = own_error(error, text)
         if own is not None:
