@@ -102,7 +102,7 @@ class Runner:
             taken = (time.perf_counter() - started) * 1000
             if by == "sums":
                 return found, executor._counter.milliseconds
-            return found, getattr(executor.strategy(plan), "milliseconds", taken)
+            return found, getattr(executor.strategies.of(plan), "milliseconds", taken)
 
         return run
 
