@@ -20,7 +20,8 @@ from graphdb.gpu.executor import GpuExecutor, Hint
 from graphdb.gpu.residency import WHOLE, lists_of_plan
 from graphdb.grammar.syntax import MatchMode
 from graphdb.plan.passes.pipeline import make_plan
-from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from graphdb.storage.graph.array_source import ArraySource
+from graphdb.storage.graph.data_graph import DataGraph
 from tests.benchmarks.counting import pattern, rmat
 
 CASES: tuple[tuple[str, list[tuple[int, int]], Hint], ...] = (

@@ -19,7 +19,8 @@ from graphdb.execute.host import HostExecutor
 from graphdb.pattern.graph import PatternVertex
 from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
-from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from graphdb.storage.graph.array_source import ArraySource
+from graphdb.storage.graph.data_graph import DataGraph
 from tests.execute.test_host import REPEATABLE, complete, pattern
 from tests.gpu.executors import EXECUTORS, opened
 from tests.gpu.mirror import MirrorExecutor
