@@ -24,6 +24,7 @@ from graphdb.gpu.graph import DeviceGraph
 from graphdb.gpu.join.distinct import reduces
 from graphdb.gpu.join.refine import DeviceRefiner
 from graphdb.gpu.join.run import Join
+from graphdb.gpu.join.segmentation import STEP
 from graphdb.gpu.launch import Device, faults
 from graphdb.gpu.mining import domains, extension
 from graphdb.gpu.overtaking import Overtaken, UntilReady
@@ -45,8 +46,6 @@ Ints = NDArray[np.int64]
 Hint = Literal["auto", "join", "search", "sums"]
 Counted = TypeVar("Counted")
 
-STEP = 10.0
-"""Answers that the smallest step of a join takes: some launches, and two that are waited for."""
 RACE = 8.0
 """Matches are enumerated while sums are got ready unless that is expected to take so many times as long."""
 
@@ -124,7 +123,9 @@ class GpuExecutor:
 
     def supports(self, plan: PhysicalPlan) -> bool:
         """Whether the plan's graph can be read beside the smallest run, from host memory where it has to be."""
-        return self.graph.residency.possible(self._lists(plan, plan.count_only))
+        if self.graph.residency.possible(self._lists(plan, plan.count_only)):
+            return True
+        return self.join.segments(plan, plan.count_only) is not None
 
     def strategy(self, plan: PhysicalPlan) -> Strategy:
         """The strategy that enumerates a plan's matches: the search where it is requested and possible, else the
@@ -139,6 +140,8 @@ class GpuExecutor:
         refused: str | None = plan.cache.get("search refused")
         if refused is not None:
             return refused
+        if self.join.segments(plan, plan.count_only) is not None:
+            return "lists that do not fit the device are read by segments"
         if self.device.limits.launch_seconds < math.inf:
             return "a display waits for the device, and a search is one launch"
         return "" if self._strategy("search").supports(plan) else "a list is too long"
@@ -175,7 +178,7 @@ class GpuExecutor:
         way = _timings(plan, plan.count_only).choose(self._strategy_costs(plan, plan.count_only))
         by = self._counter.describe(plan, plan.count_only) if way == "count" else self.strategy(plan).name
         told = f"{self.name} by {by}{self._within}"
-        if way != "count" and (where := self.graph.residency.describe(self._lists(plan, plan.count_only))):
+        if way != "count" and (where := self._where(plan)):
             told = f"{told}, {where}"
         why_not = self.off_hint(plan, plan.count_only)
         if why_not:
@@ -183,6 +186,11 @@ class GpuExecutor:
         if way != "count" and self._counter.preparing(plan, plan.count_only):
             return f"{told} while sums are compiled"
         return told
+
+    def _where(self, plan: PhysicalPlan) -> str:
+        """Where the lists stand that matches read, as a phrase for EXPLAIN; empty where all are on the device."""
+        segments = self.join.segments(plan, plan.count_only)
+        return segments.describe() if segments else self.graph.residency.describe(self._lists(plan, plan.count_only))
 
     def expected(self, plan: PhysicalPlan, counting: bool) -> ExpectedCost:
         """What a run (or with ``counting``, a count) is expected to take, and to copy and compile first."""
@@ -227,6 +235,9 @@ class GpuExecutor:
 
     def _away_seconds(self, plan: PhysicalPlan, counting: bool) -> float:
         """What it is expected to take beside, that not all of the graph fits the device."""
+        segments = self.join.segments(plan, counting)
+        if segments is not None:
+            return segments.seconds
         lists, residency = self._lists(plan, counting), self.graph.residency
         residency.place(lists)
         return residency.away(lists) * plan.cost * np.dtype(plan.dtype).itemsize / self.device.rates.linked
@@ -252,7 +263,8 @@ class GpuExecutor:
             used += plan.partitions
         if not summing or (counting and plan.clique is not None):
             lists = self._lists(plan, counting)
-            self.graph.residency.place(lists)
+            if self.join.segments(plan, counting) is None:
+                self.graph.residency.place(lists)
             used += [each.elements for each in lists]
         with self.device.memory.using(used):
             yield
@@ -573,7 +585,7 @@ class GpuExecutor:
         if counting and plan.clique is not None and limit is None and self.strategy(plan).name == "join":
             return Division("ranks", np.diff(plan.clique.graph.work) + 1.0)
         grouped = not counting and limit is None and reduces(plan, self.device.rates)
-        ordered = self.strategy(plan).name == "join" and not grouped
+        ordered = self.strategy(plan).name == "join" and not grouped and self.join.segments(plan, counting) is None
         return Division("roots", root_weights(plan), ordered)
 
     def rows_of(self, plan: PhysicalPlan, division: Division, control: Control) -> Iterator[Block]:
