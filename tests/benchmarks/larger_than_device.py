@@ -22,7 +22,8 @@ from graphdb.gpu.join import segmentation
 from graphdb.gpu.residency import WHOLE, lists_of_plan
 from graphdb.grammar.syntax import MatchMode
 from graphdb.plan.passes.pipeline import make_plan
-from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from graphdb.storage.graph.array_source import ArraySource
+from graphdb.storage.graph.data_graph import DataGraph
 from tests.benchmarks.counting import pattern, rmat
 
 CASES: tuple[tuple[str, list[tuple[int, int]], Hint], ...] = (
@@ -81,7 +82,7 @@ def main() -> None:
             warm = statistics.median(times[1:])
             if part == given.parts[0]:
                 whole, want = warm, found
-            segments = executor.join.segments(plan, True) if way in ("join", "search") else None
+            segments = executor.strategies.join.segments(plan, True) if way in ("join", "search") else None
             moved = f"{segments.moved / segments.size:.1f} x" if segments else ""
             away = "" if segments else f"{executor.graph.residency.away(reads):.0%}"
             print(

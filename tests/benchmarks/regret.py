@@ -308,7 +308,7 @@ def measure(graph: Graph, number: int, rng: np.random.Generator, given: argparse
         if isinstance(graph.executor, ChoosingExecutor):
             found.costs["cpu ms"] = graph.executor._host_seconds(plan, True) * 1e3
             if graph.executor._device is not None:
-                for name, cost in graph.executor._device._strategy_costs(plan, True).items():
+                for name, cost in graph.executor._device.costs.of(plan, True).items():
                     found.costs |= {f"cuda {name} ms": cost.seconds * 1e3, f"cuda {name} setup ms": cost.setup * 1e3}
         _pinned(found, graph.executor, pattern, data, plan, planning, given)
     return found

@@ -103,8 +103,9 @@ def segmented(*ranges: int) -> Iterator[None]:
 
 def device_executor(strategy: str, sizes: dict[str, int], memory_limit: int = 1 << 30, number: int = 0) -> Any:
     """A device's executor with one strategy, whose pieces have the given sizes."""
-    from graphdb.gpu.executor import STRATEGIES, GpuExecutor
+    from graphdb.gpu.executor import GpuExecutor
+    from graphdb.gpu.strategies import STRATEGIES
 
     executor = GpuExecutor(number, hint=strategy, memory_limit=memory_limit)  # type: ignore[arg-type]
-    executor.strategies[strategy] = partial(STRATEGIES[strategy], **sizes)(executor.device, executor.graph)
+    executor.strategies.by_name[strategy] = partial(STRATEGIES[strategy], **sizes)(executor.device, executor.graph)
     return executor

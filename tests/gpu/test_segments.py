@@ -54,7 +54,7 @@ def test_lists_larger_than_the_budget(part: int) -> None:
     lists = sum({id(each): each.neighbours.nbytes for each in plan.partitions}.values())
     with emulator.installed(), segmented(1, 2, 4, 8, 16):
         device: Any = device_executor("join", SMALL["join"], lists // part + 20_000)
-        join: Join = device.join
+        join: Join = device.strategies.join
         segments = join.segments(plan, True)
         assert segments is not None
         assert segments.describe() in device.describe(plan)
