@@ -114,7 +114,7 @@ class Runner:
         executor, device = self.executors[by], self.executors["device"]
         assert isinstance(device, GpuExecutor)
         device._counter.count(make_plan(pattern, graph), Control(timeout=self.longest))  # whichever way it will go
-        device.join.count(make_plan(pattern, graph, refine=device.refine), Control(timeout=self.longest), 1)
+        device.strategies.join.count(make_plan(pattern, graph, refine=device.refine), Control(timeout=self.longest), 1)
 
         def run() -> tuple[int | None, float]:
             plan = make_plan(pattern, graph, refine=executor.refine)
