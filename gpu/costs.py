@@ -8,13 +8,11 @@ import numpy as np
 
 from graphdb.gpu.counting.counter import Counter
 from graphdb.gpu.graph import DeviceGraph
+from graphdb.gpu.join.segmentation import STEP
 from graphdb.gpu.launch import Device
 from graphdb.gpu.strategies import Strategies, lists_read
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.ski_rental import Bias, ExpectedCost, StrategyTimings
-
-STEP = 10.0
-"""Answers that the smallest step of a join takes: some launches, and two that are waited for."""
 
 
 class Costs:
@@ -75,6 +73,9 @@ class Costs:
 
     def _away_seconds(self, plan: PhysicalPlan, counting: bool) -> float:
         """What it is expected to take beside, that not all of the graph fits the device."""
+        segments = self._strategies.join.segments(plan, counting)
+        if segments is not None:
+            return segments.seconds
         lists, residency = lists_read(plan, counting), self._graph.residency
         residency.place(lists)
         return residency.away(lists) * plan.cost * np.dtype(plan.dtype).itemsize / self._device.rates.linked

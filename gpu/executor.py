@@ -100,7 +100,9 @@ class GpuExecutor:
 
     def supports(self, plan: PhysicalPlan) -> bool:
         """Whether the plan's graph can be read beside the smallest run, from host memory where it has to be."""
-        return self.graph.residency.possible(lists_read(plan, plan.count_only))
+        if self.graph.residency.possible(lists_read(plan, plan.count_only)):
+            return True
+        return self.strategies.join.segments(plan, plan.count_only) is not None
 
     def off_hint(self, plan: PhysicalPlan, counting: bool) -> str:
         """Why a run (or with ``counting``, a count) does not go the way that is pinned; empty where it does."""
@@ -122,7 +124,7 @@ class GpuExecutor:
         way = timings_of(plan, plan.count_only).choose(self.costs.of(plan, plan.count_only))
         by = self._counter.describe(plan, plan.count_only) if way == "count" else self.strategies.of(plan).name
         told = f"{self.name} by {by}{self._within}"
-        if way != "count" and (where := self.graph.residency.describe(lists_read(plan, plan.count_only))):
+        if way != "count" and (where := self.strategies.where(plan)):
             told = f"{told}, {where}"
         why_not = self.off_hint(plan, plan.count_only)
         if why_not:
@@ -365,7 +367,8 @@ class GpuExecutor:
         if counting and plan.clique is not None and limit is None and self.strategies.of(plan).name == "join":
             return Division("ranks", np.diff(plan.clique.graph.work) + 1.0)
         grouped = not counting and limit is None and reduces(plan, self.device.rates)
-        ordered = self.strategies.of(plan).name == "join" and not grouped
+        divided = self.strategies.join.segments(plan, counting) is not None
+        ordered = self.strategies.of(plan).name == "join" and not (grouped or divided)
         return Division("roots", root_weights(plan), ordered)
 
     def rows_of(self, plan: PhysicalPlan, division: Division, control: Control) -> Iterator[Block]:

@@ -83,9 +83,16 @@ class Strategies:
         refused: str | None = plan.cache.get("search refused")
         if refused is not None:
             return refused
+        if self.join.segments(plan, plan.count_only) is not None:
+            return "lists that do not fit the device are read by segments"
         if self._device.limits.launch_seconds < math.inf:
             return "a display waits for the device, and a search is one launch"
         return "" if self._strategy("search").supports(plan) else "a list is too long"
+
+    def where(self, plan: PhysicalPlan) -> str:
+        """Where the lists stand that matches read, as a phrase for EXPLAIN; empty where all are on the device."""
+        segments = self.join.segments(plan, plan.count_only)
+        return segments.describe() if segments else self._graph.residency.describe(lists_read(plan, plan.count_only))
 
     @property
     def join(self) -> Join:
@@ -196,7 +203,8 @@ class Strategies:
     def _using(self, plan: PhysicalPlan, counting: bool) -> Iterator[None]:
         """Have what a plan reads stay on the device meanwhile; where not all of it fits, choose what is copied."""
         lists = lists_read(plan, counting)
-        self._graph.residency.place(lists)
+        if self.join.segments(plan, counting) is None:
+            self._graph.residency.place(lists)
         cliques = counting and plan.clique is not None
         originals = [plan.clique.graph] if cliques and plan.clique is not None else plan.partitions
         with self._device.memory.using([plan, *originals, *(each.elements for each in lists)]):
