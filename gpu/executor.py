@@ -228,7 +228,7 @@ class GpuExecutor:
         timings, decided = timings_of(plan, True), self._decision(plan)
         if decided is None or not decided.again():
             anew = self.costs.of(plan, counting=True)
-            decided = Decision.after(decided, timings.choose(anew, runs=True), anew)
+            decided = Decision.after(decided, timings.choose(anew, runs=True), anew, timings)
             plan.cache["decision", self.name, self.hint] = decided
         costs = decided.costs
 

@@ -93,9 +93,8 @@ class DeviceGraph:
         """The copy of an oriented graph: the partition of its ranks, each with the neighbours of higher rank."""
 
         def copy() -> DevicePartition:
-            longest = int(np.diff(oriented.offsets).max(initial=0))
             offsets, neighbours = self.memory.upload(oriented.offsets), self.array(oriented.neighbours)
-            return DevicePartition(False, 0, offsets, neighbours, None, None, longest)
+            return DevicePartition(False, 0, offsets, neighbours, None, None, oriented.longest)
 
         return self.memory.cached_or_built("oriented", oriented, copy)
 
