@@ -171,6 +171,9 @@ class Levels:
         places = {slot: column for column, slot in enumerate(self.levels[self.row_levels - 1].columns)}
         return np.array([cell for slot in self.outputs for cell in (places.get(slot, Place.CONSTANT), slot)], np.int64)
 
+    longest: int = 0
+    """Elements of the longest list that it reads."""
+
     @property
     def nbytes(self) -> int:
         """Bytes of its own arrays."""
@@ -314,6 +317,7 @@ def plan_levels(
     known = (p.resources, p.type_label, (program, *partitions.copies), partitions.own_bytes, row_levels)
     outputs = tuple(p.outputs.tolist())
     made = Levels(tuple(levels), tuple(shares), len(constants), tables, *known, outputs, rows, partitions.streamed)
+    made = replace(made, longest=max((each.max_degree for each in plan.partitions), default=0))
     return _live(made)
 
 

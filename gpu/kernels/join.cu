@@ -59,6 +59,24 @@ __device__ __forceinline__ Span span_of(const i64 *step, const i64 *list, const 
   return {0, list[LENGTH]};
 }
 
+// The part of a list that the restrictions, and the view's range of values, leave to a row.
+__device__ __forceinline__ Span narrowed(const i64 *step, const i64 *list, Span span, const Bindings &values) {
+  const ID *elements = (const ID *)list[ELEMENTS];
+  i64 least = step[LOW];
+  for (i64 i = 0; i < step[ABOVES]; ++i) {
+    i64 lower = (i64)__ldg(values.table + step[step[ABOVES_AT] + i] * values.stride + values.row) + 1;
+    least = lower > least ? lower : least;
+  }
+  if (least > 0) span.begin = list[LIST_KIND] == RANGE ? least : find(elements, span.begin, span.end, least);
+  if (step[HIGH] >= 0) {
+    if (list[LIST_KIND] != RANGE)
+      span.end = find(elements, span.begin, span.end, step[HIGH]);
+    else if (step[HIGH] < span.end)
+      span.end = step[HIGH];
+  }
+  return span;
+}
+
 // The descriptor, in shared memory where it fits.
 __device__ __forceinline__ const i64 *fetch(const i64 *step, i64 cells, i64 *kept) {
   if (cells > KEPT_CELLS) return step;
@@ -94,21 +112,7 @@ extern "C" __global__ void bounds(const i64 *step, const ID *table, i64 stride, 
       shortest = i;
     }
   }
-  i64 least = step[LOW];
-  for (i64 i = 0; i < step[ABOVES]; ++i) {
-    i64 lower = (i64)__ldg(table + step[step[ABOVES_AT] + i] * stride + row) + 1;
-    least = lower > least ? lower : least;
-  }
-  if (least > 0) {
-    const i64 *list = list_of(step, shortest);
-    best.begin = list[LIST_KIND] == RANGE ? least : find((const ID *)list[ELEMENTS], best.begin, best.end, least);
-  }
-  if (step[HIGH] >= 0) {
-    const i64 *list = list_of(step, shortest);
-    best.end = list[LIST_KIND] != RANGE ? find((const ID *)list[ELEMENTS], best.begin, best.end, step[HIGH])
-               : step[HIGH] < best.end  ? step[HIGH]
-                                        : best.end;
-  }
+  best = narrowed(step, list_of(step, shortest), best, values);
   if (lists > 1) which[row] = (unsigned char)shortest;
   first[row] = best.begin;
   counts[row] = best.end > best.begin ? best.end - best.begin : 0;
@@ -304,6 +308,67 @@ MARK(mark, 0, true)
 MARK(mark_one, 1, true)
 MARK(mark_two, 2, true)
 MARK(intersect_two, 2, false)
+
+// Count the bindings of all rows through two lists.  A warp takes 32 rows, far apart in the table so that those of a hub
+// are shared out, and its lanes are dealt to the elements of their shorter lists, one list after the other (STMatch §VI).
+template <bool CHEAP>
+__device__ __forceinline__ void count_rows(const i64 *step, const ID *table, i64 stride, i64 rows, u64 *sum,
+                                           const volatile int *stop) {
+  const u32 lane = threadIdx.x % 32;
+  const i64 warps = gridDim.x * (i64)WARPS, batches = (rows + 31) / 32;
+  const i64 *lists[2] = {list_of(step, 0), list_of(step, 1)};
+  Cheap cheap(step);
+  u64 found = 0;
+  for (i64 batch = blockIdx.x * (i64)WARPS + threadIdx.x / 32; batch < batches; batch += warps) {
+    if (__any_sync(~0u, lane == 0 && *stop)) break;
+    const i64 row = batch + lane * batches;
+    const ID *shorter = 0, *longer = 0;
+    u32 count = 0, length = 0;
+    if (row < rows) {
+      Bindings values = {step, table, stride, row, -1};
+      Span spans[2] = {span_of(step, lists[0], values), span_of(step, lists[1], values)};
+      const int other = spans[1].end - spans[1].begin < spans[0].end - spans[0].begin ? 0 : 1;
+      const Span span = narrowed(step, lists[1 - other], spans[1 - other], values);
+      shorter = (const ID *)lists[1 - other][ELEMENTS] + span.begin;
+      longer = (const ID *)lists[other][ELEMENTS] + spans[other].begin;
+      length = (u32)(spans[other].end - spans[other].begin);
+      count = span.end > span.begin && length ? (u32)(span.end - span.begin) : 0;
+    }
+    u32 end = count;
+    for (int by = 1; by < 32; by *= 2) {
+      u32 before = __shfl_up_sync(~0u, end, by);
+      if (lane >= by) end += before;
+    }
+    const u32 total = __shfl_sync(~0u, end, 31), first = end - count;
+    for (u32 from = 0; from < total; from += 32) {
+      const u32 at = from + lane;
+      int owner = 0;  // the last lane whose elements begin at it or before
+      for (int by = 16; by; by /= 2) {
+        u32 begin = __shfl_sync(~0u, first, (owner + by) % 32);
+        if (owner + by < 32 && begin <= at) owner += by;
+      }
+      const ID *mine = (const ID *)__shfl_sync(~0u, (u64)shorter, owner);
+      const ID *others = (const ID *)__shfl_sync(~0u, (u64)longer, owner);
+      const u32 many = __shfl_sync(~0u, length, owner), begin = __shfl_sync(~0u, first, owner);
+      if (at >= total) continue;
+      const ID value = __ldg(mine + (at - begin));
+      if (CHEAP && !cheap.passes(table, stride, batch + owner * batches, value)) continue;
+      found += among(others, many, value);
+    }
+  }
+  for (int by = 16; by; by /= 2) found += __shfl_down_sync(~0u, found, by);
+  if (lane == 0 && found) atomicAdd(sum, found);
+}
+
+#define COUNT(NAME, CHEAP)                                                                                             \
+  extern "C" __global__ void __launch_bounds__(THREADS)                                                                \
+      NAME(const i64 *descriptor, i64 cells, const ID *table, i64 stride, i64 rows, u64 *sum,                          \
+           const volatile int *stop) {                                                                                 \
+    __shared__ i64 kept[KEPT_CELLS];                                                                                   \
+    count_rows<CHEAP>(fetch(descriptor, cells, kept), table, stride, rows, sum, stop);                                 \
+  }
+COUNT(count_two, false)
+COUNT(count_two_others, true)
 
 // The next table: for each element whose bit is set (without bits: for each), one row, in the order of the elements.
 extern "C" __global__ void __launch_bounds__(THREADS)

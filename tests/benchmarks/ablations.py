@@ -27,7 +27,7 @@ import numpy as np
 
 from graphdb.common.errors import QueryTimeout
 from graphdb.gpu.executor import GpuExecutor
-from graphdb.gpu.join import run as joining
+from graphdb.gpu.join import pieces as joining
 from graphdb.gpu.join.run import Join
 from graphdb.gpu.search.run import Search
 from graphdb.grammar.syntax import MatchMode
@@ -152,14 +152,14 @@ def without_shares() -> Iterator[None]:
 @contextmanager
 def joined_twice() -> Iterator[None]:
     """Elements are tested once to say how many rows they make, and again to make them (SGSI §5's two-step output)."""
-    plain = joining._Run._marks
+    plain = joining.Run._marks
 
     def twice(run: Any, *arguments: Any, write: bool) -> Any:
         if write:
             plain(run, *arguments, write=False)
         return plain(run, *arguments, write=write)
 
-    with mock.patch.object(joining._Run, "_marks", twice):
+    with mock.patch.object(joining.Run, "_marks", twice):
         yield
 
 

@@ -48,7 +48,8 @@ def main() -> None:
     if given.pages:
         segmentation.MOST = 0
     vertices, u, v = rmat(int(given.graph.removeprefix("rmat")), given.factor)
-    ends = np.unique(np.stack([np.minimum(u, v), np.maximum(u, v)]), axis=1)
+    keys = np.unique(np.minimum(u, v) * vertices + np.maximum(u, v))
+    ends = np.stack([keys // vertices, keys % vertices])
     ends = ends[:, ends[0] != ends[1]]
     graph = DataGraph(ArraySource(ends[0], np.full(ends.shape[1], vertices), ends[1], vertices + 1))
     print(f"{given.graph}: {ends.shape[1]:,} edges")

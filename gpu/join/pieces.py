@@ -1,0 +1,489 @@
+"""One run of a join: tables of partial matches, piece by piece, each joined to the end before the next is made."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.gpu.graph import address
+from graphdb.gpu.join.levels import ALL, Level, Levels, Share, View
+from graphdb.gpu.join.segmentation import Segmentation, segment_stream
+from graphdb.gpu.launch import Device, Module, StopFlag
+from graphdb.gpu.watch import wait_for
+from graphdb.plan.executor import Control
+from graphdb.plan.physical import PhysicalPlan
+
+Ints = NDArray[np.int64]
+
+LAUNCH = 0.02
+"""Seconds that one launch scans for, about: after that a run can be stopped."""
+TELLING = 3
+"""So many of the first levels say how far a run is."""
+BLOCK_SUM = 1 << 13
+"""Values that one block sums up sooner than the library does."""
+FIRST = 1 << 14
+"""With a limit, so many elements at first; then twice as many each time."""
+COUNTED = {"intersect_two": "count_two", "mark_two": "count_two_others"}
+"""The kernels of levels that are counted in one launch, by those that mark their bindings."""
+LONGEST = 1 << 27
+"""Elements of a list, at most, where a warp counts those of 32 lists in 32 bits."""
+BEHIND = 2
+"""Launches that count, of which the host waits for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """The sizes of pieces.
+
+    Attributes
+    ----------
+    block, tile
+        Threads of a block, and the elements that it goes through.
+    rows
+        Rows of a table, at most.
+    span
+        Elements that one launch scans, at most: whole tiles.
+    out_bytes
+        Bytes of an output block, images included.
+    """
+
+    block: int
+    tile: int
+    rows: int
+    span: int
+    out_bytes: int
+
+
+@dataclass(slots=True)
+class Table:
+    """Rows of partial matches: ``cells`` is [columns, stride], of which the first ``rows`` from ``at`` are meant."""
+
+    cells: Any
+    stride: int
+    at: int
+    rows: int
+    width: int
+    matches: Any = None
+    """How many matches each row stands for, where that is counted."""
+
+    @property
+    def address(self) -> np.uint64:
+        """Where the first of the rows stands."""
+        return np.uint64(address(self.cells) + self.at * self.width)
+
+
+@dataclass(slots=True)
+class _Elements:
+    """The elements of the rows of a table: what ``bounds`` found."""
+
+    descriptor: Any
+    begins: Any
+    lengths: Any
+    which: Any
+    first: Any
+    offsets: Any
+    total: int
+
+
+@dataclass(slots=True)
+class _Marks:
+    """Which of the elements [begin, end) are bindings: one bit each (None: all), and how many, tile by tile."""
+
+    begin: int
+    end: int
+    starts: Any
+    bits: Any
+    positions: Any
+    found: int
+
+
+@dataclass(slots=True)
+class _Made:
+    """The shares that exist now: their arrays, and the addresses that descriptors need."""
+
+    arrays: dict[int, tuple[Any, Any]] = field(default_factory=dict)
+
+    def addresses(self) -> dict[int, tuple[int, int]]:
+        return {slot: (address(values), address(offsets)) for slot, (values, offsets) in self.arrays.items()}
+
+
+class Run:
+    """One run of one plan."""
+
+    def __init__(
+        self,
+        device: Device,
+        module: Module,
+        sizes: Sizes,
+        plan: PhysicalPlan,
+        levels: Levels,
+        segments: Segmentation | None,
+        control: Control,
+        *,
+        counting: bool,
+        limit: int | None,
+    ) -> None:
+        self.total = 0
+        self._sizes, self._levels, self._control = sizes, levels, control
+        self._device, self._memory, self._module = device, device.memory, module
+        self._dtype, self._width = plan.dtype, np.dtype(plan.dtype).itemsize
+        self._counting, self._limit = counting, limit
+        self._segments = segments
+        self._stream = None if segments is None else segment_stream(device, plan, segments)
+        self._view = ALL
+        self._counted: Any = None
+        """Where bindings are counted of all rows: uint64 [1]."""
+        self._launched: deque[Any] = deque()
+        """Events behind the launches that do."""
+        self._stop = StopFlag(device)
+        self._last = len(levels.levels) - 1
+        self._made = _Made()
+        self._tallies: Any = None
+        self._matches: Any = None
+        """Where matches are added up: of all rows, and of those that are scanned now."""
+        images = 1 if counting else plan.automorphisms * max(len(plan.outputs), 1)
+        self._out_rows = max(sizes.out_bytes // (images * self._width), sizes.tile)
+        steps = len(levels.levels)
+        room = self._memory.reserve(self._memory.budget // 2)
+        self._roots_rows, self._rows = self._most_rows(int(room * 0.7))
+        most = min(sizes.span, int(min(LAUNCH, device.limits.launch_seconds) * device.rates.intersected))
+        # A bit per element that is marked, and for a share its value too, if it comes to the worst.
+        marked = [
+            not (level.plain or (counting and number == self._last)) for number, level in enumerate(levels.levels)
+        ]
+        each = [16 / sizes.tile + bits / 8 for bits in marked]
+        spans = [min(most, int(room / 4 / steps / size)) for size in each]
+        self._spans = [max(span // sizes.tile, 1) * sizes.tile for span in spans]
+        self._share_span = max(min(most, room // 4 // (steps * (1 + self._width))) // sizes.tile, 1) * sizes.tile
+        self._span = max(self._spans) if limit is None else max(FIRST // sizes.tile, 1) * sizes.tile
+        control.rows = np.zeros(steps, np.int64)
+        control.threads = 0
+
+    def _most_rows(self, room: int) -> tuple[int, int]:
+        """Rows of the first table, which has one for each root at most, and of the others, that fit so many bytes."""
+        levels, sizes = self._levels.levels, self._sizes
+        needed = [(len(level.columns) + 1) * self._width for level in levels]
+        for number, level in enumerate(levels[1:]):
+            if not self._counts_at_once(number + 1):
+                needed[number] += 33 + 12 * len(level.lists)
+        needed = needed[: self._last] if self._counting and self._last else needed
+        roots = min((each.length for each in levels[0].lists if each.length), default=sizes.rows)
+        first = max(min(roots, sizes.rows, room // len(needed) // max(needed)), sizes.tile)
+        rest = (room - first * needed[0]) // max(len(needed) - 1, 1) // max(needed[1:], default=max(needed))
+        return first, max(min(sizes.rows, rest), sizes.tile)
+
+    def _counts_at_once(self, number: int) -> bool:
+        """Whether a level is counted in one launch: the last, of two lists, without a limit."""
+        level = self._levels.levels[number]
+        two = self._counting and number == self._last > 0 and level.kernel in COUNTED
+        return two and self._limit is None and self._levels.longest < LONGEST
+
+    # --- the way down
+
+    def tables(self) -> Iterator[Table]:
+        """The tables of matches, one after the other; counting gives none and leaves ``total``."""
+        root = Table(self._memory.empty(1, self._dtype), 1, 0, 1, self._width)
+        if self._limit != 0:
+            for view, done, share in self._views():
+                self._view = view
+                yield from self._extend(0, root, done, share)
+            self._add_counted()
+            self._control.report(1.0)
+
+    def _views(self) -> Iterator[tuple[View, float, float]]:
+        """What stands on the device, one after the other; how far the run is by then, and the share that this is."""
+        if self._segments is None or self._stream is None:
+            yield ALL, 0.0, 1.0
+            return
+        combinations, slots = self._segments.combinations, self._segments.slots
+        share = 1 / max(len(combinations), 1)
+        for number, (chosen, bases) in enumerate(self._stream.through(combinations)):
+            if self._enough():
+                return
+            table = self._memory.upload(self._levels.rows_at(bases))
+            rows = {self._levels.streamed[key]: base for (key, cell), base in bases.items() if cell == "neighbours"}
+            ranges = {each.slot: each.range(at) for each, at in zip(slots, chosen, strict=True)}
+            yield View(address(table), rows, ranges), number * share, share
+
+    def _enough(self) -> bool:
+        return self._limit is not None and self.total >= self._limit
+
+    def _extend(self, number: int, table: Table, done: float, share: float) -> Iterator[Table]:
+        """Join a table with all levels from ``number`` on; the run is ``done`` so far, this is a ``share`` of it."""
+        level, counting = self._levels.levels[number], self._counting and number == self._last
+        tallied = number == self._last and self._levels.row_levels > 0
+        by_row = (counting or tallied) and level.counts_rows
+        descriptor = self._levels.descriptor(number, self._made.addresses(), self._view)
+        if self._counts_at_once(number):
+            self._count_rows(level, descriptor, table)
+            return
+        elements = self._elements(descriptor, level, table, discounted=by_row and bool(level.differs))
+        if by_row:
+            self._control.rows[number] += elements.total
+            if tallied:
+                self._launch(
+                    "tally_rows", table.rows, elements.offsets, table.rows, self._origins(table), self._matches
+                )
+            else:
+                self.total += elements.total
+            return
+        begin, last = (0, elements.total) if number else self._roots(elements)
+        while begin < last and not self._enough():
+            self._control.check()
+            end = min(begin + min(self._span, self._spans[number]), last)
+            if self._limit is not None:
+                self._span = min(2 * self._span, max(self._spans))
+            marks = self._marks(level, table, elements, begin, end, write=not counting)
+            self._control.rows[number] += marks.found
+            if number == self._last and not tallied:
+                self.total += marks.found
+            if not counting:
+                yield from self._pieces(number, table, elements, marks, done, share)
+            begin = end
+            if number < TELLING and self._control.due:
+                self._control.report(done + share * begin / elements.total)
+
+    def _count_rows(self, level: Level, descriptor: Ints, table: Table) -> None:
+        """Start to count the bindings of a table's rows, without an array of their lists: they take no other room."""
+        if self._counted is None:
+            self._counted = self._memory.upload(np.zeros(1, np.uint64))
+        kernel, block = COUNTED[level.kernel], self._sizes.block
+        blocks = min(self._module.resident(kernel, block), -(-table.rows // block))
+        cells = self._memory.upload(descriptor)
+        arguments = (cells, len(descriptor), table.address, table.stride, table.rows, self._counted, self._stop.address)
+        self._module.launch(kernel, blocks, *arguments, threads=block)
+        self._launched.append(self._device.event())
+        if len(self._launched) > BEHIND:
+            wait_for(self._launched.popleft(), self._control, self._stop, self._wait)
+
+    def _wait(self) -> None:
+        """Wait for the launches that count; those that go on after this one was stopped are short."""
+        while self._launched:
+            self._launched.popleft().synchronize()
+
+    def _add_counted(self) -> None:
+        """Add what was counted by rows, once it is."""
+        if self._counted is None:
+            return
+        while self._launched:
+            wait_for(self._launched.popleft(), self._control, self._stop, self._wait)
+        found = int(self._counted.get()[0])
+        self.total += found
+        self._control.rows[self._last] += found
+
+    def _roots(self, elements: _Elements) -> tuple[int, int]:
+        """The elements of the first level that are of the run's share: first and last + 1."""
+        if self._view is ALL or self._control.share is None:
+            return self._control.range_of(elements.total)
+        before = int(elements.first.get()[0])  # those below the view's range
+        first, last = (min(max(root - before, 0), elements.total) for root in self._control.share)
+        return first, last
+
+    def _pieces(
+        self, number: int, table: Table, elements: _Elements, marks: _Marks, done: float, share: float
+    ) -> Iterator[Table]:
+        """Combine what was marked into tables that are not too large, and go on with each."""
+        last, kept = number == self._last, self._levels.row_levels
+        whole = share * (marks.end - marks.begin) / elements.total
+        done += share * marks.begin / elements.total
+        made = 0
+        makes_rows = number == kept - 1 if kept else last
+        most = self._rows if number else self._roots_rows
+        for first, tiles, rows in self._tiles(marks, min(self._out_rows, most) if makes_rows else most):
+            if self._enough_before(marks, made) if last and not kept else self._enough():
+                return
+            if rows == 0:
+                continue
+            columns = self._levels.levels[number].columns
+            following = self._combine(table, elements, marks, first, tiles, rows, len(columns))
+            before, part = done + whole * made / marks.found, whole * rows / marks.found
+            if last and kept:
+                self._launch("tally", rows, following.cells, rows, self._matches)
+            elif last:
+                yield following
+            elif makes_rows:
+                yield from self._tallied(number, following, before, part)
+            else:
+                yield from self._with_shares(number, following, before, part)
+            made += rows
+
+    def _tallied(self, number: int, table: Table, done: float, share: float) -> Iterator[Table]:
+        """Of the rows that are made, those that some match belongs to, and how many do."""
+        matches = self._memory.empty(table.rows, np.int64)
+        matches[...] = 0
+        self._tallies = matches
+        for _ in self._with_shares(number, table, done, share):
+            pass  # the last tables are only tallied
+        fits = self._memory.empty(table.rows, np.int64)
+        self._launch("matched", table.rows, matches, table.rows, fits)
+        positions = self._sums(fits)
+        found = self._device.last(positions)
+        self.total += found
+        if found == 0:
+            return
+        columns, constants = self._memory.upload(self._levels.output_columns), self._levels.tables[2]
+        outputs = len(self._levels.outputs)
+        out, numbers = self._memory.empty((outputs, found), self._dtype), self._memory.empty(found, np.int64)
+        which = (table.address, table.stride, table.rows, columns, outputs, constants, matches, positions)
+        self._launch("keep_rows", table.rows, *which, out, found, numbers)
+        yield Table(out, found, 0, found, self._width, numbers)
+
+    def _origins(self, table: Table) -> Any:
+        """The column that says which row a partial match belongs to; 0 in the table of rows itself."""
+        if self._levels.row_levels == self._last:
+            return np.uint64(0)
+        columns = self._levels.levels[self._last - 1].columns
+        at = columns.index(self._levels.origin) * table.stride * self._width
+        return np.uint64(int(table.address) + at)
+
+    def _enough_before(self, marks: _Marks, made: int) -> bool:
+        """Whether the limit was reached before these marks' rows from ``made`` on."""
+        return self._limit is not None and self.total - marks.found + made >= self._limit
+
+    def _tiles(self, marks: _Marks, most: int) -> Iterator[tuple[int, int, int]]:
+        """Deal the tiles of some marks out into runs (first, how many, rows in them) of at most ``most`` rows each."""
+        tile = self._sizes.tile
+        tiles = -(-(marks.end - marks.begin) // tile)
+        if marks.found <= most:
+            yield 0, tiles, marks.found
+            return
+        if marks.positions is None:
+            before = np.minimum(np.arange(tiles + 1) * tile, marks.found)
+        else:
+            before = marks.positions.get()
+        first = 0
+        while first < tiles:
+            until = int(np.searchsorted(before, before[first] + most, side="right")) - 1
+            until = max(until, first + 1)
+            yield first, until - first, int(before[until] - before[first])
+            first = until
+
+    # --- shared intersections
+
+    def _with_shares(self, number: int, table: Table, done: float, share: float) -> Iterator[Table]:
+        """Make the shares of a table's rows, as many rows at a time as there is memory for, and go on."""
+        shares = self._levels.shares_after(number)
+        makes_rows = number == self._levels.row_levels - 1
+        if makes_rows:
+            self._matches = self._tallies
+        if not shares:
+            yield from self._extend(number + 1, table, done, share)
+            return
+        for begin, end in self._room_for(shares, table):
+            part = Table(table.cells, table.stride, table.at + begin, end - begin, table.width)
+            for wanted in shares:
+                self._make(wanted, part)
+            if makes_rows:
+                self._matches = self._tallies[begin:end]
+            width = share / table.rows
+            yield from self._extend(number + 1, part, done + width * begin, width * part.rows)
+            for wanted in shares:
+                del self._made.arrays[wanted.slot]
+
+    def _room_for(self, shares: tuple[Share, ...], table: Table) -> Iterator[tuple[int, int]]:
+        """Deal rows out so that each part's elements, for the largest share, are about a span."""
+        made = self._made.addresses()
+        cuts = {0, table.rows}
+        for share in shares:
+            if any(source.slot == other.slot for other in shares for source in share.lists):
+                continue  # what it is made of is not there yet, and it has fewer elements
+            level = Level(share.slot, share.lists)
+            elements = self._elements(self._levels.share_descriptor(share, made, self._view), level, table)
+            span = min(self._span, self._share_span)
+            if elements.total > span:
+                cuts |= set(self._rows_at(elements, table, 0, elements.total, span).get().tolist())
+        yield from pairwise(sorted(cuts))
+
+    def _rows_at(self, elements: _Elements, table: Table, begin: int, end: int, step: int) -> Any:
+        """The rows that elements ``begin``, ``begin + step`` … and ``end - 1`` belong to, on the device."""
+        count = -(-(end - begin) // step) + 1
+        rows = self._memory.empty(count, np.int64)
+        self._launch("starts", count, elements.offsets, table.rows, begin, end, step, count, rows)
+        return rows
+
+    def _make(self, share: Share, table: Table) -> None:
+        level = Level(share.slot, share.lists, columns=(share.slot,))
+        descriptor = self._levels.share_descriptor(share, self._made.addresses(), self._view)
+        elements = self._elements(descriptor, level, table)
+        offsets = self._memory.empty(table.rows + 1, np.int64)
+        if elements.total == 0:
+            offsets[:] = 0
+            values = self._memory.empty(1, self._dtype)
+        else:
+            marks = self._marks(level, table, elements, 0, elements.total, write=True)
+            tiles = -(-elements.total // self._sizes.tile)
+            values = self._combine(table, elements, marks, 0, tiles, marks.found, 1).cells
+            arguments = (elements.offsets, table.rows, marks.bits, marks.positions, offsets)
+            self._launch("row_offsets", table.rows + 1, *arguments)
+        self._made.arrays[share.slot] = (values, offsets)
+
+    # --- kernels
+
+    def _launch(self, kernel: str, threads: int, *arguments: Any) -> None:
+        """Launch a kernel with a thread for each of so many things."""
+        block = self._sizes.block
+        self._module.launch(kernel, -(-threads // block), *arguments, threads=block)
+
+    def _sums(self, counts: Any) -> Any:
+        """The prefix sums of int64 [n]: int64 [n + 1]."""
+        if len(counts) > BLOCK_SUM:
+            return self._device.offsets(counts)
+        sums = self._memory.empty(len(counts) + 1, np.int64)
+        self._module.launch("sum_up", 1, counts, len(counts), sums, threads=self._sizes.block)
+        return sums
+
+    def _elements(self, descriptor: Ints, level: Level, table: Table, *, discounted: bool = False) -> _Elements:
+        """Find the lists of every row, and where their elements stand among those of all rows."""
+        empty, rows, lists = self._memory.empty, table.rows, len(level.lists)
+        cells = self._memory.upload(descriptor)
+        several = rows * lists if lists > 1 else 1
+        begins, lengths = empty(several, np.int64), empty(several, np.uint32)
+        which = empty(rows if lists > 1 else 1, np.uint8)
+        first, counts = empty(rows, np.int64), empty(rows, np.int64)
+        found = (begins, lengths, which, first, counts)
+        self._launch("bounds", rows, cells, table.address, table.stride, rows, *found)
+        if discounted:
+            self._launch("discount", rows, cells, table.address, table.stride, rows, first, counts)
+        offsets = self._sums(counts)
+        return _Elements(cells, begins, lengths, which, first, offsets, self._device.last(offsets))
+
+    def _marks(self, level: Level, table: Table, elements: _Elements, begin: int, end: int, *, write: bool) -> _Marks:
+        """Mark the elements [begin, end) that are bindings; without ``write``, only count them."""
+        tiles = -(-(end - begin) // self._sizes.tile)
+        starts = self._rows_at(elements, table, begin, end, self._sizes.tile)
+        if level.plain:
+            return _Marks(begin, end, starts, None, None, end - begin)
+        bits = self._memory.empty(tiles * self._sizes.tile // 32, np.uint32) if write else None
+        counts = self._memory.empty(tiles, np.int64)
+        self._module.launch(
+            level.kernel,
+            tiles,
+            *(elements.descriptor, len(elements.descriptor), table.address, table.stride, table.rows),
+            *(elements.begins, elements.lengths, elements.which, elements.first, elements.offsets, starts),
+            *(begin, end, np.uint64(address(bits)), counts),
+            threads=self._sizes.block,
+        )
+        positions = self._sums(counts)
+        return _Marks(begin, end, starts, bits, positions, self._device.last(positions))
+
+    def _combine(
+        self, table: Table, elements: _Elements, marks: _Marks, first: int, tiles: int, rows: int, columns: int
+    ) -> Table:
+        """Write the next table, from so many tiles of the marks."""
+        stride = max(rows, 1)
+        out = self._memory.empty((columns, stride), self._dtype)
+        self._module.launch(
+            "combine",
+            tiles,
+            *(elements.descriptor, len(elements.descriptor), table.address, table.stride),
+            *(elements.which, elements.first, elements.offsets, marks.starts, marks.begin, marks.end),
+            *(np.uint64(address(marks.bits)), np.uint64(address(marks.positions)), first, out, stride),
+            threads=self._sizes.block,
+        )
+        return Table(out, stride, 0, rows, self._width)
