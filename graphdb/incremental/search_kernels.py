@@ -261,8 +261,9 @@ def count(frame: int, like: Any, block: int, capacity: int, budget: int) -> int:
                     store(stack_of(frame, step), 3, 0, LONG)
                     level = step
                     break
+                begin = load(stack_of(frame, step), 0, LONG)
                 counted, total = step, count_step(frame, step, table_row, like)
-                work += 2
+                work += 2 + load(stack_of(frame, step), 0, LONG) - begin
             parent = load(step_of(frame, counted), 9, LONG)
             step = load(step_of(frame, counted), 11, LONG) if total > 0 else -1
             product = frame + PRODUCT * 8 if parent < 0 else stack_of(frame, parent) + 32

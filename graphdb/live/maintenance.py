@@ -139,7 +139,7 @@ class Maintenance:
             begun = time.perf_counter()
             self._anew(raw, each)
             answer.compare()
-            each.pace.compared(time.perf_counter() - begun)
+            self._note(raw, each, begun)
         elif found:
             if each.accumulators is not None:
                 Groups(raw, each.definition, each.accumulators).follow(partial(self._aggregate, raw, each))
@@ -294,6 +294,13 @@ class Maintenance:
             each.grouped = Groups(raw, each.definition, each.accumulators).are_there()
         return each.accumulators is None or each.grouped
 
+    @staticmethod
+    def _note(raw: duckdb.DuckDBPyConnection, each: Standing, begun: float) -> None:
+        """Note what an answer that aggregates took anew."""
+        if each.accumulators is not None:
+            seconds = time.perf_counter() - begun
+            each.pace.compared(seconds, Groups(raw, each.definition, each.accumulators).matches())
+
     def _aggregate(self, raw: duckdb.DuckDBPyConnection, each: Standing) -> None:
         """Aggregate anew the groups that are to be, and others where these cannot be asked for alone."""
         assert each.accumulators is not None
@@ -384,7 +391,7 @@ class Maintenance:
         if definition.stored or each.accumulators is not None:
             begun = time.perf_counter()
             self._whole(raw, each)
-            each.pace.compared(time.perf_counter() - begun)
+            self._note(raw, each, begun)
         elif each.delta is not None:
             with Rows(raw, self.engine, each, each.delta, None) as rows:
                 rows.make(FRESH, np.empty((0, each.delta.columns), np.int64))

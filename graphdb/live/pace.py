@@ -25,7 +25,9 @@ class Pace:
 
     def __init__(self) -> None:
         self.anew: float | None = None
-        """Seconds that the answer takes anew, once that is known."""
+        """Seconds that the answer takes anew, once that is known; …"""
+        self._of = 0
+        """… and of how many matches it was."""
         self._each = 0.0
         """Seconds that a changed edge takes: of batches that took long enough to tell."""
         self._begun: float | None = None
@@ -41,9 +43,10 @@ class Pace:
         size
             Changed edges.
         matches
-            Returns how many matches the answer is of; asked once, of an answer that was not computed yet.
+            Returns how many matches the answer was of before the batch; asked of one that takes long.
         """
-        skip = self.anew is not None and self._each * size > max(LEAST, LONGER * self.anew) and self._skipped < OFTEN
+        skip = self._each * size > LEAST and self._skipped < OFTEN
+        skip = skip and self._each * size > LONGER * self._expected(matches())
         self._begun, calls, limit = None, 0, LEAST
         known = False
 
@@ -58,7 +61,7 @@ class Pace:
             if self._taken < limit:
                 return
             if not known:
-                known, limit = True, max(LEAST, matches() * _MATCH if self.anew is None else self.anew)
+                known, limit = True, max(LEAST, self._expected(matches()))
             if self._taken >= limit:
                 raise Overran
 
@@ -78,6 +81,13 @@ class Pace:
         self._skipped = self._skipped + 1 if self._begun is None else 0
         self._each = max(self._each, LONGER * self._taken / max(size, 1))
 
-    def compared(self, seconds: float) -> None:
-        """Note what the answer took anew."""
+    def _expected(self, matches: int) -> float:
+        """Seconds that an answer of some matches is expected to take anew."""
+        if self.anew is not None and matches <= LONGER * self._of:
+            return self.anew
+        return max(self.anew or 0.0, matches * _MATCH)
+
+    def compared(self, seconds: float, matches: int) -> None:
+        """Note what the answer of some matches took anew."""
+        self._of = matches
         self.anew = seconds if self.anew is None else self.anew + MEMORY * (seconds - self.anew)
