@@ -210,7 +210,7 @@ def count_batches(
         while state[2] <= len(searches):
             pattern = state[2] - 1
             search = search_of(graph, searches[pattern, 0], searches[pattern, 1])
-            if count(search, like, budget) == YIELD:
+            if count(search, like, 0, 0, budget) == YIELD:
                 return YIELD
             counts[batch, pattern, 0] = load(search, GAINED, LONG)
             counts[batch, pattern, 1] = load(search, LOST, LONG)

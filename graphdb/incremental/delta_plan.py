@@ -8,7 +8,7 @@ derives the same from the join's difference: Kankanamge et al., SIGMOD 2017).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import TypeAlias
@@ -69,6 +69,8 @@ class DeltaPlan:
     """By step, its parent's number, -1 for those that depend on ``edge`` alone."""
     work: float
     """Bindings expected for each one of the first step."""
+    enumerated: int
+    """So many first steps, each the only child of the one before, bind what is wanted; the others are only counted."""
 
 
 class Planner:
@@ -84,6 +86,8 @@ class Planner:
         What must differ.
     stepped
         Pattern edges that need a step of their own, beside those whose ends others bind.
+    wanted
+        By the edge of an orbit, the slots that are wanted of its matches, which else are only counted; None: all.
     """
 
     def __init__(
@@ -95,8 +99,10 @@ class Planner:
         vertices: int,
         checks: Sequence[Check],
         stepped: set[int],
+        wanted: Mapping[int, set[int]] | None = None,
     ) -> None:
         self._pattern, self._relations, self.numbers = pattern, relations, numbers
+        self._wanted = wanted
         self._sizes, self._vertices, self._stepped = sizes, vertices, stepped
         self._near: dict[int, list[PatternEdge]] = {v: [] for v in range(len(pattern.vertices))}
         for edge in pattern.edges:
@@ -147,9 +153,19 @@ class Planner:
             bound.add(vertex)
             done |= {leg.edge for leg in legs} - self._stepped
             steps += self._edge_steps(bound, done)
-        ordered, parents = list[Step](), list[int]()
-        self._grow(steps, -1, ordered, parents)
-        return DeltaPlan(first, relation, tuple(ordered), tuple(parents), work)
+        ordered = [] if self._wanted is None else self._enumerated(steps, self._wanted[first])
+        enumerated, parents = len(ordered), list(range(-1, len(ordered) - 1))
+        self._grow([step for step in steps if step not in ordered], enumerated - 1, ordered, parents)
+        return DeltaPlan(first, relation, tuple(ordered), tuple(parents), work, enumerated)
+
+    def _enumerated(self, steps: Sequence[Step], wanted: set[int]) -> list[Step]:
+        """Return the steps that bind some slots, and what they read."""
+        slots, found = set(wanted), list[Step]()
+        for step in reversed(steps):  # each reads what others before it bind
+            if self.slot(step) in slots:
+                slots |= self._reads(step)
+                found.append(step)
+        return found[::-1]
 
     def twins(self, left: Step, right: Step) -> bool:
         """Whether two steps bind leaves at one vertex by one relation, which differ from each other and all the same.

@@ -77,7 +77,8 @@ SEARCH_CELLS = 29
 PLAN_CELLS = 16
 """(relation, source, target, the edge's slot, first and after last step, first and after last check, whether source and
 target are one, orders from this one on, work expected for each entry of the first step's list, first copy, copies,
-whether only edges that lead from source to target are bound)."""
+whether only edges that lead from source to target are bound, one cell that devices use, last step that counted programs
+enumerate or -1)."""
 COPY_CELLS = 3
 """(slot, and for an edge that is bound from its other end, the slots of its ends; else -1 twice)."""
 STEP_CELLS = 12

@@ -20,8 +20,9 @@ from graphdb.incremental.delta_plan import DeltaPlan
 from graphdb.incremental.lists import Lists, Need
 from graphdb.incremental.program import make_program
 from graphdb.incremental.relations import ITSELF, Relation, Relations
-from graphdb.incremental.searches import BUDGET, FEWEST, Search, Searches
+from graphdb.incremental.searches import BUDGET, FEWEST, Search, Searches, Take
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph
+from graphdb.plan.executor import Overran
 from graphdb.storage.graph.source import TripleSource
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ class Changes(NamedTuple):
     """What a batch changed of a pattern's matches: int64 [matches, outputs] each, in no particular order.
 
     An edge is given by its code, twice its label and 1 where it leads from the pattern edge's target to its source.
+    Of a matcher that counts, [rows, outputs + 1]: last, of how many matches a row is; several rows may be equal else.
     """
 
     added: Ints
@@ -109,6 +111,8 @@ class IncrementalMatcher:
         Opens a device that searches batches which are expected to take longer on the CPU; None where there is none.
     pinned
         Whether it searches all batches.
+    counted
+        Whether matches are only counted, as far as they have the same outputs (:class:`Changes`).
 
     Raises
     ------
@@ -128,8 +132,9 @@ class IncrementalMatcher:
         device: Callable[[], Device | None] | None = None,
         *,
         pinned: bool = False,
+        counted: bool = False,
     ) -> None:
-        self._threads = threads
+        self._threads, self._counted = threads, counted
         for pattern in patterns:
             refuse(pattern)
         relations = Relations(source)
@@ -162,7 +167,8 @@ class IncrementalMatcher:
         """Make the programs of all patterns."""
         pairs = []
         for row, (pattern, own) in enumerate(zip(self._graphs, self._own, strict=True)):
-            make = partial(make_program, pattern, own, self._lists, self._sets[row], partial(self._apart, row))
+            apart = partial(self._apart, row)
+            make = partial(make_program, pattern, own, self._lists, self._sets[row], apart, counted=self._counted)
             full = plain = Search(make(plain=True), self._lists, row, self._threads)
             if plain.program.relations:
                 full = Search(make(plain=False), self._lists, row, self._threads)
@@ -207,21 +213,60 @@ class IncrementalMatcher:
         self, updates: Updates, check: Callable[[], None] = lambda: None, vertices: VertexChanges = _NO_VERTICES
     ) -> Iterator[list[Changes]]:
         """Stage a batch and yield its changes, by pattern; the end commits it, an exception rolls it back."""
+        found: list[list[Ints]] = [[] for _ in self._graphs]
+        with self._staged(updates, vertices):
+            self._find(check, lambda number, rows: found[number].append(rows))
+            yield [self._outer(number, self._whole(number, rows)) for number, rows in enumerate(found)]
+
+    def stream(
+        self,
+        updates: Updates,
+        take: Callable[[int, Changes], None],
+        check: Callable[[], None] = lambda: None,
+        vertices: VertexChanges = _NO_VERTICES,
+    ) -> None:
+        """Apply a batch, and hand its changes over by parts of some ten thousand rows, with their pattern's number.
+
+        Raises
+        ------
+        Overran
+            ``check`` did: then the batch is applied all the same, and the other changes are not found.
+        """
+        overran = None
+        with self._staged(updates, vertices):
+            try:
+                self._find(check, lambda number, rows: take(number, self._outer(number, rows)))
+            except Overran as error:
+                overran = error
+        if overran is not None:
+            raise overran
+
+    @contextmanager
+    def _staged(self, updates: Updates, vertices: VertexChanges) -> Iterator[None]:
+        """Stage a batch; the end commits it, an exception rolls it back."""
         lists, version = self._lists, frame.OLD
         with self._alone():
             lists.vertices.begin()
             try:
                 self._stage(updates, vertices)
-                yield [self._outer(number, rows) for number, rows in enumerate(self._rows_found(check))]
+                yield
                 version = frame.NEW
             finally:
                 self._end(version)
                 if version == frame.OLD:
                     lists.vertices.roll_back()
 
-    def _rows_found(self, check: Callable[[], None]) -> list[Ints]:
-        """Find what the staged batch changes, by pattern, on the device if that is expected to be sooner."""
-        return self._searches.rows(check) if self._device is None else self._device.rows(self._searches, check)
+    def _find(self, check: Callable[[], None], take: Take) -> None:
+        """Find what the staged batch changes, on the device if that is expected to be sooner."""
+        if self._device is None:
+            self._searches.rows(check, take)
+        else:
+            self._device.rows(self._searches, check, take)
+
+    def _whole(self, number: int, parts: Sequence[Ints]) -> Ints:
+        """Return the rows of a pattern, of their parts."""
+        columns = len(self._graphs[number].outputs) + 1 + self._counted
+        return np.concatenate(parts) if parts else np.empty((0, columns), np.int64)
 
     def _counting(self, check: Callable[[], None]) -> Callable[[], Ints]:
         """Begin to count what the staged batch changes, and return what waits for it."""

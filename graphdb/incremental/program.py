@@ -29,11 +29,13 @@ class Program:
     """The delta plans of a pattern, and the same as tables.
 
     ``plain`` programs are for graphs where no two vertices are joined by several edges of one relation: then a pattern
-    edge needs no step of its own to be bound.
+    edge needs no step of its own to be bound.  ``counted`` ones enumerate what their outputs are made of, and count the
+    rest of each match.
     """
 
     pattern: PatternGraph
     plain: bool
+    counted: bool
     plans: tuple[tuple[DeltaPlan, ...], ...]
     """By orbit of pattern edges, the plan of one of them in several orders."""
     orbits: tuple[Orbit, ...]
@@ -51,6 +53,7 @@ def make_program(
     apart: Callable[[int, int], bool],
     *,
     plain: bool,
+    counted: bool = False,
 ) -> Program:
     """Return the program of a pattern.
 
@@ -75,11 +78,25 @@ def make_program(
     outputs = [e for e, edge in enumerate(edges) if edge.name in pattern.outputs]
     wanted = {copy.edges[e][0] for orbit in found for copy in orbit.copies for e in outputs}
     stepped = {e for e in range(len(edges)) if several[e] and (not plain or e in compared or e in wanted)}
-    planner = Planner(pattern, relations, numbers, lists.sizes, lists.relations.vertices, checks, stepped)
+    slots = {orbit.edge: _slots(pattern, orbit) for orbit in found} if counted else None
+    planner = Planner(pattern, relations, numbers, lists.sizes, lists.relations.vertices, checks, stepped, slots)
     plans = tuple(tuple(planner.plans(orbit.edge)) for orbit in found)
     uncertain = {numbers[relation] for relation, more in zip(relations, several, strict=True) if more and plain}
     tables = _Tables(pattern, relations, checks, planner, plain, lists.number_of).write(found, plans)
-    return Program(pattern, plain, plans, found, tables, tuple(sorted(uncertain)))
+    return Program(pattern, plain, counted, plans, found, tables, tuple(sorted(uncertain)))
+
+
+def _slots(pattern: PatternGraph, orbit: Orbit) -> set[int]:
+    """Return the slots that the outputs of a match's copies are made of."""
+    found = set[int]()
+    for copy in orbit.copies:
+        bound = zip(copy.vertices, pattern.vertices, strict=True)
+        found |= {v for v, vertex in bound if vertex.name in pattern.outputs}
+        for (number, _), edge in zip(copy.edges, pattern.edges, strict=True):
+            if edge.name in pattern.outputs:
+                own = pattern.edges[number]
+                found |= {len(pattern.vertices) + number, own.source, own.target}
+    return found
 
 
 class _Tables:
@@ -120,7 +137,8 @@ class _Tables:
             self._copies += [self._copy(copy) for copy in orbit.copies]
             for number, plan in enumerate(orders):
                 self._write_plan(plan, len(orders) - number)
-                self._plans[-1] += [copies, len(orbit.copies), int(orbit.one_way), 0, 0]
+                last = self._plans[-1][4] + plan.enumerated - 1 if plan.enumerated else -1
+                self._plans[-1] += [copies, len(orbit.copies), int(orbit.one_way), 0, last]
         numbers = [starts[number] for number in range(len(starts))]
         return {
             frame.PLANS: _table(self._plans, frame.PLAN_CELLS),
@@ -191,7 +209,8 @@ class _Tables:
             if isinstance(step, EdgeStep):
                 self._write_edge_step(plan, step, bound)
             else:
-                vertices = [other for other in plan.steps if isinstance(other, VertexStep)]
+                counted = plan.steps[plan.enumerated :] if number >= plan.enumerated else ()
+                vertices = [other for other in counted if isinstance(other, VertexStep)]
                 twins = [other for other in vertices if self._planner.twins(step, other)]
                 self._write_vertex_step(plan, step, twins, bound)
             self._steps[-1] += self._family(plan, number, first)

@@ -132,13 +132,13 @@ def plan_of(search: int) -> int:
 
 
 @kernel
-def emit(search: int, block: int) -> None:
-    """Write what is bound, and its copies, into the next rows of a block."""
+def emit(search: int, block: int, number: int) -> None:
+    """Write what is bound, and its copies, into the next rows of a block; behind it of how many matches, unless 0."""
     plan, values, columns = plan_of(search), load(search, VALUES, LONG), load(search, COLUMNS, LONG)
     found, sign = load(search, FOUND, LONG), load(search, SIGN, LONG)
     cell = load(search, COPIES, LONG) + load(plan, 11, LONG) * columns * COPY_CELLS * 8
-    for row in range(found, found + load(plan, 12, LONG)):
-        out = block + row * (columns + 1) * 8
+    out = block + found * (columns + 1 + (number > 0)) * 8
+    for _ in range(load(plan, 12, LONG)):
         store(out, 0, sign, LONG)
         for column in range(1, columns + 1):
             value, a = load(values, load(cell, 0, LONG), LONG), load(cell, 1, LONG)
@@ -146,6 +146,10 @@ def emit(search: int, block: int) -> None:
                 value ^= 1
             store(out, column, value, LONG)
             cell += COPY_CELLS * 8
+        if number > 0:
+            store(out, columns + 1, number, LONG)
+            out += 8
+        out += (columns + 1) * 8
     store(search, FOUND, found + load(plan, 12, LONG), LONG)
 
 
@@ -154,6 +158,15 @@ def add(search: int, count: int) -> None:
     """Count matches and their copies, gained or lost by the version that they are in."""
     cell = GAINED if load(search, SIGN, LONG) == NEW else LOST
     store(search, cell, load(search, cell, LONG) + count * load(plan_of(search), 12, LONG), LONG)
+
+
+@kernel
+def note(search: int, block: int, count: int) -> None:
+    """Count matches of what is bound: into a block, if there is one."""
+    if block == 0:
+        add(search, count)
+    elif count > 0:
+        emit(search, block, count)
 
 
 @entry("i8, T, i8, i8, i8 -> i8")
@@ -194,7 +207,7 @@ def search(frame: int, like: Any, block: int, capacity: int, budget: int) -> int
         if bound == 0:
             level = level - 1 if level > first else -1
         elif following > last:
-            emit(frame, block)
+            emit(frame, block, 0)
         else:
             level = following
             open_step(frame, level, like)
@@ -203,20 +216,29 @@ def search(frame: int, like: Any, block: int, capacity: int, budget: int) -> int
             return YIELD
 
 
-@entry("i8, T, i8 -> i8")
-def count(frame: int, like: Any, budget: int) -> int:
-    """Go on with counting what :func:`search` finds, into ``GAINED`` and ``LOST``: ``DONE`` or ``YIELD``."""
+@entry("i8, T, i8, i8, i8 -> i8")
+def count(frame: int, like: Any, block: int, capacity: int, budget: int) -> int:
+    """Go on with counting what :func:`search` finds.
+
+    Without a block (0), into ``GAINED`` and ``LOST``.  Else by what a counted program (:class:`.program.Program`)
+    enumerates: int64 [capacity, columns + 2], the version, the outputs, and how many matches they are of.  Returns as
+    :func:`search` does.
+    """
     level, work = load(frame, LEVEL, LONG), 0
     while True:
+        if block != 0 and load(frame, FOUND, LONG) + load(frame, MOST_COPIES, LONG) > capacity:
+            store(frame, LEVEL, level, LONG)
+            return FULL
         if level < 0 and not next_seed(frame):
             return DONE
         plan, table_row = plan_of(frame), load(frame, TABLE_ROW, LONG)
+        enumerated = load(plan, 15, LONG)
         # The step to be counted next, or the one that has been counted, with what it has.
         step, counted, total = -1, -1, 0
         if level < 0:
             store(frame, PRODUCT, 1, LONG)
             if load(plan, 4, LONG) == load(plan, 5, LONG):
-                add(frame, 1)
+                note(frame, block, 1)
                 continue
             step = load(plan, 4, LONG)
         else:
@@ -225,18 +247,23 @@ def count(frame: int, like: Any, budget: int) -> int:
             if next_binding(frame, level, table_row, like):
                 store(stack, 4, 1, LONG)
                 step = load(step_of(frame, level), 10, LONG)
+                if step < 0 and block != 0:  # enumerated, and nothing depends on it
+                    emit(frame, block, 1)
+                elif step < 0:
+                    store(stack, 3, load(stack, 3, LONG) + 1, LONG)
             else:
                 counted, total = level, load(stack, 3, LONG)
             work += 1 + load(stack, 0, LONG) - at
         while step >= 0 or counted >= 0:
             if step >= 0:
                 open_step(frame, step, like)
-                if load(step_of(frame, step), 10, LONG) >= 0:
+                if load(step_of(frame, step), 10, LONG) >= 0 or step <= enumerated:
                     store(stack_of(frame, step), 3, 0, LONG)
                     level = step
                     break
+                begin = load(stack_of(frame, step), 0, LONG)
                 counted, total = step, count_step(frame, step, table_row, like)
-                work += 2
+                work += 2 + load(stack_of(frame, step), 0, LONG) - begin
             parent = load(step_of(frame, counted), 9, LONG)
             step = load(step_of(frame, counted), 11, LONG) if total > 0 else -1
             product = frame + PRODUCT * 8 if parent < 0 else stack_of(frame, parent) + 32
@@ -245,8 +272,8 @@ def count(frame: int, like: Any, budget: int) -> int:
             counted = -1
             if step < 0:  # all that depends on the parent's binding is counted, or some of it is nothing
                 level = parent
-                if parent < 0:
-                    add(frame, total)
+                if parent < 0 or (block != 0 and parent == enumerated):
+                    note(frame, block, total)
                 else:
                     stack = stack_of(frame, parent)
                     store(stack, 3, load(stack, 3, LONG) + total, LONG)

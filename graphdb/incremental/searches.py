@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -14,6 +15,8 @@ from graphdb.incremental.lists import Lists
 from graphdb.incremental.program import Program
 
 Ints = NDArray[np.int64]
+Take = Callable[[int, Ints], None]
+"""Is given a pattern's number, and rows of matches."""
 
 BUDGET = 1 << 20
 """Steps of a search between two looks at whether to stop: some 20 ms."""
@@ -84,32 +87,34 @@ class Searches:
         self._pairs, self._lists, self.threads = pairs, lists, threads
         self.addresses = np.array([[plain.address, full.address] for plain, full in pairs], np.int64).reshape(-1, 2)
 
-    def rows(self, check: Pause) -> list[Ints]:
-        """Find what a staged batch changes: by pattern [matches, outputs + 1], the version of each match first."""
+    def rows(self, check: Pause, take: Take) -> None:
+        """Find what a staged batch changes, and hand it over by parts, one after the other.
+
+        A part is [matches, outputs + 1], the version of each match first; of a counted program
+        (:class:`.program.Program`) [rows, outputs + 2], of how many matches a row is last.
+        """
+        from graphdb.incremental.search_kernels import count
         from graphdb.incremental.search_kernels import search as find
 
-        chosen, found = self.chosen(), [list[Ints]() for _ in self._pairs]
-        like = self._lists.like
+        chosen, like, alone = self.chosen(), self._lists.like, threading.Lock()
 
         def work(piece: _Piece, thread: int, pause: Pause) -> None:
             search = chosen[piece.pattern]
-            own = self._begin(search, piece, thread)
-            capacity, result = max(_FIRST_ROWS, most_copies(search.program)), frame.YIELD
-            block = np.empty((capacity, len(search.program.pattern.outputs) + 1), np.int64)
+            own, program = self._begin(search, piece, thread), search.program
+            kernel, columns = (count, 2) if program.counted else (find, 1)
+            capacity, result = max(_FIRST_ROWS, most_copies(program)), frame.YIELD
+            block = np.empty((capacity, len(program.pattern.outputs) + columns), np.int64)
             while result != frame.DONE:
                 pause()
-                result = find(own.address, like, block.ctypes.data, capacity, BUDGET)
-                if result != frame.YIELD:
-                    found[piece.pattern].append(block[: int(own.cells[frame.FOUND])])
+                result = kernel(own.address, like, block.ctypes.data, capacity, BUDGET)
+                if result != frame.YIELD and own.cells[frame.FOUND]:
+                    with alone:
+                        take(piece.pattern, block[: int(own.cells[frame.FOUND])])
                     capacity = min(2 * capacity, _MOST_ROWS)
                     block = np.empty((capacity, block.shape[1]), np.int64)
                     own.cells[frame.FOUND] = 0
 
         self._schedule(work, check)
-        return [
-            np.concatenate(parts or [np.empty((0, len(search.program.pattern.outputs) + 1), np.int64)])
-            for parts, search in zip(found, chosen, strict=True)
-        ]
 
     def counts(self, check: Pause) -> Ints:
         """Count what a staged batch changes: [patterns, 2], matches gained and lost."""
@@ -121,7 +126,7 @@ class Searches:
         def work(piece: _Piece, thread: int, pause: Pause) -> None:
             own = self._begin(chosen[piece.pattern], piece, thread)
             pause()
-            while count(own.address, like, BUDGET) != frame.DONE:
+            while count(own.address, like, 0, 0, BUDGET) != frame.DONE:
                 pause()
             found[thread, piece.pattern] += own.cells[[frame.GAINED, frame.LOST]]
 

@@ -347,6 +347,7 @@ def count_list(search: int, level: int, like: Any) -> int:
             for at in range(begin, end):
                 if load(codes, at, INT) & BOTH != BOTH:
                     count += admits(search, load(codes, at, INT), near, load(neighbours, at, like), late)
+            store(stack, 0, end, LONG)  # as far as it was looked at
     first = load(step, 4, LONG)
     for i in range(first, load(step, 8, LONG)):
         if count <= 0:

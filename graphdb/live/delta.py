@@ -117,6 +117,8 @@ class DeltaQuery:
     bound: BoundPattern
     pattern: PatternGraph
     """Without candidates; its outputs are what rows are made of."""
+    counted: bool
+    """Whether of matches with the same outputs it asks how many there are."""
     reads: frozenset[int] | None
     """Labels of the triples, beside edges of the pattern, that it reads of a vertex; None for all."""
     names: dict[object, int]
@@ -136,7 +138,7 @@ class DeltaQuery:
         if prepared is None:
             raise NotIncremental(_NO_MATCHES)
         needs, bound = prepared.wanted, prepared.bound
-        if needs.duplicates != "keep" or needs.limit is not None:
+        if needs.duplicates == "drop" or needs.limit is not None:
             raise NotIncremental(_NO_MATCHES)
         if prepared.computing is not None or any(made_in_python(column.type) for column in prepared.projection.columns):
             raise NotIncremental("Python computes a part of it")
@@ -167,8 +169,8 @@ class DeltaQuery:
             refuse(pattern)
         except NotSupportedError as error:
             raise NotIncremental(error.message) from None
-        names = _resolved(query, snapshot.names, text)
-        return cls(text, bound, pattern, _reads(query, snapshot, text), names, _known(snapshot.names))
+        names, counted = _resolved(query, snapshot.names, text), needs.duplicates == "count"
+        return cls(text, bound, pattern, counted, _reads(query, snapshot, text), names, _known(snapshot.names))
 
     @property
     def conditions(self) -> list[Hashable]:
@@ -230,9 +232,14 @@ class DeltaQuery:
         return rows if self.edge_labels is None else rows[np.isin(rows[:, 0], self.edge_labels)]
 
     def block(self, rows: Ints) -> Block:
-        """Return matches as an executor returns them."""
+        """Return matches as an executor returns them: int64 [matches, outputs], counted ones with their number last."""
         columns = {name: rows[:, column] for column, name in enumerate(self.pattern.outputs)}
-        return Block(columns, len(rows), None)
+        return Block(columns, len(rows), rows[:, -1] if self.counted else None)
+
+    @property
+    def columns(self) -> int:
+        """How many columns its matches have: see :meth:`block`."""
+        return len(self.pattern.outputs) + self.counted
 
 
 def _is_fact(rows: Ints, type_label: int | None) -> NDArray[np.bool_]:

@@ -73,7 +73,7 @@ class Grouping:
 
     query: ast.Query
     rows: ast.Query
-    """Returns, for each match, the keys ``k0 …`` and what is aggregated, ``x0 …``."""
+    """Returns the keys ``k0 …`` of matches, what is aggregated, ``x0 …``, and how many matches have these."""
     by: tuple[ast.Expression, ...]
     """What is grouped by."""
     keys: tuple[str, ...]
@@ -101,7 +101,7 @@ class Grouping:
             if isinstance(call, ast.FunctionCall) and contains_aggregate(call) and len(call.arguments) == 1:
                 arguments.setdefault(call.arguments[0], f"x{len(arguments)}")
         named = [(key, f"k{i}") for i, key in enumerate(keys)] + [*arguments.items()]
-        rows = _returning(query, named or [(ast.Literal(1), "one")])
+        rows = _returning(query, [*(named or [(ast.Literal(1), "one")]), (ast.CountStar(), NUMBER)])
         return cls(query, rows, tuple(keys), tuple(f"k{i}" for i in range(len(keys))), tuple(arguments.items()))
 
     def typed(self, columns: Sequence[Column]) -> Accumulators:
@@ -114,17 +114,18 @@ class Grouping:
         """
         types = {column.sql_name: column for column in columns}
         for name in self.keys:
-            own = types[name]
-            if own.many or lacks_key(own.type) or has_key(own.type, own.bases):
+            key = types[name]
+            if key.many or lacks_key(key.type) or has_key(key.type, key.bases):
                 raise NotGrouped("it is grouped by values of several types")
         names = dict(self.arguments)
         measures: list[Measure] = []
         for item in self.query.returns.items:
             if contains_aggregate(item.expression):
                 measures.append(_measure(item, names, types, sum(len(made.accumulators) for made in measures)))
-        signature = [(c.sql_name, str(c.type), c.type.scale, c.many, sorted(map(str, c.bases or ()))) for c in columns]
+        own = [column for column in columns if column.sql_name != NUMBER]
+        signature = [(c.sql_name, str(c.type), c.type.scale, c.many, sorted(map(str, c.bases or ()))) for c in own]
         bases = tuple(types[name].type.base for name in self.keys)
-        followed = [(own.name, own.change.name, own.distinct) for made in measures for own in made.accumulators]
+        followed = [(each.name, each.change.name, each.distinct) for made in measures for each in made.accumulators]
         return Accumulators(self, bases, tuple(measures), repr((signature, followed)))
 
 

@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 
     from graphdb.live.definitions import Definition
 
+MOVED = "temp._graphdb_moved"
+"""A table of rows with how many come, or of negative numbers go, as :data:`.distinct_values.SIGN`."""
 LOST = "temp._graphdb_lost"
 """A table of the keys of groups that are to be aggregated anew, …"""
 AGAIN = "temp._graphdb_again"
 """… and one of groups that were, these among them."""
 _CHANGED, _MERGED = "temp._graphdb_changed", "temp._graphdb_merged"
-TABLES = (LOST, AGAIN, _CHANGED, _MERGED)
+TABLES = (MOVED, LOST, AGAIN, _CHANGED, _MERGED)
 """All temporary tables of groups."""
 
 
@@ -50,6 +52,11 @@ class Groups:
         ).fetchall()
         return found == [(self._own.signature,)]
 
+    def matches(self) -> int:
+        """Return how many matches all groups are of."""
+        sql = f"SELECT coalesce(sum({NUMBER}), 0) FROM {self._table}"
+        return int(self._connection.execute(sql).fetchall()[0][0])
+
     def fill_values(self, name: str) -> None:
         """Make the table of distinct values of a column, of those counted in :data:`AGAIN`."""
         self._values[name].fill(AGAIN)
@@ -65,11 +72,11 @@ class Groups:
         self._run(f"CREATE OR REPLACE TEMP TABLE {into[5:]} AS {self._own.answer(self._table)}")
 
     def follow(self, again: Callable[[], None]) -> None:
-        """Turn :data:`ADDED` and :data:`REMOVED`, rows that come and go, into rows of the answer that do.
+        """Turn :data:`MOVED`, rows that come and go, into rows of the answer that do: :data:`ADDED`, :data:`REMOVED`.
 
         ``again`` makes :data:`AGAIN` of the groups that :data:`LOST` has, at least.
         """
-        signed = f"SELECT *, 1 AS {SIGN} FROM {ADDED} UNION ALL SELECT *, -1 AS {SIGN} FROM {REMOVED}"
+        signed = f"FROM {MOVED}"
         for values in self._values.values():
             values.follow(signed)
         self._run(f"CREATE OR REPLACE TEMP TABLE {_CHANGED[5:]} AS {self._changed(signed)}")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,18 +22,19 @@ from graphdb.common.errors import (
     QueryTimeout,
 )
 from graphdb.common.stopping import check_stop
-from graphdb.grammar import syntax as ast
 from graphdb.live import definitions
 from graphdb.live.answers import ADDED, FORMER, FRESH, REMOVED, Answer
 from graphdb.live.definitions import Definition
 from graphdb.live.delta import DeltaQuery, Net, NotIncremental
+from graphdb.live.engine import Engine
 from graphdb.live.grouping import Accumulators, NotGrouped
 from graphdb.live.groups import AGAIN, TABLES, Groups
-from graphdb.live.matching import Batch, Found, Matcher
+from graphdb.live.matching import Batch, Matcher, Take
 from graphdb.live.neighbourhood import find_near
-from graphdb.live.standing import Query, Standing, Took
+from graphdb.live.rows import Rows
+from graphdb.live.standing import Standing, Took
+from graphdb.plan.executor import Overran
 from graphdb.relational.candidates import Candidates
-from graphdb.relational.projection.presentation import presented
 from graphdb.relational.query import Prepared
 from graphdb.relational.snapshot import take_snapshot
 from graphdb.storage.catalog import Catalog
@@ -40,10 +42,6 @@ from graphdb.storage.catalog import Catalog
 if TYPE_CHECKING:
     import duckdb
 
-    from graphdb.common import arrow
-    from graphdb.gpu.launch import Device
-    from graphdb.relational.paths.run import PathRun
-    from graphdb.relational.program import Program
     from graphdb.relational.session.state import State
     from graphdb.relational.snapshot import Snapshot
     from graphdb.storage.graph.changes import Changes
@@ -60,29 +58,6 @@ _NARROWED = 1000
 """Values of a key that groups which are aggregated anew are found by."""
 _AGED = 60.0
 """Seconds between two looks for changes that are too old."""
-
-
-class Engine(Protocol):
-    """Prepares and runs pattern queries."""
-
-    def prepared(
-        self, query: Query, text: str, snapshot: Snapshot | None = None
-    ) -> AbstractContextManager[tuple[PathRun, Prepared | Program]]:
-        """Prepare a query over the present state of the database, or another one."""
-
-    def projected(
-        self, query: ast.Query, text: str, snapshot: Snapshot | None = None
-    ) -> AbstractContextManager[tuple[PathRun, Prepared | None]]:
-        """Prepare what follows the matches of a query over one state; None where its rows are not matches."""
-
-    def into(self, table: str, run: PathRun, prepared: Prepared | Program) -> None:
-        """Run a query and make a temporary table of its rows, as SQL sees them."""
-
-    def rows(self, run: PathRun, prepared: Prepared | Program) -> arrow.Table:
-        """Run a query over the state for which it was prepared, and return its rows as SQL sees them."""
-
-    def device(self) -> Callable[[], Device | None] | None:
-        """Return what opens the database's CUDA device; None where it has none."""
 
 
 class Maintenance:
@@ -161,11 +136,12 @@ class Maintenance:
         added = removed = 0
         why, found = self._by_delta(raw, each, net)
         if why is not None:
+            begun = time.perf_counter()
             self._anew(raw, each)
             answer.compare()
+            self._note(raw, each, begun)
         elif found:
             if each.accumulators is not None:
-                answer.net()
                 Groups(raw, each.definition, each.accumulators).follow(partial(self._aggregate, raw, each))
             answer.net()
         if why is not None or found:
@@ -218,25 +194,61 @@ class Maintenance:
         read = np.union1d(read, delta.read(net, type_label))
         if each.matcher is not None and not each.matcher.follows(delta):
             each.matcher = None
-        found = self._near(each, delta, net, read, snapshot, before) if each.matcher is None else None
-        if found is None:
-            if each.matcher is None:
-                with self._former_snapshot() as state:
-                    each.matcher = Matcher(delta, state, self.engine.device())
-            found = each.matcher.follow(delta, net, read, snapshot, before, check_stop)
-        some = bool(len(found.added) or len(found.removed))
-        if some:
-            self._rows(raw, each, delta, found)
-        return None, some
+        batch = Batch.of(delta, net, read, snapshot, before)
+        return self._matched(raw, each, delta, batch, snapshot)
+
+    def _matched(
+        self, raw: duckdb.DuckDBPyConnection, each: Standing, delta: DeltaQuery, batch: Batch, snapshot: Snapshot
+    ) -> tuple[str | None, bool]:
+        """Make the tables of what a batch adds and takes away, unless to aggregate anew is expected to be sooner."""
+        check: Callable[[], None] = check_stop
+        if each.accumulators is not None:
+            groups = Groups(raw, each.definition, each.accumulators)
+            check = each.pace.limited(check_stop, batch.size, groups.matches)
+        with Rows(raw, self.engine, each, delta, self._former_snapshot if batch.renewed else None) as rows:
+            try:
+                self._find(each, delta, batch, snapshot, rows.take, check)
+            except Overran:
+                each.pace.overran(batch.size)
+                return "to aggregate anew is expected to take less time than to match its changes", False
+            rows.finish()
+        each.pace.matched(batch.size)
+        return None, rows.some
+
+    def _find(
+        self,
+        each: Standing,
+        delta: DeltaQuery,
+        batch: Batch,
+        snapshot: Snapshot,
+        take: Take,
+        check: Callable[[], None],
+    ) -> None:
+        """Hand over the matches that a batch adds and takes away."""
+        if each.matcher is None:
+            labels, store = delta.edge_labels, snapshot.store
+            edges = store.size if labels is None else sum(store.statistics(one).resource_triples for one in labels)
+            if edges >= SMALL and each.near < edges * _READING:
+                if self._near(each, delta, batch, snapshot, take, check):
+                    return
+                if each.accumulators is not None and each.near + (each.pace.anew or math.inf) < edges * _READING:
+                    each.near += each.pace.anew or 0.0
+                    raise Overran
+            with self._former_snapshot() as state:
+                each.matcher = Matcher(delta, state, self.engine.device())
+        each.matcher.follow(batch, take, check)
 
     def _near(
-        self, each: Standing, delta: DeltaQuery, net: Net, read: Ints, snapshot: Snapshot, before: int
-    ) -> Found | None:
-        """Find what a batch changes without the edges of the whole graph; None where it is time to read these."""
-        store, labels, started = snapshot.store, delta.edge_labels, time.perf_counter()
-        edges = store.size if labels is None else sum(store.statistics(each).resource_triples for each in labels)
-        if edges < SMALL or each.near >= edges * _READING:
-            return None
+        self,
+        each: Standing,
+        delta: DeltaQuery,
+        batch: Batch,
+        snapshot: Snapshot,
+        take: Take,
+        check: Callable[[], None],
+    ) -> bool:
+        """Find what a batch changes without the edges of the whole graph; False where they are too many around it."""
+        started = time.perf_counter()
         with ExitStack() as opened:
 
             def former(vertices: Ints) -> list[Ints | None]:
@@ -244,10 +256,10 @@ class Maintenance:
                 there = vertices[vertices < state.graph.sizes.resources]
                 return Candidates(state, delta.text, {}).among(delta.bound, there)
 
-            batch = Batch.of(delta, net, read, snapshot, before)
-            found = find_near(delta, batch, snapshot, former, check_stop)
-        each.near += time.perf_counter() - started
-        return found
+            try:
+                return find_near(delta, batch, snapshot, former, take, check)
+            finally:
+                each.near += time.perf_counter() - started
 
     def explainable(self, each: Standing) -> Standing:
         """Return a continuous query with its delta plans, where it has some, over the graph of now."""
@@ -273,40 +285,6 @@ class Maintenance:
                 each.matcher, each.why = None, str(error)
         each.grouped = each.grouped and each.accumulators == before
 
-    # --- rows
-
-    def _rows(self, raw: duckdb.DuckDBPyConnection, each: Standing, delta: DeltaQuery, found: Found) -> None:
-        """Make tables of the rows of matches that were found."""
-        removed = found.removed[:0] if found.renewed else found.removed
-        self._make(raw, each, delta, {ADDED: found.added, REMOVED: removed})
-        if not found.renewed or not len(found.removed):
-            return
-        assert each.rows_of is not None
-        with (
-            self._former_snapshot() as state,
-            self.engine.projected(each.rows_of, each.definition.text, state) as (run, prepared),
-        ):
-            assert prepared is not None  # as it was when the query was bound
-            projection = prepared.projection
-            shown = presented(f"({projection.sql})", projection.columns, ordered=False)
-            with run.showing(delta.block(found.removed), prepared.wanted, prepared.bound, prepared.beside):
-                rows = run.connection.arrow(shown, projection.parameters)
-        with self._state.connection.view("_graphdb_rows", rows):
-            raw.execute(f"CREATE OR REPLACE TEMP TABLE {REMOVED[5:]} AS FROM _graphdb_rows")
-
-    def _make(
-        self, raw: duckdb.DuckDBPyConnection, each: Standing, delta: DeltaQuery, tables: Mapping[str, Ints]
-    ) -> None:
-        """Make tables of the rows that a query has for some matches."""
-        assert each.rows_of is not None
-        with self.engine.projected(each.rows_of, each.definition.text) as (run, prepared):
-            assert prepared is not None
-            projection = prepared.projection
-            shown = presented(f"({projection.sql})", projection.columns, ordered=False)
-            for table, matches in tables.items():
-                with run.showing(delta.block(matches), prepared.wanted, prepared.bound, prepared.beside):
-                    raw.execute(f"CREATE OR REPLACE TEMP TABLE {table[5:]} AS {shown}", dict(projection.parameters))
-
     # --- groups
 
     @staticmethod
@@ -315,6 +293,13 @@ class Maintenance:
         if each.accumulators is not None and not each.grouped:
             each.grouped = Groups(raw, each.definition, each.accumulators).are_there()
         return each.accumulators is None or each.grouped
+
+    @staticmethod
+    def _note(raw: duckdb.DuckDBPyConnection, each: Standing, begun: float) -> None:
+        """Note what an answer that aggregates took anew."""
+        if each.accumulators is not None:
+            seconds = time.perf_counter() - begun
+            each.pace.compared(seconds, Groups(raw, each.definition, each.accumulators).matches())
 
     def _aggregate(self, raw: duckdb.DuckDBPyConnection, each: Standing) -> None:
         """Aggregate anew the groups that are to be, and others where these cannot be asked for alone."""
@@ -404,10 +389,12 @@ class Maintenance:
                 hint="leave out table = false",
             )
         if definition.stored or each.accumulators is not None:
+            begun = time.perf_counter()
             self._whole(raw, each)
+            self._note(raw, each, begun)
         elif each.delta is not None:
-            none = np.empty((0, len(each.delta.pattern.outputs)), np.int64)
-            self._make(raw, each, each.delta, {FRESH: none})
+            with Rows(raw, self.engine, each, each.delta, None) as rows:
+                rows.make(FRESH, np.empty((0, each.delta.columns), np.int64))
         answer = Answer(raw, definition)
         for name in answer.names():
             if name.lower() in ("batch", "change"):

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.incremental.matcher import CandidateChange, IncrementalMatcher, Updates, VertexChanges
 from graphdb.live.delta import DeltaQuery, Net
+from graphdb.plan.executor import Overran
 from graphdb.relational.candidates import Candidates
 
 if TYPE_CHECKING:
@@ -27,15 +28,8 @@ if TYPE_CHECKING:
     from graphdb.storage.graph.source import TripleSource
 
 Ints = NDArray[np.int64]
-
-
-class Found(NamedTuple):
-    """What a batch changes: matches, int64 [matches, outputs] each."""
-
-    added: Ints
-    removed: Ints
-    renewed: bool
-    """Whether the rows of those removed are to be made of what vertices were before the batch."""
+Take = Callable[[Ints, Ints], None]
+"""Is given matches that a batch adds, and such that it takes away (:meth:`.delta.DeltaQuery.block`)."""
 
 
 class Batch(NamedTuple):
@@ -50,6 +44,11 @@ class Batch(NamedTuple):
     """Vertices, sorted, of which it changes a label or property that the query reads."""
     renewed: bool
     """Whether there are such vertices, of before the batch, that matches may be lost with."""
+
+    @property
+    def size(self) -> int:
+        """How many edges of the pattern it changes, or has matched again."""
+        return len(self.gone) + len(self.come) + len(self.around)
 
     @classmethod
     def of(cls, delta: DeltaQuery, net: Net, read: Ints, snapshot: Snapshot, resources: int) -> Batch:
@@ -74,16 +73,32 @@ class Batch(NamedTuple):
         vertices = VertexChanges(candidates, snapshot.graph.sizes.resources)
         return cls(gone, come, around, vertices, read, bool(len(around) or (len(old) and len(gone))))
 
-    def find(self, matcher: IncrementalMatcher, check: Callable[[], None]) -> Found:
-        """Apply the batch to a matcher of one pattern, and return what it changes."""
+    def find(self, matcher: IncrementalMatcher, take: Take, check: Callable[[], None]) -> None:
+        """Apply the batch to a matcher of one pattern, and hand over what it changes.
+
+        Where ``check`` raises Overran, the matcher has the batch all the same.
+        """
         if not self.renewed:
-            [(added, removed)] = matcher.apply(_updates((self.gone, False), (self.come, True)), check, self.vertices)
-            return Found(added, removed, False)
+            updates = _updates((self.gone, False), (self.come, True))
+            matcher.stream(updates, lambda _, changes: take(*changes), check, self.vertices)
+            return
         before = np.concatenate([without(self.around, self.come), self.gone])
         after = np.concatenate([without(self.come, self.around), self.around])
-        [(_, removed)] = matcher.apply(_updates((before, False)), check)
-        [(added, _)] = matcher.apply(_updates((after, True)), check, self.vertices)
-        return Found(added, removed, True)
+        none = np.empty((0, 0), np.int64)
+        overran: list[Overran] = []
+
+        def checked() -> None:
+            if overran:
+                raise overran[0]
+            check()
+
+        try:
+            matcher.stream(_updates((before, False)), lambda _, changes: take(none, changes.removed), check)
+        except Overran as error:
+            overran.append(error)
+        matcher.stream(_updates((after, True)), lambda _, changes: take(changes.added, none), checked, self.vertices)
+        if overran:  # and there was nothing more to match
+            raise overran[0]
 
 
 class Matcher:
@@ -104,7 +119,9 @@ class Matcher:
         vertices = Candidates(snapshot, delta.text, {}).of_each(delta.bound)
         self.pattern, self.conditions = delta.pattern, delta.conditions
         pattern = replace(delta.pattern, vertices=vertices)
-        self._matcher = IncrementalMatcher(cast("TripleSource", source), [pattern], [self.conditions], device=device)
+        self._matcher = IncrementalMatcher(
+            cast("TripleSource", source), [pattern], [self.conditions], device=device, counted=delta.counted
+        )
 
     @property
     def place(self) -> str:
@@ -125,20 +142,9 @@ class Matcher:
         """Whether it is one of a query that was bound again."""
         return self.pattern == delta.pattern and self.conditions == delta.conditions
 
-    def follow(
-        self,
-        delta: DeltaQuery,
-        net: Net,
-        read: Ints,
-        snapshot: Snapshot,
-        resources: int,
-        check: Callable[[], None],
-    ) -> Found:
-        """Follow a batch; ``check`` is called every few milliseconds: what it raises leaves the matcher of no use.
-
-        The other parameters are those of :meth:`Batch.of`.
-        """
-        return Batch.of(delta, net, read, snapshot, resources).find(self._matcher, check)
+    def follow(self, batch: Batch, take: Take, check: Callable[[], None]) -> None:
+        """Follow a batch: see :meth:`Batch.find`.  What else ``check`` raises leaves the matcher of no use."""
+        batch.find(self._matcher, take, check)
 
 
 def _candidates(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from graphdb.incremental.matcher import IncrementalMatcher, VertexChanges
 from graphdb.live.delta import DeltaQuery
-from graphdb.live.matching import Batch, Found, edges_at, without
+from graphdb.live.matching import Batch, Take, edges_at, without
 from graphdb.relational.candidates import Candidates
 from graphdb.storage.graph.array_source import ArraySource
 
@@ -37,9 +37,10 @@ def find_near(
     batch: Batch,
     snapshot: Snapshot,
     former: Callable[[Ints], list[Ints | None]],
+    take: Take,
     check: Callable[[], None],
-) -> Found | None:
-    """Return what a batch changes of a query's matches; None where the neighbourhood is too large.
+) -> bool:
+    """Hand over what a batch changes of a query's matches; False where the neighbourhood is too large.
 
     Parameters
     ----------
@@ -49,11 +50,13 @@ def find_near(
         Returns, by vertex of the pattern, which of some sorted vertices were candidates before the batch.
     check
         Called every few milliseconds, and may raise.
+    take
+        Is given the matches.
     """
     edges = np.concatenate([batch.gone, batch.come, batch.around])
     near = _around(delta, snapshot, np.unique(edges[:, 1:]), check)
     if near is None:
-        return None
+        return False
     before = np.unique(
         np.concatenate([without(near, batch.come), batch.gone, without(batch.around, batch.come)]), axis=0
     )
@@ -63,11 +66,16 @@ def find_near(
     inner = _inner(batch, region)
     labels, subjects, objects = _renumbered(before, region).T
     source = ArraySource(subjects, labels, objects, len(region), type_label=snapshot.store.type_label)
-    found = inner.find(IncrementalMatcher(source, [pattern], [delta.conditions]), check)
     vertices = [column for column, name in enumerate(pattern.outputs) if name in {v.name for v in pattern.vertices}]
-    for rows in (found.added, found.removed):
-        rows[:, vertices] = region[rows[:, vertices]]
-    return found
+
+    def outer(*sides: Ints) -> None:
+        for rows in sides:
+            if len(rows):
+                rows[:, vertices] = region[rows[:, vertices]]
+        take(*sides)
+
+    inner.find(IncrementalMatcher(source, [pattern], [delta.conditions], counted=delta.counted), outer, check)
+    return True
 
 
 def _around(delta: DeltaQuery, snapshot: Snapshot, seeds: Ints, check: Callable[[], None]) -> Ints | None:

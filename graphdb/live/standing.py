@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse
 from graphdb.live.delta import DeltaQuery, NotIncremental, cut
+from graphdb.live.pace import Pace
 
 if TYPE_CHECKING:
     from graphdb.live.definitions import Definition
@@ -66,6 +67,8 @@ class Standing:
         """Seconds that batches took without a matcher."""
         self.resources = 0
         """How many there were when :attr:`delta` was as the graph."""
+        self.pace = Pace()
+        """What batches take by delta plans, and its answer anew."""
         self.took: deque[Took] = deque(maxlen=_NOTED)
         self.stored_rows: int | None = None
         """Rows of changes that are stored."""

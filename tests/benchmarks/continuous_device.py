@@ -36,6 +36,7 @@ from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.data_graph import DataGraph
 from tests import csm
+from tests.benchmarks.continuous_ablations import VARIANTS, WHOLE
 from tests.benchmarks.harness import CORES, Table, main, progress, surroundings
 from tests.datasets import SHARED
 
@@ -165,7 +166,7 @@ def searched(executor: GpuExecutor, arguments: Any) -> Table:
     count = len(np.asarray(updates.inserted))
     hosts = [f"CPU {threads}" for threads in (1, CORES) if threads > 1 or arguments.one_thread]
     table = Table(
-        f"{arguments.set}: ms for a batch of {count:,} changes of {len(edges):,} edges",
+        f"{arguments.set}, {arguments.without}: ms for a batch of {count:,} changes of {len(edges):,} edges",
         ["query", "gained", "lost", "device", *hosts, "again", "merge", "search", "floor", "stolen"],
     )
     ratios = list[float]()
@@ -225,13 +226,15 @@ def run(argv: list[str]) -> list[Table]:
     parser.add_argument("--apply", type=int, default=0)
     parser.add_argument("--one-thread", action="store_true", help="on the CPU, too")
     parser.add_argument("--no-stealing", action="store_true")
+    parser.add_argument("--without", default=WHOLE, choices=VARIANTS, help="a part that is taken away")
     parser.add_argument("--macros", default="", help="of the search's kernel: RESIDENT=3,...")
     arguments = parser.parse_args(argv)
     DeviceSearch.macros.update(pair.split("=") for pair in arguments.macros.split(",") if pair)
     executor = GpuExecutor(0)
     if arguments.apply:
         return [applied(executor, arguments.apply)]
-    return [searched(executor, arguments)]
+    with VARIANTS[arguments.without]():
+        return [searched(executor, arguments)]
 
 
 if __name__ == "__main__":

@@ -164,6 +164,7 @@ def compare(draw: Draw, make: Callable[..., IncrementalMatcher]) -> None:
     data = graph(draw)
     standing = [pattern(draw, data, connected=bool(draw.random() < 0.8)) for _ in range(draw.integers(1, 4))]
     matcher, counting = (make(source_of(data), standing) for _ in range(2))
+    weighing = make(source_of(data), standing, counted=True)
     counts, numbers, stream = [], [], list[Batch]()
     for _ in range(draw.integers(1, 4)):
         stream.append(batch(draw, data))
@@ -172,6 +173,7 @@ def compare(draw: Draw, make: Callable[..., IncrementalMatcher]) -> None:
         numbers.append([[added.total(), removed.total()] for added, removed in wanted])
         assert _rolled_back(matcher, changed) == wanted
         assert [found(change) for change in matcher.apply(changed)] == wanted, "also after a rollback"
+        assert [numbered(change) for change in weighing.apply(changed)] == wanted
         counts.append(counting.count(changed, [len(stream[-1])])[0].tolist())
         data = after
     assert counts == numbers
@@ -180,6 +182,16 @@ def compare(draw: Draw, make: Callable[..., IncrementalMatcher]) -> None:
     assert np.array_equal(matcher._lists._table, again._lists._table), "vertices are encoded as at first"
     absent = {edge[:3] for batch in stream for edge in batch} - {(p, s, o) for s, p, o in data.triples}
     assert not matcher.count(updates([(*edge, False) for edge in absent]), [len(absent)]).any()
+
+
+def numbered(changes: Changes) -> tuple[Counter[Any], Counter[Any]]:
+    """The changes of a matcher that counts."""
+    sides: tuple[Counter[Any], Counter[Any]] = Counter(), Counter()
+    for side, rows in zip(sides, changes, strict=True):
+        for *row, number in rows.tolist():
+            assert number > 0
+            side[tuple(row)] += number
+    return sides
 
 
 def _rolled_back(matcher: IncrementalMatcher, changed: Updates) -> list[tuple[Counter[Any], Counter[Any]]]:

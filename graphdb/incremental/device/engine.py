@@ -22,7 +22,7 @@ from graphdb.plan.ski_rental import Bias
 if TYPE_CHECKING:
     from graphdb.gpu.launch import Device
     from graphdb.incremental.lists import Lists
-    from graphdb.incremental.searches import Searches
+    from graphdb.incremental.searches import Searches, Take
 
 Ints = NDArray[np.int64]
 Changes = NDArray[np.int32]
@@ -152,15 +152,35 @@ class DeviceMatching:
 
     # --- a batch that is staged
 
-    def rows(self, searches: Searches, check: Callable[[], None]) -> list[Ints]:
-        """Find what a staged batch changes: see :meth:`..searches.Searches.rows`."""
+    def rows(self, searches: Searches, check: Callable[[], None], take: Take) -> None:
+        """Find what a staged batch changes: see :meth:`..searches.Searches.rows`.
 
-        def on_device(search: DeviceSearch, staged: Staged, expected: float) -> list[Ints]:
+        A device counts whole matches, or enumerates them; what is partly enumerated and partly counted, the host finds.
+        """
+        programs = [search.program for search in searches.chosen()]
+        counted = any(program.counted for program in programs)
+        if counted and not any(program.pattern.outputs for program in programs):
+            for number, (gained, lost) in enumerate(self.counts(searches, check)().tolist()):
+                if rows := [[version, n] for version, n in ((frame.NEW, gained), (frame.OLD, lost)) if n]:
+                    take(number, np.array(rows, np.int64))
+            return
+
+        def on_device(search: DeviceSearch, staged: Staged, expected: float) -> Callable[[], None]:
             found = [search.rows(program, staged, check) for program in self._programs_of(searches)]
             self._note(search, expected)
-            return found
 
-        return self._choose(searches, check, on_device, searches.rows)
+            def hand_over() -> None:
+                for number, rows in enumerate(found):
+                    if len(rows):
+                        take(number, rows)
+
+            return hand_over
+
+        def on_host(check: Callable[[], None]) -> Callable[[], None]:
+            searches.rows(check, take)
+            return lambda: None
+
+        self._choose(searches, check, None if counted else on_device, on_host)()
 
     def counts(self, searches: Searches, check: Callable[[], None]) -> Callable[[], Ints]:
         """Begin to count what a staged batch changes; return what waits for it: [patterns, 2], matches gained and lost.
@@ -213,12 +233,12 @@ class DeviceMatching:
         self,
         searches: Searches,
         check: Callable[[], None],
-        on_device: Callable[[DeviceSearch, Staged, float], _Found],
+        on_device: Callable[[DeviceSearch, Staged, float], _Found] | None,
         on_host: Callable[[Callable[[], None]], _Found],
     ) -> _Found:
-        """Search a batch where it is expected to be done first; on the host where the device fails."""
+        """Search a batch where it is expected to be done first; on the host where the device fails, or does not."""
         work = self._work(searches)
-        if work and (self._alone is not None or self._pays(work)):
+        if on_device is not None and work and (self._alone is not None or self._pays(work)):
             try:
                 with faults():
                     found = self._on_device(on_device, self._device_seconds(work), check)

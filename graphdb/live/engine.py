@@ -1,0 +1,41 @@
+"""What continuous queries need of who prepares and runs pattern queries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Protocol
+
+from graphdb.grammar import syntax as ast
+from graphdb.relational.query import Prepared
+
+if TYPE_CHECKING:
+    from graphdb.common import arrow
+    from graphdb.gpu.launch import Device
+    from graphdb.live.standing import Query
+    from graphdb.relational.paths.run import PathRun
+    from graphdb.relational.program import Program
+    from graphdb.relational.snapshot import Snapshot
+
+
+class Engine(Protocol):
+    """Prepares and runs pattern queries."""
+
+    def prepared(
+        self, query: Query, text: str, snapshot: Snapshot | None = None
+    ) -> AbstractContextManager[tuple[PathRun, Prepared | Program]]:
+        """Prepare a query over the present state of the database, or another one."""
+
+    def projected(
+        self, query: ast.Query, text: str, snapshot: Snapshot | None = None
+    ) -> AbstractContextManager[tuple[PathRun, Prepared | None]]:
+        """Prepare what follows the matches of a query over one state; None where its rows are not matches."""
+
+    def into(self, table: str, run: PathRun, prepared: Prepared | Program) -> None:
+        """Run a query and make a temporary table of its rows, as SQL sees them."""
+
+    def rows(self, run: PathRun, prepared: Prepared | Program) -> arrow.Table:
+        """Run a query over the state for which it was prepared, and return its rows as SQL sees them."""
+
+    def device(self) -> Callable[[], Device | None] | None:
+        """Return what opens the database's CUDA device; None where it has none."""

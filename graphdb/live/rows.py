@@ -1,0 +1,147 @@
+"""The rows of the matches that a batch adds and takes away, as temporary tables that are filled part by part.
+
+So what waits in memory is one part, however many matches there are.  Where rows belong to groups, equal ones are one
+with their number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.live.answers import ADDED, REMOVED
+from graphdb.live.distinct_values import NUMBER, SIGN
+from graphdb.live.groups import MOVED
+from graphdb.relational.projection.presentation import presented
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from graphdb.live.delta import DeltaQuery
+    from graphdb.live.engine import Engine
+    from graphdb.live.standing import Standing
+    from graphdb.relational.paths.run import PathRun
+    from graphdb.relational.query import Prepared
+    from graphdb.relational.snapshot import Snapshot
+
+Ints = NDArray[np.int64]
+
+PART = 1 << 18
+"""Matches that rows are made of at a time."""
+_MERGED = 1 << 20
+"""Rows of :data:`.groups.MOVED` among which equal ones are merged."""
+
+
+class Rows:
+    """Makes :data:`ADDED` and :data:`REMOVED` of matches, or for groups :data:`MOVED`; none of them without any match.
+
+    Parameters
+    ----------
+    raw, engine, each, delta
+        The transaction that is open, who prepares, the continuous query, and what is known of it.
+    former
+        Yields the state before the batch: of it the rows are that go, where vertices are renewed; None: of now.
+    """
+
+    def __init__(
+        self,
+        raw: duckdb.DuckDBPyConnection,
+        engine: Engine,
+        each: Standing,
+        delta: DeltaQuery,
+        former: Callable[[], AbstractContextManager[Snapshot]] | None,
+    ) -> None:
+        self._raw, self._engine, self._each, self._delta, self._former = raw, engine, each, delta, former
+        self._open = ExitStack()
+        self._prepared: dict[bool, tuple[PathRun, Prepared]] = {}
+        self._waiting: dict[bool, list[Ints]] = {True: [], False: []}
+        self._made = set[str]()
+        self._count, self._moved = 0, 0
+        self.some = False
+        """Whether there are tables."""
+
+    def __enter__(self) -> Rows:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._open.close()
+
+    def take(self, added: Ints, removed: Ints) -> None:
+        """Take matches (:meth:`.delta.DeltaQuery.block`): of the last ones :meth:`finish` makes rows."""
+        for come, matches in ((True, added), (False, removed)):
+            if len(matches):
+                self._waiting[come].append(matches)
+                self._count += len(matches)
+        if self._count >= PART:
+            self._flush()
+
+    def finish(self) -> None:
+        """Have the tables be complete."""
+        self._flush()
+        if self.some and self._delta.counted:
+            self._merge()
+
+    def make(self, table: str, matches: Ints) -> None:
+        """Make a table of the rows of some matches."""
+        self._write(True, matches, f"CREATE OR REPLACE TEMP TABLE {table[5:]} AS FROM")
+
+    def _flush(self) -> None:
+        if not self._count:
+            return
+        none = np.empty((0, self._delta.columns), np.int64)
+        for come, parts in self._waiting.items():
+            if parts or not self.some:
+                self._add(come, np.concatenate(parts or [none]))
+                parts.clear()
+        self.some, self._count = True, 0
+        if self._moved > _MERGED:
+            self._merge()
+
+    def _add(self, come: bool, matches: Ints) -> None:
+        """Add the rows of matches that come, or go."""
+        table, columns = (ADDED if come else REMOVED), "FROM"
+        if self._delta.counted:
+            number = NUMBER if come else f"-{NUMBER}"
+            table, columns = MOVED, f"SELECT * EXCLUDE {NUMBER}, CAST({number} AS BIGINT) AS {SIGN} FROM"
+            self._moved += len(matches)
+        begin = f"INSERT INTO {table}" if table in self._made else f"CREATE OR REPLACE TEMP TABLE {table[5:]} AS"
+        self._write(come or not len(matches), matches, f"{begin} {columns}")
+        if len(matches):  # whose types another part has, too
+            self._made.add(table)
+
+    def _merge(self) -> None:
+        """Have equal rows be one."""
+        merged = f"SELECT * EXCLUDE {SIGN}, CAST(sum({SIGN}) AS BIGINT) AS {SIGN} FROM {MOVED} GROUP BY ALL"
+        self._raw.execute(f"CREATE OR REPLACE TEMP TABLE {MOVED[5:]} AS {merged} HAVING sum({SIGN}) <> 0")
+        self._moved = 0
+
+    def _write(self, come: bool, matches: Ints, before: str) -> None:
+        """Run SQL that ends with the rows of matches."""
+        run, prepared = self._projection(come)
+        projection, block = prepared.projection, self._delta.block(matches)
+        shown = presented(f"({projection.sql})", projection.columns, ordered=False)
+        with run.showing(block, prepared.wanted, prepared.bound, prepared.beside):
+            if come or self._former is None:
+                self._raw.execute(f"{before} ({shown})", dict(projection.parameters))
+                return
+            rows = run.connection.arrow(shown, projection.parameters)
+        connection = self._projection(True)[0].connection
+        with connection.view("_graphdb_rows", rows):
+            self._raw.execute(f"{before} _graphdb_rows")
+
+    def _projection(self, come: bool) -> tuple[PathRun, Prepared]:
+        """Return what makes rows of matches that come, or go."""
+        now = come or self._former is None
+        if now not in self._prepared:
+            assert self._each.rows_of is not None
+            state = None if now or self._former is None else self._open.enter_context(self._former())
+            opened = self._engine.projected(self._each.rows_of, self._each.definition.text, state)
+            run, prepared = self._open.enter_context(opened)
+            assert prepared is not None  # as it was when the query was bound
+            self._prepared[now] = run, prepared
+        return self._prepared[now]
