@@ -25,6 +25,9 @@ _SMALL = 4096
 _SPREAD = 4
 """Numbers for each id, at most, where the ids themselves serve as numbers."""
 
+_LARGE = 1 << 16
+"""Ids from which on DuckDB is faster where a row has several that must be equal, or none."""
+
 _EXACT = 1 << 53
 """Sums of counts below it are exact in float64, which NumPy adds them in."""
 
@@ -35,8 +38,8 @@ _PIECE = 1 << 16
 def joined(step: Joined, tables: Mapping[str, arrow.Table], most: int) -> arrow.Table | None:
     """Return the rows of a step; None where DuckDB has to join them.
 
-    That is where some of ``tables`` are not in memory, the result takes more than ``most`` bytes, or a column that must
-    be equal has no ids.
+    That is where some of ``tables`` are not in memory, the result takes more than ``most`` bytes, a column that must be
+    equal has no ids, or DuckDB is faster.
     """
     rows = tables.get(step.rows)
     if rows is None:
@@ -119,6 +122,8 @@ def _keys(
     mine, theirs = [rows.column(name) for name, _ in on], [found.column(name) for _, name in on]
     if not all(map(_has_ids, (*mine, *theirs))) or any(column.null_count for column in theirs):
         return None
+    if len(on) > 1 and len(rows) + len(found) > _LARGE:
+        return None
     there = None
     if any(column.null_count for column in mine):
         there = np.flatnonzero(np.logical_and.reduce([column.is_valid() for column in mine]))
@@ -140,7 +145,7 @@ def _pairs(
     None where there are more than ``most`` pairs.
     """
     if not mine:
-        if rows * bindings > most:
+        if rows * bindings > min(most, _LARGE):
             return None
         every = np.arange(bindings)
         return np.tile(np.arange(rows), bindings), None if rows == 1 else np.repeat(every, rows)

@@ -225,7 +225,7 @@ class Joins:
         """Add the step of a join by arrays; return its rows."""
         assert rows.view is not None
         reads = rows.reads | {*views}
-        self._beside[name] = BesideBindings(self._snapshot)
+        self._beside[name] = BesideBindings(self._snapshot, f"p{self._named}_")
         self._steps.append(Joined(name, rows.view, how, chosen, joins, reads))
         # What it reads stays as long as it does: it may be a view of SQL.
         return Source(f"temp.{name}", reads | {name}, name, table=not isinstance(how, Matched))
