@@ -11,7 +11,7 @@ from graphdb.common.arrow import strings
 from graphdb.plan.explain import explain_text
 from graphdb.relational.edges.parallel_edges import settled
 from graphdb.relational.paths.base import PreparedPaths
-from graphdb.relational.program import Applied, Called, Computed, Program, Rows, Searched
+from graphdb.relational.program import Applied, Called, Computed, Joined, Program, Rows, Searched
 from graphdb.storage.graph.closure import closure_of, named
 
 if TYPE_CHECKING:
@@ -81,6 +81,10 @@ class Explanation:
         for step in program.steps:
             if isinstance(step, Rows):
                 lines.append(f"rows {step.view}: {step.sql}")
+                lines += _beside(step.beside, names, "rows")
+                continue
+            if isinstance(step, Joined):
+                lines.append(f"joined {step.view}: {step.sql('l.*')}")
                 lines += _beside(step.beside, names, "rows")
                 continue
             if isinstance(step, Called):

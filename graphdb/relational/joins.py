@@ -18,7 +18,7 @@ from graphdb.pattern.lengths import all_hold
 from graphdb.pattern.rename import rewritten
 from graphdb.pattern.unroll import is_plain
 from graphdb.relational.edges.parallel_edges import settle
-from graphdb.relational.program import AnyStep, Given, Rows, Step
+from graphdb.relational.program import AnyStep, Counted, Given, Joined, Matched, Rows, Step
 from graphdb.relational.projection.compile import ProjectionCompiler
 from graphdb.relational.projection.late import BesideBindings, Gathered, gathered_in, needed_first
 from graphdb.relational.projection.lookups import Asked, having, sharing
@@ -27,6 +27,9 @@ from graphdb.relational.snapshot import Snapshot
 from graphdb.sql.expressions import MOST_OPERANDS
 from graphdb.sql.from_clause import Parameters
 from graphdb.sql.value import SqlValue, column
+
+_ROW_COLUMN = "row"
+"""The column of joined rows that has the numbers of those that they were made of."""
 
 CARRIED = (ORDER, ROW, GROUP)
 """Names of the engine's own that go with rows wherever they go."""
@@ -172,9 +175,72 @@ class Joins:
         made = {name: found.variables[name].at(f"m{i}") for i, name in enumerate(new)}
         given = (*self._given(left, bound, shared), *self._given_values(left, bound))
         self._add_match(how, view, bound, needs, given)
+        further: dict[str | ast.Expression, SqlValue] = {name: rows.variables[name] for name in new}
+        further |= {node: rows.known[node] for node in facts}
+        pairs_of = tuple((left.variables[name].column, rows.variables[name].column) for name in shared)
+        arrays = None if pairs is not None else self._by_arrays(left, view, pairs_of, further, how == "outer join")
+        if arrays is not None:
+            source, columns = arrays
+            made = {name: rows.variables[name].at(columns[name]) for name in new}
+            facts = {node: rows.known[node].at(columns[node]) for node in facts}
         number = made.pop(MATCHES, None)
         matches = None if number is None else f"coalesce({number.sql}, 1)" if how == "outer join" else number.sql
         return Relation(source, {**left.variables, **made}, where, {**left.known, **facts}, matches)
+
+    def _by_arrays(
+        self,
+        left: Relation,
+        view: str,
+        on: tuple[tuple[str | None, str | None], ...],
+        further: Mapping[str | ast.Expression, SqlValue],
+        outer: bool,
+    ) -> tuple[Source, Mapping[str | ast.Expression, str]] | None:
+        """Join rows with a view of bindings by arrays; return the rows, and the columns that ``further`` ones became.
+
+        None where SQL has to: some of what is to be equal, or goes with the rows, is no column.
+        """
+        same = tuple((mine, theirs) for mine, theirs in on if mine is not None and theirs is not None)
+        taken = {key: value.column for key, value in further.items()}
+        kept = self._columns_of(left)
+        if kept is None or len(same) < len(on) or None in taken.values() or not (same or taken):
+            return None
+        name = self._name("joined")
+        columns = {key: f"j{self._named}_{i}" for i, key in enumerate(taken)}
+        added = tuple((columns[key], column) for key, column in taken.items() if column is not None)
+        chosen = [*(f"l.{column}" for column in kept), *(f"r.{it} AS {at}" for at, it in added)]
+        equal = all_of([f"r.{theirs} = l.{mine}" for mine, theirs in same])
+        joins = f" {'LEFT ' if outer else ''}JOIN {view} r ON {equal}"
+        how = Matched(view, same, kept, added, outer)
+        return self._add_joined(name, left.source, how, ", ".join(chosen), joins, (view,)), columns
+
+    def _add_joined(
+        self,
+        name: str,
+        rows: Source,
+        how: Matched | tuple[Counted, ...],
+        chosen: str,
+        joins: str,
+        views: Collection[str],
+    ) -> Source:
+        """Add the step of a join by arrays; return its rows."""
+        assert rows.view is not None
+        reads = rows.reads | {*views}
+        self._beside[name] = BesideBindings(self._snapshot, f"p{self._named}_")
+        self._steps.append(Joined(name, rows.view, how, chosen, joins, reads))
+        # What it reads stays as long as it does: it may be a view of SQL.
+        return Source(f"temp.{name}", reads | {name}, name, table=not isinstance(how, Matched))
+
+    def _has_arrays(self, source: Source) -> bool:
+        """Whether rows are there as arrays, while they are in memory."""
+        return source.view is not None and (source.table or source.view in self._numbered)
+
+    def _columns_of(self, rows: Relation) -> tuple[str, ...] | None:
+        """Return the columns of rows that are there as arrays; None where something of them is no column."""
+        values = [value for value in (*rows.variables.values(), *rows.known.values()) if not value.shared]
+        columns = dict.fromkeys(value.column for value in values)
+        if not self._has_arrays(rows.source) or None in columns or _ROW_COLUMN in columns:
+            return None
+        return tuple(column for column in columns if column is not None)
 
     def _given(self, left: Relation, bound: BoundPattern, shared: Iterable[str]) -> Iterator[Given]:
         """Yield what the rows say of the vertices that a pattern shares with them, and of the ends of its edges."""
@@ -193,7 +259,7 @@ class Joins:
             for vertex, found in columns.items():
                 selects = [f"SELECT {v.sql} AS id FROM {left.source} b WHERE {v.sql} IS NOT NULL" for v in found]
                 view, alone = left.source.view, found[0].column if len(found) == 1 else None
-                has_arrays = view is not None and (view in self._numbered or left.source.table)
+                has_arrays = self._has_arrays(left.source)
                 as_they_are = (view, alone) if has_arrays and view is not None and alone is not None else None
                 yield Given(vertex, " UNION ".join(selects), {}, left.source.reads, as_they_are)
 
@@ -281,10 +347,10 @@ class Joins:
         if view in self._numbered:
             return True
         columns = [*(relation.variables[name] for name in names), *relation.known.values()]
-        if not names or relation.matches is not None or any(each.column is None for each in columns):
+        if not names or relation.matches is not None or any(each.column in (None, _ROW_COLUMN) for each in columns):
             return False
         for i, step in enumerate(self._steps):
-            if isinstance(step, Step) and step.view == view:
+            if isinstance(step, Step | Joined) and step.view == view:
                 self._steps[i] = replace(step, numbered=True)
                 self._numbered.add(step.view)
                 return True

@@ -26,7 +26,7 @@ from graphdb.pattern.pieces import names_of
 from graphdb.pattern.rename import renamed, rewritten
 from graphdb.relational.joins import CARRIED
 from graphdb.relational.matches import Matches, column_name, looks_back
-from graphdb.relational.program import Program, Rows, Step
+from graphdb.relational.program import Joined, Program, Rows, Step
 from graphdb.relational.projection.relation import (
     ARGUMENT,
     GROUP,
@@ -70,7 +70,7 @@ class Lowering(Matches):
         alone = self._head is not None and isinstance(last, Step) and last.view == self._head[0].source.view
         projection = projection if alone else replace(projection, direct=None)
         steps = (
-            replace(step, beside=self._beside[step.view].columns) if isinstance(step, Step | Rows) else step
+            replace(step, beside=self._beside[step.view].columns) if isinstance(step, Step | Rows | Joined) else step
             for step in self._steps
         )
         return Program(tuple(steps), projection, self._lists, alone and self._counts)

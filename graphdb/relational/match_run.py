@@ -89,8 +89,8 @@ class MatchRun:
         self._threads = threads
         self._cancelled = cancelled
         self._deadline = None if timeout is None else time.monotonic() + timeout
-        self._numbered: dict[str, arrow.Table] = {}
-        """Bindings that are visible to SQL, and that others start from."""
+        self._tables: dict[str, arrow.Table] = {}
+        """Bindings and rows that are in memory, by the views that SQL reads them from."""
         self.control: Control | None = None
         """What the match reported, once it ran."""
 
@@ -208,10 +208,11 @@ class MatchRun:
         with self._gathered(plan, needs, bound, view, shares, beside) as gathered:
             if numbered and gathered is not None:
                 gathered = gathered.append_column("rowid", numbers(np.arange(gathered.num_rows)))
-                self._numbered[view] = gathered
+            if gathered is not None:
+                self._tables[view] = gathered
             with self._visible(gathered if shown else None, view):
                 yield
-            self._numbered.pop(view, None)
+            self._tables.pop(view, None)
 
     @contextmanager
     def showing(

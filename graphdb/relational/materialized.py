@@ -7,8 +7,9 @@ columns of properties beside their vertices, and the vertices are there as array
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Literal
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from graphdb.common.arrow import numbers
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.duckdb.fetch import small_rows
 from graphdb.common.values.types import NODE
-from graphdb.relational.program import Rows
+from graphdb.relational.program import Joined, Rows
 from graphdb.relational.projection.arrays import Beside, with_columns
 from graphdb.relational.snapshot import Snapshot
 from graphdb.sql.from_clause import Parameters
@@ -55,19 +56,41 @@ def _pieces(
 
 
 @contextmanager
+def joined_by_sql(
+    snapshot: Snapshot, step: Joined, tables: Mapping[str, arrow.Table], seconds: float | None
+) -> Iterator[None]:
+    """Show rows that are not joined by arrays to SQL: as a view, or as a table where they are to have numbers."""
+    connection = snapshot.connection
+    sql = step.sql("l.*" if step.rows in tables else "l.*, l.rowid AS rowid")
+    sql = _with_beside(snapshot, sql, step.beside)
+    kind: Literal["TABLE", "VIEW"] = "TABLE" if step.numbered else "VIEW"
+    with connection.temporary_table(step.view, kind):
+        with connection.guard(seconds) as raw:
+            raw.execute(
+                f"CREATE OR REPLACE TEMP {kind} {step.view} AS FROM ({_with_beside(snapshot, sql, step.beside)})"
+            )
+        yield
+
+
+@contextmanager
 def _spilled(snapshot: Snapshot, rows: Rows, seconds: float | None) -> Iterator[None]:
     """Show rows to SQL as a temporary table, which DuckDB may spill."""
     connection: Connection = snapshot.connection
-    sql = rows.sql
-    if rows.beside:
-        properties, edges, type_label = snapshot.properties, snapshot.edges, snapshot.store.type_label
-        joins = Joins(Parameters(), type_label, properties, edges)
-        chosen = "".join(f", {_beside(joins, one)} AS {one.name}" for one in rows.beside)
-        sql = f"SELECT b.*{chosen} FROM ({sql}) b {joins.joins}"
+    sql = _with_beside(snapshot, rows.sql, rows.beside)
     with connection.temporary_table(rows.view):
         with connection.guard(seconds) as raw:
             raw.execute(f"CREATE OR REPLACE TEMP TABLE {rows.view} AS FROM ({sql})", dict(rows.parameters))
         yield
+
+
+def _with_beside(snapshot: Snapshot, sql: str, beside: Sequence[Beside]) -> str:
+    """Return SQL of rows with properties of their vertices in further columns."""
+    if not beside:
+        return sql
+    properties, edges, type_label = snapshot.properties, snapshot.edges, snapshot.store.type_label
+    joins = Joins(Parameters(), type_label, properties, edges)
+    chosen = "".join(f", {_beside(joins, one)} AS {one.name}" for one in beside)
+    return f"SELECT b.*{chosen} FROM ({sql}) b {joins.joins}"
 
 
 def _beside(joins: Joins, one: Beside) -> str:

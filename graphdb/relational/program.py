@@ -45,6 +45,64 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
+class Matched:
+    """Bindings that rows are joined with: each row comes once for each of these whose vertices are its own."""
+
+    view: str
+    on: tuple[tuple[str, str], ...]
+    """The columns of vertices that must be equal: of the rows, and of the bindings."""
+    kept: tuple[str, ...]
+    """The columns of the rows that stay."""
+    added: tuple[tuple[str, str], ...]
+    """Names of further columns, and the columns of the bindings that they are."""
+    outer: bool
+    """Whether a row without a binding stays, with nulls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Bindings that are counted for each row: the column ``name``, of those whose vertices are the row's own."""
+
+    view: str
+    on: tuple[tuple[str, str], ...]
+    """The columns of vertices that must be equal: of the rows, and of the bindings."""
+    name: str
+    whether: bool
+    """Whether nothing is asked but if there is one: the column is 1 then, and else 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Rows joined with bindings, for SQL that names them ``view``.
+
+    In memory this is done by arrays (:mod:`graphdb.relational.array_joins`), else by DuckDB.
+    """
+
+    view: str
+    rows: str
+    """The view of the rows, which have their numbers (``rowid``)."""
+    how: Matched | tuple[Counted, ...]
+    chosen: str
+    joins: str
+    """SQL for the same: the columns of joined rows, or of counted ones those that come to theirs; and what stands after
+    the rows ``l``."""
+    reads: frozenset[str]
+    """The names of the tables and views that are joined."""
+    numbered: bool = False
+    """Whether others start from its rows, so that these have their numbers (``rowid``) instead of the numbers of those
+    that they were made of (``row``); counted ones always have them."""
+    beside: tuple[Beside, ...] = ()
+    """Properties of their vertices that SQL reads as further columns."""
+
+    def sql(self, rows: str) -> str:
+        """Return SQL for the same, in which counted rows have some columns ``rows``."""
+        chosen = f"{rows}{self.chosen}"
+        if isinstance(self.how, Matched):
+            chosen = ", ".join(filter(None, (self.chosen, "" if self.numbered else "l.rowid AS row")))
+        return f"SELECT {chosen} FROM temp.{self.rows} l{self.joins}"
+
+
+@dataclass(frozen=True, slots=True)
 class Given:
     """What the rows say of a pattern vertex: it is one of the ids that ``sql`` yields."""
 
@@ -209,7 +267,7 @@ class Computed:
         return self.compute(rows).append_column("row", rows.column("row"))
 
 
-AnyStep: TypeAlias = "Step | Searched | Applied | Called | Computed | Rows"
+AnyStep: TypeAlias = "Step | Searched | Applied | Called | Computed | Rows | Joined"
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,13 +25,14 @@ from graphdb.pattern.free import SUBQUERIES
 from graphdb.pattern.graph import Wanted
 from graphdb.plan.executor import Control
 from graphdb.plan.physical import PhysicalPlan
+from graphdb.relational.array_joins import joined
 from graphdb.relational.edges.parallel_edges import settle
 from graphdb.relational.joins import Setting, leaves_out
 from graphdb.relational.list_subqueries import sees_items, with_rows
 from graphdb.relational.lower import Lowering
 from graphdb.relational.match_run import MatchRun, restricted
-from graphdb.relational.materialized import materialized
-from graphdb.relational.program import AnyStep, Applied, Called, Computed, Given, Program, Rows, Searched, Step
+from graphdb.relational.materialized import joined_by_sql, materialized
+from graphdb.relational.program import AnyStep, Applied, Called, Computed, Given, Joined, Program, Rows, Searched, Step
 from graphdb.relational.projection.arrays import Beside, project
 from graphdb.relational.projection.compile import ProjectionCompiler
 from graphdb.relational.projection.late import BesideBindings
@@ -201,7 +202,7 @@ class QueryRun(MatchRun):
         if self._arguments.looked_at or prepared.computing is not None:
             return False
         if isinstance(prepared, Program):
-            return all(isinstance(step, Step | Rows) for step in prepared.steps)
+            return all(isinstance(step, Step | Rows | Joined) for step in prepared.steps)
         return type(prepared) is Prepared and prepared.plan is not None
 
     def replanned(self, prepared: Prepared | Program) -> Prepared | Program | None:
@@ -290,7 +291,7 @@ class QueryRun(MatchRun):
         with ExitStack() as everything:
             self._show_lists(program, everything)
             alive: dict[str, ExitStack] = {}
-            shares = sum(isinstance(step, Step | Rows) for step in program.steps)
+            shares = sum(isinstance(step, Step | Rows | Joined) for step in program.steps)
             last_use = program.last_uses()
             for number, step in enumerate(program.steps[:most]):
                 for name in [name for name in alive if last_use.get(name, 0) < number]:
@@ -298,6 +299,9 @@ class QueryRun(MatchRun):
                 alive[step.view] = stack = everything.enter_context(ExitStack())
                 if isinstance(step, Rows):
                     stack.enter_context(self._materialized(step, shares))
+                    continue
+                if isinstance(step, Joined):
+                    stack.enter_context(self._joined(step, shares))
                     continue
                 if isinstance(step, Called):
                     stack.enter_context(self._yielded(step))
@@ -357,9 +361,22 @@ class QueryRun(MatchRun):
         most = self._bindings_bytes // (2 * shares)
         with materialized(self._snapshot, rows, most, self._left()) as found:
             if found is not None:
-                self._numbered[rows.view] = found
+                self._tables[rows.view] = found
             yield
-            self._numbered.pop(rows.view, None)
+            self._tables.pop(rows.view, None)
+
+    @contextmanager
+    def _joined(self, step: Joined, shares: int) -> Iterator[None]:
+        """Join rows with bindings, and show them to SQL."""
+        found = joined(step, self._tables, self._bindings_bytes // (2 * shares))
+        if found is None:
+            with joined_by_sql(self._snapshot, step, self._tables, self._left()):
+                yield
+            return
+        self._tables[step.view] = found = self._with_beside(found, step.beside)
+        with self._visible(found, step.view):
+            yield
+        self._tables.pop(step.view, None)
 
     def _plan_from(self, step: Step) -> PhysicalPlan:
         """Plan a match whose vertices its rows give."""
@@ -375,7 +392,7 @@ class QueryRun(MatchRun):
         return plan
 
     def _given(self, given: Given) -> Ids:
-        rows = self._numbered.get(given.column[0]) if given.column is not None else None
+        rows = self._tables.get(given.column[0]) if given.column is not None else None
         if rows is not None and given.column is not None:
             found = values(rows.column(given.column[1]).drop_null())
         elif (indexed := self._by_key(given)) is not None:

@@ -17,7 +17,7 @@ from graphdb.pattern.lengths import OF_PATHS, length_name
 from graphdb.pattern.path_search import Differing, PathSearch
 from graphdb.procedures.registry import Call
 from graphdb.relational.joins import all_of
-from graphdb.relational.program import Applied, Called, Computed
+from graphdb.relational.program import Applied, Called, Computed, Counted
 from graphdb.relational.projection.relation import GROUP, ROW, UNIT, VALUE, Relation, Source
 from graphdb.relational.projection.sql import Projection
 from graphdb.relational.semijoins import Semijoins
@@ -49,6 +49,8 @@ class _Added:
     """What stands after LEFT JOIN."""
     reads: frozenset[str]
     """The names of the tables and views that the join reads, of those that the program makes."""
+    counted: tuple[str, tuple[tuple[str, str], ...], bool] | None = None
+    """Where it is the number of bindings of a view: that, the columns that must be equal, and whether one will do."""
 
 
 class Subqueries(Semijoins):
@@ -97,18 +99,40 @@ class Subqueries(Semijoins):
         left = self._table(relation, {*keep, *free_variables(tuple(nodes))})
         matches = [self._plain_match(node) for node in nodes]
         left = self._with_elements(left, tuple(clause for one in matches if one is not None for clause in one[0]))
-        known, columns, joins, reads = dict(left.known), "", "", left.source.reads
-        for i, (node, one) in enumerate(zip(nodes, matches, strict=True)):
-            added = self._added(left, node, one, str(i) if i else "")
-            columns, joins = f"{columns}, {added.sql} AS s{i}", f"{joins} LEFT JOIN {added.join}"
-            reads |= added.reads
-            known[node] = column(f"s{i}", added.type)
+        found = [
+            self._added(left, node, one, str(i) if i else "")
+            for i, (node, one) in enumerate(zip(nodes, matches, strict=True))
+        ]
+        known, names = dict(left.known), [f"s{i}" for i in range(len(found))]
+        rest = list(zip(names, found, strict=True))
+        source = left.source
+        if self._has_arrays(source) and any(added.counted is not None for added in found):
+            source, names = self._with_counts(source, found)
+            rest = [pair for pair in zip(names, found, strict=True) if pair[1].counted is None]
+        for node, name, added in zip(nodes, names, found, strict=True):
+            known[node] = column(name, added.type)
             if _exists(node):
-                known[node] = SqlValue(f"(b.s{i} > 0)", BOOLEAN)
+                known[node] = SqlValue(f"(b.{name} > 0)", BOOLEAN)
             elif isinstance(node, ast.ShortestPath) and not _several(node):
                 assert added.type.element is not None
-                known[node] = SqlValue(f"(b.s{i})[1]", added.type.element)
-        return replace(left, source=Source(f"(SELECT l.*{columns} FROM {left.source} l{joins})", reads), known=known)
+                known[node] = SqlValue(f"(b.{name})[1]", added.type.element)
+        if rest:
+            columns = "".join(f", {added.sql} AS {name}" for name, added in rest)
+            joins = "".join(f" LEFT JOIN {added.join}" for _, added in rest)
+            reads = source.reads.union(*(added.reads for _, added in rest))
+            source = Source(f"(SELECT l.*{columns} FROM {source} l{joins})", reads)
+        return replace(left, source=source, known=known)
+
+    def _with_counts(self, rows: Source, found: Sequence[_Added]) -> tuple[Source, list[str]]:
+        """Return rows with those of some columns that are numbers of bindings, and the names of all of them."""
+        view = self._name("joined")
+        names = [f"s{i}" if added.counted is None else f"j{self._named}_{i}" for i, added in enumerate(found)]
+        counted = [(name, added) for name, added in zip(names, found, strict=True) if added.counted is not None]
+        counts = tuple(Counted(*added.counted[:2], name, added.counted[2]) for name, added in counted if added.counted)
+        chosen = "".join(f", {added.sql} AS {name}" for name, added in counted)
+        joins = "".join(f" LEFT JOIN {added.join}" for _, added in counted)
+        views = [count.view for count in counts]
+        return self._add_joined(view, rows, counts, chosen, joins, views), names
 
     def _plain_match(self, node: Subquery) -> tuple[list[ast.MatchClause], ast.Expression | None] | None:
         """Return a subquery's MATCH clauses and what is gathered of them where a plan matches them; see _one_match."""
@@ -144,7 +168,11 @@ class Subqueries(Semijoins):
         sql = f"SELECT {''.join(f'{sql}, ' for sql in ids)}{number} AS n FROM {view} b{group}"
         r = f"r{suffix}"
         on = [f"{r}.v{bound.vertex_of[name]} = {left.variables[name].of('l')}" for name in shared]
-        return _Added(f"coalesce({r}.n, 0)", INTEGER, f"({sql}) {r} ON {all_of(on)}", frozenset((view,)))
+        join = f"({sql}) {r} ON {all_of(on)}"
+        same = [(left.variables[name].column, f"v{bound.vertex_of[name]}") for name in shared]
+        plain = tuple((mine, theirs) for mine, theirs in same if mine is not None)
+        counted = (view, plain, exists) if shared and len(plain) == len(same) else None
+        return _Added(f"coalesce({r}.n, 0)", INTEGER, join, frozenset((view,)), counted)
 
     def _gathered(self, left: Relation, bound: BoundPattern, value: ast.Expression | None, suffix: str) -> _Added:
         """The number of a pattern's matches for each row, or the list of what they yield."""

@@ -115,12 +115,14 @@ class DuckDB:
     """The suite's SQL over its tables and indexes."""
 
     def load(self, source: Path, folder: Path) -> int:
+        with duckdb.connect(folder / "tables.duckdb") as connection:
+            ldbc.sql().load(source, connection)
         self.open(folder)
-        ldbc.sql().load(source, self._connection)
         return 0
 
     def open(self, folder: Path) -> None:
-        self._connection = duckdb.connect(folder / "tables.duckdb")
+        # Read-only, so that the parameters can be drawn from the same file beside it.
+        self._connection = duckdb.connect(folder / "tables.duckdb", read_only=True)
 
     def count(self, query: Any) -> Any:
         read, given = query

@@ -27,10 +27,14 @@ from graphdb.storage.catalog import EdgeLabel
 
 
 class BesideBindings:
-    """The properties that SQL over the bindings of one match was found to need: columns beside the vertices."""
+    """The properties that SQL over the bindings of one match was found to need: columns beside the vertices.
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    Their names begin with ``prefix``, and no other column's does.
+    """
+
+    def __init__(self, snapshot: Snapshot, prefix: str = "p") -> None:
         self._snapshot = snapshot
+        self._prefix = prefix
         self._found: dict[tuple[str, int | tuple[int, ...]], Beside] = {}
 
     @property
@@ -44,14 +48,14 @@ class BesideBindings:
         if found is None:
             if not self._snapshot.properties.in_memory(label):
                 return None
-            found = self._found[column, label.id] = Beside(f"p{len(self._found)}", column, label)
+            found = self._found[column, label.id] = Beside(f"{self._prefix}{len(self._found)}", column, label)
         return found.name
 
     def add_label(self, column: str, classes: tuple[int, ...]) -> str:
         """Return the name of the column that says whether the vertices in a column have one of some labels."""
         found = self._found.get((column, classes))
         if found is None:
-            found = self._found[column, classes] = Beside(f"p{len(self._found)}", column, None, classes)
+            found = self._found[column, classes] = Beside(f"{self._prefix}{len(self._found)}", column, None, classes)
         return found.name
 
     def known(

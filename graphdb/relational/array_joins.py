@@ -1,0 +1,209 @@
+"""Rows joined with bindings by arrays: of both, vertices are columns of ids, so that a join is a gather.
+
+To DuckDB each join of two small tables costs most of a millisecond before it sees a row, and one of large tables hashes
+every id.  Here equal ids are numbered alike; the numbers say where the rows of each binding stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common import arrow
+from graphdb.common.arrow import numbers
+from graphdb.relational.program import Counted, Joined, Matched
+from graphdb.storage.arrays.arrow import values
+from graphdb.storage.arrays.texts import number_integers, taken
+
+Ints = NDArray[np.int64]
+
+_SMALL = 4096
+"""Ids up to which sorting them is the fastest way to number them."""
+
+_SPREAD = 4
+"""Numbers for each id, at most, where the ids themselves serve as numbers."""
+
+_LARGE = 1 << 16
+"""Ids from which on DuckDB is faster where a row has several that must be equal, or none."""
+
+_EXACT = 1 << 53
+"""Sums of counts below it are exact in float64, which NumPy adds them in."""
+
+_PIECE = 1 << 16
+"""Rows of a chunk: DuckDB reads chunks on several threads."""
+
+
+def joined(step: Joined, tables: Mapping[str, arrow.Table], most: int) -> arrow.Table | None:
+    """Return the rows of a step; None where DuckDB has to join them.
+
+    That is where some of ``tables`` are not in memory, the result takes more than ``most`` bytes, a column that must be
+    equal has no ids, or DuckDB is faster.
+    """
+    rows = tables.get(step.rows)
+    if rows is None:
+        return None
+    if isinstance(step.how, Matched):
+        found = tables.get(step.how.view)
+        return None if found is None else _matched(rows, found, step, step.how, most)
+    for count in step.how:
+        found = tables.get(count.view)
+        column = None if found is None else _counted(rows, found, count)
+        if column is None:
+            return None
+        rows = rows.append_column(count.name, numbers(column))
+    return rows
+
+
+def _matched(rows: arrow.Table, found: arrow.Table, step: Joined, how: Matched, most: int) -> arrow.Table | None:
+    """Return each row once for each binding whose vertices are its own."""
+    keys = _keys(rows, found, how.on)
+    if keys is None:
+        return None
+    row_bytes = 8 * (len(how.kept) + len(how.added) + 1)
+    pairs = _pairs(*keys, len(rows), len(found), most // row_bytes)
+    if pairs is None:
+        return None
+    mine, theirs = pairs
+    if how.outer:
+        alone = np.ones(len(rows), bool)
+        alone[mine] = False
+        if alone.any():
+            theirs = np.arange(len(found)) if theirs is None else theirs
+            mine = np.concatenate((mine, np.flatnonzero(alone)))
+            theirs = np.concatenate((theirs, np.full(len(mine) - len(theirs), -1)))
+    same = dict(how.on) if not how.outer else {}
+    columns: dict[str, arrow.ChunkedArray] = {}
+    for name in how.kept:
+        column = rows.column(name)
+        twin = found.column(same[name]) if name in same else None
+        if theirs is None and twin is not None and twin.type == column.type:
+            columns[name] = twin  # an id that is equal is the same
+        else:
+            columns[name] = _taken(column, mine)
+    columns["rowid" if step.numbered else "row"] = _in_pieces(numbers(np.arange(len(mine)) if step.numbered else mine))
+    for name, theirs_name in how.added:
+        column = found.column(theirs_name)
+        columns[name] = column if theirs is None else _taken(column, theirs)
+    return arrow.table(columns)
+
+
+def _counted(rows: arrow.Table, found: arrow.Table, how: Counted) -> Ints | None:
+    """Return the number of bindings whose vertices are the row's own, of each row."""
+    keys = _keys(rows, found, how.on)
+    if keys is None:
+        return None
+    mine, theirs, there = keys
+    counts: Ints = np.zeros(len(rows), np.int64)
+    if not len(found) or not len(mine[0]):
+        return counts
+    weights = None
+    if not how.whether and "n" in found.column_names:
+        column = found.column("n")
+        if not _has_ids(column):
+            return None
+        weights = values(column)
+        if float(weights.sum(dtype=np.float64)) >= _EXACT:
+            return None
+    own, their, distinct = _numbered(mine, theirs)
+    sums = np.bincount(their, weights, distinct).astype(np.int64)
+    per_row = (sums > 0).astype(np.int64)[own] if how.whether else sums[own]
+    if there is None:
+        return per_row
+    counts[there] = per_row
+    return counts
+
+
+def _keys(
+    rows: arrow.Table, found: arrow.Table, on: Sequence[tuple[str, str]]
+) -> tuple[list[Ints], list[Ints], Ints | None] | None:
+    """Return the ids that must be equal, of rows and of bindings, and which rows have them, if not all do."""
+    mine, theirs = [rows.column(name) for name, _ in on], [found.column(name) for _, name in on]
+    if not all(map(_has_ids, (*mine, *theirs))) or any(column.null_count for column in theirs):
+        return None
+    if len(on) > 1 and len(rows) + len(found) > _LARGE:
+        return None
+    there = None
+    if any(column.null_count for column in mine):
+        there = np.flatnonzero(np.logical_and.reduce([column.is_valid() for column in mine]))
+    own = [values(column).astype(np.int64, copy=False) for column in mine]
+    if there is not None:
+        own = [ids[there] for ids in own]
+    return own, [values(column).astype(np.int64, copy=False) for column in theirs], there
+
+
+def _has_ids(column: arrow.ChunkedArray) -> bool:
+    return arrow.is_integer(column.type)
+
+
+def _pairs(
+    mine: Sequence[Ints], theirs: Sequence[Ints], there: Ints | None, rows: int, bindings: int, most: int
+) -> tuple[Ints, Ints | None] | None:
+    """Return which rows belong to which bindings; None instead of the latter where each has one, in order.
+
+    None where there are more than ``most`` pairs.
+    """
+    if not mine:
+        if rows * bindings > min(most, _LARGE):
+            return None
+        every = np.arange(bindings)
+        return np.tile(np.arange(rows), bindings), None if rows == 1 else np.repeat(every, rows)
+    if not len(mine[0]) or not bindings:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    own, their, distinct = _numbered(mine, theirs)
+    counts = np.bincount(own, minlength=distinct)
+    if counts.max() <= 1:
+        if bindings > most:
+            return None
+        place = np.full(distinct, -1, np.int64)
+        place[own] = np.arange(len(own)) if there is None else there
+        found = place[their]
+        if (found >= 0).all():
+            return found, None
+        which = np.flatnonzero(found >= 0)
+        return found[which], which
+    several = counts[their]
+    total = int(several.sum())
+    if total > most:
+        return None
+    order = np.argsort(own, kind="stable")
+    begins, ends = np.cumsum(counts) - counts, np.cumsum(several)
+    found = order[np.repeat(begins[their] - (ends - several), several) + np.arange(total)]
+    return found if there is None else there[found], np.repeat(np.arange(bindings), several)
+
+
+def _numbered(mine: Sequence[Ints], theirs: Sequence[Ints]) -> tuple[Ints, Ints, int]:
+    """Return numbers of tuples of ids, the same for equal ones: of both sides, and a bound of them."""
+    own, their, bound = _alike(mine[0], theirs[0])
+    for left, right in zip(mine[1:], theirs[1:], strict=True):
+        second, other, distinct = _alike(left, right)
+        own, their, bound = _alike(own * distinct + second, their * distinct + other)
+    return own, their, bound
+
+
+def _alike(left: Ints, right: Ints) -> tuple[Ints, Ints, int]:
+    """Return numbers of ids, the same for equal ones, and a bound of them."""
+    size = len(left) + len(right)
+    if size <= _SMALL:
+        distinct, found = np.unique(np.concatenate((left, right)), return_inverse=True)
+        return found[: len(left)], found[len(left) :], len(distinct)
+    low = min(int(left.min()), int(right.min()))
+    span = max(int(left.max()), int(right.max())) - low + 1
+    if span <= _SPREAD * size:
+        return left - low, right - low, span
+    distinct, found = number_integers(np.concatenate((left, right)))
+    return found[: len(left)], found[len(left) :], len(distinct)
+
+
+def _taken(column: arrow.ChunkedArray, at: Ints) -> arrow.ChunkedArray:
+    """Return the values at some places; null below 0."""
+    array = column.combine_chunks()
+    if len(at) == len(array) and bool((at == np.arange(len(at))).all()):
+        return column
+    return _in_pieces(taken(array, at))
+
+
+def _in_pieces(array: arrow.Array) -> arrow.ChunkedArray:
+    starts = range(0, len(array), _PIECE)
+    return arrow.ChunkedArray([array.slice(start, _PIECE) for start in starts], array.type)

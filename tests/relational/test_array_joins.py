@@ -1,0 +1,60 @@
+"""Rows joined with bindings by arrays give what DuckDB gives, however ids are numbered."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+import graphdb
+from graphdb.relational import array_joins, query
+
+QUERIES = [
+    "MATCH (a:P) WITH a ORDER BY a.k LIMIT 7 MATCH (a)-[:K]->(b) RETURN a.k, b.k",
+    "UNWIND [1, 1, 2, 3] AS k MATCH (a:P {k: k}) MATCH (a)-[:K]->(b) RETURN k, a.k, b.k",
+    "MATCH (a:P)-[:K]->(b) WITH a, b MATCH (a)-[:K]->(c)-[:K]->(b) RETURN a.k, b.k, c.k",
+    "MATCH (a:P) OPTIONAL MATCH (a)-[:K]->(b) WITH a, b OPTIONAL MATCH (b)-[:L]->(c) RETURN a.k, b.k, c.k",
+    "MATCH (a:P) OPTIONAL MATCH (a)-[:L]->(b) WITH a, b MATCH (x:P {k: 1}) RETURN a.k, b.k, x.k",
+    "MATCH (a:P) OPTIONAL MATCH (a)-[:L]->(b) RETURN a.k, COUNT { (b)-[:K]->() } AS n, EXISTS { (a)-[:K]->(b) } AS e",
+    "MATCH (a:P), (b:P) WHERE a.k < 3 RETURN a.k, b.k, COUNT { (a)-[:K]->()-[:K]->(b) } AS n, EXISTS { (b)-[:L]->() } AS e",
+    "MATCH (a:P) OPTIONAL MATCH (a)-[:K]->(b)-[:L]->(c) WITH a, count(b) AS n MATCH (a)-[:K]->(d) RETURN a.k, n, d.k",
+    "MATCH (a:P) WHERE a.k < 9 RETURN a.k, [(a)-[:K]->(b) WHERE b.k > a.k | b.k] AS l ORDER BY a.k",
+    "MATCH (a:P) WHERE NOT EXISTS { (a)-[:L]->() } WITH a MATCH (a)-[r:K]->(b) RETURN a.k, r.w, [(b)-[:L]->(c) | c.k] AS l",
+    "MATCH (a:P)-[:K]->(b) WITH a, b WHERE COUNT { (b)-[:K]->() } > 1 MATCH (b)-[:K]->(c) WHERE c.k > a.k RETURN a.k, c.k",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def db() -> Any:
+    draw = random.Random(5)
+    edges = [(draw.randrange(12), draw.randrange(12), draw.choice("KKKL"), i) for i in range(40)]
+    with graphdb.connect() as database:
+        database.query("UNWIND range(0, 11) AS k CREATE (:P {k: k})")
+        for type in "KL":
+            rows = [{"s": s, "t": t, "w": w} for s, t, kind, w in edges if kind == type]
+            text = f"UNWIND $rows AS r MATCH (a:P {{k: r.s}}), (b:P {{k: r.t}}) CREATE (a)-[:{type} {{w: r.w}}]->(b)"
+            database.query(text, rows=rows)
+        yield database
+
+
+def rows_of(db: graphdb.Database, text: str) -> list[Any]:
+    found = [
+        [sorted(value) if isinstance(value, list) else value for value in row] for row in db.query(text).fetchall()
+    ]
+    return sorted(found, key=repr)
+
+
+@pytest.mark.parametrize("text", QUERIES)
+def test_arrays_join_rows_as_duckdb_does(db: graphdb.Database, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [rows_of(db, text)]
+    for small, spread in ((0, 1 << 20), (0, 0)):
+        monkeypatch.setattr(array_joins, "_SMALL", small)
+        monkeypatch.setattr(array_joins, "_SPREAD", spread)
+        found.append(rows_of(db, text))
+    joined: list[bool] = []
+    monkeypatch.setattr(query, "joined", lambda *_: joined.append(True))
+    by_sql = rows_of(db, text)
+    assert joined, "nothing is joined by arrays"
+    assert by_sql
+    assert found == [by_sql] * 3
