@@ -65,7 +65,7 @@ def _matched(rows: arrow.Table, found: arrow.Table, step: Joined, how: Matched, 
     pairs = _pairs(*keys, len(rows), len(found), most // row_bytes)
     if pairs is None:
         return None
-    mine, theirs = pairs
+    mine, theirs = _in_order(*pairs, len(rows), len(found))
     if how.outer:
         alone = np.ones(len(rows), bool)
         alone[mine] = False
@@ -73,6 +73,7 @@ def _matched(rows: arrow.Table, found: arrow.Table, step: Joined, how: Matched, 
             theirs = np.arange(len(found)) if theirs is None else theirs
             mine = np.concatenate((mine, np.flatnonzero(alone)))
             theirs = np.concatenate((theirs, np.full(len(mine) - len(theirs), -1)))
+            mine, theirs = _in_order(mine, theirs, len(rows), len(found))
     same = dict(how.on) if not how.outer else {}
     columns: dict[str, arrow.ChunkedArray] = {}
     for name in how.kept:
@@ -171,6 +172,18 @@ def _pairs(
     begins, ends = np.cumsum(counts) - counts, np.cumsum(several)
     found = order[np.repeat(begins[their] - (ends - several), several) + np.arange(total)]
     return found if there is None else there[found], np.repeat(np.arange(bindings), several)
+
+
+def _in_order(mine: Ints, theirs: Ints | None, rows: int, bindings: int) -> tuple[Ints, Ints | None]:
+    """Return few pairs in the order of the rows, which is how others expect to find them; more as they are.
+
+    No language asks for it, but what an UNWIND lists is written and returned as it is listed, as DuckDB's own joins of
+    few rows do.
+    """
+    if max(len(mine), rows) > _LARGE or bool((mine[1:] >= mine[:-1]).all()):
+        return mine, theirs
+    order = np.argsort(mine.astype(np.uint16), kind="stable")  # 16 bits are sorted by radix
+    return mine[order], np.arange(bindings)[order] if theirs is None else theirs[order]
 
 
 def _numbered(mine: Sequence[Ints], theirs: Sequence[Ints]) -> tuple[Ints, Ints, int]:

@@ -29,7 +29,7 @@ from graphdb.evaluate.values import Edge, Vertex
 from graphdb.grammar import syntax as ast
 from graphdb.relational.explain import Explanation
 from graphdb.relational.paths.run import PathRun
-from graphdb.relational.program import Program, Step
+from graphdb.relational.program import Joined, Program, Step
 from graphdb.relational.program import Rows as RowsStep
 from graphdb.relational.projection.relation import Relation, Source
 from graphdb.relational.query import Prepared
@@ -326,7 +326,7 @@ def expected(prepared: Prepared | Program) -> float:
     """
     rows = 1.0
     for step in prepared.steps if isinstance(prepared, Program) else (prepared,):
-        if isinstance(step, RowsStep) or (isinstance(step, Step) and step.given):
+        if isinstance(step, (RowsStep, Joined)) or (isinstance(step, Step) and step.given):
             continue
         plan = step.plan if isinstance(step, (Step, Prepared)) else None
         if plan is not None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import graphdb
 from graphdb.common.duckdb.connection import quoted
 from graphdb.common.values.types import INTEGER, NODE, STRING, VALUE, Base, Column, Type
-from graphdb.relational.program import Called, Program, Rows, Searched, Step
+from graphdb.relational.program import Called, Joined, Program, Rows, Searched, Step
 from graphdb.relational.projection.presentation import presented
 from graphdb.relational.query import QueryRun
 from graphdb.sql.compiler import Compiler
@@ -176,17 +176,22 @@ def test_steps_know_the_tables_and_views_that_they_read(db: graphdb.Database, mo
         db.explain(text)
     seen = 0
     for program in programs:
+        joined = [step for step in program.steps if isinstance(step, Joined)]
         for step in program.steps:
             name = step.view
-            assert (name in program.projection.reads) == mentions(name, program.projection.sql)
+            assert (name in program.projection.reads) == mentions(name, program.projection.sql, joined)
             for other in program.steps:
-                assert (name in other.reads) == any(mentions(name, sql) for sql in statements(other))
+                assert (name in other.reads) == any(mentions(name, sql, joined) for sql in statements(other))
                 seen += name in other.reads
     assert seen > 10
 
 
-def mentions(name: str, sql: str) -> bool:
-    return re.search(rf"\b{name}\b", sql) is not None
+def mentions(name: str, sql: str, joined: list[Joined]) -> bool:
+    """Whether SQL names a view, or joined rows, which may be a view themselves, that do."""
+    if re.search(rf"\b{name}\b", sql) is not None:
+        return True
+    before = [step for step in joined if re.search(rf"\b{step.view}\b", sql) is not None]
+    return any(mentions(name, step.sql(""), joined) for step in before)
 
 
 def statements(step: Step | Searched | Called | Rows) -> list[str]:
@@ -197,6 +202,8 @@ def statements(step: Step | Searched | Called | Rows) -> list[str]:
             return [] if step.start is None else [step.start]
         case Called():
             return [step.groups]
+        case Joined():
+            return [step.sql("")]
         case _:
             return [step.sql]
 
