@@ -33,6 +33,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse_script
 from graphdb.procedures.implied import expand_call, parameters_of
 from graphdb.relational.path_counts import with_counts
+from graphdb.relational.session.bulk import load
 from graphdb.relational.session.state import State
 from graphdb.results.result import Result
 
@@ -262,7 +263,7 @@ class Statements:
             self._state.spill,
             self._state.batch,
         )
-        return self._state.load(data, options, self.queries.progress)
+        return load(self._state, data, options, self.queries.progress)
 
     def _cypher(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
         """Run the pattern query of a ``cypher(…)`` in SQL."""
