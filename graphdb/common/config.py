@@ -33,6 +33,11 @@ class Budget:
     graph: int
     bindings: int
 
+    @property
+    def rows(self) -> int:
+        """What the rows of one statement may take outside of DuckDB: more than all of it is too much in any case."""
+        return self.duckdb + self.graph + self.bindings
+
     @classmethod
     def of(cls, limit: int | str | None) -> Budget:
         """Divide a limit (bytes, or text such as ``"4GB"``); None takes four fifths of the machine's memory."""

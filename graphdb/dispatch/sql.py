@@ -169,7 +169,7 @@ class SqlStatements:
                 if _SHOW_TABLES.fullmatch(sql) is not None:
                     sql = f"FROM ({sql.rstrip('; ')}) WHERE NOT starts_with(name, '_graphdb_')"
                 relation = raw.sql(sql, params=values) if values else raw.sql(sql)
-                table = _table_of(relation) if relation is not None else None
+                table = _table_of(relation, self._state.budget.rows) if relation is not None else None
         except BaseException as error:
             self._state.versions.after_failure()
             self._state.transactions.look()
@@ -201,16 +201,16 @@ def _kind(statement: duckdb.Statement) -> str:
         return ""
 
 
-def _table_of(relation: duckdb.DuckDBPyRelation) -> arrow.Table:
-    """Return the rows of a SQL query, times with their offsets."""
+def _table_of(relation: duckdb.DuckDBPyRelation, most: int) -> arrow.Table:
+    """Return the rows of a SQL query, which may take so many bytes, times with their offsets."""
     zoned = [i for i, type in enumerate(relation.types) if str(type) == times_with_offset.SQL]
     if not zoned:
-        return fetched(relation)
+        return fetched(relation, most)
     chosen = [  # by position: names may be the same
         f"{times_with_offset.parts_sql(f'#{i + 1}') if i in zoned else f'#{i + 1}'} AS {quoted(name)}"
         for i, name in enumerate(relation.columns)
     ]
-    table = fetched(relation.project(", ".join(chosen)))
+    table = fetched(relation.project(", ".join(chosen)), most)
     for i in zoned:
         table = table.set_column(i, table.column_names[i], times_with_offset.of_parts(table.column(i)))
     return table

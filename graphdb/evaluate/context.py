@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from graphdb.common.errors import ParameterError
+from graphdb.common.values.decimals import fits, no_decimal, shortest
 from graphdb.common.values.elements import Node
 from graphdb.common.values.temporal import Temporal
 from graphdb.common.values.temporal_python import from_python
@@ -139,15 +141,12 @@ class Context(StatementNames):
         temporal = from_python(value)
         if temporal is not None:
             return temporal
-        if type(value).__name__ == "Decimal":
-            return value
-        raise ParameterError(
-            f"a value of type {type(value).__name__} cannot be passed"
-            if not isinstance(value, int)
-            else f"{value} does not fit 64 bits",
-            text=self.text,
-            position=node.span.start,
-        )
+        if isinstance(value, Decimal) and fits(value):
+            return Decimal(shortest(value))
+        wrong = f"a value of type {type(value).__name__} cannot be passed"
+        if isinstance(value, int | Decimal):
+            wrong = f"{value} does not fit 64 bits" if isinstance(value, int) else no_decimal(value)
+        raise ParameterError(wrong, text=self.text, position=node.span.start)
 
     def valued(self, value: Any) -> Any:
         """Return a value with those of literals in the place of vertices that are some, in lists and maps, too."""

@@ -25,7 +25,7 @@ class MemoryWatch:
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
         self._begin = max(resident(), LIBRARIES)  # of the libraries some may be still to come
-        self._allowed = budget.duckdb + budget.graph + budget.bindings
+        self._allowed = budget.rows
         self._next = time.monotonic() + _EVERY
 
     def again(self) -> MemoryWatch:

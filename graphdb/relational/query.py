@@ -250,8 +250,9 @@ class QueryRun(MatchRun):
     def _result(self, projection: Projection) -> arrow.Table:
         """Run the SQL after the match, and gather what only its result needs."""
         chosen = projection if projection.late is None else projection.late
-        with self._snapshot.connection.guard(self._left()) as raw:
-            rows = rows_of(raw, chosen.sql, chosen.parameters)
+        connection = self._snapshot.connection
+        with connection.guard(self._left()) as raw:
+            rows = rows_of(raw, chosen.sql, chosen.parameters, connection.most_bytes)
         return rows if projection.late is None else projection.late.finished(rows, self._snapshot.properties)
 
     def _grouped(self, plan: PhysicalPlan, prepared: Prepared, sql: str) -> arrow.Table:
@@ -267,8 +268,9 @@ class QueryRun(MatchRun):
                 sql = prepared.projection.sql
             elif gathered is not None:
                 gathered = arrow.table(list(found), gathered.column_names)
-            with self._visible(gathered), self._snapshot.connection.guard(self._left()) as raw:
-                return rows_of(raw, sql, prepared.projection.parameters)
+            connection = self._snapshot.connection
+            with self._visible(gathered), connection.guard(self._left()) as raw:
+                return rows_of(raw, sql, prepared.projection.parameters, connection.most_bytes)
 
     def _of_last(self, program: Program) -> arrow.Table | Counted:
         """Run a program whose result is the number of its last step's matches, or columns of these."""

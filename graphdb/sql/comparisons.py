@@ -35,6 +35,9 @@ def compare(c: Compiler, operator: str, left: SqlValue, right: SqlValue) -> str:
     if Base.TERM in (a, b):
         if a in (Base.NODE, Base.TERM) and b in (Base.NODE, Base.TERM) and operator == "=":
             return _compare_terms(c, left, right)
+        for term, other in ((left, right), (right, left)):
+            if operator == "=" and term.type.base is Base.TERM and term.type.element is None:
+                return _compare_term_with_value(c, term, other)
         left, right = (instant(c.value_of(v)) if v.type.base is Base.TERM else v for v in (left, right))
         a, b = left.type.base, right.type.base
     if a is Base.VALUE and b is Base.VALUE:
@@ -111,6 +114,14 @@ def _compare_terms(c: Compiler, left: SqlValue, right: SqlValue) -> str:
         return equal
     literals = [f"{v.sql} >= {LITERAL_BASE}" for v in (left, right)]
     return f"(CASE WHEN {literals[0]} AND {literals[1]} THEN {equal} ELSE {same} END)"
+
+
+def _compare_term_with_value(c: Compiler, term: SqlValue, other: SqlValue) -> str:
+    """A resource equals no value (SPARQL 1.1 §17.4.1.7), a literal those that its own equals."""
+    different = incomparable("=", term, other)
+    return (
+        f"(CASE WHEN {term.sql} < {LITERAL_BASE} THEN {different} ELSE {compare(c, '=', c.value_of(term), other)} END)"
+    )
 
 
 def same_term(left: SqlValue, right: SqlValue) -> str:

@@ -248,6 +248,18 @@ class Compiler(ABC):
             raise NotSupportedError("lists and exact temporal values are not supported in SQL")
         return self.rows.literal(value, value.type.element or VALUE)
 
+    def handed_on(self, value: SqlValue) -> SqlValue:
+        """Return a literal vertex as its value, other values as they are.
+
+        Raises
+        ------
+        NotSupportedError
+            It may be a resource, of which there would be nothing left.
+        """
+        if value.type.base is Base.TERM and value.type.element is None:
+            raise NotSupportedError("what may be a vertex or a value is handed on by Python")
+        return self.value_of(value)
+
     # --- constants
 
     def argument(self, node: ast.Parameter) -> object:

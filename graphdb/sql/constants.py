@@ -9,7 +9,7 @@ from typing import Any
 
 from graphdb.common import arrow
 from graphdb.common.errors import NotSupportedError, ParameterError
-from graphdb.common.values.decimals import fits, shortest
+from graphdb.common.values.decimals import fits, no_decimal, shortest
 from graphdb.common.values.elements import Node
 from graphdb.common.values.temporal_python import offset_of
 from graphdb.common.values.types import (
@@ -111,8 +111,8 @@ def constant(value: object, rows: Rows) -> SqlValue:
                 raise ParameterError("the string has a lone surrogate, which is no character")
             return SqlValue(add(str.__str__(value), "VARCHAR"), STRING, atomic=True)
         case Decimal():
-            if not fits(value, 20, 18):
-                raise ParameterError(f"{value} does not fit a decimal of 20 digits before and 18 after the point")
+            if not fits(value):
+                raise ParameterError(no_decimal(value))
             return SqlValue(add(Decimal(shortest(value)), "DECIMAL(38, 18)"), DECIMAL)
         case datetime():
             offset = offset_of(value)

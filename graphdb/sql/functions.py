@@ -122,7 +122,7 @@ def _to_string(c: Compiler, node: ast.FunctionCall) -> SqlValue:
 
 
 def _coalesce(c: Compiler, node: ast.FunctionCall) -> SqlValue:
-    values = [c.value_of(c.whole(argument)) for argument in node.arguments]
+    values = [c.handed_on(c.whole(argument)) for argument in node.arguments]
     types = {value.type for value in values if value.type.base is not Base.NULL}
     if not types:
         return SqlValue("NULL", NULL)

@@ -218,8 +218,8 @@ def _case(c: Compiler, node: ast.Case) -> SqlValue:
         return c.any_of(lambda a, b: SqlValue(compare(c, "=", a, b), BOOLEAN), operand, c.compile(test)).sql
 
     tests = [" OR ".join(f"({holds(test)})" for test in tests) for tests, _ in node.branches]
-    results = [c.value_of(c.whole(result)) for _, result in node.branches]
-    otherwise = SqlValue("NULL", NULL) if node.otherwise is None else c.value_of(c.whole(node.otherwise))
+    results = [c.handed_on(c.whole(result)) for _, result in node.branches]
+    otherwise = SqlValue("NULL", NULL) if node.otherwise is None else c.handed_on(c.whole(node.otherwise))
     (*chosen, rest), type = common([*results, otherwise])
     branches = " ".join(f"WHEN {test} THEN {sql}" for test, sql in zip(tests, chosen, strict=True))
     return SqlValue(f"CASE {branches} ELSE {rest} END", type)

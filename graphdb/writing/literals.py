@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphdb.common import arrow
-from graphdb.common.values.decimals import shortest_sql
+from graphdb.common.values.decimals import AFTER, BEFORE, shortest_sql
 from graphdb.common.values.literals import literal_of
 from graphdb.common.values.temporal_python import from_python
 from graphdb.common.values.terms import LIST_DATATYPE, XSD
@@ -70,7 +70,13 @@ def written(value: SqlValue) -> Written:
         types = " ".join(f"WHEN '{name}' THEN {_datatype(each)}" for name, each in parts)
         tag = f"union_tag({value.sql})"
         return Written(f"CASE {tag} {texts} END", f"CASE {tag} {types} END", total=False)
-    return Written(_text(value.sql, base), _datatype(base), total=base not in (Base.DATE, Base.DATETIME))
+    text, datatype = _text(value.sql, base), _datatype(base)
+    if base is Base.DECIMAL and value.type.scale != AFTER:  # others are written as what they would be read as
+        fits = f"regexp_full_match({text}, '-?[0-9]{{0,{BEFORE}}}([.][0-9]{{1,{AFTER}}})?')"
+        number = _text(f"CAST({value.sql} AS DOUBLE)", Base.FLOAT)
+        text = f"CASE WHEN {fits} THEN {text} ELSE {number} END"
+        datatype = f"CASE WHEN {fits} THEN {datatype} ELSE {_datatype(Base.FLOAT)} END"
+    return Written(text, datatype, total=base not in (Base.DATE, Base.DATETIME))
 
 
 def _datatype(base: Base) -> str:

@@ -6,9 +6,11 @@ clause is applied by sets, and at the end of the statement.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 from graphdb.common.errors import ExecutionError
+from graphdb.common.values.decimals import fits
 from graphdb.common.values.literals import literal_of
 from graphdb.evaluate.calls import wrong
 from graphdb.evaluate.context import Row
@@ -183,6 +185,8 @@ class RowWriter:
         values = list(value) if isinstance(value, Several) else [] if value is None else [value]
         facts = []
         for item in values:
+            if isinstance(item, Decimal) and not fits(item):  # what it would be read as
+                item = float(item)
             literal = literal_of(item)
             if literal is None:
                 inside = " with what is in it" if isinstance(item, list) else ""

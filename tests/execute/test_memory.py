@@ -73,3 +73,21 @@ def test_rows_in_python_are_stopped_in_time(tmp_path: Path) -> None:
     """8 million paths that are searched for one by one, read and written."""
     before, after = peaks(tmp_path, ROWS)
     assert before < after < LIMIT + (32 << 20)  # what ten milliseconds add, and the error itself
+
+
+RESULTS = """
+    for text in ("UNWIND range(1, 10000000) AS i UNWIND range(1, 10000) AS j RETURN i, j", "FROM range(100000000000)"):
+        try:
+            db.query(text, timeout=60)
+        except graphdb.MemoryLimitError as error:
+            assert "the rows of the result take more memory than the limit" in str(error), error
+        else:
+            raise AssertionError("no error")
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peaks are read from /proc")
+def test_a_result_larger_than_the_limit_is_refused(tmp_path: Path) -> None:
+    """DuckDB does not count what it hands over."""
+    before, after = peaks(tmp_path, RESULTS)
+    assert before < after < LIMIT + LIMIT // 4  # the rows, and what DuckDB has of them

@@ -6,6 +6,7 @@ types; a float is what its shortest text says.
 
 from __future__ import annotations
 
+import io
 import math
 import random
 from collections import Counter
@@ -18,6 +19,7 @@ from typing import Any
 import pytest
 
 import graphdb
+from graphdb.common.values.elements import Node
 from tests.fuzz import scaled
 from tests.oracle.databases import loaded
 from tests.oracle.routes import in_python
@@ -418,3 +420,35 @@ def test_aggregates_of_distinct_numbers(seed: int) -> None:
             ):
                 for found in (db.query(query).fetchone(), *in_python(db, query)):
                     assert [float(v) for v in found] == pytest.approx([float(v) for v in expected], rel=1e-12), query
+
+
+def test_a_resource_is_no_value() -> None:
+    """Of what leads to resources and literals, a resource equals no value (SPARQL 1.1 §17.4.1.7), and stays itself."""
+    lines = '<e:a> <e:p> <e:b> .\n<e:a> <e:p> _:x .\n<e:a> <e:p> "text" .\n<e:c> <e:p> "other" .\n'
+    lines += '<e:c> <e:p> "4"^^<http://www.w3.org/2001/XMLSchema#integer> .\n'
+    resource, text, other, four = "a resource", "text", "other", 4
+    objects = [resource, resource, text, other, four]
+    expected: dict[str, Callable[[object], object]] = {
+        "o = 'text'": lambda o: o == text,
+        "o <> 'text'": lambda o: o != text,
+        "NOT o = 4": lambda o: o != four,
+        "o IN ['text', 4]": lambda o: o in (text, four),
+        "NOT o IN ['text', 4]": lambda o: o not in (text, four),
+        "o = $nothing": lambda o: None,
+        "coalesce(o, 'none')": lambda o: o,
+        "coalesce(null, o)": lambda o: o,
+        "nullIf(o, 'text')": lambda o: None if o == text else o,
+        "CASE WHEN true THEN o ELSE 1 END": lambda o: o,
+        "CASE o WHEN 'text' THEN 1 ELSE 2 END": lambda o: 1 if o == text else 2,
+        "CASE WHEN o <> 'text' THEN o END": lambda o: None if o == text else o,
+    }
+    with graphdb.connect(threads=1) as db:
+        db.load(io.BytesIO(lines.encode()), "nt")
+        for form, value in expected.items():
+            given = {"nothing": None} if "$" in form else {}
+            want = sorted(repr(value(o)) for o in objects)
+            query = f"MATCH (s)-[:<e:p>]->(o) RETURN {form} AS x"
+            for found in (db.query(query, given).fetchall(), in_python(db, query, given)):
+                assert sorted(repr(resource if isinstance(x, Node) else x) for (x,) in found) == want, form
+            kept = db.query(f"MATCH (s)-[:<e:p>]->(o) WHERE ({form}) = true RETURN o", given).fetchall()
+            assert len(kept) == want.count("True"), form

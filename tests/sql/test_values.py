@@ -108,12 +108,13 @@ def test_decimals_keep_all_their_digits() -> None:
     exact = Decimal("12345678901234567890.123456789012345678")
     with graphdb.connect() as db:
         assert db.query("RETURN $x, [$x], toString($x)", x=exact).fetchall() == [(exact, [exact], str(exact))]
-        db.query("CREATE (:A {x: $x, y: $y})", x=exact, y=exact.scaleb(18, Context(prec=38)))
-        written = {str(exact), "12345678901234567890123456789012345678"}
-        assert {row[0] for row in db.sql("SELECT object FROM triples WHERE datatype IS NOT NULL").fetchall()} == written
+        db.query("CREATE (:A {x: $x})", x=exact)
+        written = db.sql("SELECT object FROM triples WHERE datatype IS NOT NULL").fetchall()
+        assert written == [(str(exact),)]
         assert db.query("MATCH (n:A {x: $x}) RETURN n.x", x=exact).scalar() == exact
-        with pytest.raises(graphdb.TypeMismatchError, match="cannot be a property"):
-            db.query("CREATE (:A {x: $x})", x=Decimal("NaN"))
+        for other in (exact.scaleb(18, Context(prec=38)), Decimal("NaN")):  # the one would be read as a float
+            with pytest.raises(graphdb.ParameterError, match="does not fit a decimal"):
+                db.query("CREATE (:A {x: $x})", x=other)
 
 
 def test_literals_as_vertices_are_values(db: graphdb.Database) -> None:

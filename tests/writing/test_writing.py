@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb.common.errors import ExecutionError, GraphDBError, NotSupportedError, QueryTimeout
+from graphdb.common.errors import ExecutionError, GraphDBError, NotSupportedError, ParameterError, QueryTimeout
 from graphdb.common.values.elements import Node, Relationship
 from graphdb.grammar.parser import parse_script
 from graphdb.writing.run import Writing
@@ -388,3 +388,20 @@ def test_nothing_more_is_read_once_no_rows_are_left(pair: tuple[graphdb.Database
     ):
         assert same(pair, f"{none} {rest}"), rest
     assert pair[0].query("MATCH (n:Q) RETURN count(*)").scalar() == 3
+
+
+@pytest.mark.parametrize("least", [0, 100])
+def test_decimals_are_read_as_they_were_written(least: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the data cannot have exactly is refused, or a float from the beginning: never a decimal that is read as one."""
+    monkeypatch.setattr("graphdb.writing.reading.LEAST", least)
+    with graphdb.connect(threads=1) as db:
+        for text in ("0.1234567890123456789", "123456789012345678901", "1E+30", "NaN"):
+            for form in ("CREATE (:N {d: $d})", "UNWIND [$d] AS d CREATE (:N {d: d})", "MERGE (:N {d: $d.x})"):
+                given = {"x": Decimal(text)} if ".x" in form else Decimal(text)
+                with pytest.raises(ParameterError, match="does not fit a decimal of 20 digits before and 18 after"):
+                    db.query(form, d=given)
+        for text in ("-0.0", "1.50", "0.12345678901234", "99999999999999999999.999999999999999999"):
+            assert db.query("CREATE (n:N {d: $d}) RETURN n.d", d=Decimal(text)).scalar() == Decimal(text)
+        products = sorted(db.query("MATCH (n:N) WHERE n.d < 2 CREATE (m:M {e: n.d * n.d}) RETURN m.e").fetchall())
+        assert sorted(db.query("MATCH (m:M) RETURN m.e").fetchall()) == products
+        assert [type(e) for (e,) in products] == [type(e) for (e,) in sorted(db.query("MATCH (m:M) RETURN m.e"))]

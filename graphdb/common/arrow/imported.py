@@ -99,13 +99,10 @@ class Stream:
     """
 
     def __init__(self, capsule: object, failure: Callable[[str], Exception] = ArrowError) -> None:
-        source = _CStream.from_address(_pointer(capsule, _STREAM))
-        self._stream = _CStream()
-        ctypes.memmove(ctypes.byref(self._stream), ctypes.byref(source), ctypes.sizeof(_CStream))
-        source.release = None
+        # It stays where it is, and its capsule's: an interrupt while it moves would leave it to nobody, for ever open.
+        self._capsule = capsule
+        self._stream = _CStream.from_address(_pointer(capsule, _STREAM))
         self._failure = failure
-        self._close = weakref.finalize(self, _given_back, self._stream)
-        self._close.atexit = False
         found = _CSchema()
         self._ask(self._stream.get_schema, found)
         try:
@@ -127,17 +124,16 @@ class Stream:
         """Yield the columns of one batch after the other."""
         while True:
             found = _CArray()
+            owner = _Owner(found)
             self._ask(self._stream.get_next, found)
             if not found.release:
                 self.close()
                 return
-            owner = _Owner(found)
             yield list(_array(self._type, found, owner, 0, found.length).children)
 
     def close(self) -> None:
         """Give the stream back."""
-        self._close()
-        self._stream.release = None
+        _given_back(self._stream)  # which says there that it is
 
 
 def imported_array(capsules: tuple[object, object]) -> Array:

@@ -97,6 +97,8 @@ class Connection:
         self._discarded: list[str] = []
         self._depth = 0
         """How many guards are entered, each within the one before."""
+        self.most_bytes: int | None = None
+        """What the rows that a statement returns may take of memory; None for any."""
         self._ending = False
         """Whether the statement under way is ending already: what it still does must not be stopped."""
         self.calls = Calls()

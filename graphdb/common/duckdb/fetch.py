@@ -8,24 +8,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from graphdb.common import arrow
+from graphdb.common.errors import MemoryLimitError
 
 if TYPE_CHECKING:
     import duckdb
 
 
-def fetched(relation: duckdb.DuckDBPyRelation) -> arrow.Table:
-    """Run a relation and return its rows.
+def fetched(relation: duckdb.DuckDBPyRelation, most: int | None = None) -> arrow.Table:
+    """Run a relation and return its rows, which may take ``most`` bytes.
 
     Raises
     ------
     duckdb.Error
         It fails.
+    MemoryLimitError
+        The rows take more.
     """
-    return arrow.reader_of(relation, _failure).read_all()
+    return _all(arrow.reader_of(relation, _failure), most)
 
 
-def rows_of(raw: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, object] | None = None) -> arrow.Table:
-    """Run a query and return its rows.
+def rows_of(
+    raw: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, object] | None = None, most: int | None = None
+) -> arrow.Table:
+    """Run a query and return its rows, which may take ``most`` bytes.
 
     A relation is bound once to say what its columns are, and again to be run: where DuckDB takes the text as it is,
     that saves small queries a quarter of their time.
@@ -34,13 +39,30 @@ def rows_of(raw: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, o
     ------
     duckdb.Error
         It fails.
+    MemoryLimitError
+        The rows take more.
     """
     submit = getattr(raw, "_submit", None)
     if submit is None:
-        return fetched(raw.sql(sql, params=dict(parameters)) if parameters else raw.sql(sql))
+        return fetched(raw.sql(sql, params=dict(parameters)) if parameters else raw.sql(sql), most)
     sql.encode()  # raises UnicodeEncodeError, as a relation would
-    result = submit(sql, dict(parameters) if parameters else None, "arrow")
-    return arrow.reader_of_capsule(result.arrow_capsule(), _failure).read_all()
+    result = submit(sql, dict(parameters) if parameters else None, "stream")
+    return _all(arrow.reader_of_capsule(result.arrow_capsule(), _failure), most)
+
+
+def _all(reader: arrow.Reader, most: int | None) -> arrow.Table:
+    """Return the rows of a stream: DuckDB's limit is for what it stores itself, not for what it hands over."""
+    found, size = [], 0
+    with reader:
+        for batch in reader:
+            found.append(batch)
+            size += batch.nbytes
+            if most is not None and size > most:
+                raise MemoryLimitError(
+                    f"the rows of the result take more memory than the limit: {size >> 20:,} MiB so far",
+                    hint="raise memory_limit, ask for less with LIMIT, or keep the rows in the file: CREATE TABLE … AS",
+                )
+    return arrow.Table.of_batches(found, reader.schema)
 
 
 def small_rows(
@@ -161,12 +183,16 @@ class _Described:
 
 
 _KIND = re.compile(r"([\w ]+) Error: ")
-_CLASSES = {
-    "FATAL": "FatalException",
-    "INTERNAL": "InternalException",
-    "INTERRUPT": "InterruptException",
-    "TransactionContext": "TransactionException",
-}
+
+
+@functools.cache
+def _classes() -> Mapping[str, type[Exception]]:
+    """DuckDB's errors by what their texts begin with, without blanks and in small letters."""
+    import duckdb
+
+    names = [name for name in dir(duckdb) if name.endswith("Exception")]
+    found = {name.removesuffix("Exception").lower(): getattr(duckdb, name) for name in names}
+    return {**found, "transactioncontext": duckdb.TransactionException}
 
 
 def _failure(text: str) -> Exception:
@@ -174,7 +200,5 @@ def _failure(text: str) -> Exception:
     import duckdb
 
     said = _KIND.match(text)
-    name = "Error" if said is None else _CLASSES.get(said[1], f"{said[1].replace(' ', '')}Exception")
-    found = getattr(duckdb, name, duckdb.Error)
-    error: Exception = found(text)
-    return error
+    kind = "" if said is None else said[1].replace(" ", "").lower()
+    return _classes().get(kind, duckdb.Error)(text)

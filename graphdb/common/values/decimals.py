@@ -7,6 +7,9 @@ from decimal import Context, Decimal
 DIGITS = 38
 """The digits of a decimal in DuckDB."""
 
+BEFORE, AFTER = 20, 18
+"""The digits before and after the point of a decimal that is in the data."""
+
 EXACT = Context(prec=100)
 """What computes sums, products and rests of two decimals without rounding them."""
 
@@ -29,7 +32,7 @@ def shortest_sql(sql: str) -> str:
     return f"CASE WHEN contains({text}, '.') THEN rtrim(rtrim({text}, '0'), '.') ELSE {text} END"
 
 
-def fits(value: Decimal, before: int, after: int) -> bool:
+def fits(value: Decimal, before: int = BEFORE, after: int = AFTER) -> bool:
     """Whether a decimal needs no more than so many digits before and after its point.
 
     >>> fits(Decimal("123.4500"), 3, 2), fits(Decimal("0.001"), 3, 2), fits(Decimal("NaN"), 3, 2)
@@ -40,3 +43,8 @@ def fits(value: Decimal, before: int, after: int) -> bool:
     if not value.is_finite() or not -after <= value.adjusted() < before:
         return False
     return len(shortest(value).partition(".")[2]) <= after
+
+
+def no_decimal(value: Decimal) -> str:
+    """Return what is wrong with a decimal that the data cannot have: read again, it would be a float."""
+    return f"{value} does not fit a decimal of {BEFORE} digits before and {AFTER} after the point"

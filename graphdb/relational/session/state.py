@@ -78,6 +78,7 @@ class State:
         self.batch = budget.graph + budget.bindings
         """Bytes of memory for what a load collects before it goes to DuckDB."""
         self.connection = Connection(path, threads, budget.duckdb, spill, read_only, untrusted, shared)
+        self.connection.most_bytes = budget.rows
         self.cancelled = self.connection.cancelled
         """Set to stop the statement that runs."""
         self.transactions = self.connection.transactions
