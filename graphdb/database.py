@@ -403,6 +403,15 @@ class Database(Contents):
         with self._state.diagnosed(query), self._state.hold():
             return self._statements().live.watch(query, from_batch, on_change)
 
+    def add(self, triples: Any, timeout: float | None = None) -> int:
+        """Add triples; see :meth:`apply`, of which these are the additions.
+
+        Returns
+        -------
+        How many distinct triples they are.
+        """
+        return self.apply(triples, timeout=timeout).additions
+
     def apply(
         self, additions: Any = None, deletions: Any = None, *, patch: Any = None, timeout: float | None = None
     ) -> Applied:
@@ -413,8 +422,8 @@ class Database(Contents):
         additions, deletions
             An Arrow table, a data frame, or rows, of subject, predicate and object; or N-Triples, as a path, an open
             file, or bytes.  Terms are written as in N-Triples (``<iri>``, ``"text"``, ``_:name`` of a blank node that
-            is there), or bare: IRIs; a predicate's local name, or a name of ours, as CREATE has them; other texts,
-            numbers, booleans, dates and times as objects.
+            is there), as terms of rdflib and pyoxigraph, or bare: IRIs; a predicate's local name, or a name of ours, as
+            CREATE has them; other texts, numbers, booleans, dates and times as objects.
         patch
             Lines of an RDF patch (``A <s> <p> <o> .``, ``D …``, ``TX``, ``TC``), as a path, an open file, or text: what
             counts of a triple is its last line.
