@@ -1,7 +1,7 @@
 """The CUDA executor: physical plans on one device, by join, by search, or counted as sums of products.
 
-Strategies are classes with ``run`` and ``count`` for a plan; :data:`STRATEGIES` names them.  Both give the same rows.
-Sums (:mod:`graphdb.gpu.counting.counter`) count without enumerating the matches.
+Matches are enumerated by one of the :mod:`graphdb.gpu.strategies`, or counted without enumeration
+(:mod:`graphdb.gpu.counting.counter`): whichever is expected (:mod:`graphdb.gpu.costs`), or was seen, to be done first.
 """
 
 from __future__ import annotations
@@ -12,24 +12,22 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Literal, Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.errors import MemoryLimitError
 from graphdb.gpu.calibration import calibrate, remember
+from graphdb.gpu.costs import Costs, timings_of
 from graphdb.gpu.counting.counter import Counter
 from graphdb.gpu.graph import DeviceGraph
 from graphdb.gpu.join.distinct import reduces
 from graphdb.gpu.join.refine import DeviceRefiner
-from graphdb.gpu.join.run import Join
 from graphdb.gpu.launch import Device, faults
 from graphdb.gpu.mining import domains, extension
-from graphdb.gpu.overtaking import Overtaken, UntilReady
-from graphdb.gpu.residency import Lists, lists_of_plan
-from graphdb.gpu.search.row_queue import RowQueue
-from graphdb.gpu.search.run import Search
+from graphdb.gpu.overtaking import Overtaken
+from graphdb.gpu.strategies import Hint, Strategies, ceil_of, lists_read
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, OutOfRange, Refused
@@ -37,42 +35,15 @@ from graphdb.plan.extension import Adjacency, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan, VertexStep
 from graphdb.plan.shares import Division, Partial, root_weights
-from graphdb.plan.ski_rental import WORSE, Bias, Decision, ExpectedCost, StrategyTimings
+from graphdb.plan.ski_rental import WORSE, Decision, ExpectedCost
 from graphdb.plan.trials import in_turns
 
 _log = logging.getLogger("graphdb")
 Ints = NDArray[np.int64]
-Hint = Literal["auto", "join", "search", "sums"]
 Counted = TypeVar("Counted")
 
-STEP = 10.0
-"""Answers that the smallest step of a join takes: some launches, and two that are waited for."""
 RACE = 8.0
 """Matches are enumerated while sums are got ready unless that is expected to take so many times as long."""
-
-
-class Strategy(Protocol):
-    """A way to run plans on a device."""
-
-    name: str
-
-    def supports(self, plan: PhysicalPlan) -> bool:
-        """Whether it can run the plan; the join runs every one."""
-
-    def memory(self, plan: PhysicalPlan) -> int:
-        """Bytes that a run takes on the device, besides the graph."""
-
-    def run(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[tuple[NDArray[Any], int]]:
-        """Give the matches as arrays [outputs, rows], images included, each with its number of rows.
-
-        ``limit`` bounds the matches that have to be found, before images; slightly more may come.
-        """
-
-    def count(self, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
-        """How many matches are found, before images; with a limit, that many or more will do."""
-
-
-STRATEGIES: dict[str, Callable[[Device, DeviceGraph], Strategy]] = {"join": Join, "search": Search}
 
 
 class GpuExecutor:
@@ -105,49 +76,39 @@ class GpuExecutor:
         self._within = "" if memory_limit is None else f" within {self.device.memory.budget / 1e9:,.2f} GB"
         """The budget, where one was set."""
         self.graph = DeviceGraph(self.device.memory)
-        self.hint = hint
         self._beside_host = beside_host
-        self.strategies: dict[str, Strategy] = {}
-        self._bias = Bias()
-        """Of the estimates of going through the matches."""
+        self.strategies = Strategies(self.device, self.graph, hint)
         self._counter = Counter(self.device, self.graph, pinned=hint == "sums")
-        self._reading: list[RowQueue] = []
-        """Searches whose rows are being read."""
+        self.costs = Costs(self.device, self.graph, self._counter, self.strategies, beside_host=beside_host)
         self.refiner = DeviceRefiner(self.device, self.graph)
 
     def calibrate(self) -> threading.Thread:
         """Have a thread measure how fast the device is, unless that is known: estimates go by it from then on, and by
         what earlier processes learned of them.
         """
-        remember(self.device, {"join": self._bias, **self._counter.biases}, self)
+        remember(self.device, {"join": self.costs.matching, **self._counter.biases}, self)
         return calibrate(self.device)
+
+    @property
+    def hint(self) -> Hint:
+        """The strategy that is pinned for all plans that it runs, or ``"auto"``."""
+        return self.strategies.hint
+
+    @hint.setter
+    def hint(self, hint: Hint) -> None:
+        self.strategies.hint = hint
 
     def supports(self, plan: PhysicalPlan) -> bool:
         """Whether the plan's graph can be read beside the smallest run, from host memory where it has to be."""
-        return self.graph.residency.possible(self._lists(plan, plan.count_only))
-
-    def strategy(self, plan: PhysicalPlan) -> Strategy:
-        """The strategy that enumerates a plan's matches: the search where it is requested and possible, else the
-        join.
-        """
-        return self._strategy("search" if self.hint == "search" and not self._no_search(plan) else "join")
-
-    def _no_search(self, plan: PhysicalPlan) -> str:
-        """Why the search does not run a plan; empty where it does."""
-        if plan.row_steps < len(plan.steps):
-            return "a row stands for several matches"
-        refused: str | None = plan.cache.get("search refused")
-        if refused is not None:
-            return refused
-        if self.device.limits.launch_seconds < math.inf:
-            return "a display waits for the device, and a search is one launch"
-        return "" if self._strategy("search").supports(plan) else "a list is too long"
+        if self.graph.residency.possible(lists_read(plan, plan.count_only)):
+            return True
+        return self.strategies.join.segments(plan, plan.count_only) is not None
 
     def off_hint(self, plan: PhysicalPlan, counting: bool) -> str:
         """Why a run (or with ``counting``, a count) does not go the way that is pinned; empty where it does."""
         if self.hint == "search":
-            return self._no_search(plan)
-        if self.hint != "sums" or "count" in self._strategy_costs(plan, counting):
+            return self.strategies.no_search(plan)
+        if self.hint != "sums" or "count" in self.costs.of(plan, counting):
             return ""
         return f"there are no sums for {'this count' if counting else 'these rows'}"
 
@@ -156,26 +117,14 @@ class GpuExecutor:
         """After a count without enumeration: the device's time, from the first kernel to the last."""
         return self._counter.milliseconds
 
-    @property
-    def join(self) -> Join:
-        """The join, which alone tells how many matches a row stands for."""
-        found = self._strategy("join")
-        assert isinstance(found, Join)
-        return found
-
-    def _strategy(self, name: str) -> Strategy:
-        if name not in self.strategies:
-            self.strategies[name] = STRATEGIES[name](self.device, self.graph)
-        return self.strategies[name]
-
     def describe(self, plan: PhysicalPlan) -> str:
         """The device, and how it runs the plan: by a strategy, or as sums of products where it only counts (all, or by
         vertex).
         """
-        way = _timings(plan, plan.count_only).choose(self._strategy_costs(plan, plan.count_only))
-        by = self._counter.describe(plan, plan.count_only) if way == "count" else self.strategy(plan).name
+        way = timings_of(plan, plan.count_only).choose(self.costs.of(plan, plan.count_only))
+        by = self._counter.describe(plan, plan.count_only) if way == "count" else self.strategies.of(plan).name
         told = f"{self.name} by {by}{self._within}"
-        if way != "count" and (where := self.graph.residency.describe(self._lists(plan, plan.count_only))):
+        if way != "count" and (where := self.strategies.where(plan)):
             told = f"{told}, {where}"
         why_not = self.off_hint(plan, plan.count_only)
         if why_not:
@@ -186,76 +135,8 @@ class GpuExecutor:
 
     def expected(self, plan: PhysicalPlan, counting: bool) -> ExpectedCost:
         """What a run (or with ``counting``, a count) is expected to take, and to copy and compile first."""
-        costs = self._strategy_costs(plan, counting)
-        return costs[_timings(plan, counting).choose(costs)]
-
-    def _strategy_costs(self, plan: PhysicalPlan, counting: bool) -> dict[str, ExpectedCost]:
-        """What each strategy is expected to take: ``"match"`` enumerates the matches, ``"count"`` counts without
-        enumeration.
-        """
-        seconds = self._match_seconds(plan, counting)
-        counted = self._counter.expected(plan, counting) if self.hint in ("auto", "sums") else None
-        if counted is not None and counted.seconds > self.device.limits.launch_seconds:
-            counted = None  # a single launch, which a display waits for
-        if counted is not None:
-            # What matches would copy, their program tells: one that nobody wrote is not written to be found slower.
-            timings = _timings(plan, counting)
-            surely = counted.seconds + counted.setup <= seconds and not timings.runs
-            if surely or (self.hint == "sums" and timings.measured("count") != math.inf):
-                return {"count": counted}
-        seconds += self._away_seconds(plan, counting)
-        costs = {"match": ExpectedCost(seconds, self.missing_bytes(plan) / self.device.rates.upload)}
-        return costs if counted is None else costs | {"count": counted}
-
-    def _match_seconds(self, plan: PhysicalPlan, counting: bool) -> float:
-        """What enumerating the matches is expected to take, with all that they read on the device; infinite where sums
-        may not fit, and another can count.
-        """
-        rates = self.device.rates
-        seconds = self._starting(plan) + self._bias.factor * plan.cost / rates.intersected
-        uncertain = plan.counting is not None and plan.counting.uncertain
-        if self._beside_host and (uncertain or self._counter.too_wide(plan, counting)):
-            seconds = math.inf
-        if not counting and plan.steps:
-            rows = plan.steps[plan.row_steps - 1].estimate * len(plan.columns)
-            seconds += rows * len(plan.outputs) * np.dtype(plan.dtype).itemsize / rates.pinned_download
-        return seconds
-
-    def _starting(self, plan: PhysicalPlan) -> float:
-        """Seconds that a join takes for its steps, however little there is to scan."""
-        return STEP * self.device.rates.answer * (len(plan.steps) + 1)
-
-    def _away_seconds(self, plan: PhysicalPlan, counting: bool) -> float:
-        """What it is expected to take beside, that not all of the graph fits the device."""
-        lists, residency = self._lists(plan, counting), self.graph.residency
-        residency.place(lists)
-        return residency.away(lists) * plan.cost * np.dtype(plan.dtype).itemsize / self.device.rates.linked
-
-    def _lists(self, plan: PhysicalPlan, counting: bool) -> list[Lists]:
-        """What matches of a plan read; its program tells, unless it counts cliques."""
-        key = ("lists", counting and plan.clique is not None)
-        found: list[Lists] | None = plan.cache.get(key)
-        if found is None:
-            found = plan.cache[key] = lists_of_plan(plan, counting)
-        return found
-
-    @contextmanager
-    def _using(self, plan: PhysicalPlan, counting: bool, *, summing: bool = False) -> Iterator[None]:
-        """Have what a plan reads stay on the device meanwhile; where not all of it fits, choose what is copied.
-
-        Sums place their own lists (:mod:`graphdb.gpu.counting.lists`), and need no program of the matches.
-        """
-        used: list[object] = [plan, plan.counting]
-        if counting and plan.clique is not None:
-            used.append(plan.clique.graph)
-        elif not summing:
-            used += plan.partitions
-        if not summing or (counting and plan.clique is not None):
-            lists = self._lists(plan, counting)
-            self.graph.residency.place(lists)
-            used += [each.elements for each in lists]
-        with self.device.memory.using(used):
-            yield
+        costs = self.costs.of(plan, counting)
+        return costs[timings_of(plan, counting).choose(costs)]
 
     def missed(self, plan: PhysicalPlan, counting: bool, seconds: float) -> None:
         """A run took so long elsewhere: what would make it quicker here is got ready by a thread, if that pays."""
@@ -280,11 +161,7 @@ class GpuExecutor:
 
     def memory(self, plan: PhysicalPlan) -> int:
         """Bytes that a run needs on the device besides the data graph."""
-        return min(self.strategy(plan).memory(plan), self.device.memory.budget // 2)
-
-    def missing_bytes(self, plan: PhysicalPlan) -> int:
-        """Bytes that a run would have to copy to the device first."""
-        return sum(map(self.graph.missing_bytes, plan.partitions))
+        return min(self.strategies.of(plan).memory(plan), self.device.memory.budget // 2)
 
     def run(self, plan: PhysicalPlan, control: Control | None = None) -> Iterator[Block]:
         """Run the plan and give its matches block by block.
@@ -301,7 +178,7 @@ class GpuExecutor:
                 yield Block({}, 1)
             return
         started = time.monotonic()
-        self._drain_searches(control)
+        self.strategies.drain(control)
         counted = self._counted_by_vertex(plan, control) if limit is None else None
         if counted is not None:
             vertices, numbers = counted
@@ -309,85 +186,26 @@ class GpuExecutor:
             cells = vertices.astype(plan.dtype)
             yield Block({plan.outputs[0]: cells}, len(cells), numbers if plan.duplicates == "count" else None)
             return
-        with self._using(plan, False):
-            yield from self._enumerated(plan, control, limit)
+        yield from self._enumerated(plan, control)
 
-    def _enumerated(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[Block]:
+    def _enumerated(self, plan: PhysicalPlan, control: Control) -> Iterator[Block]:
         """The rows of all matches that start from the control's share of the roots."""
-        started, left, taken = time.monotonic(), limit, 0.0
-        found = self._blocks(plan, control, _ceil(limit, len(plan.columns)))
-        try:
-            while left != 0:
-                asked = time.monotonic()
-                with faults(self.name):
-                    block = next(found, None)
-                taken += time.monotonic() - asked
-                if block is None:
-                    whole = limit is None and control.share is None
-                    if whole and len(self._strategy_costs(plan, counting=False)) > 1:
-                        _timings(plan, False).note("match", taken)
-                        self._counter.missed(plan, False, taken)
-                    break
-                control.check()
-                cells, rows, matches = block
-                count = rows if left is None else min(rows, left)
-                if plan.duplicates == "count":
-                    matches = np.ones(count, np.int64) if matches is None else matches[:count]
-                    if int(matches.max(initial=0)) * plan.automorphisms >= 1 << 63:
-                        matches = matches.astype(object)
-                    matches = matches * plan.automorphisms
-                else:
-                    matches = None
-                if count:
-                    yield Block({name: cells[i, :count] for i, name in enumerate(plan.outputs)}, count, matches)
-                if left is not None:
-                    left -= count
-        finally:
-            control.seconds = time.monotonic() - started
-
-    def _blocks(
-        self, plan: PhysicalPlan, control: Control, limit: int | None
-    ) -> Iterator[tuple[NDArray[Any], int, NDArray[np.int64] | None]]:
-        """The blocks of a run; where the last steps make no rows of their own, with the matches of each row."""
-        if plan.row_steps < len(plan.steps):
-            yield from self.join.tallied(plan, control, limit)
-            return
-        if limit is None and self.hint != "search" and reduces(plan, self.device.rates):
-            yield from self.join.grouped(plan, control)
-            return
-        strategy = self.strategy(plan)
-        blocks = strategy.run(plan, control, limit)
-        if strategy.name != "search":
-            for cells, rows in blocks:
-                yield cells, rows, None
-            return
-        queue = RowQueue(blocks, control.buffer_bytes)
-        self._reading.append(queue)
-        begun, waiting = False, iter(queue)
+        started, taken = time.monotonic(), 0.0
+        blocks = self.strategies.run(plan, control)
         try:
             while True:
-                with faults(self.name):
-                    block = next(waiting, None)
+                asked = time.monotonic()
+                block = next(blocks, None)
+                taken += time.monotonic() - asked
                 if block is None:
-                    return
-                begun = True
-                yield *block, None
-        except Refused as error:
-            if begun:
-                raise
-            plan.cache["search refused"] = error.message
+                    break
+                yield block
+            whole = control.limit_of(plan) is None and control.share is None
+            if whole and len(self.costs.of(plan, counting=False)) > 1:
+                timings_of(plan, False).note("match", taken)
+                self._counter.missed(plan, False, taken)
         finally:
-            self._reading.remove(queue)
-        for cells, rows in self.join.run(plan, control, limit):
-            yield cells, rows, None
-
-    def _drain_searches(self, control: Control) -> None:
-        """Drain the searches that this thread is reading: their rows leave the device, so that no kernel waits for
-        it.
-        """
-        for queue in [queue for queue in self._reading if queue.reader == threading.get_ident()]:
-            with faults(self.name):
-                queue.empty(control)
+            control.seconds = time.monotonic() - started
 
     def count(self, plan: PhysicalPlan, control: Control | None = None) -> int:
         """Run the plan for the number of its matches; raises like :meth:`run`."""
@@ -396,27 +214,27 @@ class GpuExecutor:
         if not plan.steps:
             return 1 if limit is None else min(limit, 1)
         started = time.monotonic()
-        self._drain_searches(control)
+        self.strategies.drain(control)
         try:
             if limit is None:
                 return self._whole_count(plan, control)
-            found = self._found(plan, control, _ceil(limit, plan.automorphisms))
+            found = self.strategies.count(plan, control, ceil_of(limit, plan.automorphisms))
             return min(found * plan.automorphisms, limit)
         finally:
             control.seconds = time.monotonic() - started
 
     def _whole_count(self, plan: PhysicalPlan, control: Control) -> int:
         """Count all matches, as sums or by finding them: whichever is done first."""
-        timings, decided = _timings(plan, True), self._decision(plan)
+        timings, decided = timings_of(plan, True), self._decision(plan)
         if decided is None or not decided.again():
-            anew = self._strategy_costs(plan, counting=True)
-            decided = Decision.after(decided, timings.choose(anew, runs=True), anew)
+            anew = self.costs.of(plan, counting=True)
+            decided = Decision.after(decided, timings.choose(anew, runs=True), anew, timings)
             plan.cache["decision", self.name, self.hint] = decided
         costs = decided.costs
 
         def found(ready: Callable[[], bool] | None = None) -> tuple[str, int, float]:
             started = time.monotonic()
-            total = self._found(plan, control, None, ready) * plan.automorphisms
+            total = self.strategies.count(plan, control, None, ready) * plan.automorphisms
             return "match", total, time.monotonic() - started
 
         def counted() -> tuple[str, int, float]:
@@ -437,7 +255,7 @@ class GpuExecutor:
             decided.left = 0
         if way == "match" and len(costs) > 1:
             if timings.runs:  # the first has copied and compiled, too
-                self._bias.note(plan.cost / self.device.rates.intersected, taken - self._starting(plan))
+                self.costs.matching.note(plan.cost / self.device.rates.intersected, taken - self.costs.starting(plan))
             self._counter.missed(plan, True, taken)
         if way == "count" or len(costs) > 1:
             timings.note(way, taken)
@@ -453,37 +271,13 @@ class GpuExecutor:
 
         Returns what says that they are ready; None where waiting is expected to be much quicker, or not to pay.
         """
-        if self.hint != "auto" or _timings(plan, True).runs:
+        if self.hint != "auto" or timings_of(plan, True).runs:
             return None
-        seconds, counted = self._match_seconds(plan, True), self._counter.expected(plan, True)
-        if counted is None or counted.seconds > self.device.limits.launch_seconds:
+        seconds, counted = self.costs.match_seconds(plan, True), self.costs.counted(plan, True)
+        if counted is None:
             return None
         long = seconds > RACE * (counted.seconds + counted.setup)
         return None if long else self._counter.begin(plan, True, seconds)
-
-    def _found(
-        self, plan: PhysicalPlan, control: Control, limit: int | None, ready: Callable[[], bool] | None = None
-    ) -> int:
-        """How many matches are found, before images: by the join where the search is refused.
-
-        Raises :class:`~graphdb.gpu.overtaking.Overtaken` once ``ready`` says so.
-        """
-        if ready is not None:
-            until = UntilReady.of(control, ready)
-            try:
-                return self._found(plan, until, limit)
-            finally:
-                until.report_to(control)
-        strategy = self.strategy(plan)
-        try:
-            with self._using(plan, True), faults(self.name):
-                return strategy.count(plan, control, limit)
-        except Refused as error:
-            if strategy.name != "search":
-                raise
-            plan.cache["search refused"] = error.message
-        with self._using(plan, True), faults(self.name):
-            return self.join.count(plan, control, limit)
 
     def count_jointly(self, joint: JointCount, control: Control | None = None) -> list[int]:
         """Count several patterns together, as sums; one after the other where another way is pinned.
@@ -494,7 +288,7 @@ class GpuExecutor:
         control, started = control or Control(), time.monotonic()
         if self.hint not in ("auto", "sums"):
             return [self.count(plan, control) for plan in joint.plans]
-        self._drain_searches(control)
+        self.strategies.drain(control)
         try:
             with faults():
                 return self._counter.count_jointly(joint, control)
@@ -558,9 +352,9 @@ class GpuExecutor:
         Raises :class:`graphdb.plan.executor.OutOfRange` where sums are known not to fit.
         """
         limit = control.limit_of(plan)
-        self._drain_searches(control)
+        self.strategies.drain(control)
         if limit is None and not search:
-            costs, timings = self._strategy_costs(plan, counting), _timings(plan, counting)
+            costs, timings = self.costs.of(plan, counting), timings_of(plan, counting)
             if "count" in costs and timings.choose(costs, runs=counting) == "count":
                 try:
                     with faults(self.name):
@@ -570,23 +364,23 @@ class GpuExecutor:
         first = plan.steps[0] if len(plan.steps) > 1 else None
         if not isinstance(first, VertexStep) or first.scan is None:
             return None
-        if counting and plan.clique is not None and limit is None and self.strategy(plan).name == "join":
+        if counting and plan.clique is not None and limit is None and self.strategies.of(plan).name == "join":
             return Division("ranks", np.diff(plan.clique.graph.work) + 1.0)
         grouped = not counting and limit is None and reduces(plan, self.device.rates)
-        ordered = self.strategy(plan).name == "join" and not grouped
+        divided = self.strategies.join.segments(plan, counting) is not None
+        ordered = self.strategies.of(plan).name == "join" and not (grouped or divided)
         return Division("roots", root_weights(plan), ordered)
 
     def rows_of(self, plan: PhysicalPlan, division: Division, control: Control) -> Iterator[Block]:
         """Run a share; raises as :meth:`run` does."""
         if division.unit != "vertices":
-            with self._using(plan, False):
-                yield from self._enumerated(plan, control, control.limit_of(plan))
+            yield from self._enumerated(plan, control)
             return
         try:
             with faults(self.name):
                 counted = self._counter.count_by_vertex(plan, control, control.share)
         except Refused:
-            _timings(plan, False).rule_out("count")
+            timings_of(plan, False).rule_out("count")
             counted = None
         if counted is None:
             raise OutOfRange
@@ -597,14 +391,14 @@ class GpuExecutor:
         """Count a share; raises as :meth:`run` does."""
         limit = control.limit_of(plan)
         with faults(self.name):
-            if division.unit != "roots" and "count" in self._strategy_costs(plan, counting=True):
+            if division.unit != "roots" and "count" in self.costs.of(plan, counting=True):
                 try:
-                    with self._using(plan, True, summing=True):
+                    with self._summing(plan, True):
                         return self._counter.partial(plan, division, control, control.share)
                 except Refused as error:  # these sums, by this device: the matches are left
-                    _timings(plan, True).rule_out("count")
+                    timings_of(plan, True).rule_out("count")
                     raise OutOfRange from error
-            found = self._found(plan, control, _ceil(limit, plan.automorphisms)) * plan.automorphisms
+            found = self.strategies.count(plan, control, ceil_of(limit, plan.automorphisms)) * plan.automorphisms
         return (found if limit is None else min(found, limit),)
 
     def total(self, plan: PhysicalPlan, division: Division, sums: Partial) -> int:
@@ -613,7 +407,7 @@ class GpuExecutor:
 
     def _counted_by_vertex(self, plan: PhysicalPlan, control: Control) -> tuple[Ints, Ints] | None:
         """The different rows and their numbers of matches, where that is possible and expected to be sooner."""
-        costs, timings = self._strategy_costs(plan, counting=False), _timings(plan, False)
+        costs, timings = self.costs.of(plan, counting=False), timings_of(plan, False)
         if "count" not in costs or timings.choose(costs) != "count":
             return None
         started = time.monotonic()
@@ -622,26 +416,28 @@ class GpuExecutor:
             timings.note("count", time.monotonic() - started)
         return counted
 
+    @contextmanager
+    def _summing(self, plan: PhysicalPlan, counting: bool) -> Iterator[None]:
+        """Have what sums read stay on the device meanwhile: they place their lists (:mod:`graphdb.gpu.counting.lists`),
+        and need no program of the matches.
+        """
+        used: list[object] = [plan, plan.counting]
+        if counting and plan.clique is not None:
+            lists = lists_read(plan, counting)
+            self.graph.residency.place(lists)
+            used += [plan.clique.graph, *(each.elements for each in lists)]
+        with self.device.memory.using(used):
+            yield
+
     def _summed(self, plan: PhysicalPlan, counting: bool, count: Callable[[], Counted | None]) -> Counted | None:
         """What ``count`` gives; None where matches have to be found."""
         try:
-            with self._using(plan, counting, summing=True), faults(self.name):
+            with self._summing(plan, counting), faults(self.name):
                 return count()
         except OutOfRange:
             if self._beside_host:
                 raise
         except Refused as error:  # these sums, by this device: the matches are left
             _log.info("a query is not counted by sums: %s", error)
-            _timings(plan, counting).rule_out("count")
+            timings_of(plan, counting).rule_out("count")
         return None
-
-
-def _timings(plan: PhysicalPlan, counting: bool) -> StrategyTimings:
-    """What is known of a plan's runs on a device."""
-    found: StrategyTimings = plan.cache.setdefault(("how", counting), StrategyTimings())
-    return found
-
-
-def _ceil(limit: int | None, share: int) -> int | None:
-    """How many matches to find where each stands for ``share``."""
-    return None if limit is None else -(-limit // share)

@@ -79,13 +79,22 @@ class DeviceGraph:
 
         return self.memory.cached_or_built("partition", partition, copy)
 
+    def lists(self, partition: Partition, whole: bool) -> DevicePartition:
+        """The copy of a partition without codes; unless it is ``whole``, without any array."""
+        hashed, longest = partition.layer == "hashed", partition.max_degree
+        if not whole:
+            return DevicePartition(hashed, partition.groups, None, None, None, None, longest)
+        upload, cached = self.memory.upload, self.memory.cached_or_built
+        offsets = cached("whole", partition.offsets, lambda: upload(partition.offsets))
+        neighbours = cached("whole", partition.neighbours, lambda: upload(partition.neighbours))
+        return DevicePartition(hashed, partition.groups, offsets, neighbours, None, None, longest)
+
     def oriented(self, oriented: Oriented) -> DevicePartition:
         """The copy of an oriented graph: the partition of its ranks, each with the neighbours of higher rank."""
 
         def copy() -> DevicePartition:
-            longest = int(np.diff(oriented.offsets).max(initial=0))
             offsets, neighbours = self.memory.upload(oriented.offsets), self.array(oriented.neighbours)
-            return DevicePartition(False, 0, offsets, neighbours, None, None, longest)
+            return DevicePartition(False, 0, offsets, neighbours, None, None, oriented.longest)
 
         return self.memory.cached_or_built("oriented", oriented, copy)
 

@@ -40,6 +40,10 @@ class Cell(IntEnum):
     EDGE_VERTEX = 19
     EDGE_OTHER = 20
     FLIP = 21
+    LOW = 22
+    """The least value that the level binds, …"""
+    HIGH = 23
+    """… and the one behind the greatest; -1: all."""
 
 
 class Kind(IntEnum):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -9,9 +10,14 @@ from typing import Any, Protocol
 from graphdb.gpu.launch import StopFlag
 
 SPINNING = 3e-4
-"""Seconds in which it is asked again and again: to sleep takes a system some 60 microseconds more than it is told."""
+"""Seconds in which it is asked again and again: to sleep takes a system some 60 microseconds more than it is told, also
+where that is nothing."""
 SHARE, LONGEST = 0.05, 2e-3
 """The share of the time so far that is slept through then, and the seconds at most."""
+
+
+_give_way: Callable[[], object] = getattr(os, "sched_yield", lambda: None)
+"""Let other threads run that wait for a processor, where the system can be asked for that."""
 
 
 class Watch(Protocol):
@@ -28,7 +34,10 @@ def wait_for(end: Any, watch: Watch, stop: StopFlag, clean: Callable[[], None]) 
         while not end.done:
             watch.check()
             waited = time.monotonic() - started
-            time.sleep(0.0 if waited < SPINNING else min(SHARE * waited, LONGEST))
+            if waited < SPINNING:
+                _give_way()
+            else:
+                time.sleep(min(SHARE * waited, LONGEST))
     except BaseException:
         stop.set()
         end.synchronize()

@@ -69,8 +69,7 @@ def shape_for(plan: CliqueCount, limits: Limits) -> Shape | None:
     """How a plan is run by a card with such limits; None where it is not."""
     if plan.graph.neighbours.dtype != np.int32:
         return None
-    longest = int(np.diff(plan.graph.offsets).max(initial=0))
-    return shape_of(plan.size, len(plan.graph.offsets) - 1, longest, limits)
+    return shape_of(plan.size, len(plan.graph.offsets) - 1, plan.graph.longest, limits)
 
 
 def launch_cliques(
@@ -136,10 +135,11 @@ def book_of(part: Part) -> int:
 
 
 class DeviceCliques:
-    """Counts cliques on one device; ``milliseconds`` is what the last run took there."""
+    """Counts cliques on one device, one run at a time; ``milliseconds`` is what the last one took there."""
 
     def __init__(self, device: Device, graph: DeviceGraph) -> None:
         self._device, self._graph, self._stop = device, graph, StopFlag(device)
+        self._found = device.pinned((1,), np.uint64)
         self.milliseconds = 0.0
 
     def count(self, plan: CliqueCount, shape: Shape, watch: Watch, share: tuple[int, int] | None = None) -> int:
@@ -159,7 +159,8 @@ class DeviceCliques:
             begin = device.event()
             cell = address(cells)
             launch_cliques(device, self._graph, plan, shape, self._stop.address, cell, cell + 8, ranks - first)
+            cells[1:].get(out=self._found, stream=device.stream, blocking=False)
             done = device.event()
             wait_for(done, watch, self._stop, lambda: None)
             self.milliseconds = device.milliseconds(begin, done)
-            return int(cells.get()[1])
+            return int(self._found[0])

@@ -10,8 +10,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -94,6 +95,8 @@ class Counter:
         self._under_way: dict[CountingPlan, _Preparation] = {}
         self._compiling: dict[Shape, Future[None]] = {}
         """The kernels for cliques that threads compile."""
+        self._idle: list[DeviceCliques] = []
+        """What counted cliques before, and may again."""
         self._starts, self._bias, self._cliques = Bias(), Bias(), Bias()
         """Of the estimates of what the smallest runs take, of sums, and of cliques."""
         self.milliseconds = 0.0
@@ -151,6 +154,18 @@ class Counter:
     def counts_cliques(self, plan: PhysicalPlan) -> bool:
         """Whether there is a kernel for a plan's cliques."""
         return plan.clique is not None and shape_for(plan.clique, self._device.limits) is not None
+
+    @contextmanager
+    def _clique_run(self) -> Iterator[DeviceCliques]:
+        """What counts cliques now: one that no other thread uses."""
+        try:
+            run = self._idle.pop()
+        except IndexError:
+            run = DeviceCliques(self._device, self._graph)
+        try:
+            yield run
+        finally:
+            self._idle.append(run)
 
     def _has_cliques(self, plan: PhysicalPlan) -> bool:
         """Whether the kernel for a plan's cliques need not be compiled."""
@@ -223,12 +238,12 @@ class Counter:
         """
         shape = shape_for(plan.clique, self._device.limits) if plan.clique is not None else None
         if plan.clique is not None and shape is not None:
-            cliques = DeviceCliques(self._device, self._graph)
-            found = cliques.count(plan.clique, shape, watch) * plan.automorphisms
-            self.milliseconds = cliques.milliseconds
+            with self._clique_run() as run:
+                found = run.count(plan.clique, shape, watch) * plan.automorphisms
+                self.milliseconds = run.milliseconds
             estimated = self._searched(plan)
             if self._cliques.factor * estimated > self._start / 4:
-                self._cliques.note(estimated, cliques.milliseconds / 1e3)
+                self._cliques.note(estimated, self.milliseconds / 1e3)
             return found
         summed, prepared = self._sums(plan, True), self._ready(plan, True, watch)
         if summed is None or prepared is None:
@@ -284,8 +299,8 @@ class Counter:
             shape = None if plan.clique is None else shape_for(plan.clique, self._device.limits)
             assert plan.clique is not None
             assert shape is not None
-            found = DeviceCliques(self._device, self._graph).count(plan.clique, shape, watch, share)
-            return (found * plan.automorphisms,)
+            with self._clique_run() as run:
+                return (run.count(plan.clique, shape, watch, share) * plan.automorphisms,)
         prepared = self._ready(plan, True, watch)
         totals = None if prepared is None else prepared.totals(watch, share)
         if totals is None:

@@ -106,6 +106,8 @@ class DeviceCount:
     """Whether the first run may take the weights as they were prepared."""
     _used: list[Module] = field(init=False, default_factory=list)
     """The modules that a run's kernels are of: they stay loaded until the next."""
+    _told: Ints = field(init=False)
+    """What a run adds up to, in page-locked memory: copied behind the kernels, before they are waited for."""
     _running: threading.Lock = field(init=False, default_factory=threading.Lock)
     """Its sums are one run's at a time."""
 
@@ -135,6 +137,7 @@ class DeviceCount:
     def _prepare(self) -> None:
         parts = list(dict.fromkeys(part for term in self._terms for part in term.parts))
         self._cells = self.device.memory.empty((3, max(len(parts), 1)), np.int64)
+        self._told = self.device.pinned(self._cells.shape, np.int64)
         self._weights = Weights(self.device, self._lists, self._numbers, self._plan.filters, parts)
         looped = []
         for cell, part in enumerate(parts):
@@ -368,10 +371,11 @@ class DeviceCount:
     def _launched(self, watch: Watch, share: Share | None = None) -> Ints | None:
         """What all parts tell: sums, estimates and tasks; None where a sum may not fit."""
         begin = self._start(share)
+        self._cells.get(out=self._told, stream=self.device.stream, blocking=False)
         end = self.device.event()
         self._wait(end, watch)
         self.milliseconds = self.device.milliseconds(begin, end)
-        cells: Ints = self._cells.get()
+        cells = self._told.copy()
         return None if (cells[1].view(np.float64) > _EXACT).any() else cells
 
     def _start(self, share: Share | None) -> Any:

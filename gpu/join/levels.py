@@ -8,14 +8,15 @@ grouped without being sorted (GAMMA, pattern mining, §6.1).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.gpu.graph import DeviceGraph, DevicePartition, address
+from graphdb.gpu.join.segmentation import Segmentation
 from graphdb.gpu.layout import Cell, Kind, ListCell, ListKind, Place
 from graphdb.gpu.search.program import device_program
 from graphdb.plan.physical import SHARED_LIST, EdgeStep, Op, PhysicalPlan, StepColumn
@@ -115,6 +116,29 @@ class Level:
         return simple and len(self.lists) == 1 and self.lists[0].kind != ListKind.RANGE
 
 
+@dataclass(frozen=True, slots=True)
+class View:
+    """What stands on the device now, of a plan whose lists do not all stand there.
+
+    Attributes
+    ----------
+    table
+        The address of the table of partitions; 0 for the plan's own.
+    bases
+        By row of that table: where its first neighbour would stand, if it is read by segments.
+    ranges
+        By slot: the least vertex that it is bound to, and the one behind the greatest.
+    """
+
+    table: int = 0
+    bases: Mapping[int, int] = field(default_factory=dict)
+    ranges: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+
+
+ALL = View()
+"""All lists, and all vertices."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Levels:
     """A whole plan: ``tables`` are partitions, uncertain edges and constants, ``alive`` is what they lead to."""
@@ -131,6 +155,10 @@ class Levels:
     row_levels: int = 0
     """So many levels make a row, if not all: later tables know it by its number, in the column of slot ``origin``."""
     outputs: tuple[int, ...] = ()
+    rows: Ints = field(default_factory=lambda: np.empty((0, len(PARTITION)), np.int64))
+    """The table of partitions in host memory, …"""
+    streamed: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    """… and by (partition, slot) that is read by segments: its row."""
 
     @property
     def origin(self) -> int:
@@ -152,7 +180,14 @@ class Levels:
         """The shares that are made per row of the table after ``level``."""
         return tuple(share for share in self.shares if share.level == level)
 
-    def descriptor(self, number: int, made: Mapping[int, tuple[int, int]]) -> Ints:
+    def rows_at(self, bases: Mapping[tuple[tuple[int, int], str], int]) -> Ints:
+        """The table of partitions where segments stand at these bases: by (partition, slot), and the cell of a row."""
+        rows = self.rows.copy()
+        for (key, cell), base in bases.items():
+            rows[self.streamed[key], PARTITION.index(cell)] = base
+        return rows
+
+    def descriptor(self, number: int, made: Mapping[int, tuple[int, int]], view: View = ALL) -> Ints:
         """The cells of a level; ``made`` are the (elements', offsets') addresses of shares, by their slot."""
         level = self.levels[number]
         before = self.levels[number - 1].columns if number else ()
@@ -164,19 +199,21 @@ class Levels:
             | dict.fromkeys(fresh, Place.ROW)
             | {level.slot: Place.VALUE}
         )
-        return self._cells(level, places, made)
+        return self._cells(level, places, made, view)
 
-    def share_descriptor(self, share: Share, made: Mapping[int, tuple[int, int]]) -> Ints:
+    def share_descriptor(self, share: Share, made: Mapping[int, tuple[int, int]], view: View = ALL) -> Ints:
         """The cells of what makes a share: its two lists, and the one column of values."""
         places = {slot: column for column, slot in enumerate(self.levels[share.level].columns)}
         places |= {other.slot: Place.ROW for other in self.shares_after(share.level)} | {share.slot: Place.VALUE}
         level = Level(share.slot, share.lists, columns=(share.slot,))
-        return self._cells(level, places, made)
+        return self._cells(level, places, made, view)
 
-    def _cells(self, level: Level, places: Mapping[int, int], made: Mapping[int, tuple[int, int]]) -> Ints:
+    def _cells(self, level: Level, places: Mapping[int, int], made: Mapping[int, tuple[int, int]], view: View) -> Ints:
         lists: list[int] = []
         for source in level.lists:
             elements, offsets = made.get(source.slot, (0, 0)) if source.kind == ListKind.SHARE else (source.elements, 0)
+            if source.kind == ListKind.NEIGHBOURS:
+                elements = view.bases.get(source.partition, elements)
             row = [0] * len(ListCell)
             row[ListCell.LIST_KIND] = source.kind
             row[ListCell.PARTITION] = source.partition
@@ -207,7 +244,7 @@ class Levels:
         header[Cell.COLUMNS_AT] = at[4]
         header[Cell.LAYOUT_AT] = at[5]
         header[Cell.BITS] = level.bits
-        header[Cell.PARTITIONS] = partitions
+        header[Cell.PARTITIONS] = view.table or partitions
         header[Cell.UNCERTAIN] = uncertain
         header[Cell.RESOURCES] = self.resources
         header[Cell.TYPE_LABEL] = self.type_label
@@ -216,6 +253,7 @@ class Levels:
         header[Cell.EDGE_VERTEX] = edges.vertex
         header[Cell.EDGE_OTHER] = edges.other
         header[Cell.FLIP] = edges.flip
+        header[Cell.LOW], header[Cell.HIGH] = view.ranges.get(level.slot, (0, -1))
         return np.array([*header, *(cell for section in sections for cell in section)], np.int64)
 
 
@@ -223,12 +261,18 @@ Narrow = Callable[[DevicePartition, int], DevicePartition | None]
 """Makes a partition of candidates alone, from the address of their bits; None where that is not worth it."""
 
 
-def plan_levels(plan: PhysicalPlan, graph: DeviceGraph, row_levels: int, narrow: Narrow) -> Levels:
-    """Copy what a plan reads to the device, and write its steps as levels: ``row_levels`` make rows (0: all)."""
-    program = device_program(plan, graph)
+def plan_levels(
+    plan: PhysicalPlan, graph: DeviceGraph, row_levels: int, narrow: Narrow, segments: Segmentation | None = None
+) -> Levels:
+    """Copy what a plan reads to the device, and write its steps as levels: ``row_levels`` make rows (0: all).
+
+    With ``segments``, the lists that they name stay where they are.
+    """
+    streamed = {(row, each.slot) for each in segments.slots for row in each.rows} if segments else set()
+    program = device_program(plan, graph, None if segments is None else read_whole(plan, streamed))
     slots = len(plan.names)
     position = {int(row[0]): i for i, row in enumerate(program.steps)}
-    partitions = _Partitions(list(program.copies), narrow)
+    partitions = _Partitions(list(program.copies), narrow, streamed)
     shares: list[Share] = []
     prefixes: list[Source] = []  # not by recursion: a function that knows itself would keep all this until the next GC
     for number, (parent, partition, slot) in enumerate(program.shares.tolist()):
@@ -253,7 +297,7 @@ def plan_levels(plan: PhysicalPlan, graph: DeviceGraph, row_levels: int, narrow:
                 lists.append(
                     prefixes[of] if source == SHARED_LIST else Source(ListKind.VALUES, elements=of, length=length)
                 )
-        if any(source.kind == ListKind.NEIGHBOURS and source.partition >= len(program.copies) for source in lists):
+        if any(source.kind == ListKind.NEIGHBOURS and source.partition >= partitions.given for source in lists):
             bits = 0  # a list of candidates alone
         if i in program.scans:
             lists.append(Source(ListKind.VALUES, elements=address(program.scans[i]), length=len(program.scans[i])))
@@ -265,24 +309,41 @@ def plan_levels(plan: PhysicalPlan, graph: DeviceGraph, row_levels: int, narrow:
     constants = np.full(slots + len(program.shares) + 1, -1, np.int64)
     constants[:slots] = plan.program.constants
     upload, p = graph.memory.upload, plan.program
-    tables = (upload(partitions.table()), upload(program.uncertain), upload(constants))
+    rows = partitions.table()
+    tables = (upload(rows), upload(program.uncertain), upload(constants))
     known = (p.resources, p.type_label, (program, *partitions.copies), partitions.own_bytes, row_levels)
     outputs = tuple(p.outputs.tolist())
-    return _live(Levels(tuple(levels), tuple(shares), len(constants), tables, *known, outputs))
+    made = Levels(tuple(levels), tuple(shares), len(constants), tables, *known, outputs, rows, partitions.streamed)
+    return _live(made)
+
+
+def read_whole(plan: PhysicalPlan, streamed: Set[tuple[int, int]]) -> frozenset[int]:
+    """The rows of partitions whose lists some level reads, but not by segments."""
+    program = plan.program
+    read = {(row, slot) for row, slot, *_ in program.lists.tolist() if row >= 0}
+    read |= {(row, slot) for _, row, slot in program.shares.tolist()}
+    return frozenset(row for row, _ in read - streamed)
 
 
 class _Partitions:
-    """The table of partitions: the plan's, and those that are narrowed to candidates."""
+    """The table of partitions: the plan's, those narrowed to candidates, and those read by segments, by slot."""
 
-    def __init__(self, copies: list[DevicePartition], narrow: Narrow) -> None:
+    def __init__(self, copies: list[DevicePartition], narrow: Narrow, streamed: Set[tuple[int, int]]) -> None:
         self.copies = copies
-        self._given = len(copies)
+        self.streamed: dict[tuple[int, int], int] = {}
+        for row, slot in sorted(streamed):
+            self.streamed[row, slot] = len(copies)
+            copies.append(copies[row])
+        self.given = len(copies)
+        """So many are not narrowed."""
         self._narrow = narrow
         self._rows: dict[tuple[int, int], int] = {}
 
     def list_of(self, partition: int, slot: int, bits: int = 0) -> Source:
         """The neighbours of a slot, of candidates alone where bits are given and that is worth it."""
-        row = partition
+        row = self.streamed.get((partition, slot), partition)
+        if row != partition:
+            return Source(ListKind.NEIGHBOURS, slot, row)
         if bits:
             key = (partition, bits)
             if key not in self._rows:
@@ -300,7 +361,7 @@ class _Partitions:
     @property
     def own_bytes(self) -> int:
         """Bytes of the narrowed ones."""
-        return sum(copy.nbytes + int(copy.neighbours.nbytes) for copy in self.copies[self._given :])
+        return sum(copy.nbytes + int(copy.neighbours.nbytes) for copy in self.copies[self.given :])
 
 
 def clique_levels(size: int, oriented: DevicePartition, ranks: int, graph: DeviceGraph) -> Levels:

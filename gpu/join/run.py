@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from graphdb.gpu.graph import DeviceGraph, DevicePartition, address
 from graphdb.gpu.join.distinct import Distinct, Grouped
 from graphdb.gpu.join.filter import narrowed
-from graphdb.gpu.join.levels import Level, Levels, Share, clique_levels, plan_levels
+from graphdb.gpu.join.levels import ALL, Level, Levels, Share, View, clique_levels, plan_levels
+from graphdb.gpu.join.segmentation import Segmentation, segment_stream, segments_of
 from graphdb.gpu.launch import BLOCK, IDS, VARIANTS, Device, Module
 from graphdb.gpu.stream import Images, stream
 from graphdb.plan.executor import Control
@@ -124,19 +125,27 @@ class Join:
                 pass
         return run.total
 
+    def segments(self, plan: PhysicalPlan, counting: bool) -> Segmentation | None:
+        """How a run (or with ``counting``, a count) reads its lists by segments; None where it does not."""
+        return segments_of(plan, counting, self.device, self.graph.residency)
+
     def _levels(self, plan: PhysicalPlan, *, counting: bool) -> Levels:
         """The plan's levels, with what they read on the device; cached as long as the plan."""
         clique = plan.clique if counting else None
         kept = 0 if counting or plan.row_steps == len(plan.steps) else plan.row_steps
+        segments = self.segments(plan, counting)
 
         def build() -> Levels:
+            if segments is not None:
+                return plan_levels(plan, self.graph, kept, lambda copy, bits: None, segments)
             if clique is None:
                 return plan_levels(plan, self.graph, kept, lambda copy, bits: self._narrow(plan, copy, bits))
             ranks = len(clique.graph.offsets) - 1
             return clique_levels(clique.size, self.graph.oriented(clique.graph), ranks, self.graph)
 
+        how = f"levels {kept}{' by segments' * (segments is not None)}" if clique is None else "clique"
         with self.device.active():
-            return self.device.memory.cached_or_built(f"levels {kept}" if clique is None else "clique", plan, build)
+            return self.device.memory.cached_or_built(how, plan, build)
 
     def _narrow(self, plan: PhysicalPlan, partition: DevicePartition, bits: int) -> DevicePartition | None:
         """A partition of candidates alone, where going through it once is no more than the plan does anyway.
@@ -222,6 +231,9 @@ class _Run:
         self._module = join.module(plan.dtype, control.check)
         self._dtype, self._width = plan.dtype, np.dtype(plan.dtype).itemsize
         self._counting, self._limit = counting, limit
+        self._segments = join.segments(plan, counting)
+        self._stream = None if self._segments is None else segment_stream(join.device, plan, self._segments)
+        self._view = ALL
         self._last = len(levels.levels) - 1
         self._made = _Made()
         self._tallies: Any = None
@@ -231,18 +243,32 @@ class _Run:
         self._out_rows = max(join.out_bytes // (images * self._width), join.tile)
         steps = len(levels.levels)
         room = self._memory.reserve(self._memory.budget // 2)
-        widest = max(self._row_bytes(level) for level in levels.levels)
-        self._rows = max(min(join.rows, int(room * 0.7) // steps // widest), join.tile)
-        # A bit per element, and for a share its value too, if it comes to the worst.
+        self._roots_rows, self._rows = self._most_rows(int(room * 0.7))
         device = join.device
-        span = min(join.span, int(min(LAUNCH, device.limits.launch_seconds) * device.rates.intersected))
-        self._widest = max(min(span, room // 4 // (steps * (1 + self._width))) // join.tile, 1) * join.tile
-        self._span = self._widest if limit is None else min(self._widest, max(FIRST // join.tile, 1) * join.tile)
+        most = min(join.span, int(min(LAUNCH, device.limits.launch_seconds) * device.rates.intersected))
+        # A bit per element that is marked, and for a share its value too, if it comes to the worst.
+        marked = [
+            not (level.plain or (counting and number == self._last)) for number, level in enumerate(levels.levels)
+        ]
+        each = [16 / join.tile + bits / 8 for bits in marked]
+        spans = [min(most, int(room / 4 / steps / size)) for size in each]
+        self._spans = [max(span // join.tile, 1) * join.tile for span in spans]
+        self._share_span = max(min(most, room // 4 // (steps * (1 + self._width))) // join.tile, 1) * join.tile
+        self._span = max(self._spans) if limit is None else max(FIRST // join.tile, 1) * join.tile
         control.rows = np.zeros(steps, np.int64)
         control.threads = 0
 
-    def _row_bytes(self, level: Level) -> int:
-        return (len(level.columns) + 1) * self._width + 33 + 12 * len(level.lists)
+    def _most_rows(self, room: int) -> tuple[int, int]:
+        """Rows of the first table, which has one for each root at most, and of the others, that fit so many bytes."""
+        levels, join = self._levels.levels, self._join
+        columns = [(len(level.columns) + 1) * self._width for level in levels]
+        found = [33 + 12 * len(level.lists) for level in levels[1:]]
+        sizes = [a + b for a, b in zip(columns, found if self._counting else [*found, 0], strict=False)]
+        sizes = sizes or columns
+        roots = min((each.length for each in levels[0].lists if each.length), default=join.rows)
+        first = max(min(roots, join.rows, room // len(sizes) // max(sizes)), join.tile)
+        rest = (room - first * sizes[0]) // max(len(sizes) - 1, 1) // max(sizes[1:], default=max(sizes))
+        return first, max(min(join.rows, rest), join.tile)
 
     # --- the way down
 
@@ -250,8 +276,25 @@ class _Run:
         """The tables of matches, one after the other; counting gives none and leaves ``total``."""
         root = _Table(self._memory.empty(1, self._dtype), 1, 0, 1, self._width)
         if self._limit != 0:
-            yield from self._extend(0, root, 0.0, 1.0)
+            for view, done, share in self._views():
+                self._view = view
+                yield from self._extend(0, root, done, share)
             self._control.report(1.0)
+
+    def _views(self) -> Iterator[tuple[View, float, float]]:
+        """What stands on the device, one after the other; how far the run is by then, and the share that this is."""
+        if self._segments is None or self._stream is None:
+            yield ALL, 0.0, 1.0
+            return
+        combinations, slots = self._segments.combinations, self._segments.slots
+        share = 1 / max(len(combinations), 1)
+        for number, (chosen, bases) in enumerate(self._stream.through(combinations)):
+            if self._enough():
+                return
+            table = self._memory.upload(self._levels.rows_at(bases))
+            rows = {self._levels.streamed[key]: base for (key, cell), base in bases.items() if cell == "neighbours"}
+            ranges = {each.slot: each.range(at) for each, at in zip(slots, chosen, strict=True)}
+            yield View(address(table), rows, ranges), number * share, share
 
     def _enough(self) -> bool:
         return self._limit is not None and self.total >= self._limit
@@ -261,7 +304,7 @@ class _Run:
         level, counting = self._levels.levels[number], self._counting and number == self._last
         tallied = number == self._last and self._levels.row_levels > 0
         by_row = (counting or tallied) and level.counts_rows
-        descriptor = self._levels.descriptor(number, self._made.addresses())
+        descriptor = self._levels.descriptor(number, self._made.addresses(), self._view)
         elements = self._elements(descriptor, level, table, discounted=by_row and bool(level.differs))
         if by_row:
             self._control.rows[number] += elements.total
@@ -272,12 +315,12 @@ class _Run:
             else:
                 self.total += elements.total
             return
-        begin, last = (0, elements.total) if number else self._control.range_of(elements.total)
+        begin, last = (0, elements.total) if number else self._roots(elements)
         while begin < last and not self._enough():
             self._control.check()
-            end = min(begin + self._span, last)
+            end = min(begin + min(self._span, self._spans[number]), last)
             if self._limit is not None:
-                self._span = min(2 * self._span, self._widest)
+                self._span = min(2 * self._span, max(self._spans))
             marks = self._marks(level, table, elements, begin, end, write=not counting)
             self._control.rows[number] += marks.found
             if number == self._last and not tallied:
@@ -288,6 +331,14 @@ class _Run:
             if number < TELLING and self._control.due:
                 self._control.report(done + share * begin / elements.total)
 
+    def _roots(self, elements: _Elements) -> tuple[int, int]:
+        """The elements of the first level that are of the run's share: first and last + 1."""
+        if self._view is ALL or self._control.share is None:
+            return self._control.range_of(elements.total)
+        before = int(elements.first.get()[0])  # those below the view's range
+        first, last = (min(max(root - before, 0), elements.total) for root in self._control.share)
+        return first, last
+
     def _pieces(
         self, number: int, table: _Table, elements: _Elements, marks: _Marks, done: float, share: float
     ) -> Iterator[_Table]:
@@ -297,7 +348,8 @@ class _Run:
         done += share * marks.begin / elements.total
         made = 0
         makes_rows = number == kept - 1 if kept else last
-        for first, tiles, rows in self._tiles(marks, min(self._out_rows, self._rows) if makes_rows else self._rows):
+        most = self._rows if number else self._roots_rows
+        for first, tiles, rows in self._tiles(marks, min(self._out_rows, most) if makes_rows else most):
             if self._enough_before(marks, made) if last and not kept else self._enough():
                 return
             if rows == 0:
@@ -396,9 +448,10 @@ class _Run:
             if any(source.slot == other.slot for other in shares for source in share.lists):
                 continue  # what it is made of is not there yet, and it has fewer elements
             level = Level(share.slot, share.lists)
-            elements = self._elements(self._levels.share_descriptor(share, made), level, table)
-            if elements.total > self._span:
-                cuts |= set(self._rows_at(elements, table, 0, elements.total, self._span).get().tolist())
+            elements = self._elements(self._levels.share_descriptor(share, made, self._view), level, table)
+            span = min(self._span, self._share_span)
+            if elements.total > span:
+                cuts |= set(self._rows_at(elements, table, 0, elements.total, span).get().tolist())
         yield from pairwise(sorted(cuts))
 
     def _rows_at(self, elements: _Elements, table: _Table, begin: int, end: int, step: int) -> Any:
@@ -410,7 +463,7 @@ class _Run:
 
     def _make(self, share: Share, table: _Table) -> None:
         level = Level(share.slot, share.lists, columns=(share.slot,))
-        descriptor = self._levels.share_descriptor(share, self._made.addresses())
+        descriptor = self._levels.share_descriptor(share, self._made.addresses(), self._view)
         elements = self._elements(descriptor, level, table)
         offsets = self._memory.empty(table.rows + 1, np.int64)
         if elements.total == 0:

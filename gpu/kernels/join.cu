@@ -94,7 +94,7 @@ extern "C" __global__ void bounds(const i64 *step, const ID *table, i64 stride, 
       shortest = i;
     }
   }
-  i64 least = 0;
+  i64 least = step[LOW];
   for (i64 i = 0; i < step[ABOVES]; ++i) {
     i64 lower = (i64)__ldg(table + step[step[ABOVES_AT] + i] * stride + row) + 1;
     least = lower > least ? lower : least;
@@ -102,6 +102,12 @@ extern "C" __global__ void bounds(const i64 *step, const ID *table, i64 stride, 
   if (least > 0) {
     const i64 *list = list_of(step, shortest);
     best.begin = list[LIST_KIND] == RANGE ? least : find((const ID *)list[ELEMENTS], best.begin, best.end, least);
+  }
+  if (step[HIGH] >= 0) {
+    const i64 *list = list_of(step, shortest);
+    best.end = list[LIST_KIND] != RANGE ? find((const ID *)list[ELEMENTS], best.begin, best.end, step[HIGH])
+               : step[HIGH] < best.end  ? step[HIGH]
+                                        : best.end;
   }
   if (lists > 1) which[row] = (unsigned char)shortest;
   first[row] = best.begin;

@@ -6,6 +6,7 @@ candidate sets are always asked as bits.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,8 +45,11 @@ class DeviceProgram:
     alive: tuple[Any, ...]
 
 
-def device_program(plan: PhysicalPlan, graph: DeviceGraph) -> DeviceProgram:
-    """Copy what a plan reads to the device, as far as it is not there, and write its tables anew."""
+def device_program(plan: PhysicalPlan, graph: DeviceGraph, whole: Set[int] | None = None) -> DeviceProgram:
+    """Copy what a plan reads to the device, as far as it is not there, and write its tables anew.
+
+    With ``whole``, only the lists of these partitions are copied, and no codes.
+    """
     program = plan.program
     arrays = {item.ctypes.data: item for item in program.alive if isinstance(item, np.ndarray)}
     alive: list[Any] = []
@@ -69,7 +73,10 @@ def device_program(plan: PhysicalPlan, graph: DeviceGraph) -> DeviceProgram:
         for i, step in enumerate(plan.steps)
         if isinstance(step, VertexStep) and step.scan is not None
     }
-    copies = tuple(map(graph.partition, plan.partitions))
+    if whole is None:
+        copies = tuple(map(graph.partition, plan.partitions))
+    else:
+        copies = tuple(graph.lists(each, row in whole) for row, each in enumerate(plan.partitions))
     rows = np.array([copy.row for copy in copies], np.int64).reshape(len(copies), len(PARTITION))
     return DeviceProgram(
         program.steps, lists, checks, program.uncertain, rows, program.shares, scans, copies, tuple(alive)

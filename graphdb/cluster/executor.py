@@ -31,7 +31,8 @@ from graphdb.plan.extension import Adjacency, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import Origin, PhysicalPlan
 from graphdb.plan.shares import Division, Partial
-from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from graphdb.storage.graph.array_source import ArraySource
+from graphdb.storage.graph.data_graph import DataGraph
 from graphdb.storage.graph.edge_subset import is_subset
 
 if TYPE_CHECKING:

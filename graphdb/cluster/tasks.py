@@ -34,7 +34,8 @@ from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.physical import PhysicalPlan, VertexStep
 from graphdb.plan.shares import Divisible, Division, Partial
 from graphdb.relational.session.state import State
-from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from graphdb.storage.graph.array_source import ArraySource
+from graphdb.storage.graph.data_graph import DataGraph
 
 GRAPHS, PLANS = 4, 64
 """Graphs, and plans, that a worker has ready."""

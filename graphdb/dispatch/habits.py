@@ -32,7 +32,7 @@ _HINTS: tuple[tuple[str, str], ...] = (
         "this is SPARQL; here CREATE, MERGE and DELETE change a graph, and LOAD reads triples from a file",
     ),
     (
-        r"(SELECT|ASK|CONSTRUCT)\b[^;{]*\{",
+        r"(SELECT|CONSTRUCT)\b[^;{]*\{[^;]*?\?\w|ASK\s*(WHERE\s*)?\{",
         "this is SPARQL; here ?x :knows ?y is a pattern: MATCH (x)-[:knows]->(y) WHERE x.name = 'Ada' RETURN x, y",
     ),
 )

@@ -17,6 +17,7 @@ from graphdb.dispatch.habits import with_hint
 from graphdb.dispatch.sql_parameters import chosen
 from graphdb.dispatch.views import Cypher, Views, limited
 from graphdb.relational.session.authorizer import authorize
+from graphdb.relational.session.bulk import vacuum
 from graphdb.relational.session.embedded import (
     CypherCall,
     caller_tables,
@@ -81,7 +82,7 @@ class SqlStatements:
                     continue
                 self._state.transactions.check()
                 if is_vacuum(statement):
-                    message, table = str(self._state.vacuum(timeout)), None
+                    message, table = str(vacuum(self._state, timeout)), None
                     continue
                 values = chosen(statement, piece.parameters, arguments)
                 sql = statement

@@ -36,6 +36,7 @@ from graphdb.grammar.parser import parse_script
 from graphdb.pattern.prefixed import may_have_prefixed, with_iris
 from graphdb.procedures.implied import expand_call, parameters_of
 from graphdb.relational.path_counts import with_counts
+from graphdb.relational.session.bulk import load
 from graphdb.relational.session.state import State
 from graphdb.results.result import Result
 
@@ -124,6 +125,8 @@ class Statements:
                 return self._sql.run(text, arguments, timeout)
         except QueryTimeout as error:
             raise _late(error, timeout) from None
+        except ExecutionError as error:
+            raise as_sparql(error, text) from error.__cause__
 
     def parameters(self, text: str) -> tuple[str, ...]:
         """Return the names of a text's parameters, in their order; of SQL those by position come first.
@@ -275,7 +278,7 @@ class Statements:
             self._state.spill,
             self._state.batch,
         )
-        return self._state.load(data, options, self.queries.progress)
+        return load(self._state, data, options, self.queries.progress)
 
     def _cypher(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
         """Run the pattern query of a ``cypher(…)`` in SQL."""

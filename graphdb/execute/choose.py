@@ -44,7 +44,7 @@ HOST_START = 3e-3
 """Seconds until all of them work."""
 HOST_ROWS = 1e8
 """Rows that it writes in a second, all threads together."""
-SMALL = 2e-3
+SMALL = 5e-4
 """Seconds on the host below which no device is missed; …"""
 ANSWERS = 20.0
 """… and those on an open device, in its answers, below which it is not considered: few counts take it less."""
@@ -249,7 +249,9 @@ class ChoosingExecutor:
         decided = known.decided
         if decided is None or not decided.again():
             chosen = self._chosen(plan, True, runs=True)
-            decided = known.decided = Decision.after(decided, chosen.name, self._turns(plan, known, chosen))
+            decided = known.decided = Decision.after(
+                decided, chosen.name, self._turns(plan, known, chosen), known.timings
+            )
         running, started = cast(Executor, self.host), 0.0
 
         def run(name: str) -> int:

@@ -18,7 +18,7 @@ from graphdb.incremental.matcher import IncrementalMatcher, VertexChanges
 from graphdb.live.delta import DeltaQuery
 from graphdb.live.matching import Batch, Found, edges_at, without
 from graphdb.relational.candidates import Candidates
-from graphdb.storage.graph.data_graph import ArraySource
+from graphdb.storage.graph.array_source import ArraySource
 
 if TYPE_CHECKING:
     from graphdb.pattern.graph import PatternGraph

@@ -26,7 +26,8 @@ from graphdb.mining.patterns import NAMES, Pattern
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.domains import EDGES, PLACES, DomainSearch, LabelledLists
 from graphdb.plan.passes.pipeline import make_plan
-from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from graphdb.storage.graph.array_source import ArraySource
+from graphdb.storage.graph.data_graph import DataGraph
 
 Ints = NDArray[np.int64]
 

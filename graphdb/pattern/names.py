@@ -86,8 +86,8 @@ class Names:
         classes = {id: label for id, label in every.items() if id not in hidden}
         properties = all(bool(label.kinds) == (id in self._properties.iris) for id, label in known.items())
         if not properties or known.keys() != self.edge_labels.keys() or classes.keys() != self.vertex_labels.keys():
-            edge_labels = (known[id] for id in sorted(known))
-            return Names(self.prefixes, edge_labels, (every[id] for id in sorted(every)), above=self._above)
+            labels = [known[id] for id in sorted(known)]
+            return Names(self.prefixes, labels, (every[id] for id in sorted(every)), above=self._above)
         names = copy(self)
         names.edge_labels, names.vertex_labels, names._classes, names.hidden = known, classes, classes, hidden
         return names

@@ -9,16 +9,16 @@ problem, whose break-even rule never costs more than twice the optimum (Karlin, 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 DOUBT = 2.0
-"""A strategy that has not been measured must be estimated to be so many times faster than a measured one.
-
-The more often the measured one runs, the less: after ``n`` further runs ``1 + (DOUBT - 1) / (1 + n)`` times.  An
-estimate that is too high would else keep the faster strategy from ever being tried, and to try it costs less and less
-of all that the runs took together.
-"""
+"""A strategy that has not been measured must be estimated to be so many times faster than a measured one, …"""
+TRIED = 0.125
+"""… or to take at most this share of all that the plan's runs have taken so far: then it is measured, too, since an
+estimate that is too high would else keep the faster strategy from ever being tried …"""
+UNLIKELY = 32.0
+"""… unless it is estimated to take so many times as long as the fastest measured one."""
 
 WORSE = 2.0
 """A second run that takes so many times what another strategy takes counts as measured: it is not asked for a third."""
@@ -90,9 +90,11 @@ class StrategyTimings:
     def choose(self, costs: Mapping[str, ExpectedCost], *, runs: bool = False) -> str:
         """The strategy to use now; ``runs`` says that it will be used, and the regret is noted."""
         known = {strategy: measured for strategy in costs if (measured := self.measured(strategy)) is not None}
-        doubt = self.doubt(known)
+        untried = self._untried(costs, min(known.values(), default=math.inf)) if known else None
+        if untried is not None:
+            return untried
         seconds = {
-            strategy: self.expected(strategy, cost) * (1.0 if strategy in known else doubt)
+            strategy: self.expected(strategy, cost) * (DOUBT if known and strategy not in known else 1.0)
             for strategy, cost in costs.items()
         }
         now = min(costs, key=lambda strategy: seconds[strategy] + costs[strategy].setup)
@@ -107,10 +109,18 @@ class StrategyTimings:
         measured = self.measured(strategy)
         return max(cost.seconds, LONGER * self.stopped.get(strategy, 0.0)) if measured is None else measured
 
-    def doubt(self, known: Iterable[str]) -> float:
-        """How many times faster than the measured strategies one must be estimated to be: see :data:`DOUBT`."""
-        further = [self.runs[strategy] - ENOUGH - 1 for strategy in known]
-        return 1.0 + (DOUBT - 1.0) / (1 + max(further)) if further else 1.0
+    def _untried(self, costs: Mapping[str, ExpectedCost], best: float) -> str | None:
+        """The strategy that was never measured, and is expected to take little beside what all runs took."""
+        expected = {
+            strategy: self.expected(strategy, cost) + cost.setup
+            for strategy, cost in costs.items()
+            if self.measured(strategy) is None and not (cost.setup and cost.in_background)
+        }
+        least = min(expected, key=expected.__getitem__, default=None)
+        total = sum(taken * (self.runs[strategy] - 1) for strategy, taken in self.seconds.items() if taken < math.inf)
+        if least is None or expected[least] > min(TRIED * total, UNLIKELY * best):
+            return None
+        return least
 
     def measured(self, strategy: str) -> float | None:
         """Seconds that a strategy takes; None while it has not been measured often enough."""
@@ -161,8 +171,15 @@ class Decision:
         return self.left >= 0
 
     @classmethod
-    def after(cls, former: Decision | None, chosen: str, costs: Mapping[str, ExpectedCost]) -> Decision:
-        """A choice made anew: one that is as before holds for longer."""
-        setup = any(cost.setup for cost in costs.values())  # which may be done by the next run, or paid for
-        held = 1 if former is None or former.chosen != chosen or setup else min(2 * former.held, OFTEN)
+    def after(
+        cls, former: Decision | None, chosen: str, costs: Mapping[str, ExpectedCost], timings: StrategyTimings
+    ) -> Decision:
+        """A choice made anew: one that is as before holds for longer, unless another strategy would be faster once it
+        is set up, which may be done by the next run, or paid for.
+        """
+        taken = timings.expected(chosen, costs[chosen]) if chosen in costs else math.inf
+        waiting = any(
+            cost.setup and (way == chosen or timings.expected(way, cost) < taken) for way, cost in costs.items()
+        )
+        held = 1 if former is None or former.chosen != chosen or waiting else min(2 * former.held, OFTEN)
         return cls(chosen, costs, held - 1, held)

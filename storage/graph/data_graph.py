@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from graphdb.storage.compile.cancellable import run_cancellable
 from graphdb.storage.graph.changes import Changes, Sizes, StaleStructures
@@ -39,116 +39,6 @@ _QUICK = 300_000
 
 _LABELS_READ = 8
 """Vertex labels whose members are read one by one; for more, a partition of all is derived once."""
-
-
-class ArraySource:
-    """A :class:`TripleSource` over NumPy arrays, for tests and embedded use.
-
-    Parameters
-    ----------
-    subjects, labels, objects
-        Integers [triples]; duplicates are dropped.
-    resources, literals
-        How many there are; objects from ``resources`` on are literals.
-    type_label
-        The edge label that gives vertices their labels.
-    """
-
-    def __init__(
-        self,
-        subjects: ArrayLike,
-        labels: ArrayLike,
-        objects: ArrayLike,
-        resources: int,
-        literals: int = 0,
-        type_label: int | None = None,
-    ) -> None:
-        o, s, p = (np.asarray(column, dtype=np.int64).reshape(-1) for column in (objects, subjects, labels))
-        if not _rises(p, s, o):
-            order = np.lexsort((o, s, p))
-            o, s, p = o[order], s[order], p[order]
-        if len(s):
-            fresh = np.append(True, (s[1:] != s[:-1]) | (p[1:] != p[:-1]) | (o[1:] != o[:-1]))
-            s, p, o = s[fresh], p[fresh], o[fresh]
-            if s.min() < 0 or s.max() >= resources or o.min() < 0 or o.max() >= resources + literals:
-                raise ValueError("a subject is no resource, or an object is no vertex")
-        self.resources, self.literals, self.type_label = resources, literals, type_label
-        self._triples = (p, s, o)
-        known, starts = np.unique(p, return_index=True)
-        ends = np.append(starts[1:], len(p))[: len(known)]
-        self._runs = {int(label): slice(int(b), int(e)) for label, b, e in zip(known, starts, ends, strict=True)}
-        self._statistics: dict[int, LabelStatistics] = {}
-        self._sketches: dict[tuple[int, int], DegreeSketch] = {}
-        self._classes: dict[tuple[int, int, int], tuple[int, int]] = {}
-
-    def edge_labels(self) -> tuple[int, ...]:
-        """All edge labels, sorted."""
-        return tuple(self._runs)
-
-    def triples(self) -> Iterator[tuple[int | Ints, Ints, Ints]]:
-        """Labels, subjects and objects of all triples: one piece."""
-        yield self._triples
-
-    def edges(self, label: int) -> tuple[Ints, Ints]:
-        """Subjects and objects of one label, sorted by (subject, object)."""
-        run = self._runs.get(label, slice(0, 0))
-        return self._triples[1][run], self._triples[2][run]
-
-    def subjects(self, label: int, object: int) -> Ints:
-        """Subjects of the triples of one label with one object, sorted."""
-        s, o = self.edges(label)
-        found: Ints = s[o == object]
-        return found
-
-    def any_edges(self) -> tuple[Ints, Ints, Ints]:
-        """Labels, subjects and objects of the edges between resources other than ``rdf:type``."""
-        p, s, o = self._triples
-        keep = o < self.resources
-        if self.type_label is not None:
-            keep &= p != self.type_label
-        return p[keep], s[keep], o[keep]
-
-    def parallel_edges(self, labels: tuple[int, ...] | None) -> tuple[Ints, Ints, Ints]:
-        """The same of some labels: no two edges are parallel."""
-        if labels is None:
-            return self.any_edges()
-        keep = np.isin(self._triples[0], labels)
-        p, s, o = (column[keep] for column in self._triples)
-        return p, s, o
-
-    def statistics(self, label: int) -> LabelStatistics:
-        """Statistics of one label, counted on the first call."""
-        if label not in self._statistics:
-            s, o = self.edges(label)
-            out, into = np.unique(s, return_counts=True)[1], np.unique(o, return_counts=True)[1]
-            self._statistics[label] = LabelStatistics(
-                triples=len(s),
-                resource_triples=int((o < self.resources).sum()),
-                subjects=len(out),
-                objects=len(into),
-                max_out_degree=int(out.max(initial=0)),
-                max_in_degree=int(into.max(initial=0)),
-            )
-        return self._statistics[label]
-
-    def degrees(self, label: int, direction: int) -> DegreeSketch:
-        """How the degrees of one label in a direction are distributed, counted on the first call."""
-        key = (label, direction)
-        if key not in self._sketches:
-            self._sketches[key] = DegreeSketch.of(np.unique(self.edges(label)[direction], return_counts=True)[1])
-        return self._sketches[key]
-
-    def at_class(self, label: int, direction: int, class_id: int) -> tuple[int, int] | None:
-        """(edges at vertices with a vertex label, such vertices), counted on the first call."""
-        if self.type_label is None:
-            return None
-        key = (label, direction, class_id)
-        if key not in self._classes:
-            s, o = self.edges(self.type_label)
-            ends = self.edges(label)[direction]
-            ends = ends[np.isin(ends, s[o == class_id])]
-            self._classes[key] = (len(ends), len(np.unique(ends)))
-        return self._classes[key]
 
 
 class DataGraph:
@@ -508,15 +398,6 @@ class DataGraph:
         """Return the subset of edges that a structure is derived from, alone: it goes with that."""
         numbers = (each for part in key for each in (part if isinstance(part, tuple) else (part,)))
         return next((self._subsets[each] for each in numbers if isinstance(each, int) and is_subset(each)), None)
-
-
-def _rises(*columns: Ints) -> bool:
-    """Whether rows are sorted by their columns."""
-    falls, equal = False, np.ones(max(len(columns[0]) - 1, 0), bool)
-    for column in columns:
-        falls = falls or bool((equal & (column[1:] < column[:-1])).any())
-        equal &= column[1:] == column[:-1]
-    return not falls
 
 
 def _closure_in(labels: tuple[int, ...] | None) -> Closure | None:

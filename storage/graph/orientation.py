@@ -28,11 +28,14 @@ class Oriented:
         int64 [ranks + 1] and the vertex id type [edges]: the neighbours of higher rank, sorted.
     work
         int64 [ranks + 1]: summed over all ranks before, the neighbours' neighbours.
+    longest
+        The length of the longest list.
     """
 
     offsets: Ints
     neighbours: NDArray[Any]
     work: Ints
+    longest: int
 
     def work_by(self, pieces: int) -> NDArray[np.float64]:
         """The work of so many ranges of about as many ranks each: float64 [pieces]."""
@@ -72,4 +75,4 @@ def orient_lists(keys: Ints, starts: Ints, neighbours: Ints, vertices: int, dtyp
     sizes = np.diff(offsets)
     work = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(source, weights=sizes[target], minlength=count), out=work[1:])
-    return Oriented(offsets, np.ascontiguousarray(target, dtype), work)
+    return Oriented(offsets, np.ascontiguousarray(target, dtype), work, int(sizes.max(initial=0)))

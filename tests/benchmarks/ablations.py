@@ -36,7 +36,8 @@ from graphdb.plan.executor import Control
 from graphdb.plan.passes import pipeline
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from graphdb.storage.graph.array_source import ArraySource
+from graphdb.storage.graph.data_graph import DataGraph
 from tests.benchmarks import device_counting, refining
 from tests.benchmarks.counting import pattern
 from tests.benchmarks.device import KernelTimes

@@ -27,7 +27,8 @@ from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.compile import warm
-from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from graphdb.storage.graph.array_source import ArraySource
+from graphdb.storage.graph.data_graph import DataGraph
 from tests import csm
 from tests.benchmarks.harness import Table, main, progress, surroundings
 

@@ -33,7 +33,8 @@ from graphdb.incremental.matcher import IncrementalMatcher, Updates
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
-from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from graphdb.storage.graph.array_source import ArraySource
+from graphdb.storage.graph.data_graph import DataGraph
 from tests import csm
 from tests.benchmarks.harness import CORES, Table, main, progress, surroundings
 from tests.datasets import SHARED

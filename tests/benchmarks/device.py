@@ -27,7 +27,8 @@ from graphdb.grammar.syntax import MatchMode
 from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from graphdb.storage.graph.array_source import ArraySource
+from graphdb.storage.graph.data_graph import DataGraph
 from tests.benchmarks.kernels import KNOWS, snap, undirected
 from tests.datasets import SHARED
 

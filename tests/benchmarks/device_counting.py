@@ -44,7 +44,8 @@ from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVert
 from graphdb.plan.executor import Control, Executor
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from graphdb.storage.graph.array_source import ArraySource
+from graphdb.storage.graph.data_graph import DataGraph
 from tests.benchmarks.counting import pattern, rmat, snap, undirected
 from tests.datasets import SHARED
 
@@ -102,7 +103,7 @@ class Runner:
             taken = (time.perf_counter() - started) * 1000
             if by == "sums":
                 return found, executor._counter.milliseconds
-            return found, getattr(executor.strategy(plan), "milliseconds", taken)
+            return found, getattr(executor.strategies.of(plan), "milliseconds", taken)
 
         return run
 
@@ -113,7 +114,7 @@ class Runner:
         executor, device = self.executors[by], self.executors["device"]
         assert isinstance(device, GpuExecutor)
         device._counter.count(make_plan(pattern, graph), Control(timeout=self.longest))  # whichever way it will go
-        device.join.count(make_plan(pattern, graph, refine=device.refine), Control(timeout=self.longest), 1)
+        device.strategies.join.count(make_plan(pattern, graph, refine=device.refine), Control(timeout=self.longest), 1)
 
         def run() -> tuple[int | None, float]:
             plan = make_plan(pattern, graph, refine=executor.refine)

@@ -21,7 +21,8 @@ from graphdb.plan.cost import estimate
 from graphdb.plan.ordering.order import matching_order
 from graphdb.plan.ordering.sample import best_order, modelled
 from graphdb.relational import match_run
-from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from graphdb.storage.graph.array_source import ArraySource
+from graphdb.storage.graph.data_graph import DataGraph
 from tests.benchmarks import counting, datasets
 from tests.benchmarks.harness import Table, main, surroundings
 from tests.datasets import SHARED

@@ -32,7 +32,8 @@ from graphdb.plan.executor import Control
 from graphdb.plan.ordering.order import matching_order
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.compile import warm
-from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from graphdb.storage.graph.array_source import ArraySource
+from graphdb.storage.graph.data_graph import DataGraph
 from tests.benchmarks.harness import Table, main, progress, surroundings
 from tests.datasets import SHARED
 

@@ -4,7 +4,8 @@
 
 A part of 4 is a budget of a quarter of what the lists that are read take there and what the tables of a run take
 beside them (``--tables``).  Ways are pinned; *first* is the first count, which copies the graph, and *warm* the median of further
-ones.  *away* is the share of what is read of lists that is expected to come from host memory.
+ones.  *moved* is what a warm run copies of lists that are read by segments, beside their size; *away*, of those read by pages, the
+share of what is read that is expected to come from host memory.  With ``--pages`` nothing is read by segments.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from dataclasses import replace
 import numpy as np
 
 from graphdb.gpu.executor import GpuExecutor, Hint
+from graphdb.gpu.join import segmentation
 from graphdb.gpu.residency import WHOLE, lists_of_plan
 from graphdb.grammar.syntax import MatchMode
 from graphdb.plan.passes.pipeline import make_plan
-from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from graphdb.storage.graph.array_source import ArraySource
+from graphdb.storage.graph.data_graph import DataGraph
 from tests.benchmarks.counting import pattern, rmat
 
 CASES: tuple[tuple[str, list[tuple[int, int]], Hint], ...] = (
@@ -39,16 +42,22 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", type=int, default=[1, 2, 4, 8, 16])
     parser.add_argument("--tables", type=int, default=64, help="MiB beside the graph")
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--cases", nargs="+", help="of the patterns, those of these names")
+    parser.add_argument("--pages", action="store_true")
     given = parser.parse_args()
+    if given.pages:
+        segmentation.MOST = 0
     vertices, u, v = rmat(int(given.graph.removeprefix("rmat")), given.factor)
     ends = np.unique(np.stack([np.minimum(u, v), np.maximum(u, v)]), axis=1)
     ends = ends[:, ends[0] != ends[1]]
     graph = DataGraph(ArraySource(ends[0], np.full(ends.shape[1], vertices), ends[1], vertices + 1))
     print(f"{given.graph}: {ends.shape[1]:,} edges")
     print(
-        f"{'count':<10}{'way':<8}{'budget':>12}{'of graph':>10}{'away':>7}{'first':>11}{'warm':>11}{'slower':>8}  right"
+        f"{'count':<10}{'way':<8}{'budget':>12}{'of graph':>10}{'moved':>12}{'away':>7}{'first':>11}{'warm':>11}{'slower':>8}  right"
     )
     for name, edges, way in CASES:
+        if given.cases and name not in given.cases:
+            continue
         made = make_plan(
             pattern(edges, vertices, MatchMode.DIFFERENT_NODES), graph, counting="auto" if way != "search" else "never"
         )
@@ -73,9 +82,11 @@ def main() -> None:
             warm = statistics.median(times[1:])
             if part == given.parts[0]:
                 whole, want = warm, found
-            away = executor.graph.residency.away(reads)
+            segments = executor.strategies.join.segments(plan, True) if way in ("join", "search") else None
+            moved = f"{segments.moved / segments.size:.1f} x" if segments else ""
+            away = "" if segments else f"{executor.graph.residency.away(reads):.0%}"
             print(
-                f"{name:<10}{way:<8}{budget:>12,}{1 / part:>10.3f}{away:>7.0%}{times[0]:>11.1f}{warm:>11.1f}"
+                f"{name:<10}{way:<8}{budget:>12,}{1 / part:>10.3f}{moved:>12}{away:>7}{times[0]:>11.1f}{warm:>11.1f}"
                 f"{warm / whole:>8.2f}  {'yes' if found == want else f'NO: {found} and {want}'}",
                 flush=True,
             )

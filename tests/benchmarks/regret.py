@@ -256,12 +256,15 @@ def _with_sums(plan: PhysicalPlan) -> PhysicalPlan | None:
 
 def device_ways(device: Any) -> dict[str, Executor]:
     """Executors of one device that go one way each."""
+    from graphdb.gpu.costs import Costs
     from graphdb.gpu.counting.counter import Counter
+    from graphdb.gpu.strategies import Strategies
 
     found: dict[str, Any] = {way: copy.copy(device) for way in ("join", "search", "sums")}
     for way, executor in found.items():
-        executor.hint, executor._beside_host = way, False
-    found["sums"]._counter = Counter(device.device, device.graph, pinned=True)
+        where, executor._beside_host = (device.device, device.graph), False
+        executor.strategies, executor._counter = Strategies(*where, way), Counter(*where, pinned=way == "sums")
+        executor.costs = Costs(*where, executor._counter, executor.strategies, beside_host=False)
     return found
 
 
@@ -308,7 +311,7 @@ def measure(graph: Graph, number: int, rng: np.random.Generator, given: argparse
         if isinstance(graph.executor, ChoosingExecutor):
             found.costs["cpu ms"] = graph.executor._host_seconds(plan, True) * 1e3
             if graph.executor._device is not None:
-                for name, cost in graph.executor._device._strategy_costs(plan, True).items():
+                for name, cost in graph.executor._device.costs.of(plan, True).items():
                     found.costs |= {f"cuda {name} ms": cost.seconds * 1e3, f"cuda {name} setup ms": cost.setup * 1e3}
         _pinned(found, graph.executor, pattern, data, plan, planning, given)
     return found

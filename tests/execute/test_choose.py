@@ -281,11 +281,11 @@ def test_sums_that_take_far_longer_than_expected_give_way_to_the_join(device: No
         mock.patch.object(Counter, "expected", return_value=ExpectedCost(1e-4)),
         mock.patch.object(Counter, "count", endless),
     ):
-        there._bias._log = -6.0  # joins were faster than expected: they are worth a turn
+        there.costs.matching._log = -6.0  # joins were faster than expected: they are worth a turn
         timings = StrategyTimings()
         plan.cache["how", True] = timings
         timings.runs["match"] = 1
-        assert set(there._strategy_costs(plan, True)) == {"match", "count"}
+        assert set(there.costs.of(plan, True)) == {"match", "count"}
         assert there.count(plan, Control(timeout=60.0)) == 336
         assert timings.runs["match"] > 1
 

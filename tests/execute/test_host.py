@@ -23,7 +23,8 @@ from graphdb.plan.executor import Control
 from graphdb.plan.passes import draft, steps
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.physical import EdgeStep, PhysicalPlan, Writing
-from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from graphdb.storage.graph.array_source import ArraySource
+from graphdb.storage.graph.data_graph import DataGraph
 from tests.oracle.brute import Data, matches
 from tests.oracle.strategies import source_of
 

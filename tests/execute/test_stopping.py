@@ -20,7 +20,8 @@ from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.storage.compile.cancellable import run_cancellable
-from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from graphdb.storage.graph.array_source import ArraySource
+from graphdb.storage.graph.data_graph import DataGraph
 
 AT_ONCE = 0.1
 """Seconds from the wish to stop to the end of the run."""

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from graphdb.execute.host import HostExecutor
 from graphdb.gpu import residency
+from graphdb.gpu.join import segmentation
 from graphdb.gpu.pages import hottest
 from tests import emulator
 from tests.fuzz import scaled
@@ -65,7 +66,7 @@ def opened(name: str) -> Iterator[Any]:
         yield HostExecutor(threads=1)
         return
     where, strategy, *how = name.split("-")
-    with paged(3) if how == ["paged"] else nullcontext():
+    with paged(3) if how == ["paged"] else segmented() if how == ["segmented"] else nullcontext():
         if where == "cuda":
             yield device_executor(strategy, SMALL[strategy] if how else {})
             return
@@ -83,15 +84,28 @@ def paged(pages: int) -> Iterator[None]:
     """No graph is copied wholly: so many pages of it are, and the others stay in host memory."""
     with (
         mock.patch.object(residency, "WHOLE", 0.0),
+        mock.patch.object(segmentation, "MOST", 0),
         mock.patch.object(residency, "hottest", lambda heats, _: hottest(heats, pages)),
+    ):
+        yield
+
+
+@contextmanager
+def segmented(*ranges: int) -> Iterator[None]:
+    """No graph is copied wholly: each slot's lists are in so many segments, and no host memory is mapped."""
+    with (
+        mock.patch.object(residency, "WHOLE", 0.0),
+        mock.patch.object(residency.Residency, "driver", None),
+        mock.patch.object(segmentation, "RANGES", ranges or (2,)),
     ):
         yield
 
 
 def device_executor(strategy: str, sizes: dict[str, int], memory_limit: int = 1 << 30, number: int = 0) -> Any:
     """A device's executor with one strategy, whose pieces have the given sizes."""
-    from graphdb.gpu.executor import STRATEGIES, GpuExecutor
+    from graphdb.gpu.executor import GpuExecutor
+    from graphdb.gpu.strategies import STRATEGIES
 
     executor = GpuExecutor(number, hint=strategy, memory_limit=memory_limit)  # type: ignore[arg-type]
-    executor.strategies[strategy] = partial(STRATEGIES[strategy], **sizes)(executor.device, executor.graph)
+    executor.strategies.by_name[strategy] = partial(STRATEGIES[strategy], **sizes)(executor.device, executor.graph)
     return executor

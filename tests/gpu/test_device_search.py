@@ -49,7 +49,7 @@ def searching(devices: Any, **sizes: Any) -> Any:
     from graphdb.gpu.search.run import Search
 
     executor = devices()
-    executor.strategies["search"] = Search(executor.device, executor.graph, **sizes)
+    executor.strategies.by_name["search"] = Search(executor.device, executor.graph, **sizes)
     return executor
 
 
@@ -93,11 +93,11 @@ def test_another_run_while_rows_are_read(devices: Any, start: str) -> None:
     want = sorted(rows_of(HOST.run(plan)))
     first = executor.run(plan)
     found = rows_of([next(first)])
-    (queue,) = executor._reading
+    (queue,) = executor.strategies._reading
     assert (executor.count(plan) if start == "count" else len(rows_of(executor.run(plan)))) == len(want)
     assert next(queue._blocks, None) is None  # its kernel has ended
     assert sorted(found + rows_of(first)) == want
-    assert not executor._reading
+    assert not executor.strategies._reading
 
 
 def test_rows_that_are_too_many_to_wait_are_an_error_for_the_other_run(devices: Any) -> None:
@@ -118,7 +118,7 @@ def test_a_run_that_stops_while_rows_are_taken_leaves_them_to_their_reader(devic
     want = sorted(rows_of(HOST.run(plan)))
     first = executor.run(plan)
     found = rows_of([next(first)])
-    (queue,) = executor._reading
+    (queue,) = executor.strategies._reading
     blocks, going = queue._blocks, threading.Event()
     queue._blocks = (going.wait() and block for block in blocks)
     with pytest.raises(QueryTimeout):
@@ -136,7 +136,7 @@ def test_a_search_that_fails_while_rows_are_taken_fails_for_its_reader(devices: 
     executor = searching(devices, **SMALL["search"])
     first = executor.run(plan)
     next(first)
-    executor._reading[0]._blocks = broken()
+    executor.strategies._reading[0]._blocks = broken()
     assert executor.count(plan) == HOST.count(plan)
     with pytest.raises(DeviceError, match="it broke"):
         rows_of(first)
@@ -153,7 +153,7 @@ def test_work_is_stolen(devices: Any, steal: str, depth: int) -> None:
     plan = make_plan(pattern_of(PATTERNS["5-clique minus an edge"], label), graph, counting="never")
     executor = searching(devices, steal=steal, depth=depth, **ONE_TASK)
     assert executor.count(plan) == HOST.count(plan) > 0
-    within, across = executor.strategies["search"].stolen
+    within, across = executor.strategies.by_name["search"].stolen
     assert (within > 0, across > 0) == (steal != "off", steal == "across")
 
 
@@ -170,7 +170,7 @@ def test_a_hub_is_shared_by_the_device(name: str) -> None:
     executor = searching(lambda: GpuExecutor(0, hint="search"), steal="across", pieces=1, least=1 << 20, depth=0)
     plan = make_plan(pattern, graph, counting="never")
     assert executor.count(plan) == HOST.count(plan) > 0
-    within, across = executor.strategies["search"].stolen
+    within, across = executor.strategies.by_name["search"].stolen
     assert within > 0
     assert across > 0
     outputs = tuple(vertex.name for vertex in pattern.vertices)
@@ -215,9 +215,9 @@ def test_lists_that_are_too_long_to_count_in_32_bits_are_joined(devices: Any) ->
     graph, label = graph_of(30, 140, 2)
     plan = make_plan(pattern_of(PATTERNS["diamond"], label), graph, counting="never")
     executor = devices()
-    assert executor.strategy(plan).name == "search"
+    assert executor.strategies.of(plan).name == "search"
     with mock.patch.object(search, "LONGEST", graph.partition((label,), "both").max_degree):
-        assert executor.strategy(plan).name == "join"
+        assert executor.strategies.of(plan).name == "join"
         assert executor.count(plan) == HOST.count(plan)
 
 

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from graphdb.execute.host import HostExecutor
 from graphdb.gpu.pages import heat, hottest
 from graphdb.plan.passes.pipeline import make_plan
-from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from graphdb.storage.graph.array_source import ArraySource
+from graphdb.storage.graph.data_graph import DataGraph
 from tests import emulator
 from tests.execute.test_host import pattern
 from tests.gpu.executors import EMULATED, SMALL, device_executor

@@ -26,7 +26,8 @@ from graphdb.plan.bits import members
 from graphdb.plan.candidates.refine import Candidates, refined
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.passes.pipeline import make_plan
-from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from graphdb.storage.graph.array_source import ArraySource
+from graphdb.storage.graph.data_graph import DataGraph
 from tests import emulator
 from tests.gpu.executors import EMULATED, EXAMPLES
 from tests.gpu.mirror import MirrorExecutor

@@ -20,7 +20,7 @@ from graphdb.incremental.device import engine, search
 from graphdb.incremental.device.lists import DeviceLists
 from graphdb.incremental.matcher import Changes, IncrementalMatcher, Updates
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
-from graphdb.storage.graph.data_graph import ArraySource
+from graphdb.storage.graph.array_source import ArraySource
 from tests import emulator
 from tests.fuzz import scaled
 from tests.gpu.executors import EMULATED

@@ -17,7 +17,7 @@ from graphdb.grammar.syntax import MatchMode
 from graphdb.incremental import lists
 from graphdb.incremental.matcher import Changes, IncrementalMatcher, Updates
 from graphdb.pattern.graph import Clause, EdgeTest, PatternEdge, PatternGraph, PatternVertex
-from graphdb.storage.graph.data_graph import ArraySource
+from graphdb.storage.graph.array_source import ArraySource
 from tests.fuzz import scaled
 from tests.oracle import brute
 from tests.oracle.strategies import source_of

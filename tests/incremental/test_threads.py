@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from graphdb.grammar.syntax import MatchMode
 from graphdb.incremental import searches
 from graphdb.incremental.matcher import IncrementalMatcher, Updates
-from graphdb.storage.graph.data_graph import ArraySource
+from graphdb.storage.graph.array_source import ArraySource
 from tests.fuzz import scaled
 from tests.incremental import test_matcher as edges
 from tests.oracle.strategies import source_of

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from graphdb.grammar.syntax import MatchMode
 from graphdb.incremental.matcher import CandidateChange, Changes, IncrementalMatcher, Updates, VertexChanges
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
-from graphdb.storage.graph.data_graph import ArraySource
+from graphdb.storage.graph.array_source import ArraySource
 from tests.fuzz import scaled
 from tests.incremental import test_matcher as edges
 from tests.oracle import brute

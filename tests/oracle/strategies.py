@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, EdgeTest, PatternEdge, PatternGraph, PatternVertex
-from graphdb.storage.graph.data_graph import ArraySource
+from graphdb.storage.graph.array_source import ArraySource
 from tests.oracle.brute import Data
 
 LABELS = (0, 1, 2)

@@ -23,7 +23,8 @@ from graphdb.plan.counting.costs import CountingCosts
 from graphdb.plan.executor import Control
 from graphdb.plan.passes import counting
 from graphdb.plan.passes.pipeline import make_plan
-from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from graphdb.storage.graph.array_source import ArraySource
+from graphdb.storage.graph.data_graph import DataGraph
 from tests.fuzz import scaled
 from tests.oracle.brute import Data, matches
 from tests.oracle.strategies import Case, cases, source_of

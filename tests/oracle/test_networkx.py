@@ -19,7 +19,8 @@ from graphdb.execute.paths import bfs, bidirectional_bfs, path_rows, steps
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.passes.pipeline import make_plan
-from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from graphdb.storage.graph.array_source import ArraySource
+from graphdb.storage.graph.data_graph import DataGraph
 from tests.fuzz import scaled
 
 Edge = tuple[int, int]

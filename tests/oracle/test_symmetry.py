@@ -20,7 +20,8 @@ from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, EdgeTest, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.passes import pipeline
 from graphdb.plan.passes.pipeline import make_plan
-from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from graphdb.storage.graph.array_source import ArraySource
+from graphdb.storage.graph.data_graph import DataGraph
 from tests.fuzz import scaled
 from tests.oracle.brute import Data
 from tests.oracle.strategies import Case, graphs, source_of

@@ -21,7 +21,8 @@ from graphdb.plan.ordering import sample
 from graphdb.plan.ordering.sample import Walks, best_order, modelled
 from graphdb.plan.passes import counting
 from graphdb.plan.passes.pipeline import make_plan
-from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from graphdb.storage.graph.array_source import ArraySource
+from graphdb.storage.graph.data_graph import DataGraph
 from graphdb.storage.graph.degree_sketch import IN, OUT, DegreeSketch
 from tests.fuzz import scaled
 from tests.oracle.strategies import cases

@@ -20,7 +20,8 @@ from graphdb.plan.explain import explain, explain_text
 from graphdb.plan.ordering.order import matching_order
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.physical import VertexStep
-from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from graphdb.storage.graph.array_source import ArraySource
+from graphdb.storage.graph.data_graph import DataGraph
 
 KNOWS, LIKES = 1000, 1001
 

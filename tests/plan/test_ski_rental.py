@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphdb.plan.ski_rental import DOUBT, WORSE, Bias, ExpectedCost, StrategyTimings
+from graphdb.plan.ski_rental import DOUBT, WORSE, Bias, Decision, ExpectedCost, StrategyTimings
 
 
 def test_what_is_expected_to_be_done_first_is_chosen() -> None:
@@ -70,6 +70,25 @@ def test_what_turns_out_slower_is_not_tried_for_long() -> None:
     assert timings.choose(costs) == "b"
     assert noted(timings, "b", 100.0).choose(costs) == "b"  # with all that it had to make ready
     assert noted(timings, "b", 5.0 * WORSE + 0.1).choose(costs) == "a"
+
+
+def test_what_is_estimated_too_high_is_tried_once_that_costs_little() -> None:
+    """The device is thought to take three times as long as the host is known to."""
+    costs = {"host": ExpectedCost(1.0), "device": ExpectedCost(3.0)}
+    timings = noted(StrategyTimings(), "host", *[1.0] * 9)
+    assert timings.choose(costs) == "host"
+    assert noted(timings, "host", *[1.0] * 24).choose(costs) == "device"
+    assert timings.choose(costs | {"device": ExpectedCost(3.0, setup=9.0, in_background=True)}) == "host"
+    assert timings.choose(costs | {"device": ExpectedCost(3.0, setup=9.0)}) == "host"
+    assert noted(timings, "device", 50.0, 0.5, 0.5).choose(costs) == "device"
+    assert noted(StrategyTimings(), "host", *[1.0] * 10_000).choose(costs | {"device": ExpectedCost(40.0)}) == "host"
+
+
+def test_a_choice_holds_while_no_faster_strategy_is_set_up() -> None:
+    slow, fast = ({"a": ExpectedCost(1.0), "b": ExpectedCost(seconds, setup=1.0)} for seconds in (2.0, 0.5))
+    first = Decision.after(None, "a", slow, StrategyTimings())
+    assert Decision.after(first, "a", slow, StrategyTimings()).held == 2
+    assert Decision.after(first, "a", fast, StrategyTimings()).held == 1
 
 
 def test_a_run_that_was_held_up_says_nothing() -> None:

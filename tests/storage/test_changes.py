@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 import graphdb
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.graph import changes
+from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.changes import Changes, Sizes, StaleStructures
-from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from graphdb.storage.graph.data_graph import DataGraph
 from graphdb.storage.graph.pcsr import Partition
 from graphdb.storage.statistics import labels as statistics
 from graphdb.storage.statistics import tables as label_tables

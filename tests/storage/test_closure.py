@@ -9,8 +9,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.changes import Changes
-from graphdb.storage.graph.data_graph import ArraySource, DataGraph
+from graphdb.storage.graph.data_graph import DataGraph
 from graphdb.storage.graph.degree_sketch import IN, OUT, DegreeSketch
 from tests.fuzz import scaled
 

@@ -52,7 +52,7 @@ class _Counter:
         self._begin = self._found = self._work = 0
         self._plan, graph = plan, plan.graph
         ranks = len(graph.offsets) - 1
-        widest = int(np.diff(graph.offsets).max(initial=0))
+        widest = graph.longest
         words = (widest + 63) // 64
         self._state = np.zeros(5, np.int64)
         self._places = np.zeros(ranks + 8 if plan.size > 3 else ranks // 64 + 1, np.int64)

@@ -14,12 +14,12 @@ from graphdb.common.config import Budget
 from graphdb.common.duckdb.connection import Connection, quoted
 from graphdb.common.errors import AccessError, ExecutionError, GraphDBError, QueryTimeout, StorageError
 from graphdb.common.foreign_errors import own_error
-from graphdb.common.progress import Progress, watching
+from graphdb.common.progress import Progress
 from graphdb.procedures.catalog import standard
 from graphdb.relational.session.authorizer import authorize_path
 from graphdb.relational.session.observed import Observed
 from graphdb.relational.session.plan_cache import PlanCache
-from graphdb.relational.session.versions import LARGE, Version, Versions
+from graphdb.relational.session.versions import Version, Versions
 
 if TYPE_CHECKING:
     import duckdb
@@ -30,10 +30,7 @@ if TYPE_CHECKING:
     from graphdb.storage.catalog import Catalog
     from graphdb.storage.file.verify import Macros
     from graphdb.storage.graph.changes import Changes
-    from graphdb.storage.loaders.load import LoadReport
-    from graphdb.storage.loaders.sources import Options
     from graphdb.storage.statistics.degrees import Degrees
-    from graphdb.storage.updates.vacuum import Reclaimed
 
 _AT_HOME: AbstractContextManager[tuple[str, ...]] = nullcontext(())
 
@@ -233,63 +230,6 @@ class State:
             self._version = file.version
         self._wrote = False
         file.leave(self)
-
-    def load(
-        self, data: Any, options: Options, progress: Progress | bool | None = None, timeout: float | None = None
-    ) -> LoadReport:
-        """Load files and tables; see :meth:`graphdb.database.Database.load`.  Nothing that queries need is imported."""
-        from graphdb.storage.loaders.load import load
-        from graphdb.storage.loaders.sources import names_files
-        from graphdb.storage.statistics.known import KnownStatistics
-
-        if names_files(data):
-            self.require_files()
-        self.refresh()
-        held = KnownStatistics(degrees=self.degrees())
-        watched = watching(self.progress if progress is None else progress)
-        with self.at_home(), self.connection.guard(timeout) as raw, watched as report:
-            self.admit()
-            self.connection.close_windows()  # the user's SQL may be what is loaded
-            return load(raw, self.catalog(), data, options, report, held, self.changed)
-
-    def vacuum(self, timeout: float | None = None) -> Reclaimed:
-        """Reclaim the space of terms that nothing refers to, and compact the file; see
-        :mod:`graphdb.storage.updates.vacuum`.
-
-        Raises
-        ------
-        ExecutionError
-            A transaction is open.
-        StorageError
-            The database is open for reading only.
-        """
-        import duckdb
-
-        from graphdb.storage.dictionary.text_compression import compressing
-        from graphdb.storage.updates.vacuum import compact, is_sparse, vacuum
-
-        if self.read_only:
-            raise StorageError("the database is open read-only", hint="open it for writing to vacuum it")
-        self.refresh()
-        self.catalog()
-        with self.at_home(), self.connection.guard(timeout) as raw:
-            if self.transactions.inside:
-                raise ExecutionError(
-                    "VACUUM cannot run within a transaction", hint="COMMIT or ROLLBACK first, then run it by itself"
-                )
-            self.versions.read_out(LARGE)
-            with compressing(raw) as long:
-                with self.writing():
-                    found = vacuum(raw, long)
-                    if found:
-                        self.changed()
-                with suppress(duckdb.TransactionException):  # what somebody still reads comes back later
-                    raw.execute("CHECKPOINT")
-                    if is_sparse(raw):
-                        with self.transactions.atomic():
-                            compact(raw)
-                        raw.execute("CHECKPOINT")
-        return found
 
     def require_files(self) -> None:
         """Raise :class:`AccessError` where files are out of reach, as DuckDB has it (``enable_external_access``)."""

@@ -1,0 +1,98 @@
+"""What each way of running a plan on a device is expected to take: enumerating its matches, or counting by sums."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from graphdb.gpu.counting.counter import Counter
+from graphdb.gpu.graph import DeviceGraph
+from graphdb.gpu.join.segmentation import STEP
+from graphdb.gpu.launch import Device
+from graphdb.gpu.strategies import Strategies, lists_read
+from graphdb.plan.physical import PhysicalPlan
+from graphdb.plan.ski_rental import Bias, ExpectedCost, StrategyTimings
+
+
+class Costs:
+    """The expected costs of plans on one device.
+
+    Parameters
+    ----------
+    device, graph, counter
+        Where they run, and what counts by sums there.
+    strategies
+        What enumerates the matches, which says what is pinned.
+    beside_host
+        Whether the caller has an executor whose counts have no bound: where sums may not fit 64 bits, enumerating the
+        matches is no choice then.
+    """
+
+    def __init__(
+        self, device: Device, graph: DeviceGraph, counter: Counter, strategies: Strategies, *, beside_host: bool
+    ) -> None:
+        self._device, self._graph, self._counter = device, graph, counter
+        self._strategies, self._beside_host = strategies, beside_host
+        self.matching = Bias()
+        """Of the estimates of enumerating the matches."""
+
+    def of(self, plan: PhysicalPlan, counting: bool) -> dict[str, ExpectedCost]:
+        """What each strategy is expected to take: ``"match"`` enumerates the matches, ``"count"`` counts without
+        enumeration.
+        """
+        seconds = self.match_seconds(plan, counting)
+        counted = self.counted(plan, counting)
+        if counted is not None:
+            # What matches would copy, their program tells: one that nobody wrote is not written to be found slower.
+            timings = timings_of(plan, counting)
+            surely = counted.seconds + counted.setup <= seconds and not timings.runs
+            if surely or (self._strategies.hint == "sums" and timings.measured("count") != math.inf):
+                return {"count": counted}
+        seconds += self._away_seconds(plan, counting)
+        costs = {"match": ExpectedCost(seconds, self.missing_bytes(plan) / self._device.rates.upload)}
+        return costs if counted is None else costs | {"count": counted}
+
+    def match_seconds(self, plan: PhysicalPlan, counting: bool) -> float:
+        """What enumerating the matches is expected to take, with all that they read on the device; infinite where sums
+        may not fit, and another can count.
+        """
+        rates = self._device.rates
+        seconds = self.starting(plan) + self.matching.factor * plan.cost / rates.intersected
+        uncertain = plan.counting is not None and plan.counting.uncertain
+        if self._beside_host and (uncertain or self._counter.too_wide(plan, counting)):
+            seconds = math.inf
+        if not counting and plan.steps:
+            rows = plan.steps[plan.row_steps - 1].estimate * len(plan.columns)
+            seconds += rows * len(plan.outputs) * np.dtype(plan.dtype).itemsize / rates.pinned_download
+        return seconds
+
+    def starting(self, plan: PhysicalPlan) -> float:
+        """Seconds that a join takes for its steps, however little there is to scan."""
+        return STEP * self._device.rates.answer * (len(plan.steps) + 1)
+
+    def _away_seconds(self, plan: PhysicalPlan, counting: bool) -> float:
+        """What it is expected to take beside, that not all of the graph fits the device."""
+        segments = self._strategies.join.segments(plan, counting)
+        if segments is not None:
+            return segments.seconds
+        lists, residency = lists_read(plan, counting), self._graph.residency
+        residency.place(lists)
+        return residency.away(lists) * plan.cost * np.dtype(plan.dtype).itemsize / self._device.rates.linked
+
+    def missing_bytes(self, plan: PhysicalPlan) -> int:
+        """Bytes that a run would have to copy to the device first."""
+        return sum(map(self._graph.missing_bytes, plan.partitions))
+
+    def counted(self, plan: PhysicalPlan, counting: bool) -> ExpectedCost | None:
+        """What counting without enumeration is expected to take; None where that is not possible."""
+        found = self._counter.expected(plan, counting) if self._strategies.hint in ("auto", "sums") else None
+        if found is not None and found.seconds > self._device.limits.launch_seconds:
+            return None  # a single launch, which a display waits for
+        return found
+
+
+def timings_of(plan: PhysicalPlan, counting: bool) -> StrategyTimings:
+    """What is known of a plan's runs on a device."""
+    found: StrategyTimings = plan.cache.setdefault(("how", counting), StrategyTimings())
+    return found

@@ -1,0 +1,267 @@
+"""Which lists a join reads by segments, where they do not fit the device (SGSI §6.2 and 6.3).
+
+Of the slots whose neighbours are read, some are *segmented*: their vertices are divided into ranges of about as many
+entries each.  Each combination of one range of each is a join by itself, of the matches that bind every segmented slot
+to a vertex of its range; together they are all matches, each once.  What such a join reads of a slot's lists stands in
+one segment, so all rows that need it use it while it is there.  Ranges that no match can combine are left out: where a
+restriction says that one vertex is above another, half of the pairs.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.gpu.card import Rates
+from graphdb.gpu.launch import Device
+from graphdb.gpu.residency import Residency, lists_of_plan
+from graphdb.gpu.segments import SegmentStream, Window, pinned
+from graphdb.plan.physical import CHECK_COLUMNS, Op, PhysicalPlan, StepColumn, VertexStep
+from graphdb.storage.graph.pcsr import Partition
+
+Ints = NDArray[np.int64]
+
+STEP = 10.0
+"""Answers that the smallest level of a join takes: some launches, and two that are waited for."""
+LISTS = 0.7
+"""Of the budget, so much is for lists; the rest is for what runs make."""
+RANGES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+MOST = 2048
+"""Combinations, at most."""
+_READING = (Op.EDGE, Op.NO_EDGE, Op.EDGE_COUNT)
+"""Checks that search lists of any vertex."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segmented:
+    """A slot whose vertices are divided.
+
+    Attributes
+    ----------
+    level
+        Which step binds it.
+    rows
+        The partitions that are read for it, as rows of the program's table.
+    bounds
+        int64 [ranges + 1]: the vertices that begin and end the ranges.
+    above
+        The segmented slots, as places among these, whose vertices its own exceeds.
+    """
+
+    slot: int
+    level: int
+    rows: tuple[int, ...]
+    bounds: Ints
+    above: tuple[int, ...]
+
+    @property
+    def ranges(self) -> int:
+        """How many ranges there are."""
+        return len(self.bounds) - 1
+
+    def range(self, number: int) -> tuple[int, int]:
+        """The least vertex of a range, and the one behind the greatest."""
+        return int(self.bounds[number]), int(self.bounds[number + 1])
+
+
+@dataclass(frozen=True, eq=False)
+class Segmentation:
+    """How a join is divided: ``slots`` in the order in which they are bound, of which the last changes most often.
+
+    Attributes
+    ----------
+    seconds
+        What a run is expected to take longer than one whose lists are on the device.
+    size
+        Bytes of all the lists.
+    sizes
+        Bytes of those that are read for each of the slots.
+    ahead
+        The last slot's segments are copied while those before are read: there is room for two.
+    """
+
+    slots: tuple[Segmented, ...]
+    seconds: float
+    size: int
+    sizes: tuple[int, ...]
+    ahead: bool
+
+    @cached_property
+    def combinations(self) -> list[tuple[int, ...]]:
+        """The combinations of ranges that matches may have, in lexicographic order."""
+        return list(self._combined(()))
+
+    def _combined(self, chosen: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+        if len(chosen) == len(self.slots):
+            yield chosen
+            return
+        slot = self.slots[len(chosen)]
+        least = max((int(self.slots[at].bounds[chosen[at]]) + 1 for at in slot.above), default=0)
+        for number in range(slot.ranges):
+            if int(slot.bounds[number + 1]) > least:
+                yield from self._combined((*chosen, number))
+
+    @cached_property
+    def moved(self) -> int:
+        """Bytes that a run copies to the device, about."""
+        chosen = np.array(self.combinations, np.int64).reshape(len(self.combinations), len(self.slots))
+        loads = 1 + (chosen[1:] != chosen[:-1]).sum(axis=0)
+        each = [size / slot.ranges for size, slot in zip(self.sizes, self.slots, strict=True)]
+        return int((loads * each).sum())
+
+    def buffers(self, at: int) -> int:
+        """How many segments of a slot there is room for."""
+        return 2 if self.ahead and at == len(self.slots) - 1 else 1
+
+    def describe(self) -> str:
+        """A phrase for EXPLAIN."""
+        ranges = " x ".join(str(slot.ranges) for slot in self.slots)
+        return (
+            f"{self.size / 2**20:,.0f} MiB of lists by segments ({ranges or 'one'}),"
+            f" {self.moved / 2**20:,.0f} MiB to copy"
+        )
+
+
+def segments_of(plan: PhysicalPlan, counting: bool, device: Device, residency: Residency) -> Segmentation | None:
+    """How a join (or with ``counting``, a count) reads its lists by segments; None where it does not.
+
+    It does where not all of them fit, and to read the coldest from host memory, page by page, is expected to take
+    longer.
+    """
+    if counting and plan.clique is not None:
+        return None
+    key = ("segments", counting, device.number, device.memory.budget)
+    if key not in plan.cache:
+        plan.cache[key] = _chosen(plan, counting, device, residency)
+    found: Segmentation | None = plan.cache[key]
+    return found
+
+
+def _chosen(plan: PhysicalPlan, counting: bool, device: Device, residency: Residency) -> Segmentation | None:
+    lists, rates = lists_of_plan(plan, counting), device.rates
+    if residency.fits(lists) or not (counting or plan.row_steps == len(plan.steps)):
+        return None
+    found = segmentation(plan, device.memory.budget, rates)
+    if found is None or residency.driver is None:
+        return found
+    residency.place(lists)
+    pages = residency.away(lists) * plan.cost * np.dtype(plan.dtype).itemsize / rates.linked
+    return found if found.seconds < pages else None
+
+
+def segmentation(plan: PhysicalPlan, budget: int, rates: Rates) -> Segmentation | None:
+    """Divide a join whose lists do not fit: the way that is expected to be the quickest; None where there is none.
+
+    Parameters
+    ----------
+    budget
+        Bytes of the device.
+    """
+    reads = _reads(plan)
+    if reads is None:
+        return None
+    partitions = plan.partitions
+    width = np.dtype(plan.dtype).itemsize
+    divisible = {slot: [row for row in rows if partitions[row].layer == "direct"] for slot, rows in reads.items()}
+    slots = [slot for slot in reads if divisible[slot]]
+    room = LISTS * budget
+    sizes = [sum(_bytes(partitions[row]) for row in divisible[slot]) for slot in slots]
+    longest = [sum(partitions[row].max_degree for row in divisible[slot]) * width for slot in slots]
+    levels = {int(row[StepColumn.SLOT]): level for level, row in enumerate(plan.program.steps)}
+    rows = np.array([each.estimate for each in plan.steps])
+
+    def resident(ranges: tuple[int, ...]) -> int:
+        whole = {row for slot, count in zip(slots, ranges, strict=True) if count == 1 for row in reads[slot]}
+        whole |= {row for slot in reads for row in reads[slot] if row not in divisible[slot]}
+        return sum(_bytes(partitions[row]) for row in whole)
+
+    best: tuple[float, tuple[int, ...], bool] | None = None
+    for ranges, ahead in itertools.product(itertools.product(RANGES, repeat=len(slots)), (False, True)):
+        if math.prod(ranges) > MOST:
+            continue
+        divided = [at for at, count in enumerate(ranges) if count > 1]
+        windows = sum((sizes[at] / ranges[at] + longest[at]) * (1 + (ahead and at == divided[-1])) for at in divided)
+        if resident(ranges) + windows > room:
+            continue
+        moved = sum(sizes[at] * math.prod(ranges[:at]) for at in divided)
+        again = sum(
+            float(rows[level]) * (math.prod(ranges[at] for at in divided if levels[slots[at]] > level) - 1)
+            for level in range(len(rows))
+        )
+        matched = plan.cost / rates.intersected
+        seconds = again / rates.intersected + max(moved / rates.linked - ahead * matched, 0.0)
+        seconds += (math.prod(ranges) - 1) * len(rows) * STEP * rates.answer
+        if best is None or seconds < best[0]:
+            best = seconds, ranges, ahead
+    if best is None:
+        return None
+    seconds, ranges, ahead = best
+    divided = [at for at, count in enumerate(ranges) if count > 1]
+    found = tuple(
+        Segmented(
+            slots[at],
+            levels[slots[at]],
+            tuple(divisible[slots[at]]),
+            _bounds([partitions[row] for row in divisible[slots[at]]], ranges[at]),
+            _above(plan, levels[slots[at]], [slots[other] for other in divided]),
+        )
+        for at in divided
+    )
+    return Segmentation(found, seconds, sum(map(_bytes, partitions)), tuple(sizes[at] for at in divided), ahead)
+
+
+def _bytes(partition: Partition) -> int:
+    """Bytes of a partition's lists, and of the offsets by which they are found."""
+    return partition.offsets.nbytes + partition.neighbours.nbytes
+
+
+def segment_stream(device: Device, plan: PhysicalPlan, segments: Segmentation) -> SegmentStream:
+    """Make room for the segments of a run: by (partition, slot), and the cell of the partition's row that they are."""
+    partitions, windows = plan.partitions, {}
+    with device.active():
+        for at, each in enumerate(segments.slots):
+            first, last = each.bounds[:-1], each.bounds[1:]
+            for row in each.rows:
+                offsets = partitions[row].offsets
+                for cell, values, begins, ends in (
+                    ("offsets", offsets, first, last + 1),
+                    ("neighbours", partitions[row].neighbours, offsets[first], offsets[last]),
+                ):
+                    window = Window(device, pinned(device, values), begins, ends, segments.buffers(at))
+                    windows[(row, each.slot), cell] = (window, at)
+        return SegmentStream(device, windows)
+
+
+def _reads(plan: PhysicalPlan) -> dict[int, list[int]] | None:
+    """By slot, in the order of binding: the partitions whose lists are read for it; None where other lists are, too."""
+    program = plan.program
+    if any(not isinstance(step, VertexStep) for step in plan.steps):
+        return None
+    if np.isin(program.checks.reshape(-1, CHECK_COLUMNS)[:, 0], _READING).any():
+        return None
+    found: dict[int, list[int]] = {int(row[StepColumn.SLOT]): [] for row in program.steps}
+    lists = [(row, slot) for row, slot, *_ in program.lists.tolist() if row >= 0]
+    for row, slot in dict.fromkeys([*lists, *((row, slot) for _, row, slot in program.shares.tolist())]):
+        found[slot].append(row)
+    return {slot: rows for slot, rows in found.items() if rows}
+
+
+def _bounds(partitions: list[Partition], ranges: int) -> Ints:
+    """Vertices between which the lists of some partitions have about as many entries together: int64 [ranges + 1]."""
+    entries = sum(partition.offsets for partition in partitions)
+    assert isinstance(entries, np.ndarray)
+    inner = np.searchsorted(entries, entries[-1] * np.arange(1, ranges) / ranges)
+    return np.unique(np.concatenate([[0], inner, [len(entries) - 1]])).astype(np.int64)
+
+
+def _above(plan: PhysicalPlan, level: int, slots: list[int]) -> tuple[int, ...]:
+    """Which of some slots a level's vertex exceeds, as places among them."""
+    row = plan.program.steps[level]
+    lower = plan.program.checks[row[StepColumn.ABOVES] : row[StepColumn.CHECKS], 2].tolist()
+    return tuple(at for at, slot in enumerate(slots) if slot in lower)

@@ -1,0 +1,225 @@
+"""The strategies that enumerate matches on a device: which one a plan takes, its rows and their number.
+
+Strategies are classes with ``run`` and ``count`` for a plan; :data:`STRATEGIES` names them.  Both give the same rows.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.gpu.graph import DeviceGraph
+from graphdb.gpu.join.distinct import reduces
+from graphdb.gpu.join.run import Join
+from graphdb.gpu.launch import Device, faults
+from graphdb.gpu.overtaking import UntilReady
+from graphdb.gpu.residency import Lists, lists_of_plan
+from graphdb.gpu.search.row_queue import RowQueue
+from graphdb.gpu.search.run import Search
+from graphdb.plan.executor import Block, Control, Refused
+from graphdb.plan.physical import PhysicalPlan
+
+Hint = Literal["auto", "join", "search", "sums"]
+
+
+class Strategy(Protocol):
+    """A way to run plans on a device."""
+
+    name: str
+
+    def supports(self, plan: PhysicalPlan) -> bool:
+        """Whether it can run the plan; the join runs every one."""
+
+    def memory(self, plan: PhysicalPlan) -> int:
+        """Bytes that a run takes on the device, besides the graph."""
+
+    def run(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[tuple[NDArray[Any], int]]:
+        """Give the matches as arrays [outputs, rows], images included, each with its number of rows.
+
+        ``limit`` bounds the matches that have to be found, before images; slightly more may come.
+        """
+
+    def count(self, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
+        """How many matches are found, before images; with a limit, that many or more will do."""
+
+
+STRATEGIES: dict[str, Callable[[Device, DeviceGraph], Strategy]] = {"join": Join, "search": Search}
+
+
+class Strategies:
+    """The strategies of one device, made when they are first asked for.
+
+    Parameters
+    ----------
+    device, graph
+        Where they run.
+    hint
+        Which one is pinned, if one is; the join for plans that the search does not run.
+    """
+
+    def __init__(self, device: Device, graph: DeviceGraph, hint: Hint) -> None:
+        self._device, self._graph, self.hint = device, graph, hint
+        self._where = f"cuda:{device.number}"
+        self.by_name: dict[str, Strategy] = {}
+        self._reading: list[RowQueue] = []
+        """Searches whose rows are being read."""
+
+    def of(self, plan: PhysicalPlan) -> Strategy:
+        """The strategy that enumerates a plan's matches: the search where it is requested and possible, else the
+        join.
+        """
+        return self._strategy("search" if self.hint == "search" and not self.no_search(plan) else "join")
+
+    def no_search(self, plan: PhysicalPlan) -> str:
+        """Why the search does not run a plan; empty where it does."""
+        if plan.row_steps < len(plan.steps):
+            return "a row stands for several matches"
+        refused: str | None = plan.cache.get("search refused")
+        if refused is not None:
+            return refused
+        if self.join.segments(plan, plan.count_only) is not None:
+            return "lists that do not fit the device are read by segments"
+        if self._device.limits.launch_seconds < math.inf:
+            return "a display waits for the device, and a search is one launch"
+        return "" if self._strategy("search").supports(plan) else "a list is too long"
+
+    def where(self, plan: PhysicalPlan) -> str:
+        """Where the lists stand that matches read, as a phrase for EXPLAIN; empty where all are on the device."""
+        segments = self.join.segments(plan, plan.count_only)
+        return segments.describe() if segments else self._graph.residency.describe(lists_read(plan, plan.count_only))
+
+    @property
+    def join(self) -> Join:
+        """The join, which alone tells how many matches a row stands for."""
+        found = self._strategy("join")
+        assert isinstance(found, Join)
+        return found
+
+    def _strategy(self, name: str) -> Strategy:
+        if name not in self.by_name:
+            self.by_name[name] = STRATEGIES[name](self._device, self._graph)
+        return self.by_name[name]
+
+    def run(self, plan: PhysicalPlan, control: Control) -> Iterator[Block]:
+        """The rows of all matches that start from the control's share of the roots, block by block."""
+        left = limit = control.limit_of(plan)
+        with self._using(plan, False):
+            found = self._blocks(plan, control, ceil_of(limit, len(plan.columns)))
+            while left != 0:
+                with faults(self._where):
+                    block = next(found, None)
+                if block is None:
+                    return
+                control.check()
+                cells, rows, matches = block
+                count = rows if left is None else min(rows, left)
+                if plan.duplicates == "count":
+                    matches = np.ones(count, np.int64) if matches is None else matches[:count]
+                    if int(matches.max(initial=0)) * plan.automorphisms >= 1 << 63:
+                        matches = matches.astype(object)
+                    matches = matches * plan.automorphisms
+                else:
+                    matches = None
+                if count:
+                    yield Block({name: cells[i, :count] for i, name in enumerate(plan.outputs)}, count, matches)
+                if left is not None:
+                    left -= count
+
+    def _blocks(
+        self, plan: PhysicalPlan, control: Control, limit: int | None
+    ) -> Iterator[tuple[NDArray[Any], int, NDArray[np.int64] | None]]:
+        """The blocks of a run; where the last steps make no rows of their own, with the matches of each row."""
+        if plan.row_steps < len(plan.steps):
+            yield from self.join.tallied(plan, control, limit)
+            return
+        if limit is None and self.hint != "search" and reduces(plan, self._device.rates):
+            yield from self.join.grouped(plan, control)
+            return
+        strategy = self.of(plan)
+        blocks = strategy.run(plan, control, limit)
+        if strategy.name != "search":
+            for cells, rows in blocks:
+                yield cells, rows, None
+            return
+        queue = RowQueue(blocks, control.buffer_bytes)
+        self._reading.append(queue)
+        begun, waiting = False, iter(queue)
+        try:
+            while True:
+                with faults(self._where):
+                    block = next(waiting, None)
+                if block is None:
+                    return
+                begun = True
+                yield *block, None
+        except Refused as error:
+            if begun:
+                raise
+            plan.cache["search refused"] = error.message
+        finally:
+            self._reading.remove(queue)
+        for cells, rows in self.join.run(plan, control, limit):
+            yield cells, rows, None
+
+    def count(
+        self, plan: PhysicalPlan, control: Control, limit: int | None, ready: Callable[[], bool] | None = None
+    ) -> int:
+        """How many matches are found, before images: by the join where the search is refused.
+
+        Raises :class:`~graphdb.gpu.overtaking.Overtaken` once ``ready`` says so.
+        """
+        if ready is not None:
+            until = UntilReady.of(control, ready)
+            try:
+                return self.count(plan, until, limit)
+            finally:
+                until.report_to(control)
+        strategy = self.of(plan)
+        try:
+            with self._using(plan, True), faults(self._where):
+                return strategy.count(plan, control, limit)
+        except Refused as error:
+            if strategy.name != "search":
+                raise
+            plan.cache["search refused"] = error.message
+        with self._using(plan, True), faults(self._where):
+            return self.join.count(plan, control, limit)
+
+    def drain(self, control: Control) -> None:
+        """Drain the searches that this thread is reading: their rows leave the device, so that no kernel waits for
+        it.
+        """
+        for queue in [queue for queue in self._reading if queue.reader == threading.get_ident()]:
+            with faults(self._where):
+                queue.empty(control)
+
+    @contextmanager
+    def _using(self, plan: PhysicalPlan, counting: bool) -> Iterator[None]:
+        """Have what a plan reads stay on the device meanwhile; where not all of it fits, choose what is copied."""
+        lists = lists_read(plan, counting)
+        if self.join.segments(plan, counting) is None:
+            self._graph.residency.place(lists)
+        cliques = counting and plan.clique is not None
+        originals = [plan.clique.graph] if cliques and plan.clique is not None else plan.partitions
+        with self._device.memory.using([plan, *originals, *(each.elements for each in lists)]):
+            yield
+
+
+def lists_read(plan: PhysicalPlan, counting: bool) -> list[Lists]:
+    """What matches of a plan read; its program tells, unless it counts cliques."""
+    key = ("lists", counting and plan.clique is not None)
+    found: list[Lists] | None = plan.cache.get(key)
+    if found is None:
+        found = plan.cache[key] = lists_of_plan(plan, counting)
+    return found
+
+
+def ceil_of(limit: int | None, share: int) -> int | None:
+    """How many matches to find where each stands for ``share``."""
+    return None if limit is None else -(-limit // share)

@@ -1,0 +1,94 @@
+"""Joins over lists by segments: the same answers, within the budget, each segment copied as often as planned."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from graphdb.execute.host import HostExecutor
+from graphdb.gpu.join.run import Join
+from graphdb.gpu.join.segmentation import segmentation
+from graphdb.plan.executor import Control
+from graphdb.plan.passes.pipeline import make_plan
+from graphdb.storage.graph.data_graph import DataGraph
+from tests import emulator
+from tests.execute.test_host import pattern
+from tests.gpu.executors import EMULATED, EXAMPLES, SMALL, device_executor, opened, segmented
+from tests.gpu.test_device import TRIANGLE
+from tests.gpu.test_executors import check
+from tests.gpu.test_pages import rows, simple_graph
+from tests.oracle.strategies import Case
+from tests.oracle.test_symmetry import symmetric_cases
+from tests.oracle.test_trees import labelled_cases
+
+
+@pytest.fixture(
+    params=[
+        pytest.param("emulated-join-segmented", marks=EMULATED),
+        pytest.param("cuda-join-segmented", marks=pytest.mark.gpu),
+    ],
+    scope="module",
+)
+def executor(request: pytest.FixtureRequest) -> Iterator[Any]:
+    with opened(request.param) as found:
+        yield found
+
+
+@EXAMPLES
+@given(case=labelled_cases() | symmetric_cases())
+def test_rows_and_counts(executor: Any, case: Case) -> None:
+    check(case, DataGraph(case.source), executor)
+
+
+@EMULATED
+@pytest.mark.parametrize("part", [2, 8])
+def test_lists_larger_than_the_budget(part: int) -> None:
+    graph, host = simple_graph(150, 4_000), HostExecutor(1)
+    plan = make_plan(replace(pattern(3, TRIANGLE), outputs=(), count_only=True), graph, counting="never")
+    wanted = make_plan(pattern(3, TRIANGLE), graph)
+    lists = sum({id(each): each.neighbours.nbytes for each in plan.partitions}.values())
+    with emulator.installed(), segmented(1, 2, 4, 8, 16):
+        device: Any = device_executor("join", SMALL["join"], lists // part + 20_000)
+        join: Join = device.strategies.join
+        segments = join.segments(plan, True)
+        assert segments is not None
+        assert segments.describe() in device.describe(plan)
+        assert device.count(plan) == host.count(plan) > 0
+        assert device.device.memory.used_bytes <= device.device.memory.budget
+        assert rows(device, wanted) == rows(host, wanted)
+
+
+@EMULATED
+def test_each_segment_is_copied_as_often_as_planned() -> None:
+    from graphdb.gpu.join.segmentation import segment_stream
+
+    plan = make_plan(pattern(3, TRIANGLE), simple_graph(300, 12_000))
+    with emulator.installed(), segmented(3):
+        device: Any = device_executor("join", SMALL["join"], 1 << 24)
+        found = segmentation(plan, 1 << 24, device.device.rates)
+        assert found is not None
+        assert [slot.ranges for slot in found.slots] == [3, 3]
+        with device.device.active():
+            stream = segment_stream(device.device, plan, found)
+            seen = Counter(chosen for chosen, _ in stream.through(found.combinations))
+        assert seen == {(a, b): 1 for a in range(3) for b in range(3)}
+        lists = plan.partitions[0].neighbours.nbytes
+        assert stream.moved <= found.moved * 1.1 == pytest.approx(4 * lists * 1.1, rel=0.1)
+
+
+@EMULATED
+def test_shares_of_a_run_by_segments_add_up() -> None:
+    graph, host = simple_graph(100, 2_000), HostExecutor(1)
+    plan = make_plan(replace(pattern(3, TRIANGLE), outputs=(), count_only=True), graph, counting="never")
+    with emulator.installed(), segmented(3):
+        device: Any = device_executor("join", SMALL["join"], 1 << 24)
+        shares = [(0, 7), (7, 60), (60, 61), (61, 1 << 20)]
+        roots = len(plan.steps[0].scan)  # type: ignore[union-attr, arg-type]
+        found = [device.count(plan, Control(share=(first, min(last, roots)))) for first, last in shares]
+        assert sum(found) == host.count(plan)
+        assert min(found) > 0
