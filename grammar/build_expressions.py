@@ -214,6 +214,10 @@ class Expressions(Base):
     def iri(self, span: s.Span, children: list[Any]) -> s.IriLiteral:
         return s.IriLiteral(children[0][1:-1], span)
 
+    def short_iri(self, span: s.Span, children: list[Any]) -> s.IriLiteral:
+        prefix, local = children
+        return s.IriLiteral(local.text, span, s.Word(self._plain(prefix), span=span))
+
     def list_(self, span: s.Span, children: list[Any]) -> s.ListLiteral:
         return s.ListLiteral(children[0] or (), span)
 

@@ -134,6 +134,11 @@ class Patterns(Base):
         given = properties if isinstance(properties, s.Parameter) else None
         return s.NodePattern(variable, labels, iri, None if given else properties, where, span, given)
 
+    def known_node(self, span: s.Span, children: list[Any]) -> s.NodePattern:
+        # Not a `variable` in the grammar: names would then be accepted behind every variable, and DESC be one.
+        token, *rest = children
+        return self.node(span, [s.Variable(self._plain(token), s.Span(token.start_pos, token.end_pos)), *rest])
+
     def all_properties(self, span: s.Span, children: list[Any]) -> s.Parameter:
         self.given = True
         return self.parameter(span, children)

@@ -356,6 +356,7 @@ class _Lookahead:
         return (
             index >= close
             or self.value(index) in (":", "{", "IS", "WHERE", ")")
+            or (self.is_word(index) and self.value(index + 1) == ":")
             or self.tokens[index].type in ("IRI", "PARAMETER")
         )
 

@@ -20,7 +20,7 @@ from graphdb.common.stopping import checked
 from graphdb.grammar import routing
 from graphdb.grammar.routing import Language, Piece
 from graphdb.grammar.spelling import KEYWORDS
-from graphdb.grammar.syntax import Span, Sql, Statement
+from graphdb.grammar.syntax import Data, Span, Sql, Statement
 
 if TYPE_CHECKING:
     from lark import Lark
@@ -81,7 +81,17 @@ def _statement(text: str, piece: Piece) -> Statement:
         raise ParseError("LOAD needs the file's name in quotes", text=text, position=unquoted.start(1), hint=hint)
     if piece.language in (Language.SQL, Language.UNKNOWN):
         return Sql(text[piece.start : piece.end], Span(piece.start, piece.end))
+    if piece.language is Language.DATA:
+        return _data(text, piece)
     return _pattern_statement(text, piece.start, piece.end)
+
+
+def _data(text: str, piece: Piece) -> Data:
+    """Triples that come or go: what reads Turtle reads them, once the prefixes are known."""
+    if text[piece.end - 1] != "}":
+        raise ParseError("the { of these triples is not closed", text=text, position=text.index("{", piece.start))
+    body = Span(text.index("{", piece.start) + 1, piece.end - 1)
+    return Data(text[piece.start : piece.start + 6].upper() == "INSERT", body)
 
 
 def _refuse_misspelt(text: str, piece: Piece) -> None:

@@ -22,6 +22,8 @@ class Language(Enum):
 
     PATTERN = "pattern"
     PREFIX = "prefix"
+    DATA = "data"
+    """Triples that SPARQL's ``INSERT DATA {…}`` adds, or ``DELETE DATA {…}`` takes away."""
     SQL = "SQL"
     UNKNOWN = "unknown"
     """The first word begins no statement that we know of, here or in SQL."""
@@ -64,6 +66,11 @@ _SQL_STEP = re.compile(
     r"|[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[^;]",
     re.DOTALL,
 )
+_DATA_STEP = re.compile(
+    r"#[^\n]*+|<[^<>\s]*+>|\"\"\"(?:[^\"\\]|\\.|\"(?!\"\"))*+\"\"\"|'''(?:[^'\\]|\\.|'(?!''))*+'''"
+    r"|\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'|[^\"'<#{}]++|.",
+    re.DOTALL,
+)
 _PATTERN_RUN = re.compile(r"[^;'\"`</]+")
 _SQL_RUN = re.compile(r"(?:[^;'\"$/\-\w]+|(?![eE]')\w[\w$]*)+")
 _COMMENT_MARK = re.compile(r"/\*|\*/")
@@ -94,6 +101,11 @@ def pieces(text: str) -> Iterator[Piece]:
                 yield Piece(language, at, end, closed)
                 at = line.end()
                 continue
+        if language is Language.DATA:
+            end, closed = _data_end(text, at)
+            yield Piece(language, at, len(text[:end].rstrip()), closed)
+            at = end + 1
+            continue
         end, closed = _pattern_end(text, at) if language in (Language.PATTERN, Language.PREFIX) else _sql_end(text, at)
         yield Piece(language, at, len(text[:end].rstrip()), closed)
         at = end + 1
@@ -118,6 +130,18 @@ def _pattern_end(text: str, at: int) -> tuple[int, bool]:
         if step.end() == at + 1 and text.startswith(_OPENERS, at):
             return len(text), False
         at = step.end()
+    return len(text), False
+
+
+def _data_end(text: str, at: int) -> tuple[int, bool]:
+    """The offset of the ``;`` behind the bracket that closes triples, or of the text's end."""
+    depth = 0
+    while at < len(text):
+        step = _DATA_STEP.match(text, at)
+        depth += {"{": 1, "}": -1}.get(text[at], 0)
+        at = step.end() if step is not None else at + 1
+        if not depth and text[at - 1] == "}":
+            return _pattern_end(text, at)
     return len(text), False
 
 
@@ -182,6 +206,8 @@ def _language(words: list[str]) -> Language:
         return Language.PREFIX
     if first in _OWN:
         return Language.PATTERN
+    if first in ("INSERT", "DELETE") and (second, third) == ("DATA", "{"):
+        return Language.DATA
     ours = {
         "EXPLAIN": lambda: second == "CONTINUOUS" or _language(words[1:-3]) in (Language.PATTERN, Language.PREFIX),
         "DROP": lambda: second == "CONTINUOUS",

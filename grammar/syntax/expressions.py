@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from graphdb.grammar.syntax.names import HERE, KeyName, LabelExpression, Span
+from graphdb.grammar.syntax.names import HERE, KeyName, LabelExpression, Span, Word
 from graphdb.grammar.syntax.nodes import Expression
 
 Constants: TypeAlias = tuple[int, ...] | tuple[str, ...]
@@ -31,10 +31,11 @@ class Literal(Expression):
 
 @dataclass(frozen=True, slots=True)
 class IriLiteral(Expression):
-    """``<http://…>`` as a value: the resource with that IRI."""
+    """``<http://…>`` as a value: the resource with that IRI; of ``ex:tom`` the local name, until names are read."""
 
     iri: str
     span: Span = field(default=HERE, compare=False)
+    prefix: Word | None = None
 
 
 @dataclass(frozen=True, slots=True)

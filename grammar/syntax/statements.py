@@ -20,6 +20,15 @@ class Prefix:
 
 
 @dataclass(frozen=True, slots=True)
+class Data:
+    """``INSERT DATA { triples }`` or ``DELETE DATA { triples }``, as in Turtle: what is between the brackets."""
+
+    inserts: bool
+    span: Span = field(default=HERE, compare=False)
+    """Where that text stands."""
+
+
+@dataclass(frozen=True, slots=True)
 class LoadSource:
     """One thing that is loaded: a ``path``, a query of ``sql``, or a file that says what to load (``mapping``).
 
@@ -209,4 +218,6 @@ class Sql:
     span: Span = field(default=HERE, compare=False)
 
 
-Statement: TypeAlias = Query | Composite | Prefix | Load | Mine | CreateTable | CreateView | Continuous | Explain | Sql
+Statement: TypeAlias = (
+    Query | Composite | Prefix | Data | Load | Mine | CreateTable | CreateView | Continuous | Explain | Sql
+)

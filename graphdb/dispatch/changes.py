@@ -35,7 +35,7 @@ def _changes(statement: ast.Statement) -> bool:
     match statement:
         case ast.Composite():
             return statement.writes
-        case ast.CreateTable() | ast.CreateView() | ast.Prefix():
+        case ast.CreateTable() | ast.CreateView() | ast.Prefix() | ast.Data():
             return True
         case ast.Sql():
             return first_word(statement.text) in _CHANGING

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from graphdb.common.errors import GraphDBError
+from graphdb.dispatch.sparql import translated
 
 _HINTS: tuple[tuple[str, str], ...] = (
     (
@@ -31,12 +32,13 @@ _HINTS: tuple[tuple[str, str], ...] = (
         "this is SPARQL; here CREATE, MERGE and DELETE change a graph, and LOAD reads triples from a file",
     ),
     (
-        r"(SELECT|ASK|CONSTRUCT)\b[^;{]*\{[^;]*?\?\w",
+        r"(SELECT|CONSTRUCT)\b[^;{]*\{[^;]*?\?\w|ASK\s*(WHERE\s*)?\{",
         "this is SPARQL; here ?x :knows ?y is a pattern: MATCH (x)-[:knows]->(y) WHERE x.name = 'Ada' RETURN x, y",
     ),
 )
 """Regular expressions of statements, and hints."""
 
+_PREFIXES = r"PREFIX\s++[^\s:]*+:\s*+<[^<>]*+>\s*+"
 _COMMENTS = r"(?:\s++|--[^\n]*+\n|/\*.*?\*/)*+"
 
 
@@ -47,6 +49,17 @@ def with_hint(error: GraphDBError, text: str) -> GraphDBError:
             if re.match(_COMMENTS + f"(?:{pattern})", text, re.I | re.S) is not None:
                 return type(error)(_first_line(error), hint=hint)
     return error
+
+
+def as_sparql(error: GraphDBError, text: str) -> GraphDBError:
+    """Return the error of a text in SPARQL with the same question in our language as its hint, where there is one."""
+    query = re.sub(f"{_COMMENTS}(?:{_PREFIXES})*+", "", text, count=1, flags=re.I | re.S)
+    ours = translated(query) if re.match(r"(SELECT|ASK)\b[^{]*\{", query, re.I) is not None else None
+    return (
+        error
+        if ours is None
+        else type(error)(_first_line(error), hint=f"this is SPARQL; the same question here: {ours}")
+    )
 
 
 def _first_line(error: GraphDBError) -> str:

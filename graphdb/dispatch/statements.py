@@ -7,7 +7,7 @@ Pattern queries go the way that :mod:`graphdb.database` tells; everything else i
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,16 +21,19 @@ from graphdb.common.errors import (
 from graphdb.common.progress import watching
 from graphdb.common.stopping import stopping, time_left
 from graphdb.dispatch.arguments import check_arguments, parameters_named
+from graphdb.dispatch.data import change
 from graphdb.dispatch.describe import QUERY, described
 from graphdb.dispatch.explain import Explainer
+from graphdb.dispatch.habits import as_sparql
 from graphdb.dispatch.mining import Mining
 from graphdb.dispatch.queries import Queries
 from graphdb.dispatch.sql import SqlStatements
 from graphdb.dispatch.sql_parameters import check_known
 from graphdb.dispatch.tables import Tables
-from graphdb.dispatch.warnings import unknown_names
+from graphdb.dispatch.warnings import takes_away, unknown_names
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse_script
+from graphdb.pattern.prefixed import may_have_prefixed, with_iris
 from graphdb.procedures.implied import expand_call, parameters_of
 from graphdb.relational.path_counts import with_counts
 from graphdb.relational.session.bulk import load
@@ -79,29 +82,38 @@ class Statements:
             count.warn = partial(self._warnings, text)
             return count
         result = None
+        warnings: list[str] = []
         with stopping(timeout, self._cancelled):
             statements = parse_script(text)
             if arguments or "$" in text:
                 check_arguments(text, arguments, lambda: self._implied(statements))
                 statements = tuple(with_counts(statement, text, arguments) for statement in statements)
+            prefixed = may_have_prefixed(text)
             run = self._reported if self._state.progress else self._statement
             for statement in statements:
                 self._state.versions.before_statement()
+                if prefixed and not isinstance(statement, ast.Sql):
+                    statement = with_iris(statement, self._state.names(), text)
+                if takes_away(statement):
+                    warnings += self._unknown([statement], text)
                 try:
                     result = run(statement, text, arguments, time_left())
                 except QueryTimeout as error:
                     raise _late(error, timeout) from None
                 except ExecutionError as error:
-                    raise placed(error, text) from error.__cause__
+                    raise placed(as_sparql(error, text), text) from error.__cause__
         if result is None:
             return Result(self._state.version(), None)
-        result.warn = partial(self._warnings, text)
+        result.warn = partial(self._warnings, text, warnings)
         return result
 
-    def _warnings(self, text: str) -> list[str]:
-        """Return what may be a slip in a text that ran."""
+    def _warnings(self, text: str, found: Iterable[str] = ()) -> list[str]:
+        """Return what may be a slip in a text that ran; what was ``found`` before its statements ran comes first."""
+        return [*found, *self._unknown((one for one in parse_script(text) if not takes_away(one)), text)]
+
+    def _unknown(self, statements: Iterable[ast.Statement], text: str) -> list[str]:
         snapshot = self._state.snapshot()
-        return unknown_names(parse_script(text), snapshot.names, lambda: snapshot.edges.keys, text)
+        return unknown_names(statements, snapshot.names, lambda: snapshot.edges.keys, text)
 
     def run_sql(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
         """Run SQL by itself; see :meth:`graphdb.database.Database.sql`."""
@@ -113,6 +125,8 @@ class Statements:
                 return self._sql.run(text, arguments, timeout)
         except QueryTimeout as error:
             raise _late(error, timeout) from None
+        except ExecutionError as error:
+            raise as_sparql(error, text) from error.__cause__
 
     def parameters(self, text: str) -> tuple[str, ...]:
         """Return the names of a text's parameters, in their order; of SQL those by position come first.
@@ -210,11 +224,12 @@ class Statements:
                         self._state.catalog().set_prefix(statement.name, statement.iri)
                         self._state.changed()
                     message = f"prefix {statement.name}: is <{statement.iri}>"
+                case ast.Data():
+                    message = change(self._state, statement, text)
                 case ast.Load():
                     report = self._load(statement)
                     message = (
-                        f"loaded {report.triples:,} triple{'s' if report.triples != 1 else ''} "
-                        f"({report.new_triples:,} new) from {report.files} "
+                        f"loaded {report.read} ({report.new_triples:,} new) from {report.files} "
                         f"file{'s' if report.files != 1 else ''} in {report.seconds:.2f} s"
                     )
                     if report.errors:

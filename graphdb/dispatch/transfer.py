@@ -174,6 +174,15 @@ class Transfer(Contents):
             state.catalog()
             return to_networkx(raw, self.prefixes(), lambda ids: state.version().terms(ids)(), graphs)
 
+    def add(self, triples: Any, timeout: float | None = None) -> int:
+        """Add triples; see :meth:`apply`, of which these are the additions.
+
+        Returns
+        -------
+        How many distinct triples they are.
+        """
+        return self.apply(triples, timeout=timeout).additions
+
     def apply(
         self, additions: Any = None, deletions: Any = None, *, patch: Any = None, timeout: float | None = None
     ) -> Applied:
@@ -184,8 +193,8 @@ class Transfer(Contents):
         additions, deletions
             An Arrow table, a data frame, or rows, of subject, predicate and object; or N-Triples, as a path, an open
             file, or bytes.  Terms are written as in N-Triples (``<iri>``, ``"text"``, ``_:name`` of a blank node that
-            is there), or bare: IRIs; a predicate's local name, or a name of ours, as CREATE has them; other texts,
-            numbers, booleans, dates and times as objects.
+            is there), as terms of rdflib and pyoxigraph, or bare: IRIs; a predicate's local name, or a name of ours, as
+            CREATE has them; other texts, numbers, booleans, dates and times as objects.
         patch
             Lines of an RDF patch (``A <s> <p> <o> .``, ``D …``, ``TX``, ``TC``), as a path, an open file, or text: what
             counts of a triple is its last line.

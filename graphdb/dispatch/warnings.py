@@ -18,6 +18,12 @@ _WRITING = (ast.CreateClause, ast.MergeClause, ast.SetClause, ast.RemoveClause)
 """Clauses that bring names, so that one which is not there yet is no slip."""
 
 
+def takes_away(statement: ast.Statement) -> bool:
+    """Whether a statement takes away what it reads, so that its names may be unknown once it has run."""
+    writes = isinstance(statement, ast.Composite) and statement.writes
+    return writes and any(isinstance(part, (ast.DeleteClause, ast.RemoveClause)) for part in walk(statement))
+
+
 def unknown_names(
     statements: Iterable[ast.Statement], names: Names, edge_keys: Callable[[], Mapping[str, int]], text: str
 ) -> list[str]:

@@ -182,6 +182,7 @@ class StatementNames:
         self._keys.clear()
         self._keys_of_edges.clear()
         self._labels.clear()
+        self._resources.clear()
 
     def resource(self, iri: str) -> Vertex | None:
         """Return the vertex with an IRI, or None."""

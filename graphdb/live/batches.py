@@ -187,6 +187,11 @@ def _written(value: Any) -> str:
     from decimal import Decimal
 
     typed = partial('"{}"^^<{}{}>'.format)
+    match type(value).__module__.partition(".")[0]:
+        case "pyoxigraph":
+            return str(value)
+        case "rdflib":
+            return _of_rdflib(value)
     match value:
         case str():
             return value
@@ -207,6 +212,19 @@ def _written(value: Any) -> str:
     raise LoadError(
         f"a value of type {type(value).__name__} is no term", hint="vertices, texts, numbers, booleans and dates are"
     )
+
+
+def _of_rdflib(term: Any) -> str:
+    """Return a term of rdflib's as N-Triples has it: they are texts, and their own form is Turtle's."""
+    import pyoxigraph
+
+    match type(term).__name__:
+        case "BNode":
+            return f"_:{term}"
+        case "Literal":
+            datatype = None if term.datatype is None else pyoxigraph.NamedNode(str(term.datatype))
+            return str(pyoxigraph.Literal(str(term), language=term.language, datatype=datatype))
+    return f"<{term}>"
 
 
 def _predicate(names: Names, name: str) -> str:

@@ -10,7 +10,7 @@ the other way.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 
 from graphdb.common.errors import BindError, nearest
@@ -39,7 +39,8 @@ def local_name(iri: str) -> str:
 class Names:
     """A snapshot of the names of a database; errors carry the statement's ``text``.
 
-    With a ``hierarchy`` a vertex label stands for those below it too.
+    With a ``hierarchy`` a vertex label stands for those below it too; ``above`` tells the classes that have some below
+    them, for the hint of an error.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class Names:
         edge_labels: Iterable[EdgeLabel],
         vertex_labels: Iterable[VertexLabel],
         hierarchy: Hierarchy | None = None,
+        above: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         self.prefixes = prefixes
         self.edge_labels = {label.id: label for label in edge_labels}
@@ -56,7 +58,7 @@ class Names:
         self.hidden = {id: label for id, label in every.items() if label.iri == VERTEX}
         """The class that every created vertex has, and no one sees, where there is one."""
         self._edges = _Index((label.iri, label.id) for label in self.edge_labels.values())
-        self._hierarchy = hierarchy
+        self._hierarchy, self._above = hierarchy, above
         classes = {**(hierarchy.classes if hierarchy else {}), **self.vertex_labels}
         self._vertices = _Index((label.iri, label.id) for label in classes.values())
         self._classes = classes
@@ -84,7 +86,8 @@ class Names:
         classes = {id: label for id, label in every.items() if id not in hidden}
         properties = all(bool(label.kinds) == (id in self._properties.iris) for id, label in known.items())
         if not properties or known.keys() != self.edge_labels.keys() or classes.keys() != self.vertex_labels.keys():
-            return Names(self.prefixes, (known[id] for id in sorted(known)), (every[id] for id in sorted(every)))
+            labels = [known[id] for id in sorted(known)]
+            return Names(self.prefixes, labels, (every[id] for id in sorted(every)), above=self._above)
         names = copy(self)
         names.edge_labels, names.vertex_labels, names._classes, names.hidden = known, classes, classes, hidden
         return names
@@ -97,8 +100,20 @@ class Names:
 
     def vertex_label(self, words: Sequence[Word], text: str) -> VertexLabel:
         """Return the class that ``words`` name."""
-        found = self._find(self._vertices, words, text, "label")
+        try:
+            found = self._find(self._vertices, words, text, "label")
+        except BindError as error:
+            if error.message.startswith("unknown label") and self._has_some_below(words, text):
+                hint = "only classes below it have vertices: connect(…, subclasses=True) finds these, too"
+                raise BindError(error.message, text=text, position=words[0].span.start, hint=hint) from None
+            raise
         return self._classes.get(found) or VertexLabel(ABSENT, words[0].text, 0)
+
+    def _has_some_below(self, words: Sequence[Word], text: str) -> bool:
+        """Whether a name that no vertex has is a class that others are below."""
+        if len(words) == 2 and not words[0].is_iri:
+            return self.expand(words[0], words[1], text) in self._above()
+        return words[0].text in map(local_name, self._above())
 
     def under(self, label: int) -> tuple[int, ...]:
         """Return the labels that a vertex label stands for, itself first: more than one where subclasses are read."""

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.values.terms import Kind
@@ -106,7 +109,8 @@ def take_snapshot(
             scales, sizes, ahead = {}, Sizes(0, 0), 0
         else:
             hierarchy = Hierarchy(*catalog.subclasses()) if subclasses else None
-            names = Names(catalog.prefixes(), catalog.edge_labels(), catalog.vertex_labels(), hierarchy)
+            labels = catalog.edge_labels(), catalog.vertex_labels()
+            names = Names(catalog.prefixes(), *labels, hierarchy, partial(_classes_above, catalog))
             described, parallel = _edges_counted(raw)
             scales, sizes, ahead = None, Sizes(*term_counts(raw)), names_ahead(raw)
         if former is not None and not former[0].names.spellings.keys() <= names.spellings.keys():
@@ -190,6 +194,12 @@ def _edges_followed(
         left, doubled = _edges_counted(raw, gone)
         described, parallel = (described - gone) | left, (parallel - gone) | doubled
     return described, parallel
+
+
+def _classes_above(catalog: Catalog) -> list[str]:
+    """The classes that others are below."""
+    _, above, classes = catalog.subclasses()
+    return [classes[id].iri for id in np.unique(above).tolist() if id in classes]
 
 
 def _show(raw: duckdb.DuckDBPyConnection, names: Names) -> None:

@@ -20,7 +20,7 @@ class Updates(Projections):
             raise self.error(ParseError, f"{word} takes a plain path", pattern)
         before = dict(scope)
         for node in pattern.nodes:
-            if node.where is not None or node.iri is not None:
+            if node.where is not None or (merged and node.iri is not None):
                 raise self.error(ParseError, f"{word} takes labels and properties only", node)
             if node.labels is not None and not isinstance(node.labels, (ast.LabelChain, ast.LabelAnd)):
                 raise self.error(ParseError, f"{word} takes labels, not conditions on them", node.labels)
@@ -29,7 +29,7 @@ class Updates(Projections):
                 continue
             name = node.variable.name
             if name in scope:
-                bare = node.labels is None and node.properties is None
+                bare = node.labels is None and node.properties is None and node.iri is None
                 if scope[name].base not in ("vertex", "any", "null"):
                     raise self.error(BindError, f"'{name}' is {scope[name]}, not a vertex", node.variable)
                 if not bare or (not pattern.edges and name in before):

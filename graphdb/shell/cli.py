@@ -108,7 +108,7 @@ def _load(given: argparse.Namespace) -> int:
         )
     rate = report.triples / max(report.seconds, 1e-9)
     print(
-        f"{plural(report.triples, 'triple')} from {plural(report.files, 'file')}, {report.new_triples:,} new, "
+        f"{report.read} from {plural(report.files, 'file')}, {report.new_triples:,} new, "
         f"in {duration(report.seconds)} ({rate:,.0f} per second)"
     )
     if report.errors:

@@ -124,10 +124,12 @@ class Shell:
 
     def run_lines(self, lines: Iterable[str]) -> int:
         """Run statements and dot commands from lines (a pipe, a file) up to the first error; returns the status."""
-        from graphdb.grammar.parser import is_complete
+        from graphdb.grammar.parser import is_complete, split
 
         pending = ""
         for line in lines:
+            if pending and _is_command(line) and not split(pending):  # comments alone stand before it
+                pending = ""
             pending += line if line.endswith("\n") else line + "\n"
             if _is_command(pending) or is_complete(pending):
                 if not self.accept(pending):
@@ -231,7 +233,8 @@ class Shell:
     def _dot(self, entered: str) -> bool:
         """Run a dot command; returns whether it succeeded."""
         command, _, argument = entered.partition(" ")
-        argument = argument.strip().rstrip(";").strip("'\"")
+        whole = argument.strip().rstrip(";").rstrip()
+        argument = whole.strip("'\"")
         if command not in DOT_COMMANDS:
             close = nearest(command, DOT_COMMANDS, 1)
             hint = f"did you mean {close[0]}?" if close else ".help lists the commands"
@@ -263,11 +266,11 @@ class Shell:
             case ".output" | ".once":
                 self._redirect(argument, once=command == ".once")
             case ".param":
-                self._parameter(argument)
+                self._parameter(whole)
             case ".import":
                 if not argument:
                     raise GraphDBError(".import needs a file", hint=".import people.csv AS LABEL Person")
-                file, _, rest = entered.partition(" ")[2].strip().rstrip(";").partition(" AS ")
+                file, _, rest = whole.partition(" AS ")
                 file = file.strip().strip("'\"").replace("'", "''")
                 return self._statements(f"LOAD '{file}'" + (f" AS {rest}" if rest else ""))
             case ".read":

@@ -184,7 +184,7 @@ class Session:
         finally:
             self._progress = {}
         return {
-            "triples": report.triples,
+            "read": report.read,
             "new": report.new_triples,
             "seconds": report.seconds,
             "skipped": report.errors,

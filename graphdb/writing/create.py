@@ -50,6 +50,8 @@ class Create:
             written(values[f"#{number}"])
         for element in elements_of(stage.write):
             variable = element.variable
+            if isinstance(element, ast.NodePattern) and element.iri is not None:
+                raise RowByRow("a vertex with an IRI of its own")
             if variable is not None and variable.name in values and values[variable.name].type != NODE:
                 raise RowByRow("an edge needs a vertex")
 

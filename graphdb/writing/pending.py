@@ -105,6 +105,12 @@ class Pending:
         self.keep(Vertex(found))
         return Vertex(found)
 
+    def named_vertex(self, iri: str) -> Vertex:
+        """Return the vertex with an IRI, which may be new."""
+        vertex = Vertex(self._naming.ids(iri)[0])
+        self.keep(vertex)
+        return vertex
+
     def incident(self, vertices: Iterable[Vertex]) -> set[Triple]:
         """Return the edges from and to some vertices, as the file has them."""
         return self._read_at(incident, (vertex.id for vertex in vertices))

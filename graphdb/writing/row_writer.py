@@ -120,9 +120,13 @@ class RowWriter:
                 message = f"'{node.variable.name}' is {type_name(value)}, and an edge needs a vertex"
                 raise wrong(self.context, node.variable, message, ExecutionError)
             return value
-        vertex = self.pending.create_vertex()
-        self.view.created(vertex.id)
-        self.changes.vertices_created += 1
+        if node.iri is None:
+            vertex = self.pending.create_vertex()
+            self.view.created(vertex.id)
+            self.changes.vertices_created += 1
+        else:  # it may be there, and has what is said of it from now on
+            self.changes.vertices_created += self.context.resource(node.iri.iri) is None
+            vertex = self.pending.named_vertex(node.iri.iri)
         self._put_labels(vertex, self._naming.labels(node.labels))
         self._put_all(vertex, node, row)
         if node.variable is not None:

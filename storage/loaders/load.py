@@ -37,7 +37,11 @@ _LONGEST = 20 << 10
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """What a load did: ``triples`` read, of which ``new_triples`` were not there before; ``errors`` lines skipped."""
+    """What a load did: ``triples`` read, of which ``new_triples`` were not there before; ``errors`` lines skipped.
+
+    >>> LoadReport(9, 7, 1, 0, 0.1, rows=3).read, LoadReport(1, 1, 1, 0, 0.1).read
+    ('3 rows as 9 triples', '1 triple')
+    """
 
     triples: int
     new_triples: int
@@ -46,6 +50,14 @@ class LoadReport:
     seconds: float
     changes: Changes | None = field(default=None, repr=False, compare=False)
     """The triples that are new, for what follows them; None where they are many."""
+    rows: int = 0
+    """Rows of tables, bad ones with them."""
+
+    @property
+    def read(self) -> str:
+        """What was read, in words."""
+        triples = f"{self.triples:,} triple{'s' if self.triples != 1 else ''}"
+        return f"{self.rows:,} row{'s' if self.rows != 1 else ''} as {triples}" if self.rows else triples
 
 
 def load(
@@ -131,7 +143,7 @@ def load(
                 ) from None
             raise
     seconds = time.perf_counter() - started
-    return LoadReport(loading.triples, new, len(sources), loading.errors, seconds, loading.changes)
+    return LoadReport(loading.triples, new, len(sources), loading.errors, seconds, loading.changes, loading.rows)
 
 
 def _described(sources: list[Source]) -> str:

@@ -135,6 +135,7 @@ class Loading:
         self._tables: list[Staged] = []
         self._followed = True
         self.triples = 0
+        self.rows = 0
         self.errors = 0
 
     def close(self) -> None:
@@ -173,6 +174,7 @@ class Loading:
                 read.append(self.triples - in_source)
             else:
                 self._tables.append(staged)
+                self.rows += staged.rows
                 read.append(staged.rows)
             before += source.size
             self._bytes = before
@@ -318,6 +320,7 @@ class Loading:
         parsed = self._wait("parsing", task)
         self._bytes = max(self._bytes, before + min(block.consumed, source.size))
         self.triples += len(parsed.rows)
+        self.rows += block.rows
         if parsed.bad:
             # Of what another reader has written anew as lines, the places would be those of its text.
             self._note(

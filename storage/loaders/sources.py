@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Mapping as Mapped
 from dataclasses import dataclass, field, replace
 from functools import partial
+from io import BytesIO
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from graphdb.common.duckdb.fetch import fetched
 from graphdb.common.errors import LoadError
 from graphdb.storage.loaders.files import DataFile, find, opened
 from graphdb.storage.loaders.formats import CSV, GRAPHML, N_QUADS, PARQUET, Family
-from graphdb.storage.loaders.streams import Put, read_lines
+from graphdb.storage.loaders.streams import Block, Put, read_lines
 from graphdb.storage.loaders.tables.description import Table
 from graphdb.storage.loaders.tables.headers import Mapping
 from graphdb.storage.loaders.tables.objects import is_object, tables
@@ -152,14 +153,15 @@ def sources_of(
         taken = (_UNPACKED if packed else 1) * size
         return Source(name, size, True, True, partial(_put_to, read), stage=stage, memory=taken)
 
-    one = is_object(data) or isinstance(data, str | bytes | os.PathLike | Mapped) or hasattr(data, "read")
+    one = is_object(data) or _is_rdf(data)
+    one |= isinstance(data, str | bytes | os.PathLike | Mapped) or hasattr(data, "read")
     things = [data] if one or not isinstance(data, Iterable) else list(data)
     for thing in things:
-        if not (is_object(thing) or isinstance(thing, str | os.PathLike) or hasattr(thing, "read")):
+        if not (is_object(thing) or _is_rdf(thing) or isinstance(thing, str | os.PathLike) or hasattr(thing, "read")):
             what = f"{type(thing).__module__}.{type(thing).__name__}".removeprefix("builtins.")
             raise LoadError(
                 f"an object of type {what} cannot be loaded",
-                hint="paths, open files, data frames, Arrow tables and NetworkX graphs can",
+                hint="paths, open files, data frames, Arrow tables, graphs of NetworkX and rdflib can",
             )
     paths = [thing for thing in things if isinstance(thing, str | os.PathLike)]
     files = find(paths, options.format) if paths or not things else []
@@ -179,9 +181,30 @@ def sources_of(
             case Family.TABLE:
                 yield table(file, file.name, file.size)
     for thing in things:
-        if is_object(thing):
+        if _is_rdf(thing):
+            yield _rdf(thing)
+        elif is_object(thing):
             for name, made, columns in tables(thing, options.mapping):
                 yield table((made, columns), name, getattr(made, "nbytes", 0))
+
+
+def _is_rdf(thing: Any) -> bool:
+    """Whether this is a graph, or a data set of several, of rdflib's."""
+    return hasattr(thing, "namespaces") and hasattr(thing, "triples") and hasattr(thing, "serialize")
+
+
+def _rdf(graph: Any) -> Source:
+    """Say how a graph of rdflib's is read: as the lines that it writes, with those of its prefixes that they use."""
+    several = hasattr(type(graph), "quads")
+    text: bytes = graph.serialize(format="nquads" if several else "nt", encoding="utf-8")
+    file = opened(BytesIO(text), "nquads" if several else "ntriples")
+
+    def produce(put: Put) -> None:
+        read_lines(file, put)
+        used = {name: str(iri) for name, iri in graph.namespaces() if f"<{iri}".encode() in text}
+        put(Block(b"", len(text), prefixes=used))
+
+    return Source(type(graph).__name__, len(text), several, False, produce)
 
 
 def _put_to(read: Callable[..., None], put: Put) -> None:

@@ -64,13 +64,15 @@ class BadLine:
 class Block:
     """Whole lines of N-Triples or N-Quads, and how many bytes on disk were read so far.
 
-    ``bad`` holds what its reader could not turn into lines, ``prefixes`` what the file declares.
+    ``bad`` holds what its reader could not turn into lines, ``prefixes`` what the file declares, ``rows`` how many of a
+    table are done with it.
     """
 
     text: bytes | memoryview
     consumed: int
     bad: list[BadLine] = field(default_factory=list)
     prefixes: Mapping[str, str] = field(default_factory=dict)
+    rows: int = 0
 
 
 class Stopped(Exception):

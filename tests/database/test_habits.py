@@ -21,10 +21,10 @@ import graphdb
         ("SHOW RELATIONSHIP TYPES", "CALL db.relationshipTypes()"),
         ("SHOW INDEXES", "there are none"),
         ("CALL show_tables() RETURN *", "CALL db.labels()"),
-        ("SELECT ?x WHERE { ?x <http://x/p> ?y }", "MATCH (x)-[:knows]->(y)"),
+        ("SELECT ?x WHERE { ?x <http://x/p> ?y }", "the same question here: MATCH (x)-[:<http://x/p>]->(y) RETURN x"),
         ("-- all\nSELECT * { ?s ?p ?o } LIMIT 10", "this is SPARQL"),
         ("ASK { ?s ?p ?o }", "this is SPARQL"),
-        ("INSERT DATA { <http://x/a> <http://x/p> <http://x/b> }", "this is SPARQL"),
+        ("INSERT { ?x a <http://x/b> } WHERE { ?x a <http://x/a> }", "this is SPARQL"),
     ],
 )
 def test_what_is_meant_here(text: str, hint: str) -> None:

@@ -57,6 +57,13 @@ def test_a_name_that_comes_later_is_no_slip_any_more(db: graphdb.Database) -> No
     assert not db.query("MATCH (c:City) RETURN c").warnings
 
 
+def test_what_a_statement_takes_away_was_known(db: graphdb.Database) -> None:
+    db.query("CREATE (:City {name: 'Ulm'})")
+    assert not db.query("MATCH (c:City {name: 'Ulm'}) DETACH DELETE c").warnings
+    assert db.query("MATCH (c:City) DETACH DELETE c").warnings
+    assert not db.query("CREATE (:Town); MATCH (t:Town) DELETE t").warnings
+
+
 def test_shell_and_notebook_show_them(db: graphdb.Database) -> None:
     output, errors = io.StringIO(), io.StringIO()
     shell = Shell(db, output=output, errors=errors)

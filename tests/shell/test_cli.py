@@ -197,7 +197,7 @@ def test_tables_export_and_reading_only(family: Path, tmp_path: Path) -> None:
     (tmp_path / "pets.csv").write_text("owner,pet\nada,rex\nbob,tom\n")
     columns = ["--column", "owner=:START_ID", "--column", "pet=:END_ID"]
     ran = run("load", tmp_path / "db.duckdb", tmp_path / "pets.csv", *columns, "--type", "owns")
-    assert "2 triples from 1 file, 2 new" in ran.stdout, ran.stderr
+    assert "2 rows as 2 triples from 1 file, 2 new" in ran.stdout, ran.stderr
     ran = run("load", tmp_path / "db.duckdb", "-", stdin=FAMILY)
     assert "7 new" in ran.stdout, ran.stderr
     ran = run("export", tmp_path / "db.duckdb", tmp_path / "out.nt.gz", "--read-only", "--graph", "default")

@@ -131,9 +131,10 @@ def test_parameters(db: graphdb.Database) -> None:
         "RETURN $other;",
         ".param wrong 1 +",
         ".param clear",
+        ".param who 'Eve'",
         ".param",
     )
-    assert output == "$least: 298\n$most: 299\nn\n2\nm\n299\n"
+    assert output == "$least: 298\n$most: 299\nn\n2\nm\n299\n$who: Eve\n"
     assert "parameter $other has no value" in errors
     assert "unexpected AS" in errors
 

@@ -109,6 +109,13 @@ def test_tables_and_prefixes() -> None:
         assert "PREFIX ex: <http://example.org/>" in said(database, ".prefixes")[0].splitlines()
 
 
+def test_comments_may_stand_before_dot_commands(family: Any) -> None:
+    output = io.StringIO()
+    lines = ["// what is there\n", "-- and how\n", ".mode csv\n", "/* a\n", ".quit\n", "*/ SELECT 1 AS a;\n"]
+    assert Shell(family, output, output).run_lines(lines) == 0
+    assert output.getvalue() == "a\n1\n"
+
+
 def test_read_runs_a_file_up_to_its_first_error(family: Any, tmp_path: Path) -> None:
     script = tmp_path / "script.txt"
     script.write_text(".mode csv\nSELECT 1\n  AS a;\nSELECT nonsense;\nSELECT 2 AS b;\n", encoding="utf-8")

@@ -217,7 +217,7 @@
       clearInterval(clock);
       bar.hidden = true;
       told.textContent = found.error ? found.error.text || found.error.message
-        : `${file.name}: ${found.triples.toLocaleString()} triples, ${found.new.toLocaleString()} new, in ${found.seconds.toFixed(1)} s`;
+        : `${file.name}: ${found.read}, ${found.new.toLocaleString()} new, in ${found.seconds.toFixed(1)} s`;
       await refresh();
       if (found.error) break;
     }

@@ -339,7 +339,7 @@ class _Table:
         for batch in reader:
             done += batch.num_rows
             self._put(Block(string_bytes(batch.column(0)), half + half * done // max(total, 1)))
-        self._put(Block(b"", self._size))
+        self._put(Block(b"", self._size, rows=total))
 
     def _bad(self, columns: list[tuple[Column, str]], needed: list[Column], lines: Lines) -> str:
         """SQL for the cases in which a row cannot be read, and what to say of each."""
