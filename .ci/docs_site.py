@@ -38,7 +38,7 @@ Generated from the code.
 
 ::: graphdb.pictures.picture.Picture
 
-::: graphdb.dispatch.contents.Schema
+::: graphdb.dispatch.interface.contents.Schema
 
 ## Loading
 

@@ -26,7 +26,7 @@ from graphdb.common.errors import (
 )
 from graphdb.common.values.elements import Node, Path, Relationship
 from graphdb.database import Database
-from graphdb.dispatch.prepared import PreparedStatement
+from graphdb.dispatch.interface.prepared import PreparedStatement
 from graphdb.live.watch import Change, Watch
 from graphdb.opening import attach, connect
 from graphdb.results.result import Result

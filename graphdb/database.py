@@ -30,16 +30,16 @@ from graphdb.common.config import Budget, cores, memory_bytes
 from graphdb.common.errors import GraphDBError, NotSupportedError, ParameterError
 from graphdb.common.progress import Progress
 from graphdb.common.stopping import seconds_of
+from graphdb.dispatch.interface.transfer import Transfer
 from graphdb.dispatch.parameters import Parameters, by_name
-from graphdb.dispatch.transfer import Transfer
 from graphdb.relational.session.state import State
 from graphdb.storage.file.scratch import EXPORTED, SPILLED, sweep
 
 if TYPE_CHECKING:
     import duckdb
 
-    from graphdb.dispatch.miner import Miner
-    from graphdb.dispatch.prepared import PreparedStatement
+    from graphdb.dispatch.interface.miner import Miner
+    from graphdb.dispatch.interface.prepared import PreparedStatement
     from graphdb.dispatch.statements import Statements
     from graphdb.live.watch import Change, Watch
     from graphdb.mining.graph import MiningGraph
@@ -150,7 +150,7 @@ class Database(Transfer):
         ParseError
             The text is no statement.  Names are looked up when it runs: they may come by then.
         """
-        from graphdb.dispatch.prepared import PreparedStatement
+        from graphdb.dispatch.interface.prepared import PreparedStatement
 
         if not isinstance(text, str):
             raise ParameterError(f"a statement is a text, found {type(text).__name__}")
@@ -195,7 +195,7 @@ class Database(Transfer):
 
     @property
     def mine(self) -> Miner:
-        """Cliques, motifs and frequent patterns: see :class:`graphdb.dispatch.miner.Miner`.
+        """Cliques, motifs and frequent patterns: see :class:`graphdb.dispatch.interface.miner.Miner`.
 
         >>> import graphdb
         >>> with graphdb.connect() as db:
@@ -203,7 +203,7 @@ class Database(Transfer):
         ...     db.mine.cliques(3).fetchall()[0][:2]
         (3, 1)
         """
-        from graphdb.dispatch.miner import Miner
+        from graphdb.dispatch.interface.miner import Miner
 
         return Miner(self.query, self._mining_graph, lambda: self._statements().mining.limits())
 

@@ -81,7 +81,7 @@ class EdgePattern:
     """As for a node."""
     closure: int | None = None
     """The number of the relation that its repeats make, where two vertices have one path at most: it stands for one
-    edge of that then (:mod:`graphdb.relational.closures`)."""
+    edge of that then (:mod:`graphdb.relational.paths.closures`)."""
 
     @property
     def single(self) -> bool:

@@ -17,7 +17,7 @@ from graphdb.grammar.parser import parse_script
 from graphdb.grammar.walk import walk
 from graphdb.plan.executor import Control
 from graphdb.procedures.implied import expand_call
-from graphdb.relational.path_counts import given_counts
+from graphdb.relational.path_patterns.counts import given_counts
 from graphdb.relational.paths.run import PathRun
 from graphdb.relational.paths.selected import Selected
 from graphdb.relational.program import Program

@@ -24,18 +24,18 @@ from graphdb.dispatch.arguments import check_arguments, parameters_named
 from graphdb.dispatch.data import change
 from graphdb.dispatch.describe import QUERY, described
 from graphdb.dispatch.explain import Explainer
-from graphdb.dispatch.habits import as_sparql
 from graphdb.dispatch.mining import Mining
 from graphdb.dispatch.queries import Queries
-from graphdb.dispatch.sql import SqlStatements
-from graphdb.dispatch.sql_parameters import check_known
+from graphdb.dispatch.sql.habits import as_sparql
+from graphdb.dispatch.sql.parameters import check_known
+from graphdb.dispatch.sql.run import SqlStatements
 from graphdb.dispatch.tables import Tables
 from graphdb.dispatch.warnings import takes_away, unknown_names
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse_script
 from graphdb.pattern.prefixed import may_have_prefixed, with_iris
 from graphdb.procedures.implied import expand_call, parameters_of
-from graphdb.relational.path_counts import with_counts
+from graphdb.relational.path_patterns.counts import with_counts
 from graphdb.relational.session.bulk import load
 from graphdb.relational.session.state import State
 from graphdb.results.result import Result

@@ -15,15 +15,15 @@ from graphdb.common import arrow
 from graphdb.common.errors import TypeMismatchError
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.common.values.types import INTEGER, Type
-from graphdb.evaluate.codec import Convert, array_of
+from graphdb.evaluate.columns.codec import Convert, array_of
 from graphdb.evaluate.context import Context, Row
 from graphdb.evaluate.export import Exporter
 from graphdb.evaluate.expressions import Compiler
-from graphdb.evaluate.search import Search
+from graphdb.evaluate.paths.search import Search
 from graphdb.evaluate.values import Edge, Path, Vertex, type_name
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
-from graphdb.pattern.path_search import Differing, PathSearch
+from graphdb.pattern.paths.search import Differing, PathSearch
 from graphdb.plan.executor import Control
 from graphdb.procedures.registry import Call
 from graphdb.sql.computing import Input

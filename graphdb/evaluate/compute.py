@@ -26,19 +26,19 @@ from graphdb.common.errors import (
 from graphdb.common.values.entities import Edge, Vertex
 from graphdb.common.values.temporal import Date
 from graphdb.common.values.types import ANY, BOOLEAN, DATE, EDGE, MIXED, NODE, Base, Type, list_of, sql_type
-from graphdb.evaluate.aggregates import aggregate
 from graphdb.evaluate.apply import Applied
+from graphdb.evaluate.builtins.aggregates import aggregate
 from graphdb.evaluate.calls import wrong
-from graphdb.evaluate.codec import Convert, Keys, array_of, is_sql_date, writer
+from graphdb.evaluate.columns.codec import Convert, Keys, array_of, is_sql_date, writer
+from graphdb.evaluate.columns.inputs import distinct_rows, every_row, exactly, reader_of
+from graphdb.evaluate.columns.static_types import sql_type_of, static_of, type_of_clock
 from graphdb.evaluate.context import Context
 from graphdb.evaluate.evaluator import Evaluate
 from graphdb.evaluate.expressions import Compiler
-from graphdb.evaluate.inputs import distinct_rows, every_row, exactly, reader_of
-from graphdb.evaluate.static_types import sql_type_of, static_of, type_of_clock
 from graphdb.evaluate.values import type_name
 from graphdb.evaluate.view import View
 from graphdb.grammar import syntax as ast
-from graphdb.pattern.path_search import Differing, PathSearch
+from graphdb.pattern.paths.search import Differing, PathSearch
 from graphdb.procedures.registry import Call
 from graphdb.semantics.aggregation import is_aggregate
 from graphdb.semantics.check import Queries

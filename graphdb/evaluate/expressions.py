@@ -14,8 +14,9 @@ from graphdb.common.errors import BindError, ExecutionError, ParameterError
 from graphdb.common.stopping import check_stop
 from graphdb.common.values.temporal import DateTime, Duration, LocalDateTime, Temporal, exact
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.evaluate import functions, lists
-from graphdb.evaluate.arithmetic import computed, fits, negated
+from graphdb.evaluate.builtins import lists
+from graphdb.evaluate.builtins import scalar as functions
+from graphdb.evaluate.builtins.arithmetic import computed, fits, negated
 from graphdb.evaluate.context import Row
 from graphdb.evaluate.evaluator import Evaluate, Evaluator
 from graphdb.evaluate.values import (
@@ -32,7 +33,7 @@ from graphdb.evaluate.values import (
 from graphdb.functions.table import did_you_mean
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.free import SUBQUERIES
-from graphdb.sql import temporal
+from graphdb.sql.types import temporal
 
 
 class Compiler(Evaluator):

@@ -1,7 +1,7 @@
 """Subqueries that start from what only the evaluator knows, such as what ``reduce`` has accumulated by then.
 
-All others are columns of the rows (:mod:`graphdb.relational.subqueries`), found for all of them at once.  These run
-for each value that asks, as queries of their own that start from one row.
+All others are columns of the rows (:mod:`graphdb.relational.lowering.subqueries`), found for all of them at once.
+These run for each value that asks, as queries of their own that start from one row.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graphdb.common import arrow
 from graphdb.common.values.types import Type
-from graphdb.evaluate.codec import Keys, column_of, type_of, values_of
+from graphdb.evaluate.columns.codec import Keys, column_of, type_of, values_of
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.free import free_variables
-from graphdb.pattern.lengths import OF_PATHS
+from graphdb.pattern.paths.lengths import OF_PATHS
 from graphdb.pattern.rename import renamed
 from graphdb.relational.projection.relation import Relation, Source
 from graphdb.sql.udf import running

@@ -1,8 +1,8 @@
 """The table of functions: arity, types, completion and the reference all come from here.
 
-How a function is computed stands elsewhere, by the signature's key: its form in SQL in
-:mod:`graphdb.sql.functions`, its form in Python in :mod:`graphdb.evaluate.functions`.  Every function has a form in
-Python; where it has none in SQL, SQL calls that one.
+How a function is computed stands elsewhere, by the signature's key: its form in SQL in :mod:`graphdb.sql.functions`,
+its form in Python in :mod:`graphdb.evaluate.builtins.scalar`.  Every function has a form in Python; where it has none
+in SQL, SQL calls that one.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from graphdb.incremental.delta_plan import DeltaPlan, VertexStep
-from graphdb.live.grouping import Accumulators, Change
+from graphdb.live.aggregates.grouping import Accumulators, Change
 from graphdb.live.standing import Standing
 
 if TYPE_CHECKING:

@@ -23,18 +23,18 @@ from graphdb.common.errors import (
 )
 from graphdb.common.stopping import check_stop
 from graphdb.live import definitions
+from graphdb.live.aggregates.grouping import Accumulators, NotGrouped
+from graphdb.live.aggregates.groups import AGAIN, TABLES, Groups
 from graphdb.live.answers import ADDED, FORMER, FRESH, REMOVED, Answer
 from graphdb.live.definitions import Definition
 from graphdb.live.delta import DeltaQuery, Net, NotIncremental
 from graphdb.live.engine import Engine
-from graphdb.live.grouping import Accumulators, NotGrouped
-from graphdb.live.groups import AGAIN, TABLES, Groups
 from graphdb.live.matching import Batch, Matcher, Take
 from graphdb.live.neighbourhood import find_near
 from graphdb.live.rows import Rows
 from graphdb.live.standing import Standing, Took
 from graphdb.plan.executor import Overran
-from graphdb.relational.candidates import Candidates
+from graphdb.relational.filtering.candidates import Candidates
 from graphdb.relational.query import Prepared
 from graphdb.relational.snapshot import take_snapshot
 from graphdb.storage.catalog import Catalog

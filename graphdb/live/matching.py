@@ -19,7 +19,7 @@ from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.incremental.matcher import CandidateChange, IncrementalMatcher, Updates, VertexChanges
 from graphdb.live.delta import DeltaQuery, Net
 from graphdb.plan.executor import Overran
-from graphdb.relational.candidates import Candidates
+from graphdb.relational.filtering.candidates import Candidates
 
 if TYPE_CHECKING:
     from graphdb.gpu.launch import Device

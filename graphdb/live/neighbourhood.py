@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from graphdb.incremental.matcher import IncrementalMatcher, VertexChanges
 from graphdb.live.delta import DeltaQuery
 from graphdb.live.matching import Batch, Take, edges_at, without
-from graphdb.relational.candidates import Candidates
+from graphdb.relational.filtering.candidates import Candidates
 from graphdb.storage.graph.array_source import ArraySource
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.live.aggregates.distinct_values import NUMBER, SIGN
+from graphdb.live.aggregates.groups import MOVED
 from graphdb.live.answers import ADDED, REMOVED
-from graphdb.live.distinct_values import NUMBER, SIGN
-from graphdb.live.groups import MOVED
 from graphdb.relational.projection.presentation import presented
 
 if TYPE_CHECKING:

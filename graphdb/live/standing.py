@@ -12,8 +12,8 @@ from graphdb.live.delta import DeltaQuery, NotIncremental, cut
 from graphdb.live.pace import Pace
 
 if TYPE_CHECKING:
+    from graphdb.live.aggregates.grouping import Accumulators, Grouping
     from graphdb.live.definitions import Definition
-    from graphdb.live.grouping import Accumulators, Grouping
     from graphdb.live.matching import Matcher
 
 Query = ast.Query | ast.Composite

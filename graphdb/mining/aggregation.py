@@ -276,7 +276,7 @@ class _Vertices(_Reader):
         return self._table.rows_at(places)
 
     def quick(self, places: Ints) -> tuple[Ints, Ints]:
-        from graphdb.mining.aggregation_kernels import read_states
+        from graphdb.mining.kernels.aggregation_kernels import read_states
 
         graph, rows = self.graph, self._table.rows_at(places)
         cells = np.empty((len(rows), self._pairs), np.int64)
@@ -309,7 +309,7 @@ class _Edges(_Reader):
         return Aggregated(self._labels, codes=codes)
 
     def _read(self, places: Ints) -> tuple[Ints, Ints]:
-        from graphdb.mining.aggregation_kernels import read_edges
+        from graphdb.mining.kernels.aggregation_kernels import read_edges
 
         graph, rows = self.graph, self._table.rows_at(places)
         vertices = np.empty((len(rows), self._size), np.int64)
@@ -325,7 +325,7 @@ class _Edges(_Reader):
         return self._with_labels(*self._read(places))
 
     def turned(self, cells: Ints) -> Ints:
-        from graphdb.mining.aggregation_kernels import turn
+        from graphdb.mining.kernels.aggregation_kernels import turn
 
         turned = np.empty_like(cells)
         turn(cells, self._base, self.graph.directed, turned)

@@ -60,7 +60,7 @@ def canonical(labels: Ints, cells: Ints) -> Canonical:
     NotSupportedError
         They have more than six vertices.
     """
-    from graphdb.mining.canonical_kernels import canonical_orders
+    from graphdb.mining.kernels.canonical_kernels import canonical_orders
 
     count, n = labels.shape
     if n > MOST:

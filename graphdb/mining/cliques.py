@@ -167,7 +167,7 @@ class _Search:
     """One worker's search, with its scratch memory."""
 
     def __init__(self, graph: MiningGraph, least: int, most: int, *, first: bool = False) -> None:
-        from graphdb.mining.clique_kernels import FOUND
+        from graphdb.mining.kernels.clique_kernels import FOUND
 
         oriented, ranks = graph.oriented, len(graph)
         source = np.repeat(np.arange(ranks), np.diff(oriented.offsets))
@@ -196,7 +196,7 @@ class _Search:
 
     def advance(self) -> bool:
         """Go on for some milliseconds: whether all is done."""
-        from graphdb.mining.clique_kernels import maximal_cliques
+        from graphdb.mining.kernels.clique_kernels import maximal_cliques
 
         found = (self.counts, self.examples, BUDGET)
         return bool(maximal_cliques(*self._lists, self._state, *self._scratch, *found))

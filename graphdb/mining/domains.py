@@ -91,7 +91,7 @@ class _Worker:
     """One thread's scratch memory, and the domains that it found."""
 
     def __init__(self, n: int) -> None:
-        from graphdb.mining.frequent_kernels import CELLS
+        from graphdb.mining.kernels.frequent_kernels import CELLS
 
         words = (n + 63) // 64
         self._state = np.zeros(CELLS, np.int64)
@@ -113,7 +113,7 @@ class _Worker:
         return self._taken
 
     def _take(self) -> None:
-        from graphdb.mining.frequent_kernels import BASE, USED
+        from graphdb.mining.kernels.frequent_kernels import BASE, USED
 
         used = int(self._state[USED])
         self._taken.append(self._out[:used].copy())
@@ -122,7 +122,7 @@ class _Worker:
 
     def run(self, pattern: tuple[Any, ...], results: tuple[Ints, ...], first: int, last: int, pause: Pause) -> None:
         """Find the domains of some patterns."""
-        from graphdb.mining.frequent_kernels import DONE, END, INIT, PATTERN, PHASE, SPACE, find_domains
+        from graphdb.mining.kernels.frequent_kernels import DONE, END, INIT, PATTERN, PHASE, SPACE, find_domains
 
         state = self._state
         state[PATTERN], state[END], state[PHASE] = first, last, INIT

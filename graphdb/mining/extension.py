@@ -57,7 +57,7 @@ def vertex_extension(
     MemoryLimitError, QueryTimeout, QueryInterrupted
         As ``limits`` say; before the memory is taken.
     """
-    from graphdb.mining import extension_kernels as kernels
+    from graphdb.mining.kernels import extension_kernels as kernels
 
     if table.kind != "vertex":
         raise ValueError("vertex_extension takes a table of vertices")
@@ -103,7 +103,7 @@ def edge_extension(table: EmbeddingTable, graph: MiningGraph, limits: Limits | N
     MemoryLimitError, QueryTimeout, QueryInterrupted
         As ``limits`` say; before the memory is taken.
     """
-    from graphdb.mining import extension_kernels as kernels
+    from graphdb.mining.kernels import extension_kernels as kernels
 
     if table.kind != "edge":
         raise ValueError("edge_extension takes a table of edges")

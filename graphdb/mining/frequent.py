@@ -298,7 +298,7 @@ class _Few:
 
     def count(self, pattern: Pattern) -> int:
         """Return how many there are; -1: too many."""
-        from graphdb.mining.frequent_kernels import count_embeddings
+        from graphdb.mining.kernels.frequent_kernels import count_embeddings
 
         lists, spans = self._lists, self._lists.spans[list(pattern.labels)]
         sizes = spans[:, 1] - spans[:, 0]

@@ -239,7 +239,7 @@ def _example(pattern: Pattern, graph: MiningGraph, limits: Limits) -> tuple[int,
 
 def _enumerated(graph: MiningGraph, size: int, limits: Limits) -> list[Motif]:
     """Visit every connected set of vertices; all but the last vertex are in a table, piece by piece."""
-    from graphdb.mining.motif_kernels import count_codes
+    from graphdb.mining.kernels.motif_kernels import count_codes
 
     codes = 1 << size * (size - 1)
     ways = graph.ways

@@ -13,7 +13,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import conjuncts
 from graphdb.pattern.free import free_variables, subqueries_in
-from graphdb.pattern.lengths import all_hold
+from graphdb.pattern.paths.lengths import all_hold
 
 _ANY_EDGES = (ast.MatchMode.DIFFERENT_EDGES, ast.MatchMode.REPEATABLE_ELEMENTS)
 

@@ -25,10 +25,10 @@ from graphdb.plan.executor import Block, Control, Executor
 from graphdb.plan.passes.pipeline import make_plan, without_matches
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.relational.arguments import Arguments
-from graphdb.relational.candidates import Candidates
 from graphdb.relational.edges.assignment import Chooser
 from graphdb.relational.edges.parallel_edges import ends_of, with_scan, with_weights
 from graphdb.relational.edges.subsets import among, subsets_of
+from graphdb.relational.filtering.candidates import Candidates
 from graphdb.relational.projection.arrays import Beside, with_columns
 from graphdb.relational.projection.relation import BINDINGS
 from graphdb.relational.snapshot import Snapshot

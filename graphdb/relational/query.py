@@ -27,9 +27,8 @@ from graphdb.plan.executor import Control
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.relational.array_joins import joined
 from graphdb.relational.edges.parallel_edges import settle
-from graphdb.relational.joins import Setting, leaves_out
-from graphdb.relational.list_subqueries import sees_items, with_rows
-from graphdb.relational.lower import Lowering
+from graphdb.relational.lowering.joins import Setting, leaves_out
+from graphdb.relational.lowering.lower import Lowering
 from graphdb.relational.match_run import MatchRun, restricted
 from graphdb.relational.materialized import joined_by_sql, materialized
 from graphdb.relational.program import AnyStep, Applied, Called, Computed, Given, Joined, Program, Rows, Searched, Step
@@ -40,8 +39,9 @@ from graphdb.relational.projection.lookups import LOOKED_FOR
 from graphdb.relational.projection.relation import BINDINGS, UNIT, Relation, bindings_of
 from graphdb.relational.projection.return_clause import combines_aggregates, expand_star, wanted, window_of
 from graphdb.relational.projection.sql import Projection, counted
+from graphdb.relational.rewrites.list_subqueries import sees_items, with_rows
+from graphdb.relational.rewrites.written_lists import without_quantifiers
 from graphdb.relational.session.plan_cache import StepPlans
-from graphdb.relational.written_lists import without_quantifiers
 from graphdb.results.decode import Arrays
 from graphdb.results.result import Counted
 from graphdb.sql.computing import Beforehand, Computing

@@ -12,12 +12,12 @@ from graphdb.common.values.terms import Kind
 from graphdb.common.values.types import DURATION, FLOAT, INTEGER, NUMERIC, VALUE, Base, list_of, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.free import free_variables
-from graphdb.sql import durations
-from graphdb.sql.comparisons import sort_keys
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.equivalence import each_once, has_key, items_once, key
-from graphdb.sql.numbers import numeric
 from graphdb.sql.signatures import Compile
+from graphdb.sql.types import durations
+from graphdb.sql.types.comparisons import sort_keys
+from graphdb.sql.types.numbers import numeric
 from graphdb.sql.udf import aggregate, compute
 from graphdb.sql.value import SqlValue, as_union, cast, member, named, number
 

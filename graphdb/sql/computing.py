@@ -11,7 +11,7 @@ from graphdb.common import arrow
 from graphdb.common.errors import GraphDBError
 from graphdb.common.values.types import Type
 from graphdb.grammar import syntax as ast
-from graphdb.pattern.path_search import Differing, PathSearch
+from graphdb.pattern.paths.search import Differing, PathSearch
 from graphdb.plan.executor import Control
 from graphdb.procedures.registry import Call
 

@@ -1,9 +1,10 @@
 """Compiles expressions to SQL: openCypher's operators, null semantics and types over DuckDB's.
 
 The compiler returns a :class:`~graphdb.sql.value.SqlValue` for each expression.  This module compiles names, conditions
-and calls; each kind of values has a module for its operators and functions (:mod:`~graphdb.sql.comparisons`,
-:mod:`~graphdb.sql.numbers`, :mod:`~graphdb.sql.text`, :mod:`~graphdb.sql.lists` …).  A condition on a multi-valued
-property is true if it is true for any of its values; where one value is needed, the property must have just one.
+and calls; each kind of values has a module for its operators and functions (:mod:`~graphdb.sql.types.comparisons`,
+:mod:`~graphdb.sql.types.numbers`, :mod:`~graphdb.sql.types.text`, :mod:`~graphdb.sql.types.lists` …).  A condition on a
+multi-valued property is true if it is true for any of its values; where one value is needed, the property must have
+just one.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from graphdb.common.stopping import check_stop
 from graphdb.common.values.types import BOOLEAN, NULL, Base, Type
 from graphdb.functions.table import SIGNATURE_OF
 from graphdb.grammar import syntax as ast
-from graphdb.sql import aggregates, comparisons, durations, folds, functions, lists, maps, numbers, temporal, text
+from graphdb.sql import aggregates, functions
 from graphdb.sql.compiler import Compiler
+from graphdb.sql.types import comparisons, durations, folds, lists, maps, numbers, temporal, text
 from graphdb.sql.udf import compute
 from graphdb.sql.value import SqlValue, as_list
 

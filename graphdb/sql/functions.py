@@ -29,11 +29,11 @@ from graphdb.common.values.types import (
     sql_type,
 )
 from graphdb.grammar import syntax as ast
-from graphdb.sql import durations, lists, maps, numbers, ranges, temporal
-from graphdb.sql import text as strings
-from graphdb.sql.comparisons import same_term
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.signatures import Compile, Forms
+from graphdb.sql.types import durations, lists, maps, numbers, ranges, temporal
+from graphdb.sql.types import text as strings
+from graphdb.sql.types.comparisons import same_term
 from graphdb.sql.value import SUBQUERY, VOLATILE, SqlValue, as_union, cast
 
 # --- values ----------------------------------------------------------------------------------------------------

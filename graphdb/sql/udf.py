@@ -8,10 +8,10 @@ left to Python grows with the different values in the rows, not with the rows.  
 
 A value that SQL has no type for (:data:`~graphdb.common.values.types.ANY`) is a key in SQL: a BLOB whose order is
 openCypher's order of all values, which ends in the bytes that distinguish equivalent values, as ``[1]`` and ``[1.0]``
-(:mod:`graphdb.evaluate.order_key`).  SQL orders, groups and counts by what is before these bytes; the values wait in a
-dictionary by their keys.  Vertices, edges and paths are handed over by their ids.  An expression that asks one of them
-for what SQL cannot look up, because only the data says which value is one, is computed for whole tables of rows
-instead, between two statements of SQL (:class:`~graphdb.sql.computing.Beforehand`).
+(:mod:`graphdb.evaluate.columns.order_key`).  SQL orders, groups and counts by what is before these bytes; the values
+wait in a dictionary by their keys.  Vertices, edges and paths are handed over by their ids.  An expression that asks
+one of them for what SQL cannot look up, because only the data says which value is one, is computed for whole tables of
+rows instead, between two statements of SQL (:class:`~graphdb.sql.computing.Beforehand`).
 
 An expression that fails does so as one that SQL computes: only where its value is needed (an effect, of which
 :class:`~graphdb.sql.compiler.Compiler` takes care), and with the error that Python raised.

@@ -17,7 +17,7 @@ from graphdb.relational.paths.run import PathRun
 from graphdb.relational.projection.relation import Relation
 from graphdb.results.result import Result
 from graphdb.sql.value import SqlValue, column
-from graphdb.writing.create import named
+from graphdb.writing.by_set.create import named
 from graphdb.writing.items import RowByRow, reads_of
 from graphdb.writing.materialized import Materialized
 from graphdb.writing.reading import CLAUSES, Reading, expected, is_small

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from graphdb.evaluate.functions import FACETS
+from graphdb.evaluate.builtins.scalar import FACETS
 from graphdb.functions.table import VOLATILE
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import is_larger, walk

@@ -17,7 +17,7 @@ from graphdb.common.values.literals import literal_of
 from graphdb.common.values.temporal_python import from_python
 from graphdb.common.values.terms import LIST_DATATYPE, XSD
 from graphdb.common.values.types import MEMBERS, Base, Type
-from graphdb.sql import durations, temporal
+from graphdb.sql.types import durations, temporal
 from graphdb.sql.value import SqlValue, member, offset_of
 from graphdb.writing.items import RowByRow
 

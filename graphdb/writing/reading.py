@@ -21,7 +21,7 @@ from graphdb.common.errors import (
     placed,
 )
 from graphdb.common.values.types import Base
-from graphdb.evaluate.codec import Keys
+from graphdb.evaluate.columns.codec import Keys
 from graphdb.evaluate.context import Context, Row
 from graphdb.evaluate.expressions import Compiler
 from graphdb.evaluate.memory import MemoryWatch
@@ -38,14 +38,14 @@ from graphdb.results.result import Counted
 from graphdb.sql.from_clause import Deleted
 from graphdb.sql.udf import running
 from graphdb.sql.value import column_at
-from graphdb.writing.change import Change
-from graphdb.writing.create import Create
-from graphdb.writing.delete import Delete
+from graphdb.writing.by_row.row_writer import RowWriter
+from graphdb.writing.by_set.change import Change
+from graphdb.writing.by_set.create import Create
+from graphdb.writing.by_set.delete import Delete
+from graphdb.writing.by_set.merge import Merge
 from graphdb.writing.items import RowByRow
 from graphdb.writing.literals import of_keys
 from graphdb.writing.materialized import Materialized, Tables
-from graphdb.writing.merge import Merge
-from graphdb.writing.row_writer import RowWriter
 from graphdb.writing.rows import AT, Rows, of_arrow
 from graphdb.writing.stages import Stage, stages_of, with_maps
 from graphdb.writing.work import Work

@@ -16,7 +16,7 @@ from graphdb.common import arrow
 from graphdb.common.arrow import numbers
 from graphdb.common.lazy import lazy
 from graphdb.common.values.types import ANY, Base, Column, Type
-from graphdb.evaluate.codec import Keys, column_of, values_of
+from graphdb.evaluate.columns.codec import Keys, column_of, values_of
 from graphdb.evaluate.context import Row
 from graphdb.relational.projection.relation import Source
 from graphdb.results.decode import Arrays

@@ -25,17 +25,17 @@ from graphdb.semantics.patterns import names_of
 from graphdb.sql.udf import running
 from graphdb.sql.value import column
 from graphdb.storage.updates.apply import Update, incident
+from graphdb.writing.by_row.row_merge import RowMerge
+from graphdb.writing.by_row.row_writer import RowWriter, edges_left
+from graphdb.writing.by_set.merging import AT as MATCHED
+from graphdb.writing.by_set.merging import MADE, asking_by, matching
 from graphdb.writing.explain import Explaining
 from graphdb.writing.items import RowByRow
 from graphdb.writing.joining import elements_of
 from graphdb.writing.literals import internal
 from graphdb.writing.materialized import Materialized
-from graphdb.writing.merging import AT as MATCHED
-from graphdb.writing.merging import MADE, asking_by, matching
 from graphdb.writing.naming import Naming
 from graphdb.writing.reading import CLAUSES, Clause, is_small
-from graphdb.writing.row_merge import RowMerge
-from graphdb.writing.row_writer import RowWriter, edges_left
 from graphdb.writing.rows import AT, Rows, of_python, of_table, unit
 from graphdb.writing.stages import Stage, creation
 from graphdb.writing.work import Work

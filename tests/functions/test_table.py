@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import graphdb
-from graphdb.evaluate.functions import FACETS, FUNCTIONS
+from graphdb.evaluate.builtins.scalar import FACETS, FUNCTIONS
 from graphdb.functions.signature import Kind, Signature, parameters
 from graphdb.functions.table import NAMES, SIGNATURE_OF, SIGNATURES
 from graphdb.sql.aggregates import AGGREGATES

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import graphdb
-from graphdb.live.groups import Groups
+from graphdb.live.aggregates.groups import Groups
 from tests.fuzz import scaled
 from tests.live.writes import bag, check, opened, strategies
 

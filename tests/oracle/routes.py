@@ -15,7 +15,7 @@ import graphdb
 from graphdb.common.errors import NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.free import SUBQUERIES
-from graphdb.relational.lower import Lowering
+from graphdb.relational.lowering.lower import Lowering
 from graphdb.relational.paths.run import PathRun
 from graphdb.semantics.aggregation import is_aggregate
 from graphdb.sql.expressions import ExpressionCompiler

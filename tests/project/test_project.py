@@ -23,7 +23,8 @@ from graphdb import opening
 from graphdb._version import __version__
 from graphdb.common import errors, render
 from graphdb.data import GEOGRAPHY, PREFIXES
-from graphdb.dispatch import completion, contents
+from graphdb.dispatch import completion
+from graphdb.dispatch.interface import contents
 from graphdb.pictures import picture
 from graphdb.results import description
 from graphdb.workbench import plans

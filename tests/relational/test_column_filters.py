@@ -15,7 +15,7 @@ from unittest import mock
 import pytest
 
 import graphdb
-from graphdb.relational import candidates
+from graphdb.relational.filtering import candidates
 from graphdb.snapshot.properties import Properties
 from tests.fuzz import scaled
 

@@ -10,8 +10,8 @@ import pytest
 
 import graphdb
 from graphdb.pattern.graph import PatternEdge
-from graphdb.relational import candidates
-from graphdb.relational.reach import reachable
+from graphdb.relational.filtering import candidates
+from graphdb.relational.filtering.reach import reachable
 from tests.fuzz import scaled
 
 

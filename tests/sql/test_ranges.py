@@ -10,7 +10,7 @@ import pytest
 
 import graphdb
 from graphdb.common.errors import ExecutionError, MemoryLimitError, QueryTimeout
-from graphdb.sql import ranges
+from graphdb.sql.types import ranges
 from tests.fuzz import scaled
 
 FAR = 2**63 - 1

@@ -10,7 +10,7 @@ import pytest
 
 import graphdb
 from graphdb.common.values.temporal import Date, DateTime, Duration, LocalTime
-from graphdb.evaluate.order_key import order_key
+from graphdb.evaluate.columns.order_key import order_key
 from graphdb.evaluate.values import group_key, sort_key
 from tests.oracle.routes import in_python
 

@@ -37,7 +37,7 @@ from graphdb.pattern.free import SUBQUERIES, free_variables
 from graphdb.pattern.graph import Duplicates, PatternEdge, PatternGraph, PatternVertex, Wanted
 from graphdb.plan.passes.counting import WORTH, explosive, weighing_plan
 from graphdb.plan.physical import EdgeScan, PhysicalPlan
-from graphdb.relational.column_filters import NumberTest, number_tests, places_of
+from graphdb.relational.filtering.column_filters import NumberTest, number_tests, places_of
 from graphdb.relational.snapshot import Snapshot
 from graphdb.sql.compiler import Scope
 from graphdb.sql.expressions import ExpressionCompiler

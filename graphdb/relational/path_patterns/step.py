@@ -12,7 +12,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import DIRECTIONS, BoundPattern, bind
 from graphdb.pattern.free import free_variables
 from graphdb.pattern.names import Names
-from graphdb.pattern.pieces import Piece, conditions_on, names_of
+from graphdb.pattern.paths.pieces import Piece, conditions_on, names_of
 from graphdb.plan.paths import Cost, Mode, PathEdges, PathStep
 from graphdb.relational.path_patterns.edges import Pattern
 from graphdb.relational.snapshot import Snapshot

@@ -15,12 +15,12 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import conjuncts, is_edge_test, variables_in
 from graphdb.pattern.free import SUBQUERIES, free_variables
-from graphdb.pattern.path_predicates import with_predicates
-from graphdb.pattern.path_search import variables_between
-from graphdb.pattern.pieces import names_of
-from graphdb.relational.closures import with_closures
-from graphdb.relational.path_order import apart
+from graphdb.pattern.paths.pieces import names_of
+from graphdb.pattern.paths.predicates import with_predicates
+from graphdb.pattern.paths.search import variables_between
+from graphdb.relational.path_patterns.order import apart
 from graphdb.relational.paths.base import Waiting
+from graphdb.relational.paths.closures import with_closures
 from graphdb.relational.paths.selected import Selected, SelectedRun
 from graphdb.relational.paths.steps import StepRun
 from graphdb.relational.paths.unrolled import Unrolled, UnrolledRun

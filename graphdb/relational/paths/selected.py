@@ -19,12 +19,12 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern, bind, variables_in
 from graphdb.pattern.graph import Clause, PatternGraph, PatternVertex, Wanted
-from graphdb.pattern.lengths import length_name, with_lengths, without
-from graphdb.pattern.pieces import pieces_of
+from graphdb.pattern.paths.lengths import length_name, with_lengths, without
+from graphdb.pattern.paths.pieces import pieces_of
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.paths import PathStep
-from graphdb.relational.candidates import Candidates
 from graphdb.relational.edges.parallel_edges import settle
+from graphdb.relational.filtering.candidates import Candidates
 from graphdb.relational.path_patterns.step import goes_everywhere, path_step
 from graphdb.relational.paths.base import (
     FIXED,

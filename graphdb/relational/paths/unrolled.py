@@ -13,10 +13,10 @@ from graphdb.common.values.types import EDGE, INTEGER, PATH, Type, list_of, sql_
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern, bind, variables_in
 from graphdb.pattern.graph import Wanted
-from graphdb.pattern.lengths import length_name, with_lengths, without
-from graphdb.pattern.unroll import Trace, Version, unroll
-from graphdb.relational.candidates import variable
+from graphdb.pattern.paths.lengths import length_name, with_lengths, without
+from graphdb.pattern.paths.unroll import Trace, Version, unroll
 from graphdb.relational.edges.parallel_edges import settle
+from graphdb.relational.filtering.candidates import variable
 from graphdb.relational.path_patterns.step import code_of
 from graphdb.relational.paths.base import (
     FIXED,

@@ -23,12 +23,12 @@ from graphdb.relational.projection.return_clause import combines_aggregates
 from graphdb.relational.projection.sql import Compiled, Projection, columns_of, window_sql
 from graphdb.relational.snapshot import Snapshot
 from graphdb.semantics.aggregation import contains_aggregate, unshadowed
-from graphdb.sql import lists, ranges
-from graphdb.sql.comparisons import has_order, sort_keys
 from graphdb.sql.compiler import Compiler, Scope
 from graphdb.sql.equivalence import has_key, key, lacks_key, least
 from graphdb.sql.expressions import ExpressionCompiler
 from graphdb.sql.from_clause import Parameters, Rows
+from graphdb.sql.types import lists, ranges
+from graphdb.sql.types.comparisons import has_order, sort_keys
 from graphdb.sql.udf import OverRows, computed_over_rows
 from graphdb.sql.value import SqlValue, column, lacks_offset
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from graphdb.common.duckdb.connection import quoted
 from graphdb.common.values.types import LABEL_OF, Base, Column, Type
-from graphdb.sql import durations
 from graphdb.sql.from_clause import NAMES_VIEW
+from graphdb.sql.types import durations
 from graphdb.sql.value import SqlValue, as_list, instant
 
 

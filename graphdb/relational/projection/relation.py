@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from graphdb.common.values.types import EDGE
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern, variables_in
-from graphdb.relational.candidates import variable
+from graphdb.relational.filtering.candidates import variable
 from graphdb.snapshot.edges import Edges
 from graphdb.sql.value import SqlValue, column
 

@@ -1,0 +1,1 @@
+"""Parts of the public Database: what it has methods for, by subject."""

@@ -1,0 +1,1 @@
+"""Statements that are DuckDB's SQL."""

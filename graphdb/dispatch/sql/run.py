@@ -1,0 +1,216 @@
+"""Statements that are DuckDB's SQL, in which ``cypher($$ … $$)`` and the caller's own tables are visible."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from graphdb.common import arrow
+from graphdb.common.duckdb.connection import quoted
+from graphdb.common.duckdb.fetch import fetched
+from graphdb.common.errors import ExecutionError, ParameterError
+from graphdb.dispatch.arguments import parameters_named
+from graphdb.dispatch.sql.habits import with_hint
+from graphdb.dispatch.sql.parameters import chosen
+from graphdb.dispatch.sql.views import Cypher, Views, limited
+from graphdb.relational.session.authorizer import authorize
+from graphdb.relational.session.bulk import vacuum
+from graphdb.relational.session.embedded import (
+    CypherCall,
+    caller_tables,
+    cypher_calls,
+    first_word,
+    has_unnamed_parameters,
+    is_vacuum,
+    limit_of,
+)
+from graphdb.relational.session.graph_tables import with_cypher_calls
+from graphdb.relational.session.state import State
+from graphdb.results.result import Result
+from graphdb.storage.arrays import times_with_offset
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+_PATH = re.compile(r"\b(search_path|schema)\b", re.IGNORECASE)
+_SHOW_TABLES = re.compile(r"\s*SHOW\s+(ALL\s+)?TABLES\s*;?\s*", re.IGNORECASE)
+
+_READING = ("SELECT", "EXPLAIN", "INSERT", "UPDATE", "DELETE", "COPY")
+"""Kinds of statements that make and drop no views."""
+
+
+class _Piece(NamedTuple):
+    """One statement of a text."""
+
+    text: str
+    kind: str
+    """DuckDB's name of its kind; none for those that its Python client does not know."""
+    parameters: frozenset[str]
+    """The names of the parameters that DuckDB finds in it; numbers for those without."""
+
+
+class SqlStatements:
+    """Runs SQL over ``state``."""
+
+    def __init__(self, state: State, cypher: Cypher) -> None:
+        self._state = state
+        self._cypher = cypher
+        self.views = Views(state, cypher)
+
+    def parameters(self, text: str) -> frozenset[str]:
+        """Return the names of a text's parameters, those of its pattern queries with them."""
+        return frozenset().union(*(piece.parameters | _embedded(piece) for piece in self._split(text)))
+
+    def run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
+        """Run SQL; see :meth:`graphdb.database.Database.sql`.  Other statements may have some of the arguments."""
+        started = time.perf_counter()
+        table: arrow.Table | None = None
+        message = None
+        with ExitStack() as stack:
+            for piece in self._split(text):
+                statement = piece.text
+                authorize(statement, self._state.database)
+                self._state.versions.before_statement()
+                if piece.kind == "TRANSACTION":
+                    self.views.changed()
+                    self._transaction(statement)
+                    table = None
+                    continue
+                self._state.transactions.check()
+                if is_vacuum(statement):
+                    message, table = str(vacuum(self._state, timeout)), None
+                    continue
+                values = chosen(statement, piece.parameters, arguments)
+                sql = statement
+                for call in reversed(cypher_calls(statement)):
+                    view = self._state.connection.temporary()
+                    query = limited(call.text, limit_of(statement, call))
+                    rows = self._cypher(query, self._given(call, arguments), timeout).presented()
+                    stack.enter_context(self._state.connection.view(view, rows))
+                    sql = sql[: call.start] + view + sql[call.end :]
+                self.views.enter(sql, stack, timeout)
+                if not self._state.untrusted:
+                    for name, data in caller_tables(self._state.connection, sql).items():
+                        stack.enter_context(self._state.connection.view(name, data))
+                if sql is not statement and values:  # what only the second argument of a call named is used up
+                    [rest] = self._split(sql)
+                    values = {name: values[name] for name in rest.parameters}
+                try:
+                    table = self._execute(sql, values, timeout)
+                finally:
+                    if piece.kind not in _READING:
+                        self.views.changed()
+        return Result(
+            self._state.version(),
+            table,
+            elapsed=time.perf_counter() - started,
+            message=message or (None if table is not None else "done"),
+        )
+
+    def _given(self, call: CypherCall, arguments: Mapping[str, object]) -> dict[str, object]:
+        """Return the parameters of a pattern query: those of the statement, and those that its call passes."""
+        own: dict[str, object] = {}
+        if call.parameters is not None:
+            sql = f"SELECT {call.parameters}"
+            [piece] = self._split(sql)
+            if has_unnamed_parameters(sql):  # once the call is replaced, DuckDB would number those after it anew
+                raise ParameterError(
+                    "parameters that are passed to cypher need names or numbers, found ?",
+                    hint="cypher($$ … $$, {x: $1})",
+                )
+            with self._state.connection.guard(ours=False) as raw:
+                [[passed]] = raw.execute(sql, chosen(sql, piece.parameters, arguments)).fetchall()
+            if not isinstance(passed, dict) or not all(isinstance(name, str) for name in passed):
+                raise ParameterError(
+                    f"cypher's parameters are a struct or a map, found {call.parameters}",
+                    hint="cypher($$ … $$, {x: 1})",
+                )
+            own = passed
+        return {name: arguments[name] for name in parameters_named(call.text) if name in arguments} | own
+
+    def _split(self, text: str) -> list[_Piece]:
+        """Return the statements of a text."""
+        text = with_cypher_calls(text)
+        text.encode()  # the error of a lone surrogate says where it is, DuckDB's does not
+        try:
+            with self._state.connection.guard(ours=False) as raw:
+                return [
+                    _Piece(statement.query, _kind(statement), frozenset(statement.named_parameters))
+                    for statement in raw.extract_statements(text)
+                ]
+        except ExecutionError as error:
+            raise with_hint(error, text) from None
+
+    def _transaction(self, sql: str) -> None:
+        """Begin or end the user's transaction."""
+        connection, transactions = self._state.connection, self._state.transactions
+
+        def run() -> None:
+            with connection.guard(ours=False) as raw:
+                raw.execute(sql).fetchall()
+
+        word = first_word(sql)
+        if transactions.by_user:
+            self._state.before_end()
+        if word in ("BEGIN", "START"):
+            transactions.begin(run)
+        elif word in ("COMMIT", "END"):
+            transactions.commit(run)
+        else:
+            transactions.rollback(run)
+
+    def _execute(self, sql: str, values: dict[str, Any], timeout: float | None) -> arrow.Table | None:
+        try:
+            with self._state.connection.guard(timeout, ours=False) as raw:
+                if _SHOW_TABLES.fullmatch(sql) is not None:
+                    sql = f"FROM ({sql.rstrip('; ')}) WHERE NOT starts_with(name, '_graphdb_')"
+                relation = raw.sql(sql, params=values) if values else raw.sql(sql)
+                table = _table_of(relation, self._state.budget.rows) if relation is not None else None
+        except BaseException as error:
+            self._state.versions.after_failure()
+            self._state.transactions.look()
+            if isinstance(error, ExecutionError) and str(error).startswith("Catalog Error"):
+                raise with_hint(error, sql) from None
+            raise
+        first = first_word(sql)
+        if first in ("SET", "RESET", "PRAGMA"):
+            self._state.set_differently()
+        if first == "USE" or (first in ("SET", "RESET", "PRAGMA") and _PATH.search(sql)):
+            self._state.moved = True
+            self._state.check_path()
+        return table
+
+
+def _embedded(piece: _Piece) -> frozenset[str]:
+    """Return the parameters of a statement's pattern queries that their calls do not pass."""
+    named: set[str] = set()
+    for call in cypher_calls(piece.text):
+        named.update(parameters_named(call.text))
+    return frozenset(named)
+
+
+def _kind(statement: duckdb.Statement) -> str:
+    """Return DuckDB's name of a kind of statements; none for those that its Python client does not know."""
+    try:
+        return statement.type.name
+    except ValueError:
+        return ""
+
+
+def _table_of(relation: duckdb.DuckDBPyRelation, most: int) -> arrow.Table:
+    """Return the rows of a SQL query, which may take so many bytes, times with their offsets."""
+    zoned = [i for i, type in enumerate(relation.types) if str(type) == times_with_offset.SQL]
+    if not zoned:
+        return fetched(relation, most)
+    chosen = [  # by position: names may be the same
+        f"{times_with_offset.parts_sql(f'#{i + 1}') if i in zoned else f'#{i + 1}'} AS {quoted(name)}"
+        for i, name in enumerate(relation.columns)
+    ]
+    table = fetched(relation.project(", ".join(chosen)), most)
+    for i in zoned:
+        table = table.set_column(i, table.column_names[i], times_with_offset.of_parts(table.column(i)))
+    return table

@@ -1,0 +1,1 @@
+"""The language's operators, functions and aggregates over Python values."""

@@ -1,0 +1,1 @@
+"""Values of the evaluator in columns of Arrow and DuckDB."""

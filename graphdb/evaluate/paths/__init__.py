@@ -1,0 +1,1 @@
+"""Paths searched for one by one, in Python."""

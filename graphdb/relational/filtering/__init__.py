@@ -1,0 +1,1 @@
+"""Conditions on single vertices, before the match: sorted arrays of candidates."""

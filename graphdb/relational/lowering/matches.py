@@ -1,0 +1,268 @@
+"""MATCH clauses to relations: bindings of patterns and paths, joined with the rows before them.
+
+A MATCH at the head of a query is a step whose bindings are the rows.  A later one keeps the rows as a table, which say
+what the vertices are that the pattern shares with them.  Paths of bounded length are patterns of each length, where
+these can be written out; :mod:`graphdb.relational.lowering.path_joins` and
+:mod:`graphdb.relational.lowering.traversals` take the others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from graphdb.common.values.types import INTEGER, TERM
+from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
+from graphdb.pattern.bind import BoundPattern
+from graphdb.pattern.free import free_variables
+from graphdb.pattern.graph import Duplicates, Wanted
+from graphdb.pattern.paths.lengths import OF_PATHS, length_name
+from graphdb.pattern.paths.unroll import Version, plain_versions
+from graphdb.relational.lowering.joins import Setting, available, in_parts, needs_of, only
+from graphdb.relational.lowering.subqueries import AT
+from graphdb.relational.lowering.traversals import Traversals
+from graphdb.relational.projection.late import needed_first
+from graphdb.relational.projection.relation import (
+    MATCHES,
+    ROW,
+    UNIT,
+    Relation,
+    Source,
+    bindings_of,
+)
+from graphdb.relational.projection.return_clause import duplicates_of, wanted, window_of
+from graphdb.sql.value import SqlValue, column
+
+_LONG = 3
+"""Edges of a path from which on it is searched for, where it is enough that there is one."""
+
+_NOTHING = f"{OF_PATHS} nothing"
+"""The column of rows that have no other."""
+
+
+class Matches(Traversals):
+    """Lowers MATCH clauses; see :class:`~graphdb.relational.lowering.joins.Joins`."""
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self._names: set[str] = set()
+        """All names in the part under way, but for those that WITH brings in."""
+        self._groups: Source | None = None
+        """The groups that the subquery under way runs for (column ``g``)."""
+        self._within = False
+        """Whether it is a subquery that is under way."""
+        self._head: tuple[Relation, BoundPattern] | None = None
+        """The bindings that the query starts from, as rows, and their pattern."""
+        self._counts = False
+        """Whether nothing but their number is returned."""
+        self._sets = {}
+        self._candidates_of = {}
+
+    def _first(self, matches: Sequence[ast.MatchClause], rest: Sequence[ast.ClauseNode]) -> Relation:
+        """Lower a MATCH that starts from nothing; what is returned at once may need less than all its bindings."""
+        if not all(map(self._is_plain, matches)):
+            live = self._live(UNIT, rest)
+            versions = self._unrolled(matches, live, (), rest[0])
+            if versions is None:
+                return self._with_paths(UNIT, matches, live, _drops(rest[0]), _least(rest[0]))
+            return self._first_unrolled(versions, live, rest[0])
+        bound, view = self._bound(matches, UNIT), self._bindings_view()
+        relation = bindings_of(bound, self._snapshot.edges, view)
+        needs = self._needs_of(bound, relation, rest[0])
+        if needs is not None and needs.count_only:
+            self._counts = isinstance(rest[0], ast.ReturnClause) and not self._within
+            needs = Wanted((), (), False, None, "count")
+        if needs is None:
+            needs = needs_of(bound, self._live(relation, rest) | free_variables(relation.where))
+        self._add_match("match", view, bound, needs)
+        facts = [bound.edges[edge].name for edge in needs.facts]
+        found = only(relation, available(bound, needs), facts)
+        found = replace(found, matches="b.n" if needs.duplicates == "count" else None)
+        if not isinstance(rest[0], ast.WithClause | ast.ReturnClause) or any(self._aside(rest[0])):
+            known = self._beside[view].known(needed_first(rest), found.variables, self._text)
+            found = replace(found, known={**found.known, **known})
+        if not self._within:
+            self._head = found, bound
+        return found
+
+    def _needs_of(self, bound: BoundPattern, relation: Relation, clause: ast.ClauseNode) -> Wanted | None:
+        """What a clause needs of the bindings; None if all that is named from there on."""
+        if not isinstance(clause, (ast.WithClause, ast.ReturnClause)):
+            return None
+        returns = clause.returns if isinstance(clause, ast.WithClause) else clause
+        items = self._items(returns, relation)
+        if any(self._aside((returns, relation.where))) or looks_back(clause, items, relation.variables):
+            return None
+        return wanted(returns, items, bound, window_of(returns, self._snapshot, self._arguments, self._text))
+
+    def _match(
+        self, relation: Relation, matches: Sequence[ast.MatchClause], rest: Sequence[ast.ClauseNode]
+    ) -> Relation:
+        """Lower a MATCH or OPTIONAL MATCH that starts from rows."""
+        live = self._live(relation, rest)
+        relation = self._with_subqueries(relation, (), live | free_variables(tuple(matches)))
+        left = self._table(relation, live | free_variables(tuple(matches)))
+        left = self._with_elements(left, tuple(matches))
+        how = "LEFT JOIN" if matches[0].optional else "JOIN"
+        if not all(map(self._is_plain, matches)):
+            versions = self._unrolled(matches, live, left.variables, rest[0])
+            if versions is None and how == "JOIN":
+                return self._with_paths(left, matches, live, _drops(rest[0]), _least(rest[0]))
+            if versions is None:
+                rows = Source.made(f"(SELECT l.*, l.rowid AS row FROM {left.source} l)", left.source)
+                start = replace(left, source=rows, variables={**left.variables, ROW: AT})
+                return self._by_row(
+                    left, [self._with_paths(start, matches, live, _drops(rest[0]), _least(rest[0]))], live, how
+                )
+            joined = [
+                _aliased(self._joined(left, self._bound(v.matches, left), live | {*v.same.values()}, "join"), v)
+                for v in versions
+            ]
+            return self._by_row(left, list(map(_numbered, joined)), live, how)
+        bound = self._bound(matches, left)
+        if how == "JOIN" or not bound.residual:
+            names = {*left.variables, *bound.variables}
+            duplicates = self._duplicates(rest[0], names, bound.residual)
+            return self._joined(left, bound, live, "join" if how == "JOIN" else "outer join", duplicates, rest)
+        return self._by_row(left, [_numbered(self._joined(left, bound, live, "join"))], live, how)
+
+    def _duplicates(
+        self, clause: ast.ClauseNode, names: Collection[str], conditions: Sequence[ast.Expression]
+    ) -> Duplicates:
+        """What a clause needs of rows that are equal in what it names; ``conditions`` are still to be tested."""
+        returns = clause.returns if isinstance(clause, ast.WithClause) else clause
+        if not isinstance(returns, ast.ReturnClause) or any(self._aside((returns, tuple(conditions)))):
+            return "keep"
+        return "keep" if looks_back(clause, returns.items, names) else duplicates_of(returns, returns.items)
+
+    def _unrolled(
+        self, matches: Sequence[ast.MatchClause], live: Collection[str], given: Collection[str], then: ast.ClauseNode
+    ) -> list[Version] | None:
+        """Return MATCH clauses with paths as plain patterns; None where their paths are to be searched for.
+
+        That is where they cannot be unrolled, or where it is enough that there is one: long ones are many.
+        """
+        edges = (edge for match in matches for path in match.patterns for edge in path.edges)
+        repeats = [edge.repeat for edge in edges if edge.repeat and not edge.single]
+        if any(in_parts(match, self._snapshot) for match in matches):
+            return None
+        if _drops(then) and any(repeat.low <= 1 and (repeat.high or _LONG) >= _LONG for repeat in repeats):
+            return None
+        return plain_versions(matches, live, given)
+
+    def _by_row(self, left: Relation, joined: Sequence[Relation], live: Collection[str], how: str) -> Relation:
+        """Join rows once more with what they were joined with (:data:`ROW`), where that fulfils its conditions."""
+        new = [n for n in joined[0].variables if n not in left.variables and n in live]
+        rows, found = self._together(joined, [ROW, *new], live)
+        chosen = "".join(f", m.c{i + 1} AS m{i}" for i in range(len(new)))
+        whole = f"(SELECT l.*{chosen} FROM {left.source} l {how} {rows} m ON m.c0 = l.rowid)"
+        source = Source.made(whole, left.source, rows)
+        made = {name: found[name].at(f"m{i}") for i, name in enumerate(new)}
+        return replace(left, source=source, variables={**left.variables, **made})
+
+    def _together(
+        self, relations: Sequence[Relation], names: Sequence[str], live: Collection[str]
+    ) -> tuple[Source, Mapping[str, SqlValue]]:
+        """Return some columns of several relations' rows that fulfil their conditions, and what they are."""
+        selects, sources = [], []
+        for relation in relations:
+            sql, found = self._projecting(self._filtered(relation, {*names, *live})).select(names)
+            if found.known:  # not all of them may have the same
+                sql = f"SELECT {', '.join(found.variables[name].sql for name in names) or '1 AS one'} FROM ({sql}) b"
+            sources.append(found.source)
+            selects.append((sql, {name: found.variables[name] for name in names}))
+        together = dict(selects[0][1])
+        for name, value in together.items():
+            if any(variables[name] != value for _, variables in selects):  # one ends at vertices, another at literals
+                together[name] = replace(value, type=TERM)
+        return Source.made(f"({' UNION ALL '.join(sql for sql, _ in selects)})", *sources), together
+
+    def _first_unrolled(self, versions: Sequence[Version], live: Collection[str], then: ast.ClauseNode) -> Relation:
+        """Lower a MATCH with paths that starts from nothing."""
+        relations = []
+        bounds = [self._bound(version.matches, UNIT) for version in versions]
+        names = {name for bound in bounds for name in bound.variables}
+        duplicates = self._duplicates(then, names, [c for bound in bounds for c in bound.residual])
+        if any(name in live for bound in bounds for name in bound.edge_of):
+            duplicates = "keep"
+        for version, bound in zip(versions, bounds, strict=True):
+            view = self._bindings_view()
+            relation = bindings_of(bound, self._snapshot.edges, view)
+            needs = needs_of(bound, {*live, *version.same.values(), *free_variables(relation.where)})
+            needs = replace(needs, duplicates=duplicates)
+            self._add_match("match", view, bound, needs)
+            relation = _aliased(only(relation, available(bound, needs)), version)
+            if duplicates == "count":
+                relation = replace(relation, variables={**relation.variables, MATCHES: column("n", INTEGER)})
+            relations.append(relation)
+        columns = [name for name in relations[0].variables if name in live or name == MATCHES]
+        source, found = self._together(relations, columns, live)
+        variables = {name: found[name] for name in columns if name != MATCHES}
+        return Relation(source, variables, matches=found[MATCHES].sql if duplicates == "count" else None)
+
+    def _live(self, relation: Relation, rest: Sequence[ast.ClauseNode]) -> set[str]:
+        """Return the names that later clauses may use: those of the relation, and those that come."""
+        live = free_variables(tuple(rest))
+        stars = (isinstance(part, ast.ReturnClause) and part.star for part in walk(tuple(rest)))
+        if any(stars) or any(isinstance(part, ast.CallClause) and part.imported is None for part in rest):
+            return self._names | set(relation.names)
+        return live
+
+    def _items(self, returns: ast.ReturnClause, relation: Relation) -> tuple[ast.ReturnItem, ...]:
+        items = returns.items
+        if returns.star:
+            names = sorted(relation.names)
+            items = tuple(ast.ReturnItem(ast.Variable(n), n, n, returns.span) for n in names) + items
+        return items or (ast.ReturnItem(ast.Literal(1), _NOTHING, _NOTHING, returns.span),)
+
+    def _alone(self, match: ast.MatchClause, returns: ast.ReturnClause) -> Relation:
+        around = self._names, self._clauses, self._groups, self._within
+        self._within, self._groups, self._clauses = True, None, (match, returns)
+        self._names = free_variables(self._clauses)
+        relation = self._filtered(self._first([match], [returns]), self._names)
+        self._names, self._clauses, self._groups, self._within = around
+        return relation
+
+
+def looks_back(clause: ast.ClauseNode, items: Iterable[ast.ReturnItem], before: Collection[str]) -> bool:
+    """Whether the condition of a WITH names what was there before it, and is no more."""
+    if not isinstance(clause, ast.WithClause):
+        return False
+    return bool(free_variables(clause.where).difference(map(column_name, items)) & set(before))
+
+
+def column_name(item: ast.ReturnItem) -> str:
+    """Return the name of the column that an item becomes."""
+    return item.alias or item.text
+
+
+def _aliased(relation: Relation, version: Version) -> Relation:
+    """Return a relation with the names of vertices that are another one in a version, and the lengths of its paths."""
+    known = relation.variables
+    same = {name: known[other] for name, other in version.same.items() if other in known}
+    lengths = {
+        length_name(p): SqlValue(f"CAST({len(trace.edges)} AS BIGINT)", INTEGER) for p, trace in version.paths.items()
+    }
+    return replace(relation, variables={**known, **same, **lengths})
+
+
+def _numbered(relation: Relation) -> Relation:
+    """Return joined rows with the number of the row that each was made of."""
+    return replace(relation, variables={**relation.variables, ROW: AT})
+
+
+def _drops(clause: ast.ClauseNode) -> bool:
+    """Whether what a clause makes of its rows depends on the distinct ones alone."""
+    returns = clause.returns if isinstance(clause, ast.WithClause) else clause
+    return isinstance(returns, ast.ReturnClause) and duplicates_of(returns, returns.items) == "drop"
+
+
+def _least(clause: ast.ClauseNode) -> set[str]:
+    """Return the names of which a clause asks for the least value alone: ``min(x)``."""
+    calls = [part for part in walk(clause) if isinstance(part, ast.FunctionCall) and part.name.lower() == "min"]
+    found = Counter(part.name for call in calls for part in call.arguments if isinstance(part, ast.Variable))
+    uses = Counter(part.name for part in walk(clause) if isinstance(part, ast.Variable))
+    starred = any(isinstance(part, ast.ReturnClause) and part.star for part in walk(clause))
+    return set() if starred else {name for name, count in found.items() if uses[name] == count}

@@ -1,0 +1,153 @@
+"""The edges of path patterns that are more than all edges of some labels, as steps: see :mod:`.path_patterns.edges`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+
+from graphdb.common.errors import TypeMismatchError
+from graphdb.common.values.types import INTEGER, NUMERIC, Base
+from graphdb.grammar import syntax as ast
+from graphdb.pattern.bind import BoundPattern, bind
+from graphdb.pattern.free import free_variables
+from graphdb.pattern.graph import Wanted
+from graphdb.pattern.paths.lengths import all_hold
+from graphdb.pattern.paths.pieces import Piece, conditions_on, names_of
+from graphdb.relational.edges.parallel_edges import settle
+from graphdb.relational.lowering.subqueries import Subqueries
+from graphdb.relational.path_patterns.edges import Part, Pattern, Table
+from graphdb.relational.path_patterns.step import asks_ends, code_of, direction_of
+from graphdb.relational.projection.relation import VALUE, Relation, bindings_of
+from graphdb.sql.value import SqlValue, number
+
+_LEFT, _EDGE, _RIGHT = "#left", "#edge", "#right"
+
+
+class PathEdges(Subqueries):
+    """Adds the steps that find the edges of a path's parts."""
+
+    def _edges_of(self, path: ast.PathPattern, pieces: Sequence[Piece]) -> tuple[Pattern, bool]:
+        """Add the steps of the edges of a path; return what they find, and whether that has several parts."""
+        parts = tuple(map(self._part_of, pieces))
+        between = tuple(map(self._vertices_at, path.nodes[1:-1]))
+        alone = len(pieces) == 1 and pieces[0].simple and pieces[0].group
+        several = not alone or (direction_of(pieces) is ast.Direction.BOTH and asks_ends(pieces[0]))
+        return Pattern(parts, between), several
+
+    def _costed(self, path: ast.PathPattern, piece: Piece) -> tuple[Pattern, bool]:
+        """Add the steps of the edges of a path and of their costs; return what they find, and if costs are integers.
+
+        Raises
+        ------
+        TypeMismatchError
+            A cost is no number.
+        """
+        assert path.cost is not None
+        (edge,), (left, right) = piece.edges, piece.nodes
+        assert isinstance(edge, ast.EdgePattern)
+        left, right = (
+            node if node.variable else replace(node, variable=ast.Variable(name, node.span))
+            for node, name in ((left, _LEFT), (right, _RIGHT))
+        )
+        edge = replace(edge, variable=edge.variable or ast.Variable(_EDGE, edge.span), repeat=None)
+        bound = self._bound_alone([left, right], [edge], piece.where[0], path.cost.expression)
+        source, target = (bound.vertex_of[name] for name in names_of(left, right))
+        needs = Wanted(tuple(sorted({source, target})), (0,), False, None)
+        columns = {"#s": f"b.v{source}", "#t": f"b.v{target}", "#code": code_of(bound, 0, names_of(left)[0])}
+        view = self._bindings_view()
+        relation = bindings_of(bound, self._snapshot.edges, view)
+        self._add_match("edges of a path", view, bound, needs)
+        made = {name: SqlValue(sql, INTEGER) for name, sql in columns.items()}
+        rows = replace(relation, variables={**relation.variables, **made})
+        keep = {*columns, *free_variables((path.cost.expression, relation.where))}
+        rows = self._with_subqueries(rows, (path.cost.expression,), keep)
+        sql, found = self._projecting(rows).select(columns, path.cost.expression)
+        value = found.variables[VALUE]
+        several = value.type.base is Base.VALUE
+        if value.type.base not in NUMERIC and value.type.base is not Base.NULL and not several:
+            position = path.cost.expression.span.start
+            raise TypeMismatchError("the cost of an edge is no number", text=self._text, position=position)
+        cost, ends = number(value) if several else value.sql, ", ".join(f"b.c{i}" for i in range(len(columns)))
+        tests = f"{value.sql} IS NULL, {cost} IS NULL"
+        chosen = f"SELECT {ends}, coalesce(CAST({cost} AS DOUBLE), 0), {tests} FROM ({sql}) b"
+        table = Table(chosen, self._parameters.used(sql), found.source.reads)
+        return Pattern((Part(piece.low, piece.high, (table,), ()),), ()), value.type.base is Base.INTEGER
+
+    def _part_of(self, piece: Piece) -> Part:
+        if piece.entwined:
+            return Part(piece.low, piece.high, (self._chain(piece),), (), len(piece.edges))
+        edges = tuple(
+            self._part_of(edge) if isinstance(edge, Piece) else self._edge(piece, at, edge)
+            for at, edge in enumerate(piece.edges)
+        )
+        nodes = map(self._vertices_at, piece.nodes) if piece.nested else (None for _ in piece.nodes)
+        return Part(piece.low, piece.high, edges, tuple(nodes))
+
+    def _chain(self, piece: Piece) -> Table:
+        """Match all edges of a part together."""
+        nodes = [
+            node if node.variable else replace(node, variable=ast.Variable(f"#at{i}", node.span))
+            for i, node in enumerate(piece.nodes)
+        ]
+        plain = [edge for edge in piece.edges if isinstance(edge, ast.EdgePattern)]
+        edges = [
+            replace(edge, variable=edge.variable or ast.Variable(f"#edge{i}", edge.span), repeat=None)
+            for i, edge in enumerate(plain)
+        ]
+        bound = self._bound_alone(nodes, edges, [*chain(*piece.where), *piece.across])
+        names = names_of(*nodes)
+        places = [bound.vertex_of[name] for name in names]
+        numbers = [bound.edge_of[name] for name in names_of(*edges)]
+        needs = Wanted(tuple(sorted({*places})), tuple(sorted(numbers)), False, None)
+        columns = {f"#at {i}": f"b.v{place}" for i, place in enumerate(places)}
+        columns |= {f"#code {i}": code_of(bound, e, names[i]) for i, e in enumerate(numbers)}
+        return self._found(bound, needs, columns)
+
+    def _edge(self, piece: Piece, at: int, edge: ast.EdgePattern) -> Table:
+        """Match one edge of a part."""
+        left, right = piece.nodes[at], piece.nodes[at + 1]
+        left = left if left.variable else replace(left, variable=ast.Variable(_LEFT, left.span))
+        right = right if right.variable else replace(right, variable=ast.Variable(_RIGHT, right.span))
+        edge = replace(edge, variable=edge.variable or ast.Variable(_EDGE, edge.span), repeat=None)
+        bound = self._bound_alone([left, right], [edge], piece.where[at])
+        source, target = (bound.vertex_of[name] for name in names_of(left, right))
+        needs = Wanted(tuple(sorted({source, target})), (0,), False, None)
+        columns = {"#s": f"b.v{source}", "#t": f"b.v{target}", "#code": code_of(bound, 0, names_of(left)[0])}
+        labels = bound.edges[0].labels
+        known = self._snapshot.names.edge_labels.keys() if labels is None else labels
+        most = sum(self._snapshot.store.statistics(label).triples for label in known)
+        return self._found(bound, needs, columns, most if bound.edges[0].directed else 2 * most)
+
+    def _vertices_at(self, node: ast.NodePattern) -> Table | None:
+        """Match what is said of a node between two parts; None where that is nothing."""
+        if not conditions_on(node):
+            return None
+        node = replace(node, variable=node.variable or ast.Variable(_LEFT, node.span))
+        return self._found(self._bound_alone([node], [], ()), Wanted((0,), (), False, None), {"#id": "b.v0"})
+
+    def _bound_alone(
+        self,
+        nodes: Sequence[ast.NodePattern],
+        edges: Sequence[ast.EdgePattern],
+        where: Sequence[ast.Expression],
+        asked: ast.Expression | None = None,
+    ) -> BoundPattern:
+        """Bind a piece of a path as a pattern of its own; ``asked`` is what is asked of it."""
+        pattern = ast.PathPattern(tuple(nodes), tuple(edges), nodes[0].span)
+        condition = all_hold(where, nodes[0].span)
+        clause = ast.MatchClause((pattern,), ast.MatchMode.REPEATABLE_ELEMENTS, condition, nodes[0].span)
+        bound = bind((clause,), self._snapshot.names, self._text)
+        settle(self._snapshot, self._text, self._arguments, bound, () if asked is None else asked)
+        return bound
+
+    def _found(self, bound: BoundPattern, needs: Wanted, columns: Mapping[str, str], most: int = 0) -> Table:
+        """Add the step of a pattern; return the rows of its bindings with some columns."""
+        view = self._bindings_view()
+        relation = bindings_of(bound, self._snapshot.edges, view)
+        self._add_match("edges of a path", view, bound, needs)
+        made = {name: SqlValue(sql, INTEGER) for name, sql in columns.items()}
+        rows = Relation(relation.source, {**relation.variables, **made}, relation.where, relation.known)
+        sql, found = self._projecting(self._filtered(rows, columns)).select(columns)
+        chosen = ", ".join(f"c{i}" for i in range(len(columns)))  # what is known of the edges' properties is there, too
+        return Table(f"SELECT {chosen} FROM ({sql})", self._parameters.used(sql), found.source.reads, most)

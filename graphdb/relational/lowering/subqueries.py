@@ -1,0 +1,496 @@
+"""Subqueries to joins: EXISTS, COUNT and COLLECT, and patterns as conditions or lists, become columns of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from graphdb.common.values.types import ANY, BOOLEAN, INTEGER, MIXED, Base, Type, has_terms, list_of, sql_type
+from graphdb.functions.table import VOLATILE
+from graphdb.grammar import syntax as ast
+from graphdb.grammar.syntax import Span
+from graphdb.grammar.walk import walk
+from graphdb.pattern.bind import MOST, BoundPattern, Sizes, edge_names
+from graphdb.pattern.free import SUBQUERIES, Subquery, free_variables, subqueries_in
+from graphdb.pattern.graph import EdgeTest, Wanted
+from graphdb.pattern.paths.lengths import OF_PATHS, length_name
+from graphdb.pattern.paths.search import Differing, PathSearch
+from graphdb.procedures.registry import Call
+from graphdb.relational.lowering.joins import all_of
+from graphdb.relational.lowering.semijoins import Semijoins
+from graphdb.relational.program import Applied, Called, Computed, Counted
+from graphdb.relational.projection.relation import GROUP, ROW, UNIT, VALUE, Relation, Source
+from graphdb.relational.projection.sql import Projection
+from graphdb.semantics.aggregation import contains_aggregate
+from graphdb.sql.computing import Input
+from graphdb.sql.value import SqlValue, as_list, column, column_at
+
+AT = column("row", INTEGER)
+"""The number of the row that a match started from."""
+
+_ALIKE = (Base.NODE, Base.TERM, Base.EDGE, Base.PATH, Base.INTEGER, Base.STRING, Base.BOOLEAN)
+"""Types whose equal values are the same value."""
+
+_PLAIN = (Base.INTEGER, Base.FLOAT, Base.STRING, Base.BOOLEAN, Base.DATE, Base.NULL)
+"""Types of arguments that procedures are called with from SQL."""
+
+_PER_ROW = "WITH f AS MATERIALIZED ({1}) SELECT f.c0 AS at, {0} AS n FROM f GROUP BY f.c0"
+"""Of rows by their numbers.  DuckDB would otherwise gather, before the join that makes them, all that might be joined:
+lists of 360,000 values for the 28,000 that some row has."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Added:
+    """What a subquery adds to each row ``l``: SQL of its value, with its type, over what is joined with the rows."""
+
+    sql: str
+    type: Type
+    join: str
+    """What stands after LEFT JOIN."""
+    reads: frozenset[str]
+    """The names of the tables and views that the join reads, of those that the program makes."""
+    counted: tuple[str, tuple[tuple[str, str], ...], bool] | None = None
+    """Where it is the number of bindings of a view: that, the columns that must be equal, and whether one will do."""
+
+
+class Subqueries(Semijoins):
+    """Adds the columns of subqueries to rows."""
+
+    def _with_subqueries(self, relation: Relation, expressions: Iterable[object], keep: Collection[str]) -> Relation:
+        """Return the rows with a column for each subquery of some expressions, and of their own conditions."""
+        together: list[Subquery] = []
+        for node in dict.fromkeys(self._aside((*expressions, *relation.where))):
+            if node in relation.known:
+                continue
+            joined = node not in self._sets and isinstance(node, SUBQUERIES)
+            if together and (not joined or self._decides(relation, together)):
+                relation, together = self._with_joined(relation, together, keep), []
+            if joined:
+                assert isinstance(node, SUBQUERIES)
+                together.append(node)
+            elif node in self._sets:
+                relation = self._with_known_set(relation, node)
+            elif relation.grouped or not contains_aggregate(node):
+                relation = self._with_computed(relation, node, keep)
+        return self._with_joined(relation, together, keep) if together else relation
+
+    def _decides(self, relation: Relation, nodes: Collection[ast.Expression]) -> bool:
+        """Whether some subqueries are all that a condition of the rows waits for: it leaves fewer for what follows."""
+        waiting = ([part for part in self._aside(c) if part not in relation.known] for c in relation.where)
+        return any(parts and all(part in nodes for part in parts) for parts in waiting)
+
+    def _with_computed(self, relation: Relation, node: ast.Expression, keep: Collection[str]) -> Relation:
+        """Return the rows with the values of an expression that Python computes for all of them, between two SQLs."""
+        left = self._table(relation, {*keep, *free_variables(node)})
+        sql, found = self._projecting(left).computed(node)
+        view, type = self._name("computed"), sql_type(found.value.type)
+        step = Computed(view, sql, self._parameters.used(sql), left.source.reads, found.compute, type)
+        self._steps.append(step)
+        joined = f"(SELECT l.*, r.value, r.failed FROM {left.source} l LEFT JOIN {view} r ON r.row = l.rowid)"
+        source = Source.made(joined, left.source, Source.of(view))
+        return replace(left, source=source, known={**left.known, node: found.value})
+
+    def _filtered(self, relation: Relation, keep: Collection[str]) -> Relation:
+        """Return the rows with all that their conditions need."""
+        return self._with_subqueries(relation, (), keep)
+
+    def _with_joined(self, relation: Relation, nodes: Sequence[Subquery], keep: Collection[str]) -> Relation:
+        """Return the rows with a column for each of some subqueries, all joined with one table of the rows."""
+        left = self._table(relation, {*keep, *free_variables(tuple(nodes))})
+        matches = [self._plain_match(node) for node in nodes]
+        left = self._with_elements(left, tuple(clause for one in matches if one is not None for clause in one[0]))
+        found = [
+            self._added(left, node, one, str(i) if i else "")
+            for i, (node, one) in enumerate(zip(nodes, matches, strict=True))
+        ]
+        known, names = dict(left.known), [f"s{i}" for i in range(len(found))]
+        rest = list(zip(names, found, strict=True))
+        source = left.source
+        if self._has_arrays(source) and any(added.counted is not None for added in found):
+            source, names = self._with_counts(source, found)
+            rest = [pair for pair in zip(names, found, strict=True) if pair[1].counted is None]
+        for node, name, added in zip(nodes, names, found, strict=True):
+            known[node] = column(name, added.type)
+            if _exists(node):
+                known[node] = SqlValue(f"(b.{name} > 0)", BOOLEAN)
+            elif isinstance(node, ast.ShortestPath) and not _several(node):
+                assert added.type.element is not None
+                known[node] = SqlValue(f"(b.{name})[1]", added.type.element)
+        if rest:
+            columns = "".join(f", {added.sql} AS {name}" for name, added in rest)
+            joins = "".join(f" LEFT JOIN {added.join}" for _, added in rest)
+            reads = source.reads.union(*(added.reads for _, added in rest))
+            source = Source(f"(SELECT l.*{columns} FROM {source} l{joins})", reads)
+        return replace(left, source=source, known=known)
+
+    def _with_counts(self, rows: Source, found: Sequence[_Added]) -> tuple[Source, list[str]]:
+        """Return rows with those of some columns that are numbers of bindings, and the names of all of them."""
+        view = self._name("joined")
+        names = [f"s{i}" if added.counted is None else f"j{self._named}_{i}" for i, added in enumerate(found)]
+        counted = [(name, added) for name, added in zip(names, found, strict=True) if added.counted is not None]
+        counts = tuple(Counted(*added.counted[:2], name, added.counted[2]) for name, added in counted if added.counted)
+        chosen = "".join(f", {added.sql} AS {name}" for name, added in counted)
+        joins = "".join(f" LEFT JOIN {added.join}" for _, added in counted)
+        views = [count.view for count in counts]
+        return self._add_joined(view, rows, counts, chosen, joins, views), names
+
+    def _plain_match(self, node: Subquery) -> tuple[list[ast.MatchClause], ast.Expression | None] | None:
+        """Return a subquery's MATCH clauses and what is gathered of them where a plan matches them; see _one_match."""
+        one = _one_match(node)
+        return one if one is not None and all(map(self._is_plain, one[0])) else None
+
+    def _added(
+        self,
+        left: Relation,
+        node: Subquery,
+        one: tuple[list[ast.MatchClause], ast.Expression | None] | None,
+        suffix: str,
+    ) -> _Added:
+        """Return what a subquery adds to rows; the aliases of its join end in a suffix."""
+        if one is None or any(self._aside(one[1])):
+            return self._queried(left, _query_of(node), _exists(node), _collects(node), suffix)
+        matches, value = one
+        bound = self._bound(matches, left)
+        shared = [name for name in bound.variables if name in left.variables]
+        if value is None and not bound.residual and all(name in bound.vertex_of for name in shared):
+            return self._counted(left, bound, shared, _exists(node), suffix)
+        return self._gathered(left, bound, value, suffix)
+
+    def _counted(self, left: Relation, bound: BoundPattern, shared: Sequence[str], exists: bool, suffix: str) -> _Added:
+        """The number of a pattern's matches around the vertices it shares, of which only the numbers are wanted."""
+        view = self._bindings_view()
+        vertices = [bound.vertex_of[name] for name in shared]
+        needs = Wanted(tuple(sorted(vertices)), (), False, None, "drop" if exists else "count")
+        self._add_match("group join", view, bound, needs, self._given(left, bound, shared))
+        ids = [f"b.v{vertex}" for vertex in vertices]
+        number = "1" if exists and ids else "CAST(coalesce(sum(b.n), 0) AS BIGINT)"
+        group = f" GROUP BY {', '.join(ids)}" if ids else ""
+        sql = f"SELECT {''.join(f'{sql}, ' for sql in ids)}{number} AS n FROM {view} b{group}"
+        r = f"r{suffix}"
+        on = [f"{r}.v{bound.vertex_of[name]} = {left.variables[name].of('l')}" for name in shared]
+        join = f"({sql}) {r} ON {all_of(on)}"
+        same = [(left.variables[name].column, f"v{bound.vertex_of[name]}") for name in shared]
+        plain = tuple((mine, theirs) for mine, theirs in same if mine is not None)
+        counted = (view, plain, exists) if shared and len(plain) == len(same) else None
+        return _Added(f"coalesce({r}.n, 0)", INTEGER, join, frozenset((view,)), counted)
+
+    def _gathered(self, left: Relation, bound: BoundPattern, value: ast.Expression | None, suffix: str) -> _Added:
+        """The number of a pattern's matches for each row, or the list of what they yield."""
+        keep = set() if value is None else free_variables(value)
+        at, known = bound.vertex_of, left.variables
+        for link in left.links:
+            if {link.source, link.target} <= at.keys() & known.keys():  # else there are far more matches than rows take
+                test = EdgeTest(at[link.source], at[link.target], link.labels, link.directed, negated=False)
+                bound.edge_tests.append(test)
+        joined = self._joined(left, bound, keep, "join")
+        joined = self._filtered(replace(joined, variables={**joined.variables, ROW: AT}), keep | {ROW})
+        sql, found = self._projecting(joined).select([ROW], value)
+        r = f"r{suffix}"
+        number, type = f"coalesce({r}.n, 0)", INTEGER
+        per_row = _PER_ROW.format("count(*)" if value is None else "list(f.c1)", sql)
+        if value is not None:
+            type = list_of(found.variables[VALUE].type)
+            number = f"coalesce({r}.n, CAST([] AS {sql_type(type)}))"
+        return _Added(number, type, f"({per_row}) {r} ON {r}.at = l.rowid", found.source.reads)
+
+    # --- whole queries
+
+    def _queried(self, left: Relation, query: ast.Composite, exists: bool, collects: bool, suffix: str) -> _Added:
+        """The number of a query's rows for each row, or the list of what they yield.
+
+        It runs once for all rows, or for all that differ in what it takes from them: each is a group of its own.
+        """
+        free = free_variables(query)
+        taken = [name for name in left.variables if name in free]
+        each = _is_volatile(query)
+        grouped = bool(taken) or each or _calls_procedure(query)
+        r = f"r{suffix}"
+        start, join, groups = UNIT, f"({{0}}) {r} ON TRUE", UNIT.source
+        if grouped:
+            start, join, groups = self._groups_of(left, taken, each=each, suffix=suffix)
+        projection = self._subquery(query, start)
+        sql, by = projection.sql, ("q.g, ", " GROUP BY q.g") if grouped else ("", "")
+        type, gathered, found = INTEGER, "1" if exists and grouped else "count(*)", f"coalesce({r}.n, 0)"
+        if collects:
+            if projection.columns[0].many:
+                projection = self._as_keys(projection, [0], grouped)
+                sql = projection.sql
+            (gathers,) = projection.columns
+            item = as_list(column("c0", gathers.type, "q"))
+            type = list_of(item.type)
+            sql = f"SELECT p.*, row_number() OVER () AS at FROM ({sql}) p"
+            gathered, found = f"list({item.sql} ORDER BY q.at ASC)", f"coalesce({r}.n, CAST([] AS {sql_type(type)}))"
+        joined = join.format(f"SELECT {by[0]}{gathered} AS n FROM ({sql}) q{by[1]}")
+        return _Added(found, type, joined, groups.reads | projection.reads)
+
+    def _called(self, relation: Relation, clause: ast.CallClause, live: Collection[str]) -> Relation:
+        """Join rows with those that a query makes of each, or of all that differ in what it takes from them."""
+        free = free_variables(clause.query)
+        known = relation.names if clause.imported is None else [variable.name for variable in clause.imported]
+        known = [*known, *map(length_name, known)]
+        taken = [name for name in dict.fromkeys(known) if name in free and name in relation.variables]
+        how = "LEFT JOIN" if clause.optional else "JOIN"
+        left = self._table(self._with_subqueries(relation, (), {*live, *taken}), {*live, *taken})
+        each = _is_volatile(clause.query)
+        grouped = bool(taken) or each or _calls_procedure(clause.query)
+        start, join, groups = UNIT, "({0}) r ON TRUE", UNIT.source
+        if grouped:
+            start, join, groups = self._groups_of(left, taken, how, each=each)
+        projection = self._subquery(clause.query, start)
+        new = "".join(f", r.c{i} AS s{i}" for i in range(len(projection.columns)))
+        joined = f"(SELECT l.*{new} FROM {left.source} l {how} {join.format(projection.sql)})"
+        source = Source.made(joined, left.source, groups, projection.source)
+        made = {each.name: column_at(f"s{i}", each) for i, each in enumerate(projection.columns)}
+        return replace(left, source=source, variables={**left.variables, **made})
+
+    def _yielded(self, call: Call, left: Relation, names: Sequence[str]) -> Relation:
+        """Join rows with what a procedure yields for the arguments that are some of their columns."""
+        types = [field.type.sql for _, field in call.yields]
+        if any(left.variables[name].shared for name in names):
+            left = self._table(self._with_columns(left, names), left.variables)
+        given = [left.variables[name] for name in names]
+        if None in types or not all(_is_argument(value) for value in given):
+            items = call.clause.yields or ()
+            yields = {item.variable.name: _held_as(type) for item, type in zip(items, types, strict=True)}
+            found = self._applied(left, call, names, yields, left.variables, f"calls of {call.procedure.signature}")
+            return replace(found, variables={n: value for n, value in found.variables.items() if n not in names})
+        view = self._name("called")
+        start, join, groups = self._groups_of(left, names, "JOIN")
+        sql = f"SELECT b.* FROM {start.source} b ORDER BY b.g ASC"
+        self._steps.append(Called(view, call, sql, self._parameters.used(sql), start.source.reads))
+        if not call.procedure.signature.columns:
+            return replace(left, variables={n: value for n, value in left.variables.items() if n not in names})
+        new = "".join(f", r.c{i} AS s{i}" for i in range(len(types)))
+        joined = f"(SELECT l.*{new} FROM {left.source} l JOIN {join.format(f'SELECT * FROM {view} v')})"
+        source = Source.made(joined, left.source, groups, Source.of(view))
+        variables = {name: value for name, value in left.variables.items() if name not in names}
+        for i, (item, type) in enumerate(zip(call.clause.yields or (), types, strict=True)):
+            assert type is not None
+            variables[item.variable.name] = column(f"s{i}", type)
+        return replace(left, source=source, variables=variables)
+
+    def _applied(
+        self,
+        relation: Relation,
+        function: PathSearch | Differing | Call,
+        names: Sequence[str],
+        yields: Mapping[str, Type],
+        used: Collection[str],
+        words: str,
+        taken: Sequence[str] = (),
+    ) -> Relation:
+        """Join rows with those that Python makes of each that differs in some names; ``used`` are wanted later.
+
+        A path may not take the edges that are ``taken``.
+        """
+        assert self._snapshot.computing is not None
+        keep = {*used, *names}
+        filtered = self._filtered(relation, keep)
+        left = self._table(self._with_columns(filtered, keep & filtered.variables.keys()), keep)
+        given = {
+            name: Input(value.sql, value.type, "several" if value.many else "value")
+            for name, value in left.variables.items()
+            if name in names
+        }
+        applying = self._snapshot.computing().applied(function, given, yields, taken)
+        start, join, groups = self._groups_of(left, list(given), "JOIN")
+        view = self._name("applied")
+        sql = f"SELECT b.* FROM {start.source} b ORDER BY b.g ASC"
+        self._steps.append(Applied(view, words, applying, sql, start.source.reads))
+        new = "".join(f", r.c{i} AS s{i}" for i in range(len(yields)))
+        joined = f"(SELECT l.*{new} FROM {left.source} l JOIN {join.format(f'SELECT * FROM {view} v')})"
+        source = Source.made(joined, left.source, groups, Source.of(view))
+        made = {name: column(f"s{i}", type) for i, (name, type) in enumerate(yields.items())}
+        return replace(left, source=source, variables={**left.variables, **made})
+
+    def _groups_of(
+        self, left: Relation, taken: Sequence[str], how: str = "LEFT JOIN", *, each: bool = False, suffix: str = ""
+    ) -> tuple[Relation, str, Source]:
+        """Return the groups that a query runs for, SQL that joins their results ({0}) with the rows, and what it reads.
+
+        Where it takes nothing from the rows there is one group, or none if there are no rows; with ``each`` every row
+        is a group.  The aliases of the join end in the suffix.
+        """
+        r, o = f"r{suffix}", f"o{suffix}"
+        if not (taken or each):
+            table = self._materialized(f"SELECT 0::BIGINT AS g FROM {left.source} b LIMIT 1", left.source)
+            return Relation(table, {GROUP: column("g", INTEGER)}), f"({{0}}) {r} ON TRUE", UNIT.source
+        shared = {name: left.variables[name] for name in taken if left.variables[name].shared}
+        if shared:
+            rest = [name for name in taken if name not in shared]
+            start, join, reads = self._groups_of(left, rest, how, each=each, suffix=suffix)
+            return replace(start, variables={**start.variables, **shared}), join, reads
+        values = {name: left.variables[name] for name in taken}
+        columns = [f"{value.sql} AS c{i}" for i, value in enumerate(values.values())]
+        if not each and all(map(_is_alike, values.values())):
+            distinct = f"SELECT DISTINCT {', '.join(columns)} FROM {left.source} b"
+            table = self._materialized(f"SELECT v.*, row_number() OVER () AS g FROM ({distinct}) v", left.source)
+            same = [f"{o}.c{i} IS NOT DISTINCT FROM {value.of('l')}" for i, value in enumerate(values.values())]
+            join, reads = f"{table} {o} ON {all_of(same)} {how} ({{0}}) {r} ON {r}.g = {o}.g", table
+        else:
+            chosen = ", ".join([*columns, "b.rowid AS g"])
+            table = self._materialized(f"SELECT {chosen} FROM {left.source} b", left.source)
+            join, reads = f"({{0}}) {r} ON {r}.g = l.rowid", UNIT.source
+        found = {name: value.at(f"c{i}") for i, (name, value) in enumerate(values.items())}
+        return Relation(table, {**found, GROUP: column("g", INTEGER)}), join, reads
+
+    def _as_keys(self, part: Projection, several: Sequence[int], grouped: bool) -> Projection:
+        """Return rows (of groups, if ``grouped``) with some columns of values that SQL knows by keys."""
+        names = [f"column {i}" for i in range(len(part.columns))]
+        found = {name: column_at(f"c{i}", each) for i, (name, each) in enumerate(zip(names, part.columns, strict=True))}
+        if grouped:
+            found[GROUP] = column("g", INTEGER)
+        relation, wanted = Relation(part.source, found), []
+        for i in several:
+            if part.columns[i].type.base is Base.ANY:
+                continue
+            if has_terms(part.columns[i].type):
+                relation = self._with_computed(relation, ast.Variable(names[i]), names)
+                value = relation.known[ast.Variable(names[i])]
+                relation = replace(relation, variables={**relation.variables, names[i]: value}, known={})
+            else:
+                wanted.append(names[i])
+        types = {ast.Variable(name): ANY for name in wanted}
+        sql, rows = self._projecting(relation).select(relation.variables, types=types)
+        if grouped:
+            sql = f"SELECT k.* RENAME (c{len(names)} AS g) FROM ({sql}) k"
+        made = [rows.variables[name] for name in names]
+        columns = tuple(
+            replace(each, type=value.type, many=value.many, bases=value.bases)
+            for each, value in zip(part.columns, made, strict=True)
+        )
+        return Projection(sql, self._parameters.used(sql), columns, reads=relation.source.reads)
+
+    def _subquery(self, query: ast.Composite, start: Relation) -> Projection:
+        """Project a whole query that starts from some rows; abstract: see :mod:`graphdb.relational.lowering.lower`."""
+        raise NotImplementedError
+
+
+def _is_alike(value: SqlValue) -> bool:
+    """Whether equal values are the same value: what is made of one is made of the other."""
+    type = value.type
+    while type.base is Base.LIST and type.element is not None:
+        type = type.element
+    return type.base in _ALIKE
+
+
+def _held_as(type: Type | None) -> Type:
+    """Return the type that columns hold a procedure's values in."""
+    return MIXED if type is None or type.base not in _PLAIN or type.base is Base.DATE else type
+
+
+def _is_argument(value: SqlValue) -> bool:
+    """Whether values are Python's as they come from a table."""
+    type = value.type
+    while type.base is Base.LIST and type.element is not None:
+        type = type.element
+    return type.base in _PLAIN and not value.many
+
+
+def _calls_procedure(query: ast.Composite) -> bool:
+    """Whether a query calls a procedure, which must not happen where there are no rows to do it for."""
+    return any(isinstance(part, ast.ProcedureClause) for part in walk(query))
+
+
+def _is_volatile(query: ast.Composite) -> bool:
+    """Whether a query yields something else each time: then it runs for each row."""
+    return any(isinstance(part, ast.FunctionCall) and part.name.lower() in VOLATILE for part in walk(query))
+
+
+def _exists(node: Subquery) -> bool:
+    return isinstance(node, ast.PatternPredicate) or (isinstance(node, ast.Subquery) and node.kind == "exists")
+
+
+def _collects(node: Subquery) -> bool:
+    pattern = isinstance(node, (ast.PatternComprehension, ast.ShortestPath))
+    return pattern or (isinstance(node, ast.Subquery) and node.kind == "collect")
+
+
+def _several(node: ast.ShortestPath) -> bool:
+    """Whether all shortest paths are wanted."""
+    return node.pattern.selector is not None and node.pattern.selector.groups
+
+
+def _query_of(node: Subquery) -> ast.Composite:
+    """Return a subquery as a query that returns what is gathered of its rows: anything where that is their number."""
+    parts: Sequence[Sequence[ast.ClauseNode]]
+    once = False
+    match node:
+        case ast.PatternPredicate():
+            parts = [[ast.MatchClause((node.pattern,), span=node.span)]]
+        case ast.PatternComprehension():
+            match = ast.MatchClause((node.pattern,), where=node.where, span=node.span)
+            item = ast.ReturnItem(node.result, "item", "item", node.span)
+            parts = [[match, ast.ReturnClause((item,), span=node.span)]]
+        case ast.ShortestPath():
+            path = ast.Variable(f"{OF_PATHS} shortest", node.span)
+            shortest = ast.MatchClause((replace(node.pattern, variable=path),), span=node.span)
+            parts = [[shortest, ast.ReturnClause((ast.ReturnItem(path, "path", "path"),), span=node.span)]]
+        case ast.Subquery(query=ast.Query() as query):
+            parts = [query.clauses]
+        case ast.Subquery(query=ast.Composite() as union):
+            parts, once = union.parts, len(union.parts) > 1 and not union.keeps_all
+    any_will_do = not (once or _collects(node))
+    return ast.Composite(tuple(_returning(part, node.span, any_will_do) for part in parts), not once, node.span)
+
+
+def _one_match(node: Subquery) -> tuple[list[ast.MatchClause], ast.Expression | None] | None:
+    """Return a subquery's MATCH clauses, where it is but one plain pattern, and what is gathered of its matches.
+
+    That is None where only their number is wanted.  None instead of both where the subquery is more than that.
+    """
+    query = _query_of(node)
+    if len(query.parts) > 1:
+        return None
+    *clauses, returns = query.parts[0]
+    matches = leading(clauses)
+    if not matches or len(matches) < len(clauses):
+        return None
+    if not isinstance(returns, ast.ReturnClause) or returns.distinct or returns.order_by or returns.star:
+        return None
+    if returns.skip is not None or returns.limit is not None or any(map(contains_aggregate, returns.items)):
+        return None
+    value = returns.items[0].expression if _collects(node) else None
+    return None if any(subqueries_in(value)) else (matches, value)
+
+
+def _returning(part: Sequence[ast.ClauseNode], span: Span, any_will_do: bool) -> tuple[ast.ClauseNode, ...]:
+    """Return a part of a subquery with something that it returns, the simplest where only its number of rows counts."""
+    one = ast.ReturnClause((ast.ReturnItem(ast.Literal(1, span), "one", "one", span),), span=span)
+    *clauses, last = part
+    if not isinstance(last, ast.ReturnClause):
+        return (*part, one)
+    cut = last.distinct or last.skip is not None or last.limit is not None
+    if not any_will_do or cut or any(contains_aggregate(item.expression) for item in last.items):
+        return tuple(part)
+    return (*clauses, one)
+
+
+def leading(clauses: Sequence[ast.ClauseNode], known: Collection[str] = ()) -> list[ast.MatchClause]:
+    """Return the MATCH clauses at the head of others that are one pattern together.
+
+    Where they start from rows, the ones of ``known`` names, a clause that has nothing to do with those before it is a
+    pattern of its own: what the rows say of either narrows it, and their product is never made.  So is one that names
+    an edge of those before it: which edge it is, their rows say; and one with which they would be too large.
+    """
+    found: list[ast.MatchClause] = []
+    names: set[str] = set()
+    edges: set[str] = set()
+    local: set[str] = set()
+    sizes = Sizes()
+    for clause in clauses:
+        if not isinstance(clause, ast.MatchClause) or clause.optional:
+            break
+        parts = (part for part in walk(clause.patterns) if isinstance(part, (ast.NodePattern, ast.EdgePattern)))
+        mine = {part.variable.name for part in parts if part.variable is not None}
+        if (found and known and not names & mine) or edges & mine:
+            break
+        edges |= edge_names(clause)
+        if not mine.isdisjoint(local):
+            break  # a subquery before it has that name for something of its own
+        if sizes.add(clause) > MOST and found:
+            break
+        names |= mine
+        local |= free_variables(tuple(subqueries_in(clause.where))) - names - {*known}
+        found.append(clause)
+    return found

@@ -1,0 +1,158 @@
+"""Repeated edges as single edges of a transitive closure, wherever two vertices are joined by at most one path.
+
+A message replies to one message, a part belongs to one whole: ``(m)-[:REPLY_OF*0..]->(p:Post)`` has at most one path
+between two ends, so that trails and reachability are the same.  The planner orders such an edge with all others of the
+pattern, from whichever end is selective, and what matches single edges (joins, OPTIONAL MATCH, subqueries, counts
+without enumeration) takes it as it is.  Whether an edge label is so, the data graph says
+(:mod:`graphdb.storage.graph.closure`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import pairwise
+
+from graphdb.common.errors import BindError
+from graphdb.grammar import syntax as ast
+from graphdb.grammar.compose import is_plain
+from graphdb.grammar.walk import walk
+from graphdb.pattern.labels import edge_labels
+from graphdb.pattern.paths.pieces import names_of
+from graphdb.pattern.rename import rewritten
+from graphdb.relational.snapshot import Snapshot
+
+_MODES = (ast.MatchMode.DIFFERENT_EDGES, ast.MatchMode.REPEATABLE_ELEMENTS)
+
+_Patterns = Sequence[ast.PathPattern]
+
+
+def with_closures(query: ast.Query | ast.Composite, snapshot: Snapshot, text: str) -> ast.Query | ast.Composite:
+    """Return a query in which repeated edges are single edges of a closure, where they can be."""
+    if isinstance(query, ast.Query):
+        return query  # of plain patterns: those of its subqueries are, too
+    edges = (part for part in walk(query) if isinstance(part, ast.EdgePattern))
+    if not any(_may_be_one(edge) for edge in edges):
+        return query
+    closures = _Closures(query, snapshot, text)
+    found = rewritten(query, closures.change)
+    *clauses, last = found.parts[0]
+    matches = [clause for clause in clauses if isinstance(clause, ast.MatchClause)]
+    if len(found.parts) > 1 or not isinstance(last, ast.ReturnClause) or not matches or len(matches) < len(clauses):
+        return found
+    return ast.Query(tuple(matches), last, found.span) if is_plain(matches, last) else found
+
+
+class _Closures:
+    """What is known of one query's patterns."""
+
+    def __init__(self, query: ast.Composite, snapshot: Snapshot, text: str) -> None:
+        self._snapshot = snapshot
+        self._text = text
+        self._said = set(_said_of(query))
+        self._to_literals = any(
+            self._leads_to_literals(edge) for edge in walk(query) if isinstance(edge, ast.EdgePattern)
+        )
+
+    def change(self, part: object) -> object:
+        """Return what stands in the place of a piece of syntax; None for the same."""
+        match part:
+            case ast.MatchClause(mode=mode) if mode in _MODES:
+                patterns = self._patterns(part.patterns, mode)
+                return replace(part, patterns=patterns, where=rewritten(part.where, self.change))
+            case ast.PatternPredicate():
+                (pattern,) = self._patterns((part.pattern,))
+                return replace(part, pattern=pattern)
+            case ast.PatternComprehension():
+                (pattern,) = self._patterns((part.pattern,))
+                where, result = rewritten(part.where, self.change), rewritten(part.result, self.change)
+                return replace(part, pattern=pattern, where=where, result=result)
+        return None
+
+    def _patterns(
+        self, patterns: _Patterns, mode: ast.MatchMode = ast.MatchMode.DIFFERENT_EDGES
+    ) -> tuple[ast.PathPattern, ...]:
+        found = []
+        for path in patterns:
+            plain = path.variable is None and path.mode is None and path.selector is None
+            edges = tuple(
+                self._edge(edge, ends, patterns, mode) if plain and isinstance(edge, ast.EdgePattern) else edge
+                for edge, ends in zip(path.edges, pairwise(path.nodes), strict=True)
+            )
+            found.append(rewritten(replace(path, edges=edges), self.change))
+        return tuple(found)
+
+    def _edge(
+        self,
+        edge: ast.EdgePattern,
+        ends: tuple[ast.NodePattern, ast.NodePattern],
+        patterns: _Patterns,
+        mode: ast.MatchMode,
+    ) -> ast.EdgePattern:
+        """Return an edge with the number of the closure that it is one edge of, if it is."""
+        label = self._label_of(edge) if _may_be_one(edge) else None
+        if label is None or edge.repeat is None:
+            return edge
+        if mode is ast.MatchMode.DIFFERENT_EDGES and any(self._overlaps(e, label) for e in _edges(patterns, edge)):
+            return edge
+        repeat = edge.repeat
+        if repeat.low == 0 and (self._to_literals or not any(_is_said(end, self._said) for end in ends)):
+            return edge  # of 0 edges, the ends may be what no edge of the label is at
+        return replace(edge, closure=self._snapshot.graph.closure(label, repeat.low, repeat.high))
+
+    def _label_of(self, edge: ast.EdgePattern) -> int | None:
+        """Return the one label of an edge whose edges are triples between resources."""
+        labels = self._labels(edge)
+        if labels is None or len(labels) != 1 or labels[0] in self._snapshot.edges.parallel:
+            return None
+        known = self._snapshot.names.edge_labels.get(labels[0])
+        return None if known is None or known.kinds else labels[0]
+
+    def _labels(self, edge: ast.EdgePattern) -> tuple[int, ...] | None:
+        """Return the labels of an edge; None for any, and where something is wrong with them."""
+        with suppress(BindError):
+            return None if edge.labels is None else edge_labels(edge.labels, self._snapshot.names, self._text)
+        return None
+
+    def _overlaps(self, edge: ast.EdgePattern, label: int) -> bool:
+        labels = self._labels(edge)
+        return labels is None or label in labels
+
+    def _leads_to_literals(self, edge: ast.EdgePattern) -> bool:
+        known = self._snapshot.names.edge_labels
+        return any(known[label].kinds for label in self._labels(edge) or () if label in known)
+
+
+def _may_be_one(edge: ast.EdgePattern) -> bool:
+    """Whether an edge is repeated, several numbers of times, in one direction, and nothing more is said of it."""
+    repeat = edge.repeat
+    if repeat is None or repeat.low == repeat.high or (repeat.high is not None and repeat.high < repeat.low):
+        return False
+    said = edge.variable is not None or edge.properties is not None or edge.where is not None
+    return not said and edge.labels is not None and edge.direction is not ast.Direction.BOTH
+
+
+def _edges(patterns: _Patterns, but: ast.EdgePattern) -> Iterator[ast.EdgePattern]:
+    """Yield the other edges of a clause, those inside parts of paths among them."""
+    for path in patterns:
+        for edge in path.edges:
+            if isinstance(edge, ast.Subpath):
+                yield from _edges((edge.pattern,), but)
+            elif edge is not but:
+                yield edge
+
+
+def _said_of(query: ast.Composite) -> Iterator[str]:
+    """Yield the variables that stand for vertices with edges, labels or properties, wherever that is said."""
+    for path in (part for part in walk(query) if isinstance(part, ast.PathPattern)):
+        yield from names_of(*(node for node in path.nodes if node.labels is not None or node.properties is not None))
+        for edge, ends in zip(path.edges, pairwise(path.nodes), strict=True):
+            if isinstance(edge, ast.EdgePattern) and edge.repeat is None:
+                yield from names_of(*ends)
+
+
+def _is_said(node: ast.NodePattern, said: set[str]) -> bool:
+    if node.labels is not None or node.properties is not None:
+        return True
+    return node.variable is not None and node.variable.name in said

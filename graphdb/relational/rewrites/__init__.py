@@ -1,0 +1,1 @@
+"""Rewrites of a query's syntax before it is bound."""

@@ -1,0 +1,1 @@
+"""Operators and functions as SQL, by the type of their values."""

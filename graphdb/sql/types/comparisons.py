@@ -1,0 +1,205 @@
+"""Compiles comparisons: which values are equal, and in which order values are sorted.
+
+Values of types that cannot be compared are not equal, and ``<`` of them is null.  Lists and maps are equal if all their
+items are; where an item is null the comparison is null, unless another item differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from graphdb.common.errors import NotSupportedError
+from graphdb.common.values.terms import LITERAL_BASE
+from graphdb.common.values.types import BOOLEAN, FLOAT, INTEGER, MEMBERS, NULL, NUMERIC, Base, Type, has_terms
+from graphdb.grammar import syntax as ast
+from graphdb.sql.compiler import Compiler
+from graphdb.sql.equivalence import key
+from graphdb.sql.types import durations, maps, temporal
+from graphdb.sql.value import SqlValue, incomparable, instant, member, named, number
+
+_UNORDERED = (Base.NODE, Base.EDGE, Base.PATH, Base.MAP, Base.DURATION)
+"""Types whose values are equal or not, and no more."""
+
+
+def compare(c: Compiler, operator: str, left: SqlValue, right: SqlValue) -> str:
+    """Return the SQL of one comparison of single values, any types."""
+    if operator == "<>":
+        return f"(NOT {compare(c, '=', left, right)})"
+    left, right = instant(left), instant(right)
+    a, b = left.type.base, right.type.base
+    if Base.NULL in (a, b):
+        return "CAST(NULL AS BOOLEAN)"
+    if Base.ANY in (a, b):
+        raise NotSupportedError("values that SQL does not represent are compared in Python")
+    if Base.TERM in (a, b):
+        if a in (Base.NODE, Base.TERM) and b in (Base.NODE, Base.TERM) and operator == "=":
+            return _compare_terms(c, left, right)
+        for term, other in ((left, right), (right, left)):
+            if operator == "=" and term.type.base is Base.TERM and term.type.element is None:
+                return _compare_term_with_value(c, term, other)
+        left, right = (instant(c.value_of(v)) if v.type.base is Base.TERM else v for v in (left, right))
+        a, b = left.type.base, right.type.base
+    if a is Base.VALUE and b is Base.VALUE:
+        return _compare_values(c, operator, left, right)
+    if b is Base.VALUE:
+        turned = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}.get(operator, operator)
+        return compare(c, turned, right, left)
+    if a is Base.VALUE:
+        if b not in MEMBERS:
+            return incomparable(operator, left, right)
+        own = SqlValue(number(left), FLOAT) if b in NUMERIC else SqlValue(member(left, b), right.type)
+        inner = compare(c, operator, own, right)
+        if b is Base.INTEGER:  # as floats large ones would be equal
+            inner = f"coalesce({compare(c, operator, SqlValue(member(left, b), INTEGER), right)}, {inner})"
+        return f"coalesce({inner}, {incomparable('=', left, right)})" if operator == "=" else inner
+    same = a is b or {a, b} <= NUMERIC
+    if a is b is Base.LIST:
+        return _compare_lists(c, operator, left, right)
+    if a is b is Base.MAP and operator == "=":
+        return _compare_maps(c, left, right)
+    if not same or (a in _UNORDERED and operator != "="):
+        return incomparable(operator, left, right)
+    if a is Base.NODE:
+        return same_term(left, right)
+    floats = [f"AND NOT isnan({v.sql})" for v in (left, right) if v.type.base is Base.FLOAT]
+    return f"({' '.join([f'{left.sql} {operator} {right.sql}', *floats])})"  # DuckDB's NaN equals itself
+
+
+def _compare_lists(c: Compiler, operator: str, left: SqlValue, right: SqlValue) -> str:
+    """Lists are equal if all their items are; an unknown item makes the answer unknown, a different one false."""
+    if operator != "=":
+        raise NotSupportedError("an order of lists is not supported in SQL")
+    if has_terms(left.type) or has_terms(right.type):
+        raise NotSupportedError("the values of the literals in lists are not looked up in SQL")
+    pair = c.fresh()
+    items = [named(f"{pair}[{i}]", v.type.element or NULL) for i, v in enumerate((left, right), 1)]
+    equal = f"list_transform(list_zip({left.sql}, {right.sql}), lambda {pair}: {compare(c, '=', *items)})"
+    return (
+        f"(CASE WHEN {left.sql} IS NULL OR {right.sql} IS NULL THEN NULL "
+        f"WHEN len({left.sql}) <> len({right.sql}) OR list_contains({equal}, FALSE) THEN FALSE "
+        f"WHEN list_aggregate({equal}, 'count') < len({left.sql}) THEN NULL ELSE TRUE END)"
+    )
+
+
+def _compare_values(c: Compiler, operator: str, left: SqlValue, right: SqlValue) -> str:
+    whole = [SqlValue(member(value, Base.INTEGER), INTEGER) for value in (left, right)]
+    real = [SqlValue(number(value), FLOAT) for value in (left, right)]
+    numbers = f"{compare(c, operator, *whole)}, {compare(c, operator, *real)}"
+    if operator == "=":
+        return f"coalesce({numbers}, {left.sql} = {right.sql})"
+    members = [f"({member(left, b)} {operator} {member(right, b)})" for b in MEMBERS if b not in NUMERIC]
+    return f"coalesce({', '.join([numbers, *members])})"
+
+
+def _compare_maps(c: Compiler, left: SqlValue, right: SqlValue) -> str:
+    """Maps are equal if they have the same keys, and these lead to equal values; an unknown one makes that unknown."""
+    if left.type.sparse or right.type.sparse:
+        raise NotSupportedError("whether all properties are equal is not supported in SQL")
+    keys, others = dict(left.type.fields), dict(right.type.fields)
+    either = f"{left.sql} IS NULL OR {right.sql} IS NULL"
+    if keys.keys() != others.keys():
+        return f"(CASE WHEN {either} THEN NULL ELSE FALSE END)"
+    same = " AND ".join(compare(c, "=", maps.entry(left, key), maps.entry(right, key)) for key in keys)
+    return f"(CASE WHEN {either} THEN NULL ELSE {same} END)"
+
+
+def _compare_terms(c: Compiler, left: SqlValue, right: SqlValue) -> str:
+    """Vertices are equal if they are the same, literals if their values are: ``"1.0"^^xsd:double`` is 1."""
+    same = same_term(left, right)
+    if Base.NODE in (left.type.base, right.type.base) or (left.type.unique and right.type.unique):
+        return same
+    equal = compare(c, "=", *[c.value_of(v) for v in (left, right)])
+    if all(v.type.element is not None for v in (left, right)):  # literals alone
+        return equal
+    literals = [f"{v.sql} >= {LITERAL_BASE}" for v in (left, right)]
+    return f"(CASE WHEN {literals[0]} AND {literals[1]} THEN {equal} ELSE {same} END)"
+
+
+def _compare_term_with_value(c: Compiler, term: SqlValue, other: SqlValue) -> str:
+    """A resource equals no value (SPARQL 1.1 §17.4.1.7), a literal those that its own equals."""
+    different = incomparable("=", term, other)
+    return (
+        f"(CASE WHEN {term.sql} < {LITERAL_BASE} THEN {different} ELSE {compare(c, '=', c.value_of(term), other)} END)"
+    )
+
+
+def same_term(left: SqlValue, right: SqlValue) -> str:
+    """Return SQL of whether two vertices, which may be literals, are the same RDF term."""
+    return f"({_identity(left)} = {_identity(right)})"
+
+
+def _identity(vertex: SqlValue) -> str:
+    """Return the id to compare a vertex by: one that the database lacks is different from all that it has."""
+    return f"coalesce({vertex.sql}, -1)" if vertex.constant else vertex.sql
+
+
+def _comparison(c: Compiler, node: ast.Comparison) -> SqlValue:
+    operands = temporal.compared(c, node.operands)
+    parts = [
+        c.any_of(lambda a, b, op=op: SqlValue(compare(c, op, a, b), BOOLEAN), left, right).sql
+        for op, left, right in zip(node.operators, operands, operands[1:], strict=False)
+    ]
+    return SqlValue(f"({' AND '.join(parts)})", BOOLEAN)
+
+
+COMPILED: Mapping[type, Callable[[Compiler, Any], SqlValue]] = {ast.Comparison: _comparison}
+
+
+# --- order -----------------------------------------------------------------------------------------------------
+
+
+def sort_keys(c: Compiler, value: SqlValue) -> list[str]:
+    """Return the SQL expressions that order values of any type."""
+    base = value.type.base
+    if not has_order(value.type):
+        raise NotSupportedError("an order of such values is not supported in SQL")
+    if base is Base.NODE:
+        return [c.rows.iri(value).sql]
+    if base is Base.TERM:
+        return [c.rows.iri(value).sql, *sort_keys(c, c.value_of(value, or_text=True))]
+    if base is Base.EDGE:
+        return [f"({value.sql}).label", f'({value.sql})."start"', f'({value.sql})."end"', f"({value.sql}).ordinal"]
+    if base is Base.MAP:
+        return _sort_maps(c, value)
+    if base is Base.DURATION:
+        return durations.sort_keys(value)
+    if base is Base.MOMENT:
+        return [instant(value).sql]
+    if base is Base.VALUE:
+        rank = " ".join(
+            f"WHEN '{MEMBERS[b][0]}' THEN {0 if b is Base.STRING else 2 if b in NUMERIC else 1}" for b in MEMBERS
+        )
+        others = [member(value, b) for b in MEMBERS if b not in NUMERIC]
+        return [f"CASE union_tag({value.sql}) {rank} END", *others, number(value)]
+    return [key(c, value) if _has_keys(value.type) else value.sql]
+
+
+def has_order(type: Type) -> bool:
+    """Whether SQL orders values of a type as openCypher does."""
+    if type.base is Base.MAP:
+        return all(has_order(field) for _, field in type.fields)
+    if type.base is not Base.LIST:
+        return type.base is not Base.PATH
+    inside = type.element or NULL
+    return inside.base not in (Base.VALUE, Base.MAP, Base.TUPLE, Base.DURATION, Base.TERM) and has_order(inside)
+
+
+def _has_keys(type: Type) -> bool:
+    """Whether values are the keys of Python's, or have keys that they are equal by, or are lists of such."""
+    return type.base in (Base.ANY, Base.MOMENT) or (type.element is not None and _has_keys(type.element))
+
+
+def _sort_maps(c: Compiler, value: SqlValue) -> list[str]:
+    """Return what orders maps: the values of their keys, in the order of the keys; what has no more comes first."""
+    keys = [f"CASE WHEN {value.sql} IS NOT NULL THEN 0 END"]
+    fields = {key: maps.entry(value, key) for key in sorted(dict(value.type.fields))}
+    later = [f"{field.sql} IS NOT NULL" for field in fields.values()]
+    for field in fields.values():
+        there = later.pop(0)
+        if value.type.sparse:
+            others = f"WHEN {' OR '.join(later)} THEN 2 " if later else ""
+            keys.append(f"CASE WHEN {there} THEN 1 {others}ELSE 0 END")
+        if field.type.base is not Base.NULL:
+            keys += sort_keys(c, field)
+    return keys

@@ -1,0 +1,415 @@
+"""Compiles lists and CASE: values that are made of other values, and chosen between them.
+
+:data:`COMPILED` says how each kind of expression compiles, :data:`FORMS` the functions of lists.  What happens to
+each item is a lambda of DuckDB's, in which nothing can be looked up; where items are vertices or edges, it is a
+subquery over them as rows (:mod:`graphdb.sql.list_items`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from graphdb.common.errors import NotSupportedError
+from graphdb.common.values.types import (
+    ANY,
+    BOOLEAN,
+    MEMBERS,
+    NULL,
+    NUMERIC,
+    VALUE,
+    Base,
+    Type,
+    has_ids,
+    has_terms,
+    list_of,
+    sql_type,
+)
+from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
+from graphdb.pattern.bind import variables_in
+from graphdb.pattern.free import free_variables
+from graphdb.sql.compiler import Compiler
+from graphdb.sql.constants import list_sql
+from graphdb.sql.list_items import ItemRows, listed, quantified
+from graphdb.sql.signatures import Forms
+from graphdb.sql.types import maps, ranges
+from graphdb.sql.types.comparisons import compare
+from graphdb.sql.udf import compute
+from graphdb.sql.value import (
+    NO_EFFECTS,
+    SUBQUERY,
+    Effects,
+    SqlValue,
+    as_list,
+    cast,
+    have_one_type,
+    named,
+    side_by_side,
+    some,
+    unified,
+)
+
+
+def common(values: Sequence[SqlValue]) -> tuple[list[str], Type]:
+    """Return values as SQL of the one type that holds them all, each as it is.
+
+    Raises
+    ------
+    NotSupportedError
+        There is none, or some are integers and others are not: they are equal, and differ, at once.
+    """
+    if _mixes_numbers(values):
+        raise NotSupportedError("numbers of different types are not supported in one column in SQL")
+    return unified(values)
+
+
+def have_common(values: Sequence[SqlValue]) -> bool:
+    """Whether there is one type that holds some values, each as it is: see :func:`common`."""
+    return not _mixes_numbers(values) and have_one_type(values)
+
+
+def _mixes_numbers(values: Sequence[SqlValue]) -> bool:
+    return len({value.type.base for value in values} & NUMERIC) > 1
+
+
+def items(c: Compiler, node: ast.Expression) -> SqlValue:
+    """Return SQL that makes a row of each item of a list; what is no list is one item, and null is none.
+
+    Raises
+    ------
+    NotSupportedError
+        The items differ in type.
+    """
+    value = c.anything(node)
+    if value.type.base in (Base.VALUE, Base.ANY) or (value.type == list_of(VALUE) and not value.many):
+        value = compute(c, node, list_of(ANY))
+    if value.type.base is Base.NULL:
+        return SqlValue("unnest(CAST(NULL AS INTEGER[]))", NULL)
+    if value.type.base is not Base.LIST:
+        return SqlValue(f"unnest(CASE WHEN {value.sql} IS NOT NULL THEN [{value.sql}] END)", value.type)
+    return SqlValue(f"unnest({value.sql})", value.type.element or NULL)
+
+
+def appended(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Expression) -> SqlValue:
+    """Return a list with another, or with an item, at its end; null where one of the two is."""
+    sides = [
+        v
+        if v.type.base is Base.LIST
+        else SqlValue(f"CASE WHEN {v.sql} IS NOT NULL THEN [{v.sql}] END", list_of(v.type))
+        for v in (left, right)
+    ]
+    elements = {v.type.element for v in sides if v.type.element != NULL}
+    if len(elements) > 1:
+        raise NotSupportedError(
+            "lists of values of different types are not supported yet", text=c.text, position=node.span.start
+        )
+    element = elements.pop() if elements else NULL
+    assert element is not None
+    first, second = (cast(v, list_of(element)) for v in sides)
+    return SqlValue(f"({first} || {second})", list_of(element))  # list_concat takes null for an empty list
+
+
+def list_value(c: Compiler, node: ast.Expression) -> SqlValue:
+    """Compile what must be a list; null is one."""
+    value = c.compile(node)
+    if value.type.base is Base.NULL:
+        return SqlValue("CAST(NULL AS INTEGER[])", list_of(NULL))
+    if value.type.base is not Base.LIST or value.many:
+        raise c.mismatch(f"expected a list, found {value.type}", node)
+    return value
+
+
+# --- expressions -----------------------------------------------------------------------------------------------
+
+
+def _literal(c: Compiler, node: ast.ListLiteral) -> SqlValue:
+    return as_list(column(c, node))
+
+
+def _item_of(c: Compiler, node: ast.Expression) -> SqlValue:
+    """Compile an item of a list that is written out: a literal vertex is its value there."""
+    value = c.whole(node)
+    return c.value_of(value) if value.type.element is not None and value.type.base is Base.TERM else value
+
+
+def column(c: Compiler, node: ast.ListLiteral) -> SqlValue:
+    """Return a list that is written out as a column may hold it: one of several types as a tuple."""
+    try:
+        items = [_item_of(c, item) for item in node.items]
+        return side_by_side(items) or list_sql(items)
+    except NotSupportedError as error:
+        raise NotSupportedError(error.message, text=c.text, position=node.span.start) from None
+
+
+_EQUAL_IF_SAME = frozenset(MEMBERS) - {Base.FLOAT} | {Base.NODE, Base.EDGE}
+"""Types whose values are equal if DuckDB takes them for the same: no NaN, and nothing within which types may differ."""
+
+
+_LONG = 100
+"""Items of a list from which on values are looked up in it, rather than compared with each."""
+
+
+def _is_long(c: Compiler, node: ast.Expression) -> bool:
+    """Whether a list is long, as far as the text and the parameters say."""
+    given = c.arguments.get(node.name) if isinstance(node, ast.Parameter) else getattr(node, "value", None)
+    return isinstance(given, list | tuple) and len(given) >= _LONG
+
+
+def _in(c: Compiler, node: ast.In) -> SqlValue:
+    item = c.compile(node.item)
+    collection = c.compile(node.collection)
+    if collection.type.base is Base.NULL:
+        return SqlValue("CAST(NULL AS BOOLEAN)", BOOLEAN)
+    if collection.many:  # "x IN a.tags": the values of a multi-valued property are a list
+        return c.any_of(lambda a, b: SqlValue(compare(c, "=", a, b), BOOLEAN), item, collection)
+    if collection.type.base is not Base.LIST:
+        raise c.mismatch(f"IN needs a list, found {collection.type}", node.collection)
+    element = collection.type.element or NULL
+    if collection.shared and c.outermost and not item.many and element == item.type and element.base in _EQUAL_IF_SAME:
+        c.rows.note(SUBQUERY)
+        return SqlValue(f"({item.sql} IN ({collection.items_sql}))", BOOLEAN)  # a hash join
+    if _is_long(c, node.collection) and item.type.base is not Base.NULL:
+        if item.many or not c.outermost or element != item.type or element.base not in _EQUAL_IF_SAME:
+            raise NotSupportedError("each value with each of a long list would be compared in SQL")
+        c.rows.note(SUBQUERY)
+        return SqlValue(f"({item.sql} IN (SELECT unnest({collection.sql})))", BOOLEAN)  # a hash join
+
+    if has_terms(element) and not isinstance(node.collection, ast.ListLiteral):
+        raise NotSupportedError("the values of the literals in a list are not looked up in SQL")
+
+    def test(value: SqlValue) -> SqlValue:
+        if isinstance(node.collection, ast.ListLiteral):
+            if not node.collection.items:
+                return SqlValue("FALSE", BOOLEAN)
+            parts = [compare(c, "=", value, c.one(x)) for x in node.collection.items]
+            return SqlValue(f"({' OR '.join(parts)})", BOOLEAN)
+        name = c.fresh()
+        equal = compare(c, "=", value, named(name, element))
+        found = some(collection.sql, name, equal)
+        return SqlValue(f"CASE WHEN len({collection.sql}) = 0 THEN FALSE ELSE {found} END", BOOLEAN)
+
+    def fast(value: SqlValue) -> SqlValue:
+        plain = element == value.type and element.base in _EQUAL_IF_SAME
+        if not plain or isinstance(node.collection, ast.ListLiteral):
+            return test(value)
+        return SqlValue(
+            f"CASE WHEN {collection.sql} IS NULL THEN NULL "
+            f"WHEN len({collection.sql}) = 0 THEN FALSE WHEN {value.sql} IS NULL THEN NULL "
+            f"WHEN list_contains({collection.sql}, {value.sql}) THEN TRUE "
+            f"WHEN list_contains(list_transform({collection.sql}, lambda q: q IS NULL), TRUE) THEN NULL "
+            "ELSE FALSE END",
+            BOOLEAN,
+        )
+
+    found = c.any_of(fast, item)
+    if item.many:  # nothing is in an empty list, not even null
+        found = SqlValue(f"CASE WHEN len({collection.sql}) = 0 THEN FALSE ELSE {found.sql} END", BOOLEAN)
+    return found
+
+
+def _case(c: Compiler, node: ast.Case) -> SqlValue:
+    operand = None if node.operand is None else c.compile(node.operand)
+
+    def holds(test: ast.Expression) -> str:
+        if operand is None:
+            return c.condition(test)
+        return c.any_of(lambda a, b: SqlValue(compare(c, "=", a, b), BOOLEAN), operand, c.compile(test)).sql
+
+    tests = [" OR ".join(f"({holds(test)})" for test in tests) for tests, _ in node.branches]
+    results = [c.handed_on(c.whole(result)) for _, result in node.branches]
+    otherwise = SqlValue("NULL", NULL) if node.otherwise is None else c.handed_on(c.whole(node.otherwise))
+    (*chosen, rest), type = common([*results, otherwise])
+    branches = " ".join(f"WHEN {test} THEN {sql}" for test, sql in zip(tests, chosen, strict=True))
+    return SqlValue(f"CASE {branches} ELSE {rest} END", type)
+
+
+def _subscript(c: Compiler, node: ast.Subscript) -> SqlValue:
+    base = c.compile(node.base)
+    if base.type.base in (Base.MAP, Base.NODE, Base.EDGE, Base.VALUE):
+        return maps.subscript(c, base, node)
+    base, at = list_value(c, node.base), ranges.whole(c, node.index)
+    place = f"CASE WHEN {at} >= 0 THEN {at} + 1 ELSE {at} END"  # DuckDB counts from 1, and from the end as we do
+    return SqlValue(f"({base.sql})[{place}]", base.type.element or NULL)
+
+
+def _slice(c: Compiler, node: ast.Slice) -> SqlValue:
+    base = list_value(c, node.base)
+    length = f"len({base.sql})"
+    bounds, absent = [], []
+    for bound, otherwise in ((node.start, "0"), (node.end, length)):
+        if bound is None:
+            bounds.append(otherwise)
+            continue
+        at = ranges.whole(c, bound)
+        absent.append(f"{at} IS NULL")
+        bounds.append(f"CASE WHEN {at} < 0 THEN greatest({at} + {length}, 0) ELSE least({at}, {length}) END")
+    first, last = bounds
+    cut = f"({base.sql})[({first}) + 1:({last})]"  # DuckDB's last is among the items
+    never = " OR ".join([*absent, f"{base.sql} IS NULL"])
+    empty = f"CAST([] AS {sql_type(base.type)})"
+    return SqlValue(f"CASE WHEN {never} THEN NULL WHEN ({last}) <= ({first}) THEN {empty} ELSE {cut} END", base.type)
+
+
+def each_item(
+    c: Compiler, variable: ast.Variable, element: Type, column: str = "", *, row: bool = False
+) -> tuple[str, Compiler]:
+    """Return the name of a list's item in SQL, and the compiler of what is made of it (or of a ``column`` of it).
+
+    ``row`` says that the item is a row of a subquery, not what a lambda is given.
+    """
+    name = c.fresh()
+    known = {node: value for node, value in c.scope.known.items() if variable.name not in variables_in(node)}
+    effects = Effects(reads=frozenset((name,))) if row else NO_EFFECTS
+    variables = {**c.scope.variables, variable.name: named(name + column, element, effects=effects)}
+    return name, c.within(replace(c.scope, variables=variables, known=known), of_items=True)
+
+
+_OF_ELEMENTS = frozenset("properties keys labels iri type startnode endnode".split())
+"""Functions that look something up."""
+
+
+def _looks_inside(variable: ast.Variable, element: Type, *bodies: ast.Expression | None) -> bool:
+    """Whether what is made of items that are paths, lists or maps looks into the vertices and edges in them."""
+    for part in walk(bodies) if has_ids(element) else ():
+        match part:
+            case ast.Property(base) | ast.MapProjection(base) | ast.LabelPredicate(base):
+                asked = base
+            case ast.FunctionCall(name, (base,)) if name.lower() in _OF_ELEMENTS:
+                asked = base
+            case _:
+                continue
+        if not isinstance(asked, ast.Variable) and variable.name in free_variables(asked):
+            return True
+    return False
+
+
+def body_of(value: SqlValue) -> str:
+    """Return the SQL of a lambda's body, in which DuckDB takes no subquery."""
+    if value.subquery:
+        raise NotSupportedError("what is looked up for the items of a list is not supported in SQL")
+    return value.sql
+
+
+def _test(c: Compiler, node: ast.Expression) -> str:
+    """Return the SQL of a condition that is a lambda's body."""
+    return body_of(c.truth(node))
+
+
+def takes_rows(source: SqlValue, variable: ast.Variable, *bodies: ast.Expression | None) -> bool:
+    """Whether the items of a list become rows, because more is asked of them than what they are, and a lambda takes no
+    joins: they are vertices or edges, or something of the vertices and edges in them is looked up.
+    """
+    element = source.type.element or NULL
+    return element.base in (Base.NODE, Base.EDGE, Base.TERM) or _looks_inside(variable, element, *bodies)
+
+
+def each_row(c: Compiler, variable: ast.Variable, source: SqlValue) -> tuple[str, ItemRows, Compiler]:
+    """The same where the item is a row, beside which others are joined."""
+    name, inner = each_item(c, variable, source.type.element or NULL, ".v", row=True)
+    inner.rows = rows = ItemRows(c.rows, name)
+    return name, rows, inner
+
+
+def _source(c: Compiler, node: ast.ListComprehension | ast.ListPredicate) -> SqlValue:
+    """Compile the list that a lambda goes over: one for each row, if what the lambda makes depends on the row."""
+    source = node.source
+    if ranges.is_range(source, c):
+        asked = [node.where, getattr(node, "result", None)]
+        names = {name for part in asked if part is not None for name in free_variables(part)}
+        return ranges.series(c, source, every_row=bool(names - {node.variable.name}))
+    return list_value(c, source)
+
+
+def _comprehension(c: Compiler, node: ast.ListComprehension) -> SqlValue:
+    source = _source(c, node)
+    if takes_rows(source, node.variable, node.where, node.result):
+        item, rows, inner = each_row(c, node.variable, source)
+        where = None if node.where is None else inner.condition(node.where)
+        value = inner.anything(node.variable if node.result is None else node.result)
+        if value.many:
+            raise NotSupportedError("lists of values of several types are not supported in SQL")
+        type = list_of(value.type)
+        c.rows.note(SUBQUERY)
+        return SqlValue(listed(source.sql, item, rows, value.sql, where, f"CAST([] AS {sql_type(type)})"), type)
+    element = source.type.element or NULL
+    sql = source.sql
+    if node.where is not None:
+        name, inner = each_item(c, node.variable, element)
+        sql = f"list_filter({sql}, lambda {name}: {_test(inner, node.where)})"
+    if node.result is None:
+        return SqlValue(sql, source.type)
+    name, inner = each_item(c, node.variable, element)
+    value = inner.one_of_any(node.result)
+    return SqlValue(f"list_transform({sql}, lambda {name}: {body_of(value)})", list_of(value.type))
+
+
+def _predicate(c: Compiler, node: ast.ListPredicate) -> SqlValue:
+    source = _source(c, node)
+    if takes_rows(source, node.variable, node.where):
+        item, rows, inner = each_row(c, node.variable, source)
+        condition = inner.condition(node.where if node.where is not None else node.variable)
+        c.rows.note(SUBQUERY)
+        return SqlValue(quantified(source.sql, item, rows, condition, node.quantifier), BOOLEAN)
+    name, inner = each_item(c, node.variable, source.type.element or NULL)
+    test = _test(inner, node.where if node.where is not None else node.variable)
+    answers = f"list_transform({source.sql}, lambda {name}: CAST({test} AS BOOLEAN))"
+    unknown = f"WHEN list_aggregate({answers}, 'count') < len({answers}) THEN NULL"
+    match node.quantifier:
+        case "all":
+            cases = f"WHEN list_contains({answers}, FALSE) THEN FALSE {unknown} ELSE TRUE"
+        case "any":
+            cases = f"WHEN list_contains({answers}, TRUE) THEN TRUE {unknown} ELSE FALSE"
+        case "none":
+            cases = f"WHEN list_contains({answers}, TRUE) THEN FALSE {unknown} ELSE TRUE"
+        case _:
+            each = c.fresh()
+            true = f"len(list_filter({answers}, lambda {each}: {each}))"
+            cases = f"WHEN {true} > 1 THEN FALSE {unknown} ELSE {true} = 1"
+    return SqlValue(f"CASE WHEN {source.sql} IS NULL THEN NULL {cases} END", BOOLEAN)
+
+
+COMPILED: Mapping[type, Callable[[Compiler, Any], SqlValue]] = {
+    ast.ListLiteral: _literal,
+    ast.In: _in,
+    ast.Case: _case,
+    ast.Subscript: _subscript,
+    ast.Slice: _slice,
+    ast.ListComprehension: _comprehension,
+    ast.ListPredicate: _predicate,
+}
+
+
+# --- functions -------------------------------------------------------------------------------------------------
+
+
+def _item(template: str) -> Callable[[Compiler, ast.FunctionCall], SqlValue]:
+    def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
+        value = list_value(c, node.arguments[0])
+        return SqlValue(template.format(value.sql), value.type.element or NULL)
+
+    return compile
+
+
+def _tail(c: Compiler, node: ast.FunctionCall) -> SqlValue:
+    value = list_value(c, node.arguments[0])
+    return SqlValue(f"({value.sql})[2:]", value.type)
+
+
+def _is_empty(c: Compiler, node: ast.FunctionCall) -> SqlValue:
+    value = c.compile(node.arguments[0])
+    if value.type.base is Base.STRING:
+        return SqlValue(f"({value.sql} = '')", BOOLEAN)
+    if value.type.base in (Base.MAP, Base.VALUE):
+        raise NotSupportedError("whether a map or value is empty is not supported in SQL")
+    return SqlValue(f"(len({list_value(c, node.arguments[0]).sql}) = 0)", BOOLEAN)
+
+
+FORMS: Forms = {
+    "head": _item("({})[1]"),
+    "last": _item("({})[-1]"),
+    "tail": _tail,
+    "range": ranges.series,
+    "isempty": _is_empty,
+}

@@ -1,0 +1,185 @@
+"""Compiles arithmetic and the functions of numbers.
+
+Integers have 64 bits and are divided without a rest; with a float everything is a float, and with a decimal an exact
+one while its scale is small.  Of values whose types only the rows tell, integers make integers.
+"""
+
+from __future__ import annotations
+
+from graphdb.common.errors import NotSupportedError, TypeMismatchError, with_place
+from graphdb.common.values.types import BOOLEAN, FLOAT, INTEGER, NUMERIC, STRING, VALUE, Base, Type
+from graphdb.grammar import syntax as ast
+from graphdb.sql.compiler import Compiler
+from graphdb.sql.signatures import Compile, Forms
+from graphdb.sql.types import text
+from graphdb.sql.value import VOLATILE, SqlValue, as_union, member, named, number
+
+
+def arithmetic(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Binary) -> SqlValue:
+    """Return the sum, difference, product, quotient, rest or power of what must be numbers."""
+    left, right = _operand(c, left, node), _operand(c, right, node)
+    if Base.VALUE in (left.type.base, right.type.base) and node.operator != "^":
+        return _mixed(c, left, right, node)
+    left, right = (SqlValue(number(v), FLOAT) if v.type.base is Base.VALUE else v for v in (left, right))
+    return _computed(c, left, right, node)
+
+
+def signed(c: Compiler, value: SqlValue, node: ast.Unary) -> SqlValue:
+    """Return what must be a number with a sign before it."""
+    value = _operand(c, value, node)
+    if value.type.base is Base.VALUE:  # without a sign for zeros
+        return _mixed(c, SqlValue("0", INTEGER), value, ast.Binary("-", ast.Literal(0), node.operand, node.span))
+    turned = f"({node.operator}({value.sql}))"
+    # The least integer has no opposite, which a wider type of DuckDB's would have.
+    return SqlValue(f"CAST({turned} AS BIGINT)" if value.type is INTEGER else turned, value.type)
+
+
+def _operand(c: Compiler, value: SqlValue, node: ast.Expression) -> SqlValue:
+    if value.type.base in NUMERIC or value.type.base in (Base.NULL, Base.VALUE):
+        return value
+    if value.type.base is Base.TERM:
+        return _operand(c, c.value_of(value), node)
+    raise c.mismatch(f"expected a number, found {value.type}", node)
+
+
+def _computed(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Binary) -> SqlValue:
+    """Return the arithmetic of two numbers of known types."""
+    a, b, op = left.type.base, right.type.base, node.operator
+    if op == "^":
+        return SqlValue(f"power(CAST({left.sql} AS DOUBLE), CAST({right.sql} AS DOUBLE))", FLOAT)
+    if Base.FLOAT in (a, b) or (op == "/" and Base.DECIMAL in (a, b)):
+        return SqlValue(f"(CAST({left.sql} AS DOUBLE) {op} CAST({right.sql} AS DOUBLE))", FLOAT)
+    if a is b is Base.INTEGER:
+        computed = f"({left.sql} {'//' if op == '/' else op} {right.sql})"
+        if op in "/%" and not (isinstance(node.right, ast.Literal) and node.right.value):
+            error = c.rows.error(with_place("division by zero", node.span.start))
+            least = f"WHEN {right.sql} = -1 THEN {left.sql} * 0 " if op == "%" else ""  # of -2^63, too
+            computed = f"CASE WHEN {right.sql} = 0 THEN {error} {least}ELSE {computed} END"
+        return SqlValue(computed, INTEGER)
+    scales = [v.type.scale if v.type.base is Base.DECIMAL else 0 for v in (left, right)]
+    scale = sum(scales) if op == "*" else max(scales)
+    if scale > 30:
+        return SqlValue(f"(CAST({left.sql} AS DOUBLE) {op} CAST({right.sql} AS DOUBLE))", FLOAT)
+    return SqlValue(f"CAST(({left.sql} {op} {right.sql}) AS DECIMAL(38, {scale}))", Type(Base.DECIMAL, scale=scale))
+
+
+def _mixed(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Binary) -> SqlValue:
+    """Return the arithmetic of values whose types the rows tell: of integers an integer, of texts a text.
+
+    Where decimals are among them Python computes it: those of a union have 18 digits after the point, and their product
+    has no type.
+    """
+    if any(v.type.base is Base.DECIMAL or (v.bases is not None and Base.DECIMAL in v.bases) for v in (left, right)):
+        raise NotSupportedError("decimals among other values are not supported in SQL")
+    pair = c.fresh()
+    both = [named(f"{pair}.{side}", value.type) for side, value in (("a", left), ("b", right))]
+    whole = [SqlValue(member(value, Base.INTEGER), INTEGER) for value in both]
+    real = [SqlValue(number(v) if v.type.base is Base.VALUE else f"CAST({v.sql} AS DOUBLE)", FLOAT) for v in both]
+    cases = [f"WHEN {value.sql} IS NULL THEN NULL" for value in both]
+    for a, b in (whole, real):
+        both_known = f"{a.sql} IS NOT NULL AND {b.sql} IS NOT NULL"
+        cases.append(f"WHEN {both_known} THEN {as_union(_computed(c, a, b, node)).sql}")
+    if node.operator == "+":
+        texts = [f"{value.sql} IS NOT NULL" for value in (SqlValue(member(v, Base.STRING), STRING) for v in both)]
+        cases.append(f"WHEN {' OR '.join(texts)} THEN {as_union(text.joined(c, both[0], both[1], node)).sql}")
+    refused = with_place(f"{node.operator} needs numbers", node.span.start, TypeMismatchError)
+    cases.append(f"ELSE {c.rows.error(refused)}")
+    values = f"[struct_pack(a := {left.sql}, b := {right.sql})]"
+    return SqlValue(f"list_transform({values}, lambda {pair}: CASE {' '.join(cases)} END)[1]", VALUE)
+
+
+# --- functions -------------------------------------------------------------------------------------------------
+
+
+def numeric(c: Compiler, node: ast.FunctionCall, argument: ast.Expression) -> SqlValue:
+    """Compile an argument that must be a single number or null."""
+    value = c.value_of(c.one(argument))
+    if value.type.base in NUMERIC:
+        return value
+    if value.type.base is Base.NULL:
+        return SqlValue("CAST(NULL AS BIGINT)", INTEGER)
+    if value.type.base is Base.VALUE:
+        return SqlValue(text.or_refused(c, node, number(value), value, "a number", argument), FLOAT)
+    raise c.mismatch(f"{node.name} needs a number, found {value.type}", argument)
+
+
+def _float(template: str) -> Compile:
+    def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
+        value = numeric(c, node, node.arguments[0])
+        return SqlValue(template.format(f"CAST({value.sql} AS DOUBLE)"), FLOAT)
+
+    return compile
+
+
+def _logarithm(function: str) -> Compile:
+    nan, least = "CAST('nan' AS DOUBLE)", "CAST('-infinity' AS DOUBLE)"
+    return _float(f"CASE WHEN {{0}} = 0 THEN {least} WHEN {{0}} < 0 THEN {nan} ELSE {function}({{0}}) END")
+
+
+def _same(template: str) -> Compile:
+    """Return a function that yields a number of the type it is given."""
+
+    def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
+        mixed = c.value_of(c.one(node.arguments[0]))
+        value = numeric(c, node, node.arguments[0])
+        real = SqlValue(template.format(value.sql), value.type)
+        if mixed.type.base is not Base.VALUE:
+            return real
+        whole = member(mixed, Base.INTEGER)
+        exact = as_union(SqlValue(template.format(whole), INTEGER))
+        return SqlValue(f"CASE WHEN {whole} IS NOT NULL THEN {exact.sql} ELSE {as_union(real).sql} END", VALUE)
+
+    return compile
+
+
+def _sign(c: Compiler, node: ast.FunctionCall) -> SqlValue:
+    return SqlValue(f"CAST(sign({numeric(c, node, node.arguments[0]).sql}) AS BIGINT)", INTEGER)
+
+
+def _round(c: Compiler, node: ast.FunctionCall) -> SqlValue:
+    value = numeric(c, node, node.arguments[0])
+    digits = numeric(c, node, node.arguments[1]).sql if len(node.arguments) == 2 else "0"
+    # openCypher rounds halves up; DuckDB would round them away from zero.
+    shift = f"power(10.0, {digits})"
+    return SqlValue(f"(floor(CAST({value.sql} AS DOUBLE) * {shift} + 0.5) / {shift})", FLOAT)
+
+
+def _is_nan(c: Compiler, node: ast.FunctionCall) -> SqlValue:
+    return SqlValue(f"isnan(CAST({numeric(c, node, node.arguments[0]).sql} AS DOUBLE))", BOOLEAN)
+
+
+def _atan2(c: Compiler, node: ast.FunctionCall) -> SqlValue:
+    y, x = (numeric(c, node, argument).sql for argument in node.arguments)
+    return SqlValue(f"atan2(CAST({y} AS DOUBLE), CAST({x} AS DOUBLE))", FLOAT)
+
+
+FORMS: Forms = {
+    "abs": _same("abs({0})"),
+    "sign": _sign,
+    "ceil": _float("ceil({0})"),
+    "floor": _float("floor({0})"),
+    "round": _round,
+    "sqrt": _float("CASE WHEN {0} < 0 THEN CAST('nan' AS DOUBLE) ELSE sqrt({0}) END"),
+    "exp": _float("exp({0})"),
+    "log": _logarithm("ln"),
+    "log10": _logarithm("log10"),
+    "cot": _float("(1 / tan({0}))"),
+    "sin": _float("sin({0})"),
+    "cos": _float("cos({0})"),
+    "tan": _float("tan({0})"),
+    "cosh": _float("cosh({0})"),
+    "sinh": _float("sinh({0})"),
+    "tanh": _float("tanh({0})"),
+    "coth": _float("CASE WHEN {0} = 0 THEN CAST('nan' AS DOUBLE) ELSE 1 / tanh({0}) END"),
+    "asin": _float("CASE WHEN abs({0}) > 1 THEN CAST('nan' AS DOUBLE) ELSE asin({0}) END"),
+    "acos": _float("CASE WHEN abs({0}) > 1 THEN CAST('nan' AS DOUBLE) ELSE acos({0}) END"),
+    "atan": _float("atan({0})"),
+    "degrees": _float("degrees({0})"),
+    "radians": _float("radians({0})"),
+    "haversin": _float("power(sin({0} / 2), 2)"),
+    "isnan": _is_nan,
+    "atan2": _atan2,
+    "rand": lambda c, node: SqlValue("random()", FLOAT, effects=VOLATILE),
+    "pi": lambda c, node: SqlValue("pi()", FLOAT),
+    "e": lambda c, node: SqlValue("exp(1.0)", FLOAT),
+}

@@ -1,0 +1,1 @@
+"""Clauses that write, one row after the other."""

@@ -1,0 +1,1 @@
+"""Clauses that write, each as SQL over all of its rows."""
