@@ -8,8 +8,9 @@ from itertools import count, pairwise
 import numpy as np
 import pytest
 
-from graphdb.live import pace, rows
-from graphdb.live.pace import Pace
+from graphdb.live import rows
+from graphdb.live.matches import pace
+from graphdb.live.matches.pace import Pace
 from graphdb.plan.executor import Overran
 from tests.live import test_groups as groups
 from tests.live import test_properties as properties

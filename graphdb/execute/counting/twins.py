@@ -20,7 +20,7 @@ def count_twins(plan: TwinCount, control: Control, memory_limit: int | None = No
     size = 1 << max(choices + choices // 2, 16).bit_length()
     if memory_limit is not None and size * 16 > memory_limit:
         return None
-    from graphdb.execute.counting.twin_kernels import tally
+    from graphdb.execute.counting.kernels.twin_kernels import tally
 
     control.threads = 1
     table = np.zeros((size, 2), np.int64)
