@@ -205,7 +205,7 @@ def test_what_runs_took_counts_more_than_what_was_expected(device: None) -> None
 
 def test_what_was_thought_small_is_watched_once_it_took_long() -> None:
     executor = ChoosingExecutor(HostExecutor(2), lambda: pytest.fail("no device is asked for"))
-    assert sum(block.count for block in executor.host.run(plan_of(1.0))) == 336  # its kernels are compiled, or read
+    executor._small = 1.0  # a busy machine takes long for little, too
     plan = plan_of(1.0)
     for _ in range(3):
         control = Control()

@@ -49,6 +49,11 @@ def test_what_rows_do_not_tell_apart_is_counted() -> None:
         assert strategies(db)["compared"] == 0
 
 
+@pytest.fixture(autouse=True)
+def _patient() -> None:
+    """Batches have the time here that they have outside of tests."""
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_groups_follow_when_matching_is_stopped(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """At any point: the matcher has the batch all the same, and goes on from there; and rows come in parts of few."""
