@@ -129,7 +129,7 @@ class Explanation:
 
 def _without_private_names(line: str) -> str:
     """Return a line in which tables and functions of ours are called what comes after our prefix."""
-    return re.sub(r"(?:\btemp\.)?\b_graphdb[._]", "", line)
+    return re.sub(r"(?:\btemp\.)?\b_graphdb(?:_[0-9a-f]{12})?[._]", "", line)
 
 
 def _match(prepared: Prepared, names: Names, executor: str, control: Control | None = None) -> Iterator[str]:
