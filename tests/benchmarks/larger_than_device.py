@@ -17,9 +17,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from graphdb.gpu.data.residency import WHOLE, lists_of_plan
 from graphdb.gpu.executor import GpuExecutor, Hint
 from graphdb.gpu.join import segmentation
-from graphdb.gpu.residency import WHOLE, lists_of_plan
 from graphdb.grammar.syntax import MatchMode
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.array_source import ArraySource
