@@ -35,7 +35,7 @@ from graphdb.plan.extension import Adjacency, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.shares import Division, Partial, root_weights
-from graphdb.plan.ski_rental import LONGER, OFTEN, Decision, ExpectedCost, StrategyTimings
+from graphdb.plan.strategy.ski_rental import LONGER, OFTEN, Decision, ExpectedCost, StrategyTimings
 
 BLOCK_ROWS = 1 << 16
 YIELD_WORK = 1 << 20

@@ -13,7 +13,7 @@ from graphdb.plan.explain import explain_text
 from graphdb.relational.edges.parallel_edges import settled
 from graphdb.relational.paths.base import PreparedPaths
 from graphdb.relational.program import Applied, Called, Computed, Joined, Program, Rows, Searched
-from graphdb.storage.graph.closure import closure_of, named
+from graphdb.storage.graph.derived.closure import closure_of, named
 
 if TYPE_CHECKING:
     from graphdb.pattern.bind import BoundPattern

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from graphdb._version import DISTRIBUTION, __version__
 from graphdb.common.config import cores, memory_bytes, physical_memory
 from graphdb.common.render import plural
-from graphdb.gpu import machine_code
+from graphdb.gpu.code import machine_code
 from graphdb.gpu.probe import probe
 
 _NAME = re.compile(r"[\w.-]+")

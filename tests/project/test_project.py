@@ -46,6 +46,20 @@ def test_version_is_written_once() -> None:
     assert f"## {__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
+def test_references_between_modules_lead_somewhere() -> None:
+    names = {str(file.relative_to(ROOT).with_suffix("")).replace(os.sep, ".") for file in _sources()}
+    names = {"graphdb." + name.removeprefix("graphdb.").removesuffix(".__init__") for name in names} | {"graphdb"}
+    wrong = []
+    for file in _sources():
+        package = ["graphdb", *file.relative_to(ROOT).parent.parts] if file.is_relative_to(ROOT / "graphdb") else []
+        package = package[1:] or ["graphdb", *file.relative_to(ROOT).parent.parts]
+        for dots, rest in re.findall(r":mod:`~?(\.*)(graphdb[\w.]*|[\w.]+)`", file.read_text(encoding="utf-8")):
+            named = ".".join([*package[: len(package) - len(dots) + 1], rest]) if dots else rest
+            if named.startswith("graphdb") and named not in names:
+                wrong.append(f"{file.relative_to(ROOT)}: {named}")
+    assert not wrong
+
+
 @pytest.mark.parametrize("folder", ["gpu", "grammar", "storage"])
 def test_links_lead_to_the_folders(folder: str) -> None:
     link = ROOT / "graphdb" / folder

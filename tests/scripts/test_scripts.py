@@ -22,7 +22,7 @@ import graphdb
 from graphdb.data import GEOGRAPHY, PREFIXES
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse_script
-from graphdb.storage.graph.closure import named
+from graphdb.storage.graph.derived.closure import named
 from tests.scripts.trace import traced
 
 FOLDER = Path(__file__).parent

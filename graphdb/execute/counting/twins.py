@@ -22,7 +22,7 @@ def table_bytes(plan: TwinCount) -> int:
 
 def count_twins(plan: TwinCount, control: Control) -> int:
     """Count the matches; raises what ``control`` does."""
-    from graphdb.execute.counting.twin_kernels import tally
+    from graphdb.execute.counting.kernels.twin_kernels import tally
 
     control.threads = 1
     table = np.zeros((table_bytes(plan) // 16, 2), np.int64)
