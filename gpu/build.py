@@ -1,6 +1,6 @@
 """Compiles the modules that no query changes, for all architectures: a step of building a wheel.
 
-``python -m graphdb.gpu.build FOLDER`` writes an archive for each of :func:`graphdb.gpu.archive.targets`.  It needs
+``python -m graphdb.gpu.build FOLDER`` writes an archive for each of :func:`graphdb.gpu.code.archive.targets`.  It needs
 NVRTC 13 (``nvidia-cuda-nvrtc`` on PyPI), and no device; without it, it says so and writes nothing, and modules are
 compiled when they are first used.
 """
@@ -16,7 +16,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from graphdb.gpu import archive, compiler, executor, launch
+from graphdb.gpu import executor
+from graphdb.gpu.code import archive, compiler, launch
 
 assert executor  # each strategy says what modules it has
 OLDEST = 13
@@ -24,7 +25,7 @@ OLDEST = 13
 
 
 def undeclared() -> set[str]:
-    """Modules that no imported Python module says how to compile (:data:`graphdb.gpu.launch.VARIANTS`)."""
+    """Modules that no imported Python module says how to compile (:data:`graphdb.gpu.code.launch.VARIANTS`)."""
     return {path.stem for path in Path(__file__).with_name("kernels").glob("*.cu")} - set(launch.VARIANTS)
 
 

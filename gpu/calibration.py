@@ -21,9 +21,9 @@ import numpy as np
 
 from graphdb.common.errors import GraphDBError
 from graphdb.gpu.card import Rates
-from graphdb.gpu.graph import address
-from graphdb.gpu.launch import BLOCK, VARIANTS, Device, faults
-from graphdb.plan.ski_rental import Bias
+from graphdb.gpu.code.launch import BLOCK, VARIANTS, Device, faults
+from graphdb.gpu.data.graph import address
+from graphdb.plan.strategy.ski_rental import Bias
 from graphdb.storage.compile.cache import Cache
 
 CELLS = 1 << 25

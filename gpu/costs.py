@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 
+from graphdb.gpu.code.launch import Device
 from graphdb.gpu.counting.counter import Counter
-from graphdb.gpu.graph import DeviceGraph
+from graphdb.gpu.data.graph import DeviceGraph
 from graphdb.gpu.join.segmentation import STEP
-from graphdb.gpu.launch import Device
 from graphdb.gpu.strategies import Strategies, lists_read
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.plan.ski_rental import Bias, ExpectedCost, StrategyTimings
+from graphdb.plan.strategy.ski_rental import Bias, ExpectedCost, StrategyTimings
 
 
 class Costs:

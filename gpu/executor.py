@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from graphdb.common.errors import MemoryLimitError
 from graphdb.gpu.calibration import calibrate, remember
+from graphdb.gpu.code.launch import Device, faults
 from graphdb.gpu.costs import Costs, timings_of
 from graphdb.gpu.counting.counter import Counter
-from graphdb.gpu.graph import DeviceGraph
+from graphdb.gpu.data.graph import DeviceGraph
 from graphdb.gpu.join.distinct import reduces
 from graphdb.gpu.join.refine import DeviceRefiner
-from graphdb.gpu.launch import Device, faults
 from graphdb.gpu.mining import domains, extension
 from graphdb.gpu.overtaking import Overtaken
 from graphdb.gpu.strategies import Hint, Strategies, ceil_of, lists_read
@@ -35,8 +35,8 @@ from graphdb.plan.extension import Adjacency, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan, VertexStep
 from graphdb.plan.shares import Division, Partial, root_weights
-from graphdb.plan.ski_rental import WORSE, Decision, ExpectedCost
-from graphdb.plan.trials import in_turns
+from graphdb.plan.strategy.ski_rental import WORSE, Decision, ExpectedCost
+from graphdb.plan.strategy.trials import in_turns
 
 _log = logging.getLogger("graphdb")
 Ints = NDArray[np.int64]

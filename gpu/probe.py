@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphdb._version import DISTRIBUTION
-from graphdb.gpu import compiler
+from graphdb.gpu.code import compiler
 
 _MAJOR, _MINOR = 75, 76
 """``CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR`` and ``…_MINOR``."""

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.gpu.graph import address
-from graphdb.gpu.launch import Device
+from graphdb.gpu.code.launch import Device
+from graphdb.gpu.data.graph import address
 
 Ints = NDArray[np.int64]
 

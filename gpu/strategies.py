@@ -14,12 +14,12 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.gpu.graph import DeviceGraph
+from graphdb.gpu.code.launch import Device, faults
+from graphdb.gpu.data.graph import DeviceGraph
+from graphdb.gpu.data.residency import Lists, lists_of_plan
 from graphdb.gpu.join.distinct import reduces
 from graphdb.gpu.join.run import Join
-from graphdb.gpu.launch import Device, faults
 from graphdb.gpu.overtaking import UntilReady
-from graphdb.gpu.residency import Lists, lists_of_plan
 from graphdb.gpu.search.row_queue import RowQueue
 from graphdb.gpu.search.run import Search
 from graphdb.plan.executor import Block, Control, Refused

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.gpu.launch import BLOCK, Device, Module
+from graphdb.gpu.code.launch import BLOCK, Device, Module
 from graphdb.plan.physical import PhysicalPlan
 
 AHEAD = 2

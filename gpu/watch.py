@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from graphdb.gpu.launch import StopFlag
+from graphdb.gpu.code.launch import StopFlag
 
 SPINNING = 3e-4
 """Seconds in which it is asked again and again: to sleep takes a system some 60 microseconds more than it is told, also

@@ -1,6 +1,6 @@
 """Integrity checks of a whole database, run when something failed that cannot fail on an intact one.
 
-It scans all tables, as :mod:`.verify` does not: that only looks at what is read anyway.
+It scans all tables, as :mod:`graphdb.storage.file.verify` does not: that only looks at what is read anyway.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ from functools import cache
 import pytest
 
 from graphdb.common.errors import DeviceError
-from graphdb.gpu import compiler
-from graphdb.gpu.archive import MACHINE_CODE
+from graphdb.gpu.code import compiler
+from graphdb.gpu.code.archive import MACHINE_CODE
 from tests.fuzz import FUZZ
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from graphdb.gpu.card import Limits
-from graphdb.gpu.graph import DeviceGraph, address
-from graphdb.gpu.launch import BLOCK, SAMPLES, VARIANTS, Device, StopFlag
+from graphdb.gpu.code.launch import BLOCK, SAMPLES, VARIANTS, Device, StopFlag
+from graphdb.gpu.data.graph import DeviceGraph, address
 from graphdb.gpu.watch import Watch, wait_for
 from graphdb.plan.counting.programs import Bundle, Intersect, Load, Local, Part, Through
 from graphdb.plan.physical import CliqueCount

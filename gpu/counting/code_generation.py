@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from graphdb.gpu.card import Limits
+from graphdb.gpu.code.launch import VARIANTS
+from graphdb.gpu.code.layout import RANKED
 from graphdb.gpu.counting.registers import Layout, Register, Unsupported, Values, plain, type_of
-from graphdb.gpu.launch import VARIANTS
-from graphdb.gpu.layout import RANKED
 from graphdb.plan.checks import Relation
 from graphdb.plan.counting.programs import Accumulate, Bundle, Intersect, Load, Part, Through, Total
 

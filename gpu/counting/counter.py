@@ -19,14 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.errors import GraphDBError
-from graphdb.gpu.compiler import Cancelled
+from graphdb.gpu.code.compiler import Cancelled
+from graphdb.gpu.code.launch import Device, faults
+from graphdb.gpu.code.machine_code import PAUSE
 from graphdb.gpu.counting.cliques import DeviceCliques, Shape, shape_for
 from graphdb.gpu.counting.lists import unranked
 from graphdb.gpu.counting.registers import TooWide, Unsupported
 from graphdb.gpu.counting.run import DeviceCount
-from graphdb.gpu.graph import DeviceGraph
-from graphdb.gpu.launch import Device, faults
-from graphdb.gpu.machine_code import PAUSE
+from graphdb.gpu.data.graph import DeviceGraph
 from graphdb.gpu.watch import Watch
 from graphdb.plan.counting.plan import CountingPlan, added_up, parts_of
 from graphdb.plan.counting.programs import Part
@@ -34,7 +34,7 @@ from graphdb.plan.executor import OutOfRange
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import CliqueCount, PhysicalPlan
 from graphdb.plan.shares import Division, Partial
-from graphdb.plan.ski_rental import Bias, ExpectedCost
+from graphdb.plan.strategy.ski_rental import Bias, ExpectedCost
 
 START = 10.0
 """Answers that the smallest run takes: launches, and a copy of the sums that is waited for."""

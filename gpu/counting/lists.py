@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.gpu.code.layout import RANKED
 from graphdb.gpu.counting.ranks import Ranked, Ranks, rank_relations
 from graphdb.gpu.counting.registers import Unsupported
-from graphdb.gpu.graph import DeviceGraph, address
-from graphdb.gpu.layout import RANKED
-from graphdb.gpu.memory import DeviceMemory
-from graphdb.gpu.residency import Lists, Runs
+from graphdb.gpu.data.graph import DeviceGraph, address
+from graphdb.gpu.data.memory import DeviceMemory
+from graphdb.gpu.data.residency import Lists, Runs
 from graphdb.plan.checks import Relation
 from graphdb.storage.graph.pcsr import Partition
 

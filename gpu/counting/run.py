@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.gpu.card import Limits
+from graphdb.gpu.code.launch import BLOCK, IDS, VARIANTS, Device, Module, StopFlag
 from graphdb.gpu.counting.cliques import Shape, book_of, launch_cliques, shape_for
 from graphdb.gpu.counting.code_generation import Specialised, specialise
 from graphdb.gpu.counting.lists import DeviceLists, device_lists
 from graphdb.gpu.counting.registers import WARP_BYTES, Unsupported, Values
 from graphdb.gpu.counting.weights import Weights
-from graphdb.gpu.graph import DeviceGraph, address
-from graphdb.gpu.launch import BLOCK, IDS, VARIANTS, Device, Module, StopFlag
+from graphdb.gpu.data.graph import DeviceGraph, address
 from graphdb.gpu.watch import Watch, wait_for
 from graphdb.plan.checks import Relation
 from graphdb.plan.counting.plan import CountingPlan, Term, added_up

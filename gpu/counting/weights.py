@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.gpu.code.launch import BLOCK, VARIANTS, Device
 from graphdb.gpu.counting.lists import Bits, DeviceLists
 from graphdb.gpu.counting.registers import TooWide, Unsupported, Values
-from graphdb.gpu.graph import address
-from graphdb.gpu.launch import BLOCK, VARIANTS, Device
-from graphdb.gpu.memory import DeviceMemory
+from graphdb.gpu.data.graph import address
+from graphdb.gpu.data.memory import DeviceMemory
 from graphdb.plan.checks import Relation
 from graphdb.plan.counting.programs import Bundle, Part, Weight
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.gpu.card import Rates
-from graphdb.gpu.launch import BLOCK, IDS, VARIANTS, Device
+from graphdb.gpu.code.launch import BLOCK, IDS, VARIANTS, Device
 from graphdb.plan.physical import PhysicalPlan
 
 SLOTS = 1 << 25

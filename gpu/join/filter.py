@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from graphdb.gpu.graph import DevicePartition
-from graphdb.gpu.launch import BLOCK, IDS, VARIANTS, Device
+from graphdb.gpu.code.launch import BLOCK, IDS, VARIANTS, Device
+from graphdb.gpu.data.graph import DevicePartition
 
 TILE = 8 * BLOCK
 """Entries that a block of threads marks."""

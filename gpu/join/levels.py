@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.gpu.graph import DeviceGraph, DevicePartition, address
+from graphdb.gpu.code.layout import Cell, Kind, ListCell, ListKind, Place
+from graphdb.gpu.data.graph import DeviceGraph, DevicePartition, address
 from graphdb.gpu.join.segmentation import Segmentation
-from graphdb.gpu.layout import Cell, Kind, ListCell, ListKind, Place
 from graphdb.gpu.search.program import device_program
 from graphdb.plan.physical import SHARED_LIST, EdgeStep, Op, PhysicalPlan, StepColumn
 from graphdb.storage.graph.pcsr import PARTITION

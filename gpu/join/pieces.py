@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.gpu.graph import address
+from graphdb.gpu.code.launch import Device, Module, StopFlag
+from graphdb.gpu.data.graph import address
 from graphdb.gpu.join.levels import ALL, Level, Levels, Share, View
 from graphdb.gpu.join.segmentation import Segmentation, segment_stream
-from graphdb.gpu.launch import Device, Module, StopFlag
 from graphdb.gpu.watch import wait_for
 from graphdb.plan.executor import Control
 from graphdb.plan.physical import PhysicalPlan

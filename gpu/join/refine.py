@@ -12,9 +12,9 @@ import threading
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.gpu.graph import DeviceGraph, address
-from graphdb.gpu.launch import BLOCK, IDS, VARIANTS, Device
-from graphdb.gpu.layout import LEVEL, VERTEX
+from graphdb.gpu.code.launch import BLOCK, IDS, VARIANTS, Device
+from graphdb.gpu.code.layout import LEVEL, VERTEX
+from graphdb.gpu.data.graph import DeviceGraph, address
 from graphdb.plan.bits import members
 from graphdb.plan.candidates.refinement import LAST_PASS, Refinement, Sets
 

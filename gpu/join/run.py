@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.gpu.graph import DeviceGraph, DevicePartition
+from graphdb.gpu.code.launch import BLOCK, IDS, VARIANTS, Device, Module
+from graphdb.gpu.data.graph import DeviceGraph, DevicePartition
 from graphdb.gpu.join.distinct import Distinct, Grouped
 from graphdb.gpu.join.filter import narrowed
 from graphdb.gpu.join.levels import Levels, clique_levels, plan_levels
 from graphdb.gpu.join.pieces import Run, Sizes
 from graphdb.gpu.join.segmentation import Segmentation, segments_of
-from graphdb.gpu.launch import BLOCK, IDS, VARIANTS, Device, Module
 from graphdb.gpu.stream import Images, stream
 from graphdb.plan.executor import Control
 from graphdb.plan.physical import PhysicalPlan, VertexStep

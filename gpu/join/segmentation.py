@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.gpu.card import Rates
-from graphdb.gpu.launch import Device
-from graphdb.gpu.residency import Residency, lists_of_plan
+from graphdb.gpu.code.launch import Device
+from graphdb.gpu.data.residency import Residency, lists_of_plan
 from graphdb.gpu.segments import SegmentStream, Window, pinned
 from graphdb.plan.physical import CHECK_COLUMNS, Op, PhysicalPlan, StepColumn, VertexStep
 from graphdb.storage.graph.pcsr import Partition

@@ -253,7 +253,7 @@ __device__ bool verify(const Lists &lists, Shape &shape, u32 *candidates, u32 *d
   return true;
 }
 
-// patterns has PATTERN_CELLS numbers for each (gpu/layout.py); rows[source] is the address of a place's candidates.
+// patterns has PATTERN_CELLS numbers for each (gpu/code/layout.py); rows[source] is the address of a place's candidates.
 // Patterns have `most` places at most; scratch has twice as many rows of bits for each block, or is null where they lie
 // in shared memory.  supports gets 0 where the
 // support is too small; out (or null) the domains of each pattern's places, of those that stand for their orbits.

@@ -6,7 +6,7 @@
 // element, and `combine` writes the next table where a prefix sum of the bits says.  Nothing is joined twice, and no
 // more is allocated than is found.
 //
-// What a step does stands in its descriptor, an array of 64-bit cells (gpu/layout.py says which; descriptor.cuh has them
+// What a step does stands in its descriptor, an array of 64-bit cells (gpu/code/layout.py says which; descriptor.cuh has them
 // as enumerations); a table is [columns][stride] of ID.
 
 #include "checks.cuh"

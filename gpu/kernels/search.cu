@@ -29,7 +29,7 @@
 
 extern __shared__ ID batches[];
 
-// What a run reads and writes; an array of 64-bit cells in the order of gpu/layout.py.
+// What a run reads and writes; an array of 64-bit cells in the order of gpu/code/layout.py.
 struct Run {
   const Partition *partitions;
   const i64 *lists, *checks, *uncertain, *constants;

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.gpu.graph import DeviceGraph
-from graphdb.gpu.launch import BLOCK, VARIANTS, Device
+from graphdb.gpu.code.launch import BLOCK, VARIANTS, Device
+from graphdb.gpu.data.graph import DeviceGraph
 from graphdb.plan.extension import Adjacency, Aggregated
 
 Ints = NDArray[np.int64]

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.errors import MemoryLimitError
-from graphdb.gpu.graph import DeviceGraph, address
-from graphdb.gpu.launch import VARIANTS, Device, StopFlag, faults
-from graphdb.gpu.layout import PatternCell
-from graphdb.gpu.residency import Lists
+from graphdb.gpu.code.launch import VARIANTS, Device, StopFlag, faults
+from graphdb.gpu.code.layout import PatternCell
+from graphdb.gpu.data.graph import DeviceGraph, address
+from graphdb.gpu.data.residency import Lists
 from graphdb.gpu.watch import Watch, wait_for
 from graphdb.plan.domains import PLACES, Candidates, LabelledLists
 
@@ -244,7 +244,7 @@ def label_rows(lists: LabelledLists, words: int) -> Words:
 
 
 def pattern_table(candidates: Candidates, part: slice) -> Ints:
-    """Return patterns as kernels read them: int64 [patterns, cells] (:class:`graphdb.gpu.layout.PatternCell`)."""
+    """Return patterns as kernels read them: int64 [patterns, cells] (:class:`graphdb.gpu.code.layout.PatternCell`)."""
     columns = (candidates.sizes, candidates.edges.reshape(len(candidates), -1), candidates.orbits, candidates.sources)
     table = np.concatenate([column[part] for column in columns], axis=1)
     assert table.shape[1] == PatternCell.PATTERN_CELLS

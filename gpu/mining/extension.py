@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.errors import MemoryLimitError
-from graphdb.gpu.graph import DeviceGraph, address
-from graphdb.gpu.launch import BLOCK, VARIANTS, Device, StopFlag, faults
+from graphdb.gpu.code.launch import BLOCK, VARIANTS, Device, StopFlag, faults
+from graphdb.gpu.data.graph import DeviceGraph, address
+from graphdb.gpu.data.residency import Lists
 from graphdb.gpu.mining.aggregation import quick_patterns
-from graphdb.gpu.residency import Lists
 from graphdb.gpu.watch import Watch, wait_for
 from graphdb.plan.extension import Adjacency, Aggregated, Kind
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.gpu.graph import DeviceGraph, DevicePartition, address
+from graphdb.gpu.data.graph import DeviceGraph, DevicePartition, address
 from graphdb.plan.physical import CONSTANT_LIST, Op, PhysicalPlan, VertexStep
 from graphdb.storage.graph.pcsr import PARTITION
 

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.gpu.graph import DeviceGraph, address
-from graphdb.gpu.launch import BLOCK, IDS, VARIANTS, Device, StopFlag
-from graphdb.gpu.layout import LETTER, LEVEL_WORDS, RUN, STACK_WORDS
+from graphdb.gpu.code.launch import BLOCK, IDS, VARIANTS, Device, StopFlag
+from graphdb.gpu.code.layout import LETTER, LEVEL_WORDS, RUN, STACK_WORDS
+from graphdb.gpu.data.graph import DeviceGraph, address
 from graphdb.gpu.search.code_generation import search_text
 from graphdb.gpu.search.program import DeviceProgram, device_program
 from graphdb.gpu.search.stealing import LEFT, STEALS, Steal

@@ -33,7 +33,7 @@ from graphdb.plan.physical import Origin, PhysicalPlan
 from graphdb.plan.shares import Division, Partial
 from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.data_graph import DataGraph
-from graphdb.storage.graph.edge_subset import is_subset
+from graphdb.storage.graph.derived.edge_subset import is_subset
 
 if TYPE_CHECKING:
     from distributed import Client, Future

@@ -13,7 +13,7 @@ from graphdb.relational.projection.presentation import presented
 
 if TYPE_CHECKING:
     from graphdb.common import arrow
-    from graphdb.gpu.launch import Device
+    from graphdb.gpu.code.launch import Device
     from graphdb.grammar import syntax as ast
     from graphdb.relational.paths.run import PathRun
     from graphdb.relational.program import Program

@@ -1,21 +1,20 @@
 """SPARQL that is typed by habit: the same question in our language, for queries of basic graph patterns.
 
-``SELECT`` and ``ASK`` with triple patterns, ``FILTER`` of comparisons and ``LIMIT`` (SPARQL 1.1, section 5) are
-translated; for all else there is no translation.
+rdflib's parser reads the query where rdflib is installed.  ``SELECT`` and ``ASK`` with triple patterns, ``FILTER`` of
+comparisons and ``LIMIT`` (SPARQL 1.1, section 5) are translated; for all else there is no translation.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
-_TOKEN = re.compile(
-    r"\s*+(?:(?P<VARIABLE>[?$]\w++)|(?P<IRI><[^<>\s]*+>)|(?P<NUMBER>[+-]?\d++(?:\.\d++)?+)"
-    r"|(?P<TEXT>\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+')(?P<KIND>@[\w-]++|\^\^\S++)?+"
-    r"|(?P<NAME>(?:[^\W\d][\w-]*+)?+:[^\W\d](?:[\w-]|\.(?=\w))*+)|(?P<WORD>[^\W\d]\w*+)"
-    r"|(?P<SIGN>&&|\|\||<=|>=|!=|[=<>!(){}.;,*]))"
-)
-_SIGNS = {"&&": "AND", "||": "OR", "!=": "<>", "!": "NOT"}
+_LONGEST = 2_000
+"""Characters of a query that is still parsed for a hint: the parser takes about a millisecond for ten."""
+_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+_PARTS = {"modifier", "projection", "where", "limitoffset"}
+_OPERATORS = {"=": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 
 
 class _Untranslated(Exception):
@@ -32,150 +31,151 @@ def translated(text: str) -> str | None:
     >>> translated("SELECT * { ?x ex:knows+ ?y }")
     """
     try:
-        return _Query(text).statement()
-    except _Untranslated:
+        from pyparsing import ParseBaseException
+        from rdflib.plugins.sparql.parser import parseQuery
+    except ImportError:
+        return None
+    if len(text) > _LONGEST:
+        return None
+    try:
+        return _Query().statement(parseQuery(text.rstrip().rstrip(";"))[1])
+    except (_Untranslated, ParseBaseException, RecursionError):
         return None
 
 
-def _tokens(text: str) -> Iterator[tuple[str, str]]:
-    at, end = 0, len(text.rstrip().rstrip(";").rstrip())
-    while at < end:
-        found = _TOKEN.match(text, at)
-        if found is None or found["KIND"] is not None:
-            raise _Untranslated
-        at = found.end()
-        assert found.lastgroup is not None
-        yield found.lastgroup, found[found.lastgroup]
-
-
 class _Query:
-    """One query, read from its beginning to its end."""
+    """One query of rdflib's syntax tree, and what is known of its variables."""
 
-    def __init__(self, text: str) -> None:
-        self._left = [*_tokens(text), ("END", "")][::-1]
+    def __init__(self) -> None:
         self._labels: dict[str, list[str]] = {}
         self._shown: set[str] = set()
         self._variables: dict[str, str] = {}
-        """Resources, as they are written, and the variables that stand for them."""
+        """Variables (``?x``) and resources, as they are written, and the names that stand for them."""
         self._edges: list[tuple[str, str, str]] = []
         self._conditions: list[str] = []
 
-    def statement(self) -> str:
+    def statement(self, query: Any) -> str:
         """Return the statement that asks the same."""
-        asks = self._word("ASK")
-        if not asks and not self._word("SELECT"):
+        if query.name not in ("SelectQuery", "AskQuery") or set(query) - {
+            "modifier",
+            "projection",
+            "where",
+            "limitoffset",
+        }:
             raise _Untranslated
-        distinct = "DISTINCT " if self._word("DISTINCT") else ""
-        asked = []
-        while (token := self._next())[0] == "VARIABLE":
-            asked.append(token[1][1:])
-        if token == ("SIGN", "*"):
-            token = self._next()
-        elif not asks and not asked:
-            raise _Untranslated
-        if token[0] == "WORD" and token[1].upper() == "WHERE":
-            token = self._next()
-        if token != ("SIGN", "{"):
-            raise _Untranslated
-        self._group()
-        limit = f" LIMIT {self._next()[1]}" if self._word("LIMIT") else ""
-        if self._left != [("END", "")] or not (self._edges or self._labels or self._variables):
-            raise _Untranslated
+        for part in query.where.part or ():
+            match part.name:
+                case "TriplesBlock":
+                    for triples in part.triples:
+                        for at in range(0, len(triples), 3):
+                            self._triple(*triples[at : at + 3])
+                case "Filter":
+                    self._conditions.append(self._condition(part.expr))
+                case _:
+                    raise _Untranslated
         paths = ", ".join(self._paths())
-        known = [name for written, name in self._variables.items() if written[0] in "?$"]
-        if not set(asked) <= set(known):
-            raise _Untranslated
         mode = "REPEATABLE ELEMENTS " if len(self._edges) > 1 else ""
         where = f" WHERE {' AND '.join(self._conditions)}" if self._conditions else ""
-        what = "count(*) > 0 AS answer" if asks else distinct + ", ".join(asked or known)
-        return f"MATCH {mode}{paths}{where} RETURN {what}{limit}"
-
-    def _next(self) -> tuple[str, str]:
-        return self._left.pop() if len(self._left) > 1 else self._left[0]
-
-    def _word(self, word: str) -> bool:
-        """Go past a word, if it comes next."""
-        there = self._left[-1][0] == "WORD" and self._left[-1][1].upper() == word
-        if there:
-            self._left.pop()
-        return there
-
-    def _sign(self, sign: str) -> bool:
-        there = self._left[-1] == ("SIGN", sign)
-        if there:
-            self._left.pop()
-        return there
-
-    def _group(self) -> None:
-        """Read triple patterns and filters up to the bracket that closes them."""
-        while not self._sign("}"):
-            if self._word("FILTER"):
-                self._filter()
-            elif not self._sign("."):
-                self._triples(self._vertex(*self._next()))
-
-    def _triples(self, subject: str) -> None:
-        while True:
-            kind, predicate = self._next()
-            is_type = (kind, predicate) == ("WORD", "a") or predicate == "rdf:type"
-            if not is_type and kind not in ("IRI", "NAME"):
-                raise _Untranslated
-            while True:
-                kind, object = self._next()
-                if is_type:
-                    if kind not in ("IRI", "NAME"):
-                        raise _Untranslated
-                    self._labels.setdefault(subject, []).append(object)
-                elif kind in ("NUMBER", "TEXT") or (kind == "WORD" and object in ("true", "false")):
-                    self._conditions.append(f"{subject}.{predicate} = {object}")
-                else:
-                    self._edges.append((subject, predicate, self._vertex(kind, object)))
-                if not self._sign(","):
-                    break
-            if not self._sign(";") or self._left[-1] in (("SIGN", "."), ("SIGN", "}")):
-                return
-
-    def _vertex(self, kind: str, written: str) -> str:
-        """Return the variable of a vertex."""
-        if kind not in ("VARIABLE", "IRI", "NAME"):
+        if not paths:
             raise _Untranslated
+        return f"MATCH {mode}{paths}{where} RETURN {self._asked(query)}{_limit(query.limitoffset or {})}"
+
+    def _asked(self, query: Any) -> str:
+        if query.name == "AskQuery":
+            return "count(*) > 0 AS answer"
+        known = [name for written, name in self._variables.items() if written[0] == "?"]
+        asked = [str(each.var) for each in query.projection or ()] or known
+        if query.modifier == "REDUCED" or not asked or not set(asked) <= set(known):
+            raise _Untranslated
+        return ("DISTINCT " if query.modifier else "") + ", ".join(asked)
+
+    def _triple(self, subject: Any, predicate: Any, object: Any) -> None:
+        vertex, name, end = self._vertex(_simple(subject)), _resource(_simple(predicate)), _simple(object)
+        if name in (f"<{_TYPE}>", "rdf:type"):
+            self._labels.setdefault(vertex, []).append(_resource(end))
+        elif (value := _literal(end)) is not None:
+            self._conditions.append(f"{vertex}.{name} = {value}")
+        else:
+            self._edges.append((vertex, name, self._vertex(end)))
+
+    def _vertex(self, term: Any) -> str:
+        """Return the name of the variable that stands for a variable or a resource."""
+        written = f"?{term}" if type(term).__name__ == "Variable" else _resource(term)
         if written not in self._variables:
-            name = written[1:] if kind == "VARIABLE" else re.split(r"[^\w]", written.rstrip(">/#"))[-1] or "v"
-            while name in self._variables.values() or not name.isidentifier():
-                name = f"v{len(self._variables)}" if not name.isidentifier() else name + "_"
+            name = written[1:] if written[0] == "?" else re.split(r"\W", written.rstrip(">/#"))[-1]
+            if not name.isidentifier():
+                name = f"v{len(self._variables)}"
+            while name in self._variables.values():
+                name += "_"
             self._variables[written] = name
         return self._variables[written]
 
-    def _filter(self) -> None:
-        """Read a condition of comparisons between variables and values."""
-        if not self._sign("("):
-            raise _Untranslated
-        depth, parts = 1, []
-        while True:
-            kind, token = self._next()
-            depth += {"(": 1, ")": -1}.get(token, 0) if kind == "SIGN" else 0
-            if not depth:
-                break
-            if kind == "VARIABLE":
-                parts.append(self._vertex(kind, token))
-            elif kind in ("NUMBER", "TEXT") or (kind == "SIGN" and token not in "{}.;,*"):
-                parts.append(_SIGNS.get(token, token) if kind == "SIGN" else token)
-            else:
-                raise _Untranslated
-        written = " ".join(parts).replace("( ", "(").replace(" )", ")")
-        self._conditions.append(f"({written})" if " OR " in written else written)
+    def _condition(self, expression: Any) -> str:
+        """Return a condition of comparisons between variables and values."""
+        node = _simple(expression)
+        match getattr(node, "name", None):
+            case "ConditionalAndExpression":
+                return " AND ".join(map(self._condition, (node.expr, *node.other)))
+            case "ConditionalOrExpression":
+                return "(" + " OR ".join(map(self._condition, (node.expr, *node.other))) + ")"
+            case "UnaryNot":
+                return f"NOT ({self._condition(node.expr)})"
+            case "RelationalExpression" if node.op in _OPERATORS:
+                return f"{self._operand(node.expr)} {_OPERATORS[node.op]} {self._operand(node.other)}"
+        raise _Untranslated
+
+    def _operand(self, expression: Any) -> str:
+        node = _simple(expression)
+        return self._vertex(node) if (value := _literal(node)) is None else value
 
     def _paths(self) -> Iterator[str]:
         for start, predicate, end in self._edges:
-            yield f"{self._shown_node(start)}-[:{predicate}]->{self._shown_node(end)}"
+            yield f"{self._node(start)}-[:{predicate}]->{self._node(end)}"
         for name in self._variables.values():
             if name not in self._shown:
-                yield self._shown_node(name)
+                yield self._node(name)
 
-    def _shown_node(self, name: str) -> str:
+    def _node(self, name: str) -> str:
         if name in self._shown:
             return f"({name})"
         self._shown.add(name)
         [written] = [text for text, variable in self._variables.items() if variable == name]
-        resource = "" if written[0] in "?$" else f" {written}"
+        resource = "" if written[0] == "?" else f" {written}"
         return f"({name}{resource}{''.join(f':{label}' for label in self._labels.get(name, ()))})"
+
+
+def _simple(node: Any) -> Any:
+    """Return what a chain of nodes of one part each consists of: the grammar has one for each level of precedence."""
+    while re.fullmatch(r"Path(Alternative|Sequence|Elt)|\w+Expression", getattr(node, "name", "")) and len(node) == 1:
+        [part] = node.values()
+        if isinstance(part, list) and len(part) > 1:
+            break
+        node = part[0] if isinstance(part, list) else part
+    return node
+
+
+def _resource(term: Any) -> str:
+    """Return an IRI or a prefixed name as it is written."""
+    match type(term).__name__:
+        case "URIRef":
+            return f"<{term}>"
+        case "CompValue" if term.name == "pname" and re.fullmatch(r"[^\W\d](?:[\w.-]*\w)?", term["localname"]):
+            return f"{term.prefix or ''}:{term['localname']}"
+    raise _Untranslated
+
+
+def _literal(term: Any) -> str | None:
+    """Return a text, a number or a truth value as we write it; None for what is none."""
+    if type(term).__name__ == "Literal" and term.datatype is not None:
+        return str(term)
+    if getattr(term, "name", None) != "literal":
+        return None
+    if len(term) > 1:  # a language or a datatype
+        raise _Untranslated
+    return "'" + str(term.string).replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n") + "'"
+
+
+def _limit(given: Any) -> str:
+    if set(given) - {"limit"}:
+        raise _Untranslated
+    return f" LIMIT {given.limit}" if given else ""

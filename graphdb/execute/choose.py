@@ -29,12 +29,12 @@ from graphdb.plan.executor import Block, Control, Executor, OutOfRange, Refused
 from graphdb.plan.extension import Adjacency, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.plan.ski_rental import LONGER, WORSE, Bias, Decision, ExpectedCost, StrategyTimings
-from graphdb.plan.trials import in_turns
+from graphdb.plan.strategy.ski_rental import LONGER, WORSE, Bias, Decision, ExpectedCost, StrategyTimings
+from graphdb.plan.strategy.trials import in_turns
 
 if TYPE_CHECKING:
+    from graphdb.gpu.code.launch import Device
     from graphdb.gpu.executor import GpuExecutor
-    from graphdb.gpu.launch import Device
 
 HOST_RATE = 1e8
 """Elements that one of the host's threads scans in a second, about, until runs tell; each one more adds less: …"""

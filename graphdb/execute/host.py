@@ -7,8 +7,10 @@ kernels return every few milliseconds, so Ctrl-C, a timeout, cancellation and a 
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -20,36 +22,46 @@ from graphdb.execute.counting.cliques import count_cliques
 from graphdb.execute.counting.crt import Numbers, times
 from graphdb.execute.counting.plan_run import count_by_vertex, count_matches, part_totals, share_weights
 from graphdb.execute.counting.trees import count_along_tree
-from graphdb.execute.counting.twins import count_twins
+from graphdb.execute.counting.twins import count_twins, table_bytes
 from graphdb.execute.search.chunks import ParallelRun, SingleThreadRun, scan_of
 from graphdb.execute.search.worker import Sizes, recount
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.counting.plan import added_up, parts_of
 from graphdb.plan.counting.tree import TreeCount
+from graphdb.plan.counting.twins import TwinCount
 from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, OutOfRange, Overran
 from graphdb.plan.extension import Adjacency, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.shares import Division, Partial, root_weights
+from graphdb.plan.strategy.ski_rental import LONGER, OFTEN, Decision, ExpectedCost, StrategyTimings
 
 BLOCK_ROWS = 1 << 16
 YIELD_WORK = 1 << 20
 """Elements that a kernel call scans at most, roughly: some milliseconds."""
 INLINE_COST = 300_000.0
 """Plans expected to do less than this run on the calling thread."""
-SMALLEST = 1e4
-"""Elements below which a search takes less than a tree needs to begin, if no more are there than expected; …"""
 SOON, PATIENCE = 5e-4, 4.0
-"""… after so many seconds, or so many times what it is expected to take, it gives way."""
+"""A search that counts instead of sums gets so many seconds, or so many times what these take, before it is stopped."""
 SOON_WORK = 1 << 15
 """Elements that such a search scans between two looks at the clock."""
 RATE = 1e8
 """Elements that a thread scans in a second, about."""
-_TREES, _SLOW = "trees", "slow search"
-"""In a plan's cache: whether a tree has counted it, and whether a search took too long."""
+_KNOWN = "counted on the cpu by"
+"""In a plan's cache: :class:`_Known`."""
+_SEARCH = "search"
 _CACHE_BYTES = 1 << 18
 """Buffers up to this size (or a 64th of the memory limit) stay with their plan for its next run."""
+
+
+@dataclass(slots=True)
+class _Known:
+    """What counts of a plan took by a search and without one, and which of them counts now."""
+
+    costs: dict[str, ExpectedCost]
+    decided: Decision | None
+    timings: StrategyTimings = field(default_factory=StrategyTimings)
 
 
 class HostExecutor:
@@ -205,43 +217,73 @@ class HostExecutor:
             control.rows = np.zeros(len(plan.steps), np.int64)
             control.rows[-1] = found  # the steps before it were not taken
             return found * plan.automorphisms
-        if plan.twins is not None:
-            counted = count_twins(plan.twins, control, self.memory_limit)
+        sums = self._sums(plan)
+        if sums is None:
+            return None
+        known = self._known(plan, sums)
+        if known.decided is None or not known.decided.again():
+            chosen = known.timings.choose(known.costs)
+            known.decided = Decision.after(known.decided, chosen, known.costs, known.timings)
+        if known.decided.chosen == _SEARCH:
+            counted = self._searched_soon(plan, control, sums, known)
             if counted is not None:
                 return counted
+        started = time.perf_counter()
+        counted = self._summed(plan, sums, control)
+        if counted is not None:  # there was memory for it
+            known.timings.note(sums, time.perf_counter() - started)
+        return counted
+
+    def _sums(self, plan: PhysicalPlan) -> str | None:
+        """How a plan is counted without a search; None where there is no way, or no memory for it."""
+        if plan.twins is not None and table_bytes(plan.twins) <= (self.memory_limit or sys.maxsize):
+            return "twins"
         if plan.tree is not None and self._fits(plan.tree):
-            # For a search, the program would have to be written first: the first count goes along the tree.
-            if plan.cost < SMALLEST and plan.cache.setdefault(_TREES, 0):
-                counted = self._searched_soon(plan, control)
-                if counted is not None:
-                    return counted
-            plan.cache[_TREES] = 1
+            return "tree"
+        return None if plan.counting is None else "sums"
+
+    def _known(self, plan: PhysicalPlan, sums: str) -> _Known:
+        """What is known of a plan's counts.
+
+        The first is without a search, which needs a program that is not written then, unless few elements are expected
+        and the sums may be more than they seem; later ones go by what was measured, or is expected.
+        """
+        known: _Known | None = plan.cache.get(_KNOWN)
+        if known is None:
+            work = {"twins": plan.twins, "tree": plan.tree, "sums": plan.counting}[sums]
+            summed = float(work.choices[-1]) if isinstance(work, TwinCount) else work.cost if work is not None else 0.0
+            costs = {sums: ExpectedCost(summed / RATE), _SEARCH: ExpectedCost(plan.cost / RATE)}
+            soon = sums == "sums" and plan.counting is not None and plan.counting.uncertain and plan.cost < summed
+            known = plan.cache[_KNOWN] = _Known(costs, Decision(_SEARCH if soon else sums, costs, 1))
+        return known
+
+    def _summed(self, plan: PhysicalPlan, sums: str, control: Control) -> int | None:
+        if sums == "twins":
+            assert plan.twins is not None
+            return count_twins(plan.twins, control)
+        if sums == "tree":
+            assert plan.tree is not None
             return count_along_tree(
                 plan.tree, control, self.threads, yield_work=self.yield_work, inline_cost=self.inline_cost
             )
-        if plan.counting is not None:
-            if plan.counting.uncertain and plan.cost < plan.counting.cost:
-                counted = self._searched_soon(plan, control)
-                if counted is not None:
-                    return counted
-            return count_matches(plan.counting, control, self.threads, self.memory_limit)
-        return None
+        assert plan.counting is not None
+        return count_matches(plan.counting, control, self.threads, self.memory_limit)
 
-    def _searched_soon(self, plan: PhysicalPlan, control: Control) -> int | None:
-        """The number of matches by a search that is expected to be quicker than any other way, if it is."""
-        if _SLOW in plan.cache:
-            return None
-        sizes = self._sizes._replace(yield_work=SOON_WORK)
-        if control.progress is None and control.share is None:
-            found = recount(plan, sizes, control)
-            if found is not None:
-                return found * plan.automorphisms
+    def _searched_soon(self, plan: PhysicalPlan, control: Control, sums: str, known: _Known) -> int | None:
+        """The number of matches by a search, unless that takes much longer than what counts without one."""
+        sizes, started = self._sizes._replace(yield_work=SOON_WORK), time.perf_counter()
+        timings = known.timings
+        usual, stopped = timings.measured(sums), timings.stopped.get(_SEARCH, 0.0)
+        most = max(SOON, PATIENCE * (known.costs[_SEARCH].seconds if usual is None else usual), LONGER * stopped)
         try:
-            with control.at_most(max(SOON, PATIENCE * plan.cost / RATE)):
-                return self._searched(plan, control, None, sizes)
+            with control.at_most(most):
+                found = self._searched(plan, control, None, sizes)
         except Overran:
-            plan.cache[_SLOW] = True
+            timings.overran(_SEARCH, most)
+            known.decided = Decision(sums, known.costs, OFTEN, OFTEN)
             return None
+        timings.note(_SEARCH, time.perf_counter() - started)
+        return found
 
     def _searched(self, plan: PhysicalPlan, control: Control, limit: int | None, sizes: Sizes | None = None) -> int:
         """The number of matches (not over the limit) by a search."""

@@ -99,7 +99,7 @@ class Lists:
         self._table = np.zeros((len(needs), self.vertices.capacity), np.uint64)
         self._encode(needs)
         self._point()
-        from graphdb.incremental.list_kernels import mark_lists
+        from graphdb.incremental.kernels.list_kernels import mark_lists
 
         mark_lists(self.cells.ctypes.data, self.like, len(relations.numbers))
 
@@ -210,7 +210,7 @@ class Lists:
 
     def _more_rows(self) -> None:
         """Have space for more lists of vertices that are out of their relation's range."""
-        from graphdb.incremental.list_kernels import rehash
+        from graphdb.incremental.kernels.list_kernels import rehash
 
         space = max(_LATE, 2 * len(self._late))
         rows = len(self._rows) - len(self._late) // 2 + space // 2

@@ -26,7 +26,7 @@ from graphdb.plan.executor import Overran
 from graphdb.storage.graph.source import TripleSource
 
 if TYPE_CHECKING:
-    from graphdb.gpu.launch import Device
+    from graphdb.gpu.code.launch import Device
     from graphdb.incremental.device.engine import DeviceMatching
 
 Ints = NDArray[np.int64]
@@ -277,7 +277,7 @@ class IncrementalMatcher:
 
     def _end(self, version: int) -> None:
         """Commit the staged batch, or roll it back."""
-        from graphdb.incremental import batch_kernels as kernels
+        from graphdb.incremental.kernels import batch_kernels as kernels
 
         if self._device is not None:
             self._device.end(version)
@@ -285,7 +285,7 @@ class IncrementalMatcher:
 
     def _stage(self, updates: Updates, changed: VertexChanges) -> None:
         """Put a batch into the new version."""
-        from graphdb.incremental import batch_kernels as kernels
+        from graphdb.incremental.kernels import batch_kernels as kernels
 
         lists, vertices = self._lists, self._lists.vertices
         cells, like, old = lists.cells.ctypes.data, lists.like, vertices.sizes
@@ -347,7 +347,7 @@ class IncrementalMatcher:
         int64 [batches, patterns, 2]
             Matches added and removed.
         """
-        from graphdb.incremental import batch_kernels as kernels
+        from graphdb.incremental.kernels import batch_kernels as kernels
 
         rows, last = self._rows(updates), np.ascontiguousarray(ends, np.int64)
         several = self._threads > 1 or self._device is not None
@@ -404,7 +404,7 @@ class IncrementalMatcher:
 
     def _settle(self) -> None:
         """Have the lists be as the device's, which may have had batches alone."""
-        from graphdb.incremental import batch_kernels as kernels
+        from graphdb.incremental.kernels import batch_kernels as kernels
 
         if self._device is not None and (rows := self._device.behind()) is not None:
             self._put(rows)
@@ -412,7 +412,7 @@ class IncrementalMatcher:
 
     def _put(self, rows: Ints) -> None:
         """Put changed edges into the new version, and write down which versions they are in."""
-        from graphdb.incremental import batch_kernels as kernels
+        from graphdb.incremental.kernels import batch_kernels as kernels
 
         self._settle()
         if self._device is not None:
@@ -437,7 +437,7 @@ class IncrementalMatcher:
 
     def _rows(self, updates: Updates) -> Ints:
         """Return updates as kernels read them; raises ValueError where an end is no vertex."""
-        from graphdb.incremental.batch_kernels import write_updates
+        from graphdb.incremental.kernels.batch_kernels import write_updates
 
         labels, sources, targets, inserted = (np.ascontiguousarray(column, np.int64) for column in updates)
         rows, vertices = np.empty((len(labels), 4), np.int64), self._lists.vertices

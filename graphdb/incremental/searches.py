@@ -93,8 +93,8 @@ class Searches:
         A part is [matches, outputs + 1], the version of each match first; of a counted program
         (:class:`.program.Program`) [rows, outputs + 2], of how many matches a row is last.
         """
-        from graphdb.incremental.search_kernels import count
-        from graphdb.incremental.search_kernels import search as find
+        from graphdb.incremental.kernels.search_kernels import count
+        from graphdb.incremental.kernels.search_kernels import search as find
 
         chosen, like, alone = self.chosen(), self._lists.like, threading.Lock()
 
@@ -118,7 +118,7 @@ class Searches:
 
     def counts(self, check: Pause) -> Ints:
         """Count what a staged batch changes: [patterns, 2], matches gained and lost."""
-        from graphdb.incremental.search_kernels import count
+        from graphdb.incremental.kernels.search_kernels import count
 
         chosen, like = self.chosen(), self._lists.like
         found = np.zeros((self.threads, len(self._pairs), 2), np.int64)
@@ -136,7 +136,7 @@ class Searches:
 
     def chosen(self) -> list[Search]:
         """Return the search of each pattern that a staged batch is searched by."""
-        from graphdb.incremental.batch_kernels import choose
+        from graphdb.incremental.kernels.batch_kernels import choose
 
         graph = self._lists.cells.ctypes.data
         return [
@@ -146,7 +146,7 @@ class Searches:
 
     @staticmethod
     def _begin(search: Search, piece: _Piece, thread: int) -> _Frame:
-        from graphdb.incremental.batch_kernels import begin
+        from graphdb.incremental.kernels.batch_kernels import begin
 
         own = search.frame(thread)
         begin(own.address, piece.begin, piece.end)

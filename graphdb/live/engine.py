@@ -11,7 +11,7 @@ from graphdb.relational.query import Prepared
 
 if TYPE_CHECKING:
     from graphdb.common import arrow
-    from graphdb.gpu.launch import Device
+    from graphdb.gpu.code.launch import Device
     from graphdb.live.standing import Query
     from graphdb.relational.paths.run import PathRun
     from graphdb.relational.program import Program

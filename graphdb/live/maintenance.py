@@ -27,10 +27,10 @@ from graphdb.live.aggregates.grouping import Accumulators, NotGrouped
 from graphdb.live.aggregates.groups import AGAIN, TABLES, Groups
 from graphdb.live.answers import ADDED, FORMER, FRESH, REMOVED, Answer
 from graphdb.live.definitions import Definition
-from graphdb.live.delta import DeltaQuery, Net, NotIncremental
 from graphdb.live.engine import Engine
-from graphdb.live.matching import Batch, Matcher, Take
-from graphdb.live.neighbourhood import find_near
+from graphdb.live.matches.delta import DeltaQuery, Net, NotIncremental
+from graphdb.live.matches.matching import Batch, Matcher, Take
+from graphdb.live.matches.neighbourhood import find_near
 from graphdb.live.rows import Rows
 from graphdb.live.standing import Standing, Took
 from graphdb.plan.executor import Overran

@@ -22,8 +22,8 @@ from graphdb.relational.projection.presentation import presented
 if TYPE_CHECKING:
     import duckdb
 
-    from graphdb.live.delta import DeltaQuery
     from graphdb.live.engine import Engine
+    from graphdb.live.matches.delta import DeltaQuery
     from graphdb.live.standing import Standing
     from graphdb.relational.paths.run import PathRun
     from graphdb.relational.query import Prepared

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse
-from graphdb.live.delta import DeltaQuery, NotIncremental, cut
-from graphdb.live.pace import Pace
+from graphdb.live.matches.delta import DeltaQuery, NotIncremental, cut
+from graphdb.live.matches.pace import Pace
 
 if TYPE_CHECKING:
     from graphdb.live.aggregates.grouping import Accumulators, Grouping
     from graphdb.live.definitions import Definition
-    from graphdb.live.matching import Matcher
+    from graphdb.live.matches.matching import Matcher
 
 Query = ast.Query | ast.Composite
 

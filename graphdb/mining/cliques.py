@@ -1,7 +1,7 @@
 """Cliques: complete subgraphs, counted by size, over the graph oriented by degree.
 
 All cliques of a size are counted by the matcher (:class:`graphdb.plan.physical.CliqueCount`), on the host or a device.
-Maximal ones are enumerated (:mod:`.clique_kernels`), and so is the first of each size, which is the example.
+Maximal ones are enumerated (:mod:`.kernels.clique_kernels`), and so is the first of each size, which is the example.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Domains of patterns on the host: threads share the patterns of a level (:mod:`.frequent_kernels`)."""
+"""Domains of patterns on the host: threads share the patterns of a level (:mod:`.kernels.frequent_kernels`)."""
 
 from __future__ import annotations
 

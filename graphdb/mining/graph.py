@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from graphdb.plan.extension import Adjacency
 from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.data_graph import DataGraph
-from graphdb.storage.graph.orientation import Oriented, by_degree
+from graphdb.storage.graph.derived.orientation import Oriented, by_degree
 
 Ints = NDArray[np.int64]
 Positions = NDArray[np.int32]

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.mining.canonical import canonical, distinct
 from graphdb.mining.patterns import Pattern
+from graphdb.mining.primitives.canonical import canonical, distinct
 from graphdb.plan.domains import EDGES, PLACES, Candidates
 
 Ints = NDArray[np.int64]

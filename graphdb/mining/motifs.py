@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 from graphdb.common.errors import MemoryLimitError
 from graphdb.execute.scheduler import Pause
 from graphdb.grammar.syntax import MatchMode
-from graphdb.mining.canonical import canonical, distinct
-from graphdb.mining.extension import DEVICE_PIECE, vertex_extension
 from graphdb.mining.graph import ONE_WAY, UNLABELLED, MiningGraph
 from graphdb.mining.limits import BUDGET, Limits
 from graphdb.mining.patterns import NAMES, Pattern
-from graphdb.mining.table import EmbeddingTable
+from graphdb.mining.primitives.canonical import canonical, distinct
+from graphdb.mining.primitives.extension import DEVICE_PIECE, vertex_extension
+from graphdb.mining.primitives.table import EmbeddingTable
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.executor import Executor, OutOfRange
 from graphdb.plan.extension import Extender

@@ -22,8 +22,8 @@ from graphdb.pattern.free import SUBQUERIES, free_variables
 from graphdb.pattern.graph import Clause, EdgeTest, PatternEdge
 from graphdb.pattern.labels import check_labels, edge_labels, names_a_label
 from graphdb.pattern.names import ABSENT, Names
-from graphdb.storage.graph.closure import closure_of
-from graphdb.storage.graph.edge_subset import EdgeSubset
+from graphdb.storage.graph.derived.closure import closure_of
+from graphdb.storage.graph.derived.edge_subset import EdgeSubset
 from graphdb.storage.graph.pcsr import Direction
 
 DIRECTIONS: dict[ast.Direction, Direction] = {

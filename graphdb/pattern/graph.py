@@ -53,7 +53,9 @@ class PatternEdge:
     """A triple may stand for several edges here: two such pattern edges may bind one, and which of its edges each of
     them takes is decided after the match (:mod:`graphdb.relational.edges.parallel_edges`)."""
     among: tuple[int, ...] | None = None
-    """Where ``labels`` is the number of a subset of edges (:mod:`graphdb.storage.graph.edge_subset`), their labels."""
+    """Where ``labels`` is the number of a subset of edges (:mod:`graphdb.storage.graph.derived.edge_subset`), their
+    labels.
+    """
 
     @property
     def admitted(self) -> tuple[int, ...] | None:

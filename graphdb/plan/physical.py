@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from graphdb.pattern.graph import Duplicates, PatternGraph
 from graphdb.plan.checks import Check, Neighbours, Relation
 from graphdb.storage.graph.data_graph import DataGraph
-from graphdb.storage.graph.orientation import Oriented
+from graphdb.storage.graph.derived.orientation import Oriented
 from graphdb.storage.graph.pcsr import Partition
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from graphdb.plan.explain import explain_text
 from graphdb.relational.edges.parallel_edges import settled
 from graphdb.relational.paths.base import PreparedPaths
 from graphdb.relational.program import Applied, Called, Computed, Joined, Program, Rows, Searched
-from graphdb.storage.graph.closure import closure_of, named
+from graphdb.storage.graph.derived.closure import closure_of, named
 
 if TYPE_CHECKING:
     from graphdb.pattern.bind import BoundPattern
@@ -120,10 +121,15 @@ class Explanation:
 
     def to_table(self) -> arrow.Table:
         """Return the lines as the one column ``plan``."""
-        return arrow.table({"plan": strings(self.lines)})
+        return arrow.table({"plan": strings(tuple(map(_without_private_names, self.lines)))})
 
     def __str__(self) -> str:
-        return "\n".join(self.lines)
+        return "\n".join(map(_without_private_names, self.lines))
+
+
+def _without_private_names(line: str) -> str:
+    """Return a line in which tables and functions of ours are called what comes after our prefix."""
+    return re.sub(r"(?:\btemp\.)?\b_graphdb(?:_[0-9a-f]{12})?[._]", "", line)
 
 
 def _match(prepared: Prepared, names: Names, executor: str, control: Control | None = None) -> Iterator[str]:

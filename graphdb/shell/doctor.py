@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from graphdb._version import DISTRIBUTION, __version__
 from graphdb.common.config import cores, memory_bytes, physical_memory
 from graphdb.common.render import plural
-from graphdb.gpu import machine_code
+from graphdb.gpu.code import machine_code
 from graphdb.gpu.probe import probe
 
 _NAME = re.compile(r"[\w.-]+")
+_EXTRA = re.compile(r"""extra == ["'](arrow|dask|jit|notebook|rdf|yaml)["']""")
+"""Extras that users may want; what a device needs, the GPU's own line says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,7 @@ def examine(device_memory: str | None = None) -> Iterator[Finding]:
     system = f"{platform.system()} {platform.machine()}"
     yield Finding("machine", f"{system}, {plural(cores(), 'core')}, {physical_memory() / 2**30:.1f} GiB memory")
     yield from _dependencies()
+    yield from _extras()
     yield _kernels()
     yield from _devices(None if device_memory is None else memory_bytes(device_memory, "device_memory"))
     yield _query()
@@ -94,6 +97,29 @@ def _dependencies() -> Iterator[Finding]:
             yield Finding(name.group(), importlib.metadata.version(name.group()))
         except importlib.metadata.PackageNotFoundError:
             yield Finding(name.group(), f"is missing: pip install '{requirement}'", broken=True)
+
+
+def _extras() -> Iterator[Finding]:
+    """Say which extras are complete, and what installs the others."""
+    try:
+        requirements = importlib.metadata.requires(DISTRIBUTION) or []
+    except importlib.metadata.PackageNotFoundError:
+        return
+    named: dict[str, list[str]] = {}
+    for each in requirements:
+        if (extra := _EXTRA.search(each)) is not None:
+            named.setdefault(extra[1], []).extend(_NAME.findall(each)[:1])
+    for name, packages in sorted(named.items()):
+        missing = [package for package in packages if not _installed(package)]
+        advice = f"without {', '.join(missing)}: pip install '{DISTRIBUTION}[{name}]' where it is wanted"
+        yield Finding(f"extra {name}", advice if missing else "complete")
+
+
+def _installed(name: str) -> bool:
+    try:
+        return bool(importlib.metadata.version(name))
+    except importlib.metadata.PackageNotFoundError:
+        return False
 
 
 def _devices(memory_limit: int | None) -> Iterator[Finding]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays.sorted_sets import places
 from graphdb.storage.file.prepared_sql import execute
-from graphdb.storage.graph.closure import closure_of
+from graphdb.storage.graph.derived.closure import closure_of
 from graphdb.storage.graph.pcsr import Direction, Partition, partition_of_runs
 
 if TYPE_CHECKING:

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from graphdb.storage.compile.cancellable import run_cancellable
 from graphdb.storage.graph.changes import Changes, Sizes, StaleStructures
-from graphdb.storage.graph.closure import Closure, Forest, closure_of, fits, forest_of
 from graphdb.storage.graph.degree_sketch import OUT, DegreeSketch
-from graphdb.storage.graph.edge_subset import EdgeSubset, is_subset
-from graphdb.storage.graph.orientation import Oriented, orient
+from graphdb.storage.graph.derived.closure import Closure, Forest, closure_of, fits, forest_of
+from graphdb.storage.graph.derived.edge_subset import EdgeSubset, is_subset
+from graphdb.storage.graph.derived.orientation import Oriented, orient
 from graphdb.storage.graph.pcsr import Direction, Layer, Partition, build_partition
 from graphdb.storage.graph.signatures import build_column
 from graphdb.storage.graph.source import LabelStatistics, TripleSource
@@ -155,7 +155,7 @@ class DataGraph:
     def subset(self, labels: tuple[int, ...], kinds: Ints | int, subjects: Ints, objects: Ints) -> EdgeSubset:
         """Some edges of some labels; while the caller has it, its number is used as an edge label is.
 
-        See :class:`~graphdb.storage.graph.edge_subset.EdgeSubset` for the arrays.
+        See :class:`~graphdb.storage.graph.derived.edge_subset.EdgeSubset` for the arrays.
         """
         made = EdgeSubset(labels, kinds, subjects, objects)
         self._subsets[made.number] = made

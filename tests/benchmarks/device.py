@@ -21,7 +21,7 @@ from unittest import mock
 import numpy as np
 
 from graphdb.execute.host import HostExecutor
-from graphdb.gpu import launch
+from graphdb.gpu.code import launch
 from graphdb.gpu.executor import GpuExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.plan.executor import Control

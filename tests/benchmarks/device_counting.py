@@ -32,12 +32,12 @@ import numpy as np
 from graphdb.common.errors import QueryTimeout
 from graphdb.execute.choose import ChoosingExecutor, choose_executor
 from graphdb.execute.host import HostExecutor
+from graphdb.gpu.code.launch import Device
 from graphdb.gpu.counting.cliques import DeviceCliques, shape_for
 from graphdb.gpu.counting.registers import Unsupported
 from graphdb.gpu.counting.run import DeviceCount
+from graphdb.gpu.data.graph import DeviceGraph
 from graphdb.gpu.executor import GpuExecutor
-from graphdb.gpu.graph import DeviceGraph
-from graphdb.gpu.launch import Device
 from graphdb.gpu.search.run import LEAST, Search
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.gpu.launch import Device
-from graphdb.gpu.machine_code import Source
-from graphdb.storage.graph.orientation import Oriented
+from graphdb.gpu.code.launch import Device
+from graphdb.gpu.code.machine_code import Source
+from graphdb.storage.graph.derived.orientation import Oriented
 
 RUNS = 5
 BLOCK_CELLS = 2048

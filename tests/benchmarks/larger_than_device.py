@@ -5,7 +5,7 @@
 A part of 4 is a budget of a quarter of what the lists that are read take there and what the tables of a run take
 beside them (``--tables``).  Ways are pinned; *first* is the first count, which copies the graph, and *warm* the median of further
 ones.  *moved* is what a warm run copies of lists that are read by segments, beside their size; *away*, of those read by pages, the
-share of what is read that is expected to come from host memory.  With ``--pages`` nothing is read by segments.
+share of what is read that is expected to come from host memory.  With ``--pages`` nothing is read by segments.  *joins* are the combinations of segments.
 """
 
 from __future__ import annotations
@@ -17,17 +17,20 @@ from dataclasses import replace
 
 import numpy as np
 
+from graphdb.gpu.data.residency import WHOLE, lists_of_plan
 from graphdb.gpu.executor import GpuExecutor, Hint
 from graphdb.gpu.join import segmentation
-from graphdb.gpu.residency import WHOLE, lists_of_plan
 from graphdb.grammar.syntax import MatchMode
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.data_graph import DataGraph
 from tests.benchmarks.counting import pattern, rmat
 
+LABELLED = "labelled"
+"""The case whose edges have directions and one of two labels each."""
 CASES: tuple[tuple[str, list[tuple[int, int]], Hint], ...] = (
     ("triangle", [(0, 1), (1, 2), (0, 2)], "join"),
+    (LABELLED, [(0, 1), (1, 2), (0, 2)], "join"),
     ("triangle", [(0, 1), (1, 2), (0, 2)], "search"),
     ("4-clique", [(a, b) for b in range(4) for a in range(b)], "auto"),
     ("4-cycle", [(0, 1), (1, 2), (2, 3), (0, 3)], "sums"),
@@ -51,17 +54,28 @@ def main() -> None:
     keys = np.unique(np.minimum(u, v) * vertices + np.maximum(u, v))
     ends = np.stack([keys // vertices, keys % vertices])
     ends = ends[:, ends[0] != ends[1]]
-    graph = DataGraph(ArraySource(ends[0], np.full(ends.shape[1], vertices), ends[1], vertices + 1))
+    alike = DataGraph(ArraySource(ends[0], np.full(ends.shape[1], vertices), ends[1], vertices + 2))
     print(f"{given.graph}: {ends.shape[1]:,} edges")
     print(
-        f"{'count':<10}{'way':<8}{'budget':>12}{'of graph':>10}{'moved':>12}{'away':>7}{'first':>11}{'warm':>11}{'slower':>8}  right"
+        f"{'count':<10}{'way':<8}{'budget':>12}{'of graph':>10}{'moved':>12}{'joins':>7}{'away':>7}{'first':>11}{'warm':>11}{'slower':>8}  right"
     )
+    measured = GpuExecutor(0)
+    measured.calibrate().join()
+    rates = measured.device.rates
+    del measured
+    print(f"{rates.answer * 1e6:.1f} us an answer, {rates.linked / 1e9:.0f} and {rates.pinned_upload / 1e9:.0f} GB/s")
     for name, edges, way in CASES:
         if given.cases and name not in given.cases:
             continue
-        made = make_plan(
-            pattern(edges, vertices, MatchMode.DIFFERENT_NODES), graph, counting="auto" if way != "search" else "never"
-        )
+        counted, graph = pattern(edges, vertices, MatchMode.DIFFERENT_NODES), alike
+        if name == LABELLED:
+            labels = vertices + ends.sum(axis=0) % 2
+            graph = DataGraph(ArraySource(ends[0], labels, ends[1], vertices + 2))
+            of = zip(counted.edges, (0, 1, 1), strict=True)
+            counted = replace(
+                counted, edges=tuple(replace(e, labels=(vertices + which,), directed=True) for e, which in of)
+            )
+        made = make_plan(counted, graph, counting="auto" if way != "search" else "never")
         plan = replace(made, clique=None) if way in ("join", "search") else made
         reads = lists_of_plan(plan, True)
         size = sum(each.nbytes for each in reads if each.runs is not None)
@@ -71,6 +85,7 @@ def main() -> None:
             tables = given.tables << 20
             budget = int(every / WHOLE) + tables if part == 1 else (size + tables) // part
             executor = GpuExecutor(0, hint=way, memory_limit=budget)
+            executor.device.rates = rates
             times, found = [], -1
             try:
                 for _ in range(given.runs + 1):
@@ -85,9 +100,10 @@ def main() -> None:
                 whole, want = warm, found
             segments = executor.strategies.join.segments(plan, True) if way in ("join", "search") else None
             moved = f"{segments.moved / segments.size:.1f} x" if segments else ""
+            joins = f"{len(segments.combinations)}" if segments else ""
             away = "" if segments else f"{executor.graph.residency.away(reads):.0%}"
             print(
-                f"{name:<10}{way:<8}{budget:>12,}{1 / part:>10.3f}{moved:>12}{away:>7}{times[0]:>11.1f}{warm:>11.1f}"
+                f"{name:<10}{way:<8}{budget:>12,}{1 / part:>10.3f}{moved:>12}{joins:>7}{away:>7}{times[0]:>11.1f}{warm:>11.1f}"
                 f"{warm / whole:>8.2f}  {'yes' if found == want else f'NO: {found} and {want}'}",
                 flush=True,
             )

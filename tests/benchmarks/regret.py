@@ -8,7 +8,8 @@ an R-MAT graph without labels, and walks of 3 to 8 triples over RDF data, some w
 the matches: on the CPU a search, sums, a tree, twins or cliques, on a device the join, the search and sums, each pinned,
 on plans of their own.  *first* is a text that was never seen, by ``db.query``, over the least that a way takes for
 planning and its first run; *anew* the same once data and kernels are there, which pinned ways find so, too: the first
-regret is overstated.  *warm* is the median of later runs.  All counts are compared.
+regret is overstated.  *warm* is the median of later runs: of the plan that ``db.query`` had settled on by then, and of
+the ways that come near the best, run in turns, so that what slows the machine slows them alike.  All counts are compared.
 
 A way may take ``--limit`` seconds (the choice :data:`ALLOWED` times that), and not much longer than the best one so far;
 graphs take turns, so that what ``--seconds`` cuts off is the same share of each.  Both times of a ratio have
@@ -54,6 +55,8 @@ GRAPHS = ("github", "hprd", "yeast", "rmat", "motifs", "watdiv")
 SLACK, PATIENCE = 0.05, 5.0
 """A pinned way is stopped after so many seconds, and so many times the best time so far."""
 RUNS = 5
+TURNS, NEAR = 9, 2.0
+"""Runs in turns of what was chosen and of all ways that took less than so many times the best."""
 KINDS = ("first", "anew", "warm")
 ALLOWED = 3.0
 CALL = 1e-4
@@ -270,7 +273,7 @@ def device_ways(device: Any) -> dict[str, Executor]:
 
 def measure(graph: Graph, number: int, rng: np.random.Generator, given: argparse.Namespace) -> Measured:
     """Ask by ``db.query``, then by all ways."""
-    found = Measured(graph.name, number, graph.draw(rng))
+    found, settled = Measured(graph.name, number, graph.draw(rng)), None
     started = time.perf_counter()
 
     def ask() -> int:
@@ -284,6 +287,7 @@ def measure(graph: Graph, number: int, rng: np.random.Generator, given: argparse
             if run >= 3 and time.perf_counter() - started > given.settle:
                 break
         found.chosen.warm = _warm(ask)
+        settled = graph.database._state.plans.counting(found.text)
         graph.database._state.plans.clear()
         graph.database._state.snapshot().plans.clear()
         started = time.perf_counter()
@@ -313,8 +317,25 @@ def measure(graph: Graph, number: int, rng: np.random.Generator, given: argparse
             if graph.executor._device is not None:
                 for name, cost in graph.executor._device.costs.of(plan, True).items():
                     found.costs |= {f"cuda {name} ms": cost.seconds * 1e3, f"cuda {name} setup ms": cost.setup * 1e3}
-        _pinned(found, graph.executor, pattern, data, plan, planning, given)
+        runs = _pinned(found, graph.executor, pattern, data, plan, planning, given)
+        if settled is not None and settled.plan is not None:
+            _in_turns(found, partial(graph.executor.count, settled.plan), runs)
     return found
+
+
+def _in_turns(found: Measured, chosen: Callable[[], int], runs: dict[str, Callable[[], int]]) -> None:
+    """Measure what was chosen and the ways near the best again, each once in every turn."""
+    best = min([found.chosen.warm, *(way.warm for way in found.ways.values())])
+    near = {name: run for name, run in runs.items() if found.ways[name].warm <= NEAR * best}
+    times: dict[str, list[float]] = {name: [] for name in ("chosen", *near)}
+    for _ in range(TURNS):
+        for name, run in (("chosen", chosen), *near.items()):
+            started = time.perf_counter()
+            run()
+            times[name].append(time.perf_counter() - started)
+    found.chosen.warm = statistics.median(times["chosen"])
+    for name in near:
+        found.ways[name].warm = statistics.median(times[name])
 
 
 def _pinned(
@@ -325,10 +346,11 @@ def _pinned(
     plan: PhysicalPlan,
     prepared: float,
     given: argparse.Namespace,
-) -> None:
-    """Measure every way; ``prepared`` are the seconds from text to plan."""
+) -> dict[str, Callable[[], int]]:
+    """Measure every way, and return what runs those that were done; ``prepared`` are the seconds from text to plan."""
+    runs: dict[str, Callable[[], int]] = {}
     if not plan.count_only:
-        return
+        return runs
     host = executor.host if isinstance(executor, ChoosingExecutor) else HostExecutor()
     device = executor._device if isinstance(executor, ChoosingExecutor) else None
     started = time.perf_counter()
@@ -350,9 +372,12 @@ def _pinned(
         limit = min(given.limit, SLACK + PATIENCE * best)
         compiling = given.limit if name in ("cuda search", "cuda sums") else limit
         try:
-            _measure(found, name, who, *make, data, limit, compiling)
+            run = _measure(found, name, who, *make, data, limit, compiling)
+            if run is not None:
+                runs[name] = run
         except GraphDBError:
             found.ways.setdefault(name, Time())
+    return runs
 
 
 def _measure(
@@ -364,8 +389,8 @@ def _measure(
     data: DataGraph,
     limit: float,
     compiling: float,
-) -> None:
-    """Plan and run one way."""
+) -> Callable[[], int] | None:
+    """Plan and run one way; what runs it once more, or None where there is no such way."""
     started, seen = time.perf_counter(), found.ways.setdefault(name, Time())
     with data.watched(Control(timeout=compiling).check):
         plan = make()
@@ -373,7 +398,7 @@ def _measure(
         getattr(who, "hint", "auto") in ("search", "sums") and not plan.clique and who.off_hint(plan, True)
     ):
         del found.ways[name]
-        return
+        return None
     found.answers.add(who.count(plan, Control(timeout=compiling)))
     seen.first = time.perf_counter() - started + before
     for _ in range(2):
@@ -381,6 +406,8 @@ def _measure(
     seen.warm = _warm(lambda: who.count(plan, Control(timeout=limit)))
     if getattr(who, "hint", "auto") == "sums" and not plan.clique and who.off_hint(plan, True):
         del found.ways[name]  # its kernels could not be written
+        return None
+    return partial(who.count, plan)
 
 
 def _warm(run: Callable[[], object]) -> float:

@@ -27,10 +27,10 @@ from unittest import mock
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.gpu import machine_code
-from graphdb.gpu.compiler import Cancel
-from graphdb.gpu.machine_code import MachineCode
-from graphdb.gpu.pages import ON_DEVICE
+from graphdb.gpu.code import machine_code
+from graphdb.gpu.code.compiler import Cancel
+from graphdb.gpu.code.machine_code import MachineCode
+from graphdb.gpu.data.pages import ON_DEVICE
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 GUARD = 64
@@ -359,7 +359,7 @@ class _Device:
 
 
 class Pages:
-    """The driver's virtual memory (:class:`graphdb.gpu.pages.Driver`), of pages of 256 bytes."""
+    """The driver's virtual memory (:class:`graphdb.gpu.data.pages.Driver`), of pages of 256 bytes."""
 
     page = 256
 
@@ -467,6 +467,7 @@ def _module(memory: int, card: str) -> ModuleType:
         cuda=cuda,
         ndarray=Array,
         cumsum=_cumsum,
+        get_default_pinned_memory_pool=lambda: SimpleNamespace(free_all_blocks=lambda: None),
         empty=lambda shape, dtype: _local.pool.array(shape, dtype),
     )
     return module
@@ -492,7 +493,7 @@ def installed(memory: int = 1 << 30, together: int = 1, devices: int = 1, card: 
         with (
             mock.patch.object(machine_code, "for_devices", return_value=code),
             mock.patch("graphdb.gpu.executor.GpuExecutor.calibrate"),
-            mock.patch("graphdb.gpu.residency.Driver", Pages),
+            mock.patch("graphdb.gpu.data.residency.Driver", Pages),
         ):
             yield _machine
     finally:

@@ -23,7 +23,7 @@ from graphdb.gpu.probe import Device, DeviceReport
 from graphdb.plan.counting.tree import TreeCount
 from graphdb.plan.executor import Control, Refused
 from graphdb.plan.passes.pipeline import make_plan
-from graphdb.plan.ski_rental import Bias, ExpectedCost, StrategyTimings
+from graphdb.plan.strategy.ski_rental import Bias, ExpectedCost, StrategyTimings
 from tests import emulator
 from tests.execute.test_host import REPEATABLE, complete, pattern
 from tests.gpu.executors import EMULATED
@@ -205,7 +205,7 @@ def test_what_runs_took_counts_more_than_what_was_expected(device: None) -> None
 
 def test_what_was_thought_small_is_watched_once_it_took_long() -> None:
     executor = ChoosingExecutor(HostExecutor(2), lambda: pytest.fail("no device is asked for"))
-    assert sum(block.count for block in executor.host.run(plan_of(1.0))) == 336  # its kernels are compiled, or read
+    executor._small = 1.0  # a busy machine takes long for little, too
     plan = plan_of(1.0)
     for _ in range(3):
         control = Control()
@@ -325,7 +325,7 @@ def test_a_plan_that_is_refused_closes_no_device(device: None, error: Exception,
     ("status", "kind"), [(1, Refused), (701, Refused), (2, MemoryLimitError), (700, DeviceError), (719, DeviceError)]
 )
 def test_what_cuda_says_is_told_apart(device: None, status: int, kind: type[Exception]) -> None:
-    from graphdb.gpu.launch import faults
+    from graphdb.gpu.code.launch import faults
 
     with pytest.raises(DeviceError if kind is Refused else kind) as raised, faults("cuda:0"):
         raise emulator.Failure("it failed", status)

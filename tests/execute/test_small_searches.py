@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 from unittest import mock
@@ -46,24 +48,46 @@ def test_every_count_is_the_same(seed: int) -> None:
     assert 1 <= searched.call_count <= 3  # the search that is there counts again
 
 
-def test_a_search_that_takes_longer_is_not_tried_again() -> None:
-    plan, executor = replace(tree_plan(1), cost=100.0), HostExecutor(1)
+@pytest.mark.parametrize("cost", [100.0, 1e5])
+def test_a_search_that_takes_longer_is_tried_ever_less(cost: float) -> None:
+    """Estimated to be faster than the tree, or some times slower."""
+    plan, executor = replace(tree_plan(1), cost=cost), HostExecutor(1)
     want = executor.count(plan)
     late = mock.Mock(side_effect=Overran)
     with mock.patch.object(executor, "_searched", late):
-        assert [executor.count(plan) for _ in range(4)] == [want] * 4
-    assert late.call_count == 1
+        assert [executor.count(plan) for _ in range(200)] == [want] * 200
+    assert late.call_count <= 6
 
 
 def test_larger_ones_go_along_their_tree(monkeypatch: pytest.MonkeyPatch) -> None:
     plan, executor = tree_plan(2), HostExecutor(1)
-    large = replace(plan, cost=host.SMALLEST + 1)
+    large = replace(plan, cost=1e10)
 
     def never(*_: Any) -> int:
         raise AssertionError("searched")
 
     monkeypatch.setattr(executor, "_searched", never)
-    assert len({executor.count(large) for _ in range(3)}) == 1
+    assert len({executor.count(large) for _ in range(70)}) == 1
+
+
+@pytest.mark.parametrize("slow", ["_summed", "_searched"])
+def test_what_was_measured_to_be_faster_counts_in_the_end(slow: str) -> None:
+    """Whatever was expected: a search of ten times the estimate of the tree, or of a tenth of it."""
+    plan, executor = tree_plan(3), HostExecutor(1)
+    assert plan.tree is not None
+    wrong = replace(plan, cost=plan.tree.cost * (10.0 if slow == "_summed" else 0.1))
+    run, taken = getattr(executor, slow), Counter[str]()
+
+    def late(*arguments: Any) -> Any:
+        time.sleep(2e-3)
+        taken["slow"] += 1
+        return run(*arguments)
+
+    with mock.patch.object(executor, slow, late), mock.patch.object(host, "SOON", 60.0):
+        want = {executor.count(wrong) for _ in range(80)}
+        taken.clear()
+        assert want == {executor.count(wrong) for _ in range(40)} == {HostExecutor(1).count(replace(plan, tree=None))}
+    assert not taken
 
 
 @pytest.mark.parametrize("size", [10, 12])

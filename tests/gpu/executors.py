@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from graphdb.execute.host import HostExecutor
-from graphdb.gpu import residency
+from graphdb.gpu.data import residency
+from graphdb.gpu.data.pages import hottest
 from graphdb.gpu.join import segmentation
-from graphdb.gpu.pages import hottest
 from tests import emulator
 from tests.fuzz import scaled
 

@@ -13,7 +13,7 @@ import pytest
 
 from graphdb.gpu import calibration
 from graphdb.gpu.card import TYPICAL, Limits, Rates
-from graphdb.plan.ski_rental import Bias
+from graphdb.plan.strategy.ski_rental import Bias
 from graphdb.storage.compile import cache
 from tests import emulator
 from tests.gpu.executors import EMULATED
@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def device() -> Iterator[Any]:
-    from graphdb.gpu.launch import Device
+    from graphdb.gpu.code.launch import Device
 
     with emulator.installed(1 << 24):
         yield Device(0)

@@ -211,7 +211,7 @@ def test_candidates_and_hanging_trees(executor: Any) -> None:
 
 def test_what_is_known_of_a_label_is_not_asked_again(executor: Any) -> None:
     """Candidates' bits, and how many of them a list holds, are kept for other plans as long as the candidates are."""
-    from graphdb.gpu.launch import Module
+    from graphdb.gpu.code.launch import Module
 
     graph, label = graph_of(32, 90, 3)
     sets = tuple(np.flatnonzero(np.arange(32) % 3 == i) for i in range(3))

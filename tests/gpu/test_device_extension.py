@@ -12,15 +12,16 @@ import numpy as np
 import pytest
 
 from graphdb.common.errors import MemoryLimitError, QueryTimeout
-from graphdb.mining import EmbeddingTable, Limits, MiningGraph, edge_extension, extension, vertex_extension
+from graphdb.mining import EmbeddingTable, Limits, MiningGraph, edge_extension, vertex_extension
 from graphdb.mining.motifs import motifs
+from graphdb.mining.primitives import extension
 from graphdb.plan.executor import Control
 from tests import emulator
 from tests.fuzz import scaled
 from tests.gpu.executors import EMULATED
 from tests.mining import brute
 
-aggregation = importlib.import_module("graphdb.mining.aggregation")
+aggregation = importlib.import_module("graphdb.mining.primitives.aggregation")
 
 
 @pytest.fixture(

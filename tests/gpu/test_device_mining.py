@@ -110,7 +110,7 @@ def test_what_patterns_share_is_counted_once(device: Any) -> None:
     joint = joint_count(graph, known_motifs(size, False).patterns)
     alone = sum(len({part for term in plan.counting.terms for part in term.parts}) for plan in joint.plans)  # type: ignore[union-attr]
     assert len(joint.parts) < alone / (2 if size == 5 else 1)
-    from graphdb.gpu.launch import Module
+    from graphdb.gpu.code.launch import Module
 
     launched: list[str] = []
     plain = Module.launch

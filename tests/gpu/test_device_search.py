@@ -250,7 +250,7 @@ def test_a_timeout_stops_a_search() -> None:
 
 def test_a_search_stops_while_its_kernel_is_compiled(devices: Any) -> None:
     """The compiler goes on, but nobody waits for it; who asks again finds what it has made."""
-    from graphdb.gpu.machine_code import MachineCode
+    from graphdb.gpu.code.machine_code import MachineCode
 
     graph, label = graph_of(20, 60, 9)
     plan = make_plan(pattern_of(PATTERNS["4-wheel"], label), graph, counting="never")

@@ -27,7 +27,7 @@ def test_every_way_gives_the_same_rows(where: str) -> None:
     with ExitStack() as stack:
         if where == "emulated":
             stack.enter_context(emulator.installed())
-        from graphdb.gpu.launch import Device
+        from graphdb.gpu.code.launch import Device
         from tests.benchmarks.extension import Extension
 
         device = Device(0, 1 << 28)

@@ -11,10 +11,10 @@ from typing import Literal
 import pytest
 
 import graphdb.gpu.executor  # noqa: F401  (each strategy says what modules it has)
-from graphdb.gpu import layout
 from graphdb.gpu.card import Limits
+from graphdb.gpu.code import layout
+from graphdb.gpu.code.launch import SAMPLES, VARIANTS, defines, source
 from graphdb.gpu.counting.code_generation import specialise
-from graphdb.gpu.launch import SAMPLES, VARIANTS, defines, source
 from graphdb.gpu.search.code_generation import search_text
 from graphdb.incremental.device.layout import LISTS
 from graphdb.plan.passes.pipeline import make_plan
@@ -100,7 +100,7 @@ def test_a_structure_that_differs_from_its_table_does_not_compile(name: str, mon
         monkeypatch.setitem(layout.HEADERS, header, swapped)
         macros = VARIANTS[name][0]
         written = source.__wrapped__(name, PLANS[name](macros) if name in PLANS else "")
-        with pytest.raises(pytest.fail.Exception, match=r"is not as gpu/layout\.py says"):
+        with pytest.raises(pytest.fail.Exception, match=r"is not as gpu/code/layout\.py says"):
             nvrtc.machine_code(written, defines({**macros, "CHECK_OFFSETS": 1}), 90)
 
 

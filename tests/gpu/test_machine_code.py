@@ -16,11 +16,12 @@ import pytest
 
 from graphdb.common.errors import DeviceError, QueryTimeout
 from graphdb.execute.host import HostExecutor
-from graphdb.gpu import archive, build, launch, machine_code
-from graphdb.gpu.archive import Archive
-from graphdb.gpu.compiler import Cancel, Cancelled
+from graphdb.gpu import build
+from graphdb.gpu.code import archive, launch, machine_code
+from graphdb.gpu.code.archive import Archive
+from graphdb.gpu.code.compiler import Cancel, Cancelled
+from graphdb.gpu.code.machine_code import MachineCode, Source
 from graphdb.gpu.counting import run
-from graphdb.gpu.machine_code import MachineCode, Source
 from graphdb.incremental.device import layout
 from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
@@ -98,7 +99,7 @@ def test_an_archive_holds_what_the_compiler_makes(tmp_path: Path) -> None:
 
 
 def launch_folder() -> Path:
-    return Path(launch.__file__).parent / "kernels"
+    return Path(launch.__file__).parents[1] / "kernels"
 
 
 def test_the_same_code_makes_the_same_archive(tmp_path: Path) -> None:
@@ -269,7 +270,9 @@ import sys, threading
 from pathlib import Path
 from typing import Any
 sys.path.insert(0, {root!r})
-from graphdb.gpu import compiler, launch, machine_code
+from graphdb.gpu.code import compiler
+from graphdb.gpu.code import launch
+from graphdb.gpu.code import machine_code
 import graphdb.gpu.executor
 from graphdb.storage.compile.cache import Cache
 disk = Cache("device", 8)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphdb.execute.host import HostExecutor
-from graphdb.gpu.pages import heat, hottest
+from graphdb.gpu.data.pages import heat, hottest
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.data_graph import DataGraph
@@ -114,7 +114,7 @@ def test_sums_over_lists_larger_than_the_budget(part: int) -> None:
 
 @EMULATED
 def test_what_a_run_uses_is_not_evicted() -> None:
-    from graphdb.gpu.memory import DeviceMemory
+    from graphdb.gpu.data.memory import DeviceMemory
 
     with emulator.installed():
         memory = DeviceMemory(0, 100_000)

@@ -34,7 +34,7 @@ PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 @contextmanager
 def opened(where: str, memory: int = 1 << 30) -> Iterator[Any]:
     """A device, of which nothing is left behind that a matcher took."""
-    from graphdb.gpu.launch import Device
+    from graphdb.gpu.code.launch import Device
 
     if where == "cuda":
         yield Device(0, memory)

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphdb.live import maintenance, neighbourhood
+from graphdb.live import maintenance
+from graphdb.live.matches import neighbourhood
 from tests.fuzz import scaled
 from tests.live import test_groups, test_properties
 from tests.live.writes import bag, check, opened, strategies

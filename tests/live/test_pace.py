@@ -8,8 +8,9 @@ from itertools import count, pairwise
 import numpy as np
 import pytest
 
-from graphdb.live import pace, rows
-from graphdb.live.pace import Pace
+from graphdb.live import rows
+from graphdb.live.matches import pace
+from graphdb.live.matches.pace import Pace
 from graphdb.plan.executor import Overran
 from tests.live import test_groups as groups
 from tests.live import test_properties as properties
@@ -46,6 +47,11 @@ def test_what_rows_do_not_tell_apart_is_counted() -> None:
         assert db.sql("FROM every").fetchall() == [(0,)]
         check(db, queries, stored)
         assert strategies(db)["compared"] == 0
+
+
+@pytest.fixture(autouse=True)
+def _patient() -> None:
+    """Batches have the time here that they have outside of tests."""
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -19,7 +19,7 @@ from graphdb.mining import (
     filtering,
     vertex_extension,
 )
-from graphdb.mining.canonical import canonical
+from graphdb.mining.primitives.canonical import canonical
 from graphdb.plan.executor import Control
 from tests.fuzz import scaled
 from tests.mining import brute

@@ -248,7 +248,7 @@ def test_a_timeout_stops_counting() -> None:
 
 
 def test_sums_of_products_beyond_64_bits_are_exact() -> None:
-    from graphdb.execute.counting.count_kernels import add_products
+    from graphdb.execute.counting.kernels.count_kernels import add_products
 
     rng = np.random.default_rng(1)
     left, right = rng.integers(0, 1 << 61, (2, 1000))

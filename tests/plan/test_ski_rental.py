@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphdb.plan.ski_rental import DOUBT, WORSE, Bias, Decision, ExpectedCost, StrategyTimings
+from graphdb.plan.strategy.ski_rental import DOUBT, WORSE, Bias, Decision, ExpectedCost, StrategyTimings
 
 
 def test_what_is_expected_to_be_done_first_is_chosen() -> None:

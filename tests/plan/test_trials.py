@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from graphdb.common.errors import QueryTimeout
 from graphdb.plan import executor
 from graphdb.plan.executor import Control, Overran
-from graphdb.plan.ski_rental import ExpectedCost, StrategyTimings
-from graphdb.plan.trials import LEAST, PATIENCE, in_turns
+from graphdb.plan.strategy.ski_rental import ExpectedCost, StrategyTimings
+from graphdb.plan.strategy.trials import LEAST, PATIENCE, in_turns
 
 STEPS = 500
 """A way asks whether to go on so many times in its whole run."""

@@ -26,8 +26,7 @@ from graphdb.data import GEOGRAPHY, PREFIXES
 from graphdb.dispatch import completion
 from graphdb.dispatch.interface import contents
 from graphdb.pictures import picture
-from graphdb.results import description
-from graphdb.workbench import plans
+from graphdb.results import description, plans
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -45,6 +44,20 @@ def test_version_is_written_once() -> None:
     assert [path.name for path in holders] == ["_version.py"]
     assert "version" in PROJECT["project"]["dynamic"]
     assert f"## {__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_references_between_modules_lead_somewhere() -> None:
+    names = {str(file.relative_to(ROOT).with_suffix("")).replace(os.sep, ".") for file in _sources()}
+    names = {"graphdb." + name.removeprefix("graphdb.").removesuffix(".__init__") for name in names} | {"graphdb"}
+    wrong = []
+    for file in _sources():
+        package = ["graphdb", *file.relative_to(ROOT).parent.parts] if file.is_relative_to(ROOT / "graphdb") else []
+        package = package[1:] or ["graphdb", *file.relative_to(ROOT).parent.parts]
+        for dots, rest in re.findall(r":mod:`~?(\.*)(graphdb[\w.]*|[\w.]+)`", file.read_text(encoding="utf-8")):
+            named = ".".join([*package[: len(package) - len(dots) + 1], rest]) if dots else rest
+            if named.startswith("graphdb") and named not in names:
+                wrong.append(f"{file.relative_to(ROOT)}: {named}")
+    assert not wrong
 
 
 @pytest.mark.parametrize("folder", ["gpu", "grammar", "storage"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -119,6 +120,7 @@ def test_classes_above_are_pointed_to(db: graphdb.Database) -> None:
         "SELECT ?w WHERE { ex:tom ex:weight ?w ; ex:chases <http://example.org/jerry> , ?z } LIMIT 7",
         "ASK { ex:tom ex:chases ex:jerry }",
         "ASK { ex:tom ex:weight 5 }",
+        "SELECT ?x ?w { ?x ex:weight ?w FILTER(!(?w > 1) || ?x = ex:jerry) FILTER(?w >= 0.1) }",
     ],
 )
 def test_questions_of_sparql_are_translated(db: graphdb.Database, asked: str) -> None:
@@ -140,6 +142,24 @@ def answered(asked: str) -> bool | list[list[str]]:
     return bool(answer) if asked.startswith("ASK") else sorted([value.value for value in row] for row in answer)
 
 
-def test_other_questions_of_sparql_are_named(db: graphdb.Database) -> None:
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "?x ex:chases+ ?y",
+        "?x ^ex:chases ?y",
+        "?x !ex:chases ?y",
+        "?x ex:a ?y OPTIONAL { ?y ex:name ?n }",
+        "?x ex:a [ ex:b 'b'@en ]",
+        "?x ex:a ?y FILTER(?y + 1 > 2)",
+        "?x ?p " * 700,
+    ],
+)
+def test_other_questions_of_sparql_are_named(db: graphdb.Database, pattern: str) -> None:
     with pytest.raises(graphdb.GraphDBError, match="this is SPARQL; here"):
-        db.query("SELECT ?x WHERE { ?x ex:chases+ ?y OPTIONAL { ?y ex:name ?n } }")
+        db.query(f"SELECT ?x WHERE {{ {pattern} }}")
+
+
+def test_questions_of_sparql_without_rdflib(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rdflib.plugins.sparql.parser", None)
+    with pytest.raises(graphdb.GraphDBError, match="this is SPARQL; here"):
+        db.query("SELECT ?x WHERE { ?x ex:chases ?y }")

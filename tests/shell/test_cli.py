@@ -159,6 +159,7 @@ def test_doctor() -> None:
     assert __version__ in ran.stdout
     assert "a query             runs" in ran.stdout
     assert "GPU" in ran.stdout
+    assert "extra arrow" in ran.stdout
 
 
 def test_demo_prints_statements_before_answers(tmp_path: Path) -> None:

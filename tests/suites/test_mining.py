@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import graphdb
-from graphdb.mining.canonical import canonical
 from graphdb.mining.cliques import cliques
 from graphdb.mining.frequent import frequent_patterns
 from graphdb.mining.motifs import Motif, motifs
+from graphdb.mining.primitives.canonical import canonical
 from tests import mining_sets
 from tests.fuzz import FUZZ
 

@@ -100,7 +100,7 @@ def test_a_dropped_file_is_loaded(page: Browser) -> None:
         moved.items.add(new File(['<urn:s> <urn:isAt> <urn:o> .\\n'], 'dropped.nt'));
         document.dispatchEvent(new DragEvent('drop', {dataTransfer: moved, cancelable: true}));
     """)
-    assert "1 triples, 1 new" in page.until(
+    assert "1 triple, 1 new" in page.until(
         "document.querySelector('#load-told').textContent.includes('new') && document.querySelector('#load-told').textContent"
     )
     page.until("[...document.querySelectorAll('#types button')].some(button => button.textContent.includes('isAt'))")

@@ -81,7 +81,7 @@ class _Counter:
 
     def advance(self) -> bool:
         """Go on for some milliseconds: whether all is done."""
-        from graphdb.execute.counting import clique_kernels as kernels
+        from graphdb.execute.counting.kernels import clique_kernels as kernels
 
         graph, state = self._plan.graph, self._state.ctypes.data
         arrays = (graph.offsets.ctypes.data, graph.neighbours.ctypes.data)

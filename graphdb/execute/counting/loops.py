@@ -35,7 +35,7 @@ class Loops:
     """Runs the programs of cores, and keeps the closed lists that they read."""
 
     def __init__(self, run: CountRun, weights: Weights) -> None:
-        from graphdb.execute.counting import nested_kernels
+        from graphdb.execute.counting.kernels import nested_kernels
 
         self._run, self._weights, self._kernels = run, weights, nested_kernels
         self._pairs: dict[Closed, tuple[tuple[int, int, int], Any]] = {}

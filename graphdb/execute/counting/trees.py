@@ -62,7 +62,7 @@ class _Tables:
     """A tree as kernels read it."""
 
     def __init__(self, tree: TreeCount) -> None:
-        from graphdb.execute.counting import tree_kernels as kernels
+        from graphdb.execute.counting.kernels import tree_kernels as kernels
 
         lists: list[tuple[int, int, int]] = []
         conflicts: list[int] = []
@@ -105,7 +105,7 @@ class _Walk:
     """One worker's walk: its buffers and what it keeps."""
 
     def __init__(self, tree: TreeCount, tables: _Tables, root: int, scan: NDArray[Any], modulus: int) -> None:
-        from graphdb.execute.counting import tree_kernels as kernels
+        from graphdb.execute.counting.kernels import tree_kernels as kernels
 
         self._kernel: Any = kernels.walk
         width = scan.itemsize

@@ -14,21 +14,23 @@ _PIECE = 1 << 18
 """Choices that a kernel call counts, roughly: some milliseconds."""
 
 
-def count_twins(plan: TwinCount, control: Control, memory_limit: int | None = None) -> int | None:
-    """Count the matches; None where the table does not fit the memory limit.  Raises what ``control`` does."""
+def table_bytes(plan: TwinCount) -> int:
+    """Bytes of the hash table that a count takes."""
     choices = int(plan.choices[-1])
-    size = 1 << max(choices + choices // 2, 16).bit_length()
-    if memory_limit is not None and size * 16 > memory_limit:
-        return None
-    from graphdb.execute.counting.twin_kernels import tally
+    return 16 << max(choices + choices // 2, 16).bit_length()
+
+
+def count_twins(plan: TwinCount, control: Control) -> int:
+    """Count the matches; raises what ``control`` does."""
+    from graphdb.execute.counting.kernels.twin_kernels import tally
 
     control.threads = 1
-    table = np.zeros((size, 2), np.int64)
+    table = np.zeros((table_bytes(plan) // 16, 2), np.int64)
     partitions = np.array([partition.row for partition in plan.partitions], np.int64)
     marks = np.array([0 if mark is None else mark.ctypes.data for mark in plan.marks], np.int64)
     width = np.dtype(plan.dtype).itemsize
     scratch, like = np.zeros((4, max(len(partitions), 1)), np.int64), np.empty(0, plan.dtype)
-    cuts = np.searchsorted(plan.choices, np.arange(_PIECE, choices, _PIECE))
+    cuts = np.searchsorted(plan.choices, np.arange(_PIECE, int(plan.choices[-1]), _PIECE))
     for begin, end in pairwise(sorted({0, *cuts.tolist(), len(plan.roots)})):
         control.check()
         tally(partitions, marks, plan.roots, begin, end, plan.vertices, table, scratch, width, like)

@@ -22,7 +22,7 @@ class Weights:
     """The weights found so far, by what they are of, the modulus and the vertices that they are wanted for."""
 
     def __init__(self, run: CountRun) -> None:
-        from graphdb.execute.counting import count_kernels
+        from graphdb.execute.counting.kernels import count_kernels
 
         self._run, self._kernels = run, count_kernels
         self._messages: dict[tuple[Bundle, Weight, int, int], tuple[Ints, Ints | None]] = {}

@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.errors import DeviceError, MemoryLimitError
-from graphdb.gpu.launch import faults
+from graphdb.gpu.code.launch import faults
 from graphdb.incremental import frame
 from graphdb.incremental.delta_plan import VertexStep
 from graphdb.incremental.device.lists import DeviceLists, Staged, device_bytes
 from graphdb.incremental.device.search import DeviceProgram, DeviceSearch
 from graphdb.incremental.lists import NARROW
-from graphdb.plan.ski_rental import Bias
+from graphdb.plan.strategy.ski_rental import Bias
 
 if TYPE_CHECKING:
-    from graphdb.gpu.launch import Device
+    from graphdb.gpu.code.launch import Device
     from graphdb.incremental.lists import Lists
     from graphdb.incremental.searches import Searches, Take
 
@@ -361,7 +361,7 @@ class DeviceMatching:
 
     def _changed(self, *, cancelled: bool = False) -> Changes:
         """Return the entries that the batch under way changes; ``cancelled``: also those in neither version."""
-        from graphdb.incremental.batch_kernels import pack_records
+        from graphdb.incremental.kernels.batch_kernels import pack_records
 
         packed = np.empty((len(self._lists.records), frame.RECORD_CELLS), np.int32)
         return packed[: pack_records(self._lists.cells.ctypes.data, packed, int(cancelled))]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from graphdb.gpu.launch import VARIANTS
-from graphdb.gpu.layout import HEADERS, structure
+from graphdb.gpu.code.launch import VARIANTS
+from graphdb.gpu.code.layout import HEADERS, structure
 from graphdb.incremental import frame
 
 ROW = ("begin", "size", "room", "before", "after", "both", "marks", "group")

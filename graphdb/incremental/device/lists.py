@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.gpu.graph import address
-from graphdb.gpu.launch import BLOCK
+from graphdb.gpu.code.launch import BLOCK
+from graphdb.gpu.data.graph import address
 from graphdb.incremental import frame
 from graphdb.incremental.device.layout import CHANGE, LISTS, ROW
 
 if TYPE_CHECKING:
-    from graphdb.gpu.launch import Device
+    from graphdb.gpu.code.launch import Device
     from graphdb.incremental.lists import Lists
 
 Ints = NDArray[np.int64]

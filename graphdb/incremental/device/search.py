@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.errors import MemoryLimitError
-from graphdb.gpu.graph import address
-from graphdb.gpu.launch import BLOCK, STATIC_SHARED, StopFlag
+from graphdb.gpu.code.launch import BLOCK, STATIC_SHARED, StopFlag
+from graphdb.gpu.data.graph import address
 from graphdb.gpu.watch import wait_for
 from graphdb.incremental import frame
 from graphdb.incremental.device.layout import (
@@ -25,7 +25,7 @@ from graphdb.incremental.device.layout import (
 from graphdb.incremental.searches import most_copies
 
 if TYPE_CHECKING:
-    from graphdb.gpu.launch import Device
+    from graphdb.gpu.code.launch import Device
     from graphdb.incremental.device.lists import DeviceLists, Staged
     from graphdb.incremental.program import Program
 

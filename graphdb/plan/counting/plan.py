@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from graphdb.plan.checks import Relation
 from graphdb.plan.counting.inclusion_exclusion import Quotient
 from graphdb.plan.counting.programs import Bundle, Part, Weight
-from graphdb.storage.graph.orientation import Oriented
+from graphdb.storage.graph.derived.orientation import Oriented
 from graphdb.storage.graph.pcsr import Partition
 
 Ints = NDArray[np.int64]

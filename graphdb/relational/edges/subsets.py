@@ -2,8 +2,8 @@
 
 Conditions on the properties of one edge are tested before the match (:mod:`graphdb.relational.edges.parallel_edges`).
 Where a search among all edges of the labels would go through many more elements than the edges that are left, those
-become an edge label of their own (:mod:`graphdb.storage.graph.edge_subset`): the plan is made by their number, the
-search meets no other, and what it finds is not tested again.
+become an edge label of their own (:mod:`graphdb.storage.graph.derived.edge_subset`): the plan is made by their number,
+the search meets no other, and what it finds is not tested again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from graphdb.pattern.graph import PatternEdge, PatternGraph
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.relational.snapshot import Snapshot
 from graphdb.storage.graph.data_graph import DataGraph
-from graphdb.storage.graph.edge_subset import EdgeSubset
+from graphdb.storage.graph.derived.edge_subset import EdgeSubset
 
 _SORTED = 4
 """A search goes through so many elements in the time that it takes to sort an edge into the lists of its ends."""

@@ -1,4 +1,6 @@
-"""The edges of path patterns that are more than all edges of some labels, as steps: see :mod:`.path_patterns.edges`."""
+"""The edges of path patterns that are more than all edges of some labels, as steps: see
+:mod:`graphdb.relational.path_patterns.edges`.
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ A message replies to one message, a part belongs to one whole: ``(m)-[:REPLY_OF*
 between two ends, so that trails and reachability are the same.  The planner orders such an edge with all others of the
 pattern, from whichever end is selective, and what matches single edges (joins, OPTIONAL MATCH, subqueries, counts
 without enumeration) takes it as it is.  Whether an edge label is so, the data graph says
-(:mod:`graphdb.storage.graph.closure`).
+(:mod:`graphdb.storage.graph.derived.closure`).
 """
 
 from __future__ import annotations

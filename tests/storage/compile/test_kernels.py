@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from graphdb.execute.counting import count_kernels
+from graphdb.execute.counting.kernels import count_kernels
 from graphdb.execute.search import group_kernels, set_kernels
 from graphdb.plan.candidates import space_kernels
 from graphdb.storage.arrays import batch_kernels

@@ -1,0 +1,1 @@
+"""Device code: assembled, compiled, cached, loaded, launched and stopped."""

@@ -1,0 +1,1 @@
+"""What stands in a device's memory, and which parts of it where not all fits."""

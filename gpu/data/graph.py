@@ -1,0 +1,129 @@
+"""The data graph on the device: copies of partitions, columns and sets, made when a plan first reads them.
+
+A plan holds the host's arrays; here each is identified by the array (or partition) that it is a copy of, and cached in
+:class:`graphdb.gpu.data.memory.DeviceMemory` within its budget.  Layouts are the host's: the same offset layers
+(SGSI §4), offsets and code offsets int64, neighbours in the vertex id type, so that a row of a plan's table of
+partitions has the same six cells with device addresses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from graphdb.gpu.data.memory import DeviceMemory
+from graphdb.gpu.data.pages import PagedArray
+from graphdb.gpu.data.residency import Residency
+from graphdb.storage.graph.derived.orientation import Oriented
+from graphdb.storage.graph.pcsr import Partition
+
+Ints = NDArray[np.int64]
+Row = tuple[int, int, int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DevicePartition:
+    """A partition's arrays on the device, as :class:`graphdb.storage.graph.pcsr.Partition` describes them."""
+
+    hashed: bool
+    groups: int
+    offsets: Any
+    neighbours: Any
+    code_offsets: Any | None
+    codes: Any | None
+    max_degree: int
+
+    @property
+    def row(self) -> Row:
+        """What a kernel reads, in the order of :data:`graphdb.storage.graph.pcsr.PARTITION`."""
+        code_offsets, codes = address(self.code_offsets), address(self.codes)
+        return (int(self.hashed), address(self.offsets), self.groups, address(self.neighbours), code_offsets, codes)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the offsets: the other arrays are cached by themselves, and several partitions may share them."""
+        return int(self.offsets.nbytes)
+
+
+class DeviceGraph:
+    """What plans read, as copies on one device."""
+
+    def __init__(self, memory: DeviceMemory) -> None:
+        self.memory = memory
+        self.residency = Residency(memory)
+        self._serials: WeakKeyDictionary[Partition, int] = WeakKeyDictionary()
+        self._next = count()
+
+    def serial(self, partition: Partition) -> int:
+        """A unique number of a partition, for keys of the cache; it does not keep the partition alive."""
+        return self._serials.setdefault(partition, next(self._next))
+
+    def partition(self, partition: Partition) -> DevicePartition:
+        """The copy of a partition."""
+
+        def copy() -> DevicePartition:
+            return DevicePartition(
+                partition.layer == "hashed",
+                partition.groups,
+                self.memory.upload(partition.offsets),
+                self.array(partition.neighbours),
+                None if partition.code_offsets is None else self.array(partition.code_offsets),
+                None if partition.codes is None else self.array(partition.codes),
+                partition.max_degree,
+            )
+
+        return self.memory.cached_or_built("partition", partition, copy)
+
+    def lists(self, partition: Partition, whole: bool) -> DevicePartition:
+        """The copy of a partition without codes; unless it is ``whole``, without any array."""
+        hashed, longest = partition.layer == "hashed", partition.max_degree
+        if not whole:
+            return DevicePartition(hashed, partition.groups, None, None, None, None, longest)
+        upload, cached = self.memory.upload, self.memory.cached_or_built
+        offsets = cached("whole", partition.offsets, lambda: upload(partition.offsets))
+        neighbours = cached("whole", partition.neighbours, lambda: upload(partition.neighbours))
+        return DevicePartition(hashed, partition.groups, offsets, neighbours, None, None, longest)
+
+    def oriented(self, oriented: Oriented) -> DevicePartition:
+        """The copy of an oriented graph: the partition of its ranks, each with the neighbours of higher rank."""
+
+        def copy() -> DevicePartition:
+            offsets, neighbours = self.memory.upload(oriented.offsets), self.array(oriented.neighbours)
+            return DevicePartition(False, 0, offsets, neighbours, None, None, oriented.longest)
+
+        return self.memory.cached_or_built("oriented", oriented, copy)
+
+    def array(self, values: NDArray[Any], dtype: DTypeLike | None = None) -> Any:
+        """The copy of an array (a scan's values, a candidate set, a signature column), in ``dtype``."""
+        what = f"array {np.dtype(dtype or values.dtype).name}"
+
+        def copy() -> Any:
+            paged = self.residency.paged(values) if dtype in (None, values.dtype) else None
+            return self.memory.upload(values, dtype) if paged is None else paged
+
+        found = self.memory.cached_or_built(what, values, copy)
+        return found.view if isinstance(found, PagedArray) else found
+
+    def bits(self, candidates: Ints, size: int) -> Any:
+        """A sorted candidate set as uint8 [(size + 7) / 8]: one bit per vertex, little-endian within each byte."""
+
+        def build() -> Any:
+            flags = np.zeros(size, bool)
+            flags[candidates] = True
+            return self.memory.upload(np.packbits(flags, bitorder="little"))
+
+        return self.memory.cached_or_built(f"bits {size}", candidates, build)
+
+    def missing_bytes(self, partition: Partition) -> int:
+        """Bytes that a run would have to copy to the device before it reads this partition."""
+        return 0 if self.memory.is_cached("partition", partition) else partition.nbytes - partition.keys.nbytes
+
+
+def address(array: Any) -> int:
+    """Where a device array stands; 0 for None."""
+    return 0 if array is None else int(array.data.ptr)

@@ -1,0 +1,259 @@
+"""Batches: staged into the lists, committed or rolled back, and counted one after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.incremental.frame import (
+    BACKWARDS,
+    BOTH,
+    CODES,
+    ENDS,
+    FORWARDS,
+    FOUND,
+    GAINED,
+    GRAPH,
+    INT,
+    KEY_SHIFT,
+    LAST_RECORD,
+    LEVEL,
+    LONG,
+    LOST,
+    NEIGHBOURS,
+    NEW,
+    PARALLEL,
+    PLAIN,
+    PLAIN_COUNT,
+    PLAN,
+    RECORD,
+    RECORD_CELLS,
+    RECORD_COUNT,
+    RECORDS,
+    UNIT,
+    WORDS,
+    YIELD,
+)
+from graphdb.incremental.kernels.list_kernels import change, leave, place_of, row_of
+from graphdb.incremental.kernels.search_kernels import count
+from graphdb.storage.compile.kernels import entry, fetch, kernel, load, lowest, store
+
+Ints = NDArray[np.int64]
+
+AHEAD = 8
+"""Updates whose vertices are fetched into the cache before they are needed."""
+SPACE = 3
+"""What :func:`count_batches` returns where the lists or the records need more space."""
+
+
+@kernel
+def change_edge(graph: int, label: int, source: int, target: int, inserted: bool, like: Any) -> bool:
+    """Change an edge in all relations that it belongs to; False where there is no space: then it can be done again."""
+    words, of_label = load(graph, WORDS, LONG), label * load(graph, WORDS, LONG)
+    forwards, backwards = load(graph, FORWARDS, LONG), load(graph, BACKWARDS, LONG)
+    of_source = load(graph, ENDS, LONG) + source * words * 16
+    of_target = load(graph, ENDS, LONG) + target * words * 16
+    for w in range(words):
+        ways = load(forwards, of_label + w, LONG)
+        bits = ways & load(of_source, w, LONG) & load(of_target, words + w, LONG)
+        while bits != 0:
+            if not change(graph, w * 64 + lowest(bits), source, target, 2 * label, inserted, like):
+                return False
+            bits &= bits - 1
+        bits = load(backwards, of_label + w, LONG) & load(of_target, w, LONG) & load(of_source, words + w, LONG)
+        if source == target:
+            bits &= ~ways  # a loop is one edge, also where the direction does not matter
+        while bits != 0:
+            if not change(graph, w * 64 + lowest(bits), target, source, 2 * label + 1, inserted, like):
+                return False
+            bits &= bits - 1
+    return True
+
+
+@entry("i8[:], i8[:], i8[:], i8[:], i8[:, :] -> i8")
+def write_updates(sources: Ints, targets: Ints, inserted: Ints, numbers: Ints, rows: Ints) -> int:
+    """Write updates of resources as :func:`stage` takes them, but for labels: the first of what is no resource."""
+    for i in range(len(sources)):
+        if not (0 <= sources[i] < len(numbers) and 0 <= targets[i] < len(numbers)):
+            return i
+        rows[i, 1] = numbers[sources[i]]
+        rows[i, 2] = numbers[targets[i]]
+        rows[i, 3] = inserted[i]
+    return len(sources)
+
+
+@entry("i8, T, i8[:, :], i8, i8 -> i8")
+def stage(graph: int, like: Any, updates: Ints, begin: int, end: int) -> int:
+    """Put updates ``begin … end-1`` into the new version, in order.
+
+    ``updates`` is [updates, 4]: the number of the edge label, source, target, and 1 for an insertion, 0 for a deletion.
+    Returns the first update for which there was no space; ``end`` where there was for all.
+    """
+    ends, stride = load(graph, ENDS, LONG), load(graph, WORDS, LONG) * 16
+    for i in range(begin, end):
+        ahead = min(i + AHEAD, end - 1)
+        fetch(ends + updates[ahead, 1] * stride)
+        fetch(ends + updates[ahead, 2] * stride)
+        if not change_edge(graph, updates[i, 0], updates[i, 1], updates[i, 2], updates[i, 3] != 0, like):
+            return i
+    return end
+
+
+@entry("i8, T, i8[:], i8[:, :], i8 -> i8")
+def withdraw(graph: int, like: Any, vertices: Ints, relations: Ints, begin: int) -> int:
+    """Take the entries of vertices ``begin …`` out of the new version, from their lists of some relations and back.
+
+    ``relations`` is [relations, 3]: a relation, its reverse, and whether their edges have no direction.  Returns as
+    :func:`stage` does.
+    """
+    neighbours, codes = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG)
+    for i in range(begin, len(vertices)):
+        vertex = vertices[i]
+        for r in range(len(relations)):
+            row = row_of(graph, relations[r, 0], vertex)
+            first = load(row, 0, INT) * UNIT
+            for at in range(first, first + load(row, 1, INT)):
+                far, key = load(neighbours, at, like), load(codes, at, INT) >> KEY_SHIFT
+                back = key if far == vertex and relations[r, 2] != 0 else key ^ 1
+                if not change(graph, relations[r, 0], vertex, far, key, False, like):
+                    return i
+                if not change(graph, relations[r, 1], far, vertex, back, False, like):
+                    return i
+    return len(vertices)
+
+
+@entry("i8, T -> i8")
+def note_versions(graph: int, like: Any) -> int:
+    """Write the versions into the records of entries: how many are in one version alone."""
+    records, codes = load(graph, RECORDS, LONG), load(graph, CODES, LONG)
+    changed = 0
+    for i in range(load(graph, RECORD_COUNT, LONG)):
+        record = records + i * RECORD_CELLS * 8
+        relation = load(record, 0, LONG)
+        row = row_of(graph, relation, load(record, 1, LONG))
+        begin = load(row, 0, INT) * UNIT
+        end = begin + load(row, 1, INT)
+        at = place_of(graph, begin, end, load(record, 2, LONG), load(record, 3, LONG), like)
+        versions = load(codes, at, INT) & BOTH
+        store(record, 4, versions, LONG)
+        changed += versions not in (0, BOTH)
+    return changed
+
+
+@entry("i8, i4[:, :], i8 -> i8")
+def pack_records(graph: int, packed: NDArray[np.int32], cancelled: int) -> int:
+    """Write the records of entries that are in one version alone in 32 bits, and how many they are.
+
+    ``cancelled`` of 1 is for those in neither version, too.
+    """
+    records, count = load(graph, RECORDS, LONG), 0
+    for i in range(load(graph, RECORD_COUNT, LONG)):
+        record = records + i * RECORD_CELLS * 8
+        versions = load(record, 4, LONG)
+        if versions == BOTH or (versions == 0 and cancelled == 0):
+            continue
+        for cell in range(RECORD_CELLS):
+            packed[count, cell] = load(record, cell, LONG)
+        count += 1
+    return count
+
+
+@entry("i8, T, i8")
+def finish(graph: int, like: Any, version: int) -> None:
+    """End the batch: ``NEW`` commits it, ``OLD`` rolls it back."""
+    records = load(graph, RECORDS, LONG)
+    for i in range(load(graph, RECORD_COUNT, LONG)):
+        leave(graph, records + i * RECORD_CELLS * 8, version, like)
+    store(graph, RECORD_COUNT, 0, LONG)
+
+
+@entry("i8, T, i8[:, :], i8[:, :], i8[:], i8[:, :, :], i8[:], i8 -> i8")
+def count_batches(
+    graph: int, like: Any, searches: Ints, updates: Ints, ends: Ints, counts: Ints, state: Ints, budget: int
+) -> int:
+    """Go on with counting batches of updates, each staged, searched by every pattern and committed.
+
+    Parameters
+    ----------
+    graph, like
+        The graph's frame, and an array of the type of its neighbours.
+    searches
+        [patterns, 2]: the addresses of their frames, that of plain searches first (:func:`search_of`).
+    updates, ends
+        As :func:`stage` takes them, and where each batch ends.
+    counts
+        [batches, patterns, 2], zeros: matches gained and lost.
+    state
+        [3], zeros at first: the batch, the next update, and the pattern that goes on (one more; 0 while staging).
+    budget
+        Entries to look at before yielding.
+
+    Returns
+    -------
+    int
+        ``DONE``, ``YIELD``, or ``SPACE`` where more of it is needed to go on.
+    """
+    while state[0] < len(ends):
+        batch = state[0]
+        if state[2] == 0:
+            state[1] = stage(graph, like, updates, state[1], ends[batch])
+            if state[1] < ends[batch]:
+                return SPACE
+            if note_versions(graph, like) == 0:
+                finish(graph, like, NEW)
+                state[0] += 1
+                continue
+            state[2] = 1
+            begin_search(search_of(graph, searches[0, 0], searches[0, 1]))
+        while state[2] <= len(searches):
+            pattern = state[2] - 1
+            search = search_of(graph, searches[pattern, 0], searches[pattern, 1])
+            if count(search, like, 0, 0, budget) == YIELD:
+                return YIELD
+            counts[batch, pattern, 0] = load(search, GAINED, LONG)
+            counts[batch, pattern, 1] = load(search, LOST, LONG)
+            state[2] += 1
+            if state[2] <= len(searches):
+                begin_search(search_of(graph, searches[pattern + 1, 0], searches[pattern + 1, 1]))
+        finish(graph, like, NEW)
+        state[0] += 1
+        state[2] = 0
+    return 0
+
+
+@kernel
+def search_of(graph: int, plain: int, full: int) -> int:
+    """The plain search of a pattern where none of the relations that it names has parallel edges, else the full one."""
+    relations, parallel = load(plain, PLAIN, LONG), load(graph, PARALLEL, LONG)
+    for i in range(load(plain, PLAIN_COUNT, LONG)):
+        if load(parallel, load(relations, i, LONG), LONG) != 0:
+            return full
+    return plain
+
+
+@entry("i8, i8, i8 -> i8")
+def choose(graph: int, plain: int, full: int) -> int:
+    """The frame of a pattern's search: see :func:`search_of`."""
+    return search_of(graph, plain, full)
+
+
+@entry("i8, i8, i8")
+def begin(search: int, first: int, last: int) -> None:
+    """Have a search begin, which goes from record ``first`` to before ``last``."""
+    begin_search(search)
+    store(search, RECORD, first, LONG)
+    store(search, LAST_RECORD, last, LONG)
+
+
+@kernel
+def begin_search(search: int) -> None:
+    """Have a search begin with the first record."""
+    store(search, PLAN, -1, LONG)
+    store(search, RECORD, 0, LONG)
+    store(search, LAST_RECORD, load(load(search, GRAPH, LONG), RECORD_COUNT, LONG), LONG)
+    store(search, LEVEL, -1, LONG)
+    store(search, FOUND, 0, LONG)
+    store(search, GAINED, 0, LONG)
+    store(search, LOST, 0, LONG)

@@ -1,0 +1,1 @@
+"""Which matches of a continuous query a batch adds and takes away."""

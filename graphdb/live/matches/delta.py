@@ -1,0 +1,303 @@
+"""What delta plans need of a continuous query, and of a batch, over one state of the names.
+
+Where every row is a match of one connected pattern, :mod:`.matching` finds the matches that a batch adds and takes
+away, and the query's own SQL makes rows of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common.errors import BindError, NotSupportedError
+from graphdb.common.values.terms import LITERAL_BASE
+from graphdb.functions.table import SIGNATURE_OF
+from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import replaced, walk
+from graphdb.incremental.matcher import refuse
+from graphdb.live.aggregates.grouping import Grouping, NotGrouped
+from graphdb.pattern.graph import PatternEdge, PatternGraph, PatternVertex
+from graphdb.pattern.names import ABSENT
+from graphdb.plan.executor import Block
+from graphdb.relational.edges.assignment import Chooser
+from graphdb.results.display import made_in_python
+from graphdb.semantics.aggregation import contains_aggregate
+from graphdb.storage.graph.derived.closure import closure_of
+
+if TYPE_CHECKING:
+    from graphdb.pattern.bind import BoundPattern
+    from graphdb.pattern.names import Names
+    from graphdb.relational.query import Prepared
+    from graphdb.relational.snapshot import Snapshot
+    from graphdb.storage.graph.changes import Changes
+
+Ints = NDArray[np.int64]
+
+_IDENTITY = frozenset({"id", "elementid", "type", "startnode", "endnode", "iri"})
+"""Functions that read nothing of a vertex or edge but which one it is."""
+
+_ENTITY_READERS = (ast.Subscript, ast.Slice, ast.MapProjection, ast.ListComprehension, ast.Reduce)
+"""Expressions that may read any property of what they are over."""
+
+
+_NO_MATCHES = "its rows are not the matches of one pattern"
+
+
+class NotIncremental(Exception):
+    """Why delta plans do not maintain a query."""
+
+
+def cut(query: ast.Query | ast.Composite) -> tuple[ast.Query, Grouping | None]:
+    """Return the query whose rows are matches, and what groups it makes of them, if it does.
+
+    Raises
+    ------
+    NotIncremental
+        Delta plans never maintain it, whatever the data.
+    """
+    if not isinstance(query, ast.Query) or not query.matches:
+        raise NotIncremental(_NO_MATCHES)
+    if query.returns.skip is not None or query.returns.limit is not None:
+        raise NotIncremental("SKIP and LIMIT choose among all rows")
+    if not (query.returns.distinct or contains_aggregate(query.returns)):
+        return query, None
+    try:
+        grouping = Grouping.of(query)
+    except NotGrouped as error:
+        raise NotIncremental(str(error)) from None
+    return grouping.rows, grouping
+
+
+class Net(NamedTuple):
+    """What a batch changed in all: int64 [triples, 3] each, as (label, subject, object)."""
+
+    removed: Ints
+    added: Ints
+    edge_rows: bool
+    """Whether rows of single edges may have been written: properties of edges, or parallel ones."""
+
+    @classmethod
+    def of(cls, noted: Sequence[Changes | None]) -> Net | None:
+        """Add up changes that follow each other; None where some of them is not known."""
+        parts: list[Ints] = []
+        signs: list[NDArray[np.int8]] = []
+        edge_rows = False
+        for changes in noted:
+            if changes is None:
+                return None
+            for rows, sign in ((changes.removed, -1), (changes.added, 1)):
+                if len(rows):
+                    parts.append(rows)
+                    signs.append(np.full(len(rows), sign, np.int8))
+            rows_written = changes.edges
+            unknown = changes.counted is None and not len(changes.removed) and not len(changes.added)
+            edge_rows = edge_rows or unknown or bool(rows_written.come or rows_written.gone)
+        if not parts:
+            none = np.empty((0, 3), np.int64)
+            return cls(none, none, edge_rows)
+        triples, which = np.unique(np.concatenate(parts), axis=0, return_inverse=True)
+        balance = np.zeros(len(triples), np.int64)
+        np.add.at(balance, which.reshape(-1), np.concatenate(signs))
+        return cls(triples[balance < 0], triples[balance > 0], edge_rows)
+
+    def __bool__(self) -> bool:
+        return bool(len(self.removed) or len(self.added) or self.edge_rows)
+
+
+@dataclass(slots=True)
+class DeltaQuery:
+    """A query that delta plans maintain, over one state of the names."""
+
+    text: str
+    bound: BoundPattern
+    pattern: PatternGraph
+    """Without candidates; its outputs are what rows are made of."""
+    counted: bool
+    """Whether of matches with the same outputs it asks how many there are."""
+    reads: frozenset[int] | None
+    """Labels of the triples, beside edges of the pattern, that it reads of a vertex; None for all."""
+    names: dict[object, int]
+    """What its labels and properties stand for."""
+    labels: frozenset[int]
+    """All names that there were: edge labels and vertex labels of the graph."""
+
+    @classmethod
+    def of(cls, query: ast.Query, prepared: Prepared | None, snapshot: Snapshot, text: str) -> DeltaQuery:
+        """Return a query with what delta plans need.
+
+        Raises
+        ------
+        NotIncremental
+            They do not maintain it.
+        """
+        if prepared is None:
+            raise NotIncremental(_NO_MATCHES)
+        needs, bound = prepared.wanted, prepared.bound
+        if needs.duplicates == "drop" or needs.limit is not None:
+            raise NotIncremental(_NO_MATCHES)
+        if prepared.computing is not None or any(made_in_python(column.type) for column in prepared.projection.columns):
+            raise NotIncremental("Python computes a part of it")
+        if Chooser(snapshot, bound, needs) or bound.choices:
+            raise NotIncremental("it asks for edges that have properties, or parallel ones")
+        if any(info.kinds for info in bound.vertices):
+            raise NotIncremental("a vertex of its pattern may be a literal")
+        if snapshot.names.with_subclasses:
+            raise NotIncremental("labels are read with the classes below them")
+        if {end for edge in bound.edges for end in (edge.source, edge.target)} != set(range(len(bound.vertices))):
+            raise NotIncremental("its pattern has a vertex without edges")
+        taken = [label for edge in bound.edges for label in edge.labels or ()]
+        if any(closure_of(label) is not None for label in taken):
+            raise NotIncremental("an edge of its pattern stands for paths")
+        if snapshot.store.type_label in taken:
+            raise NotIncremental("its pattern has an edge rdf:type")
+        vertices = tuple(PatternVertex(info.name) for info in bound.vertices)
+        outputs = [vertices[v].name for v in needs.vertices] + [bound.edges[e].name for e in sorted(needs.edges)]
+        pattern = PatternGraph(
+            vertices,
+            tuple(map(_of_known_labels, bound.edges)),
+            tuple(bound.clauses),
+            tuple(bound.edge_tests),
+            tuple(bound.unequal),
+            tuple(outputs),
+        )
+        try:
+            refuse(pattern)
+        except NotSupportedError as error:
+            raise NotIncremental(error.message) from None
+        names, counted = _resolved(query, snapshot.names, text), needs.duplicates == "count"
+        return cls(text, bound, pattern, counted, _reads(query, snapshot, text), names, _known(snapshot.names))
+
+    @property
+    def conditions(self) -> list[Hashable]:
+        """By vertex of the pattern, what its candidates are known by; None where all vertices are."""
+        found: list[Hashable] = []
+        for info in self.bound.vertices:
+            own = {ast.Variable(info.name): ast.Variable("")}
+            parts = (tuple(info.labels), tuple(info.iris), tuple(replaced(tuple(info.conditions), own)))
+            found.append(parts if any(parts) else None)
+        return found
+
+    @property
+    def negates(self) -> bool:
+        """Whether a vertex may be a candidate for what it is not or has not."""
+        return any(isinstance(part, ast.LabelNot) for info in self.bound.vertices for part in walk(tuple(info.labels)))
+
+    def is_bound_otherwise(self, net: Net, type_label: int | None) -> bool:
+        """Whether a batch may change what its names stand for, or the types of what it returns."""
+        if net.edge_rows or len(self.read(net, type_label)):
+            return True
+        return not self.knows(np.concatenate([net.removed, net.added]), type_label)
+
+    def knows(self, rows: Ints, type_label: int | None) -> bool:
+        """Whether the labels of some triples were there when its names were looked up."""
+        named = np.concatenate([rows[:, 0], rows[rows[:, 0] == (-1 if type_label is None else type_label), 2]])
+        return self.labels.issuperset(np.unique(named).tolist())
+
+    def goes_on_from(self, former: DeltaQuery) -> bool:
+        """Whether its names stand for what they did, but for what came and what is no more."""
+        pairs = [({former.names.get(name, now)}, {now}) for name, now in self.names.items()]
+        for edge, other in zip(former.pattern.edges, self.pattern.edges, strict=True):
+            if edge.labels is not None and other.labels is not None:
+                pairs.append((set(edge.labels), set(other.labels)))
+        return all(not (now - old) & former.labels and not (old - now) & self.labels for old, now in pairs)
+
+    def widened(self, former: DeltaQuery) -> DeltaQuery:
+        """Return it with the edge labels that its names stood for before, too: their edges may go with the batch."""
+        edges = []
+        for edge, other in zip(former.pattern.edges, self.pattern.edges, strict=True):
+            both = None if None in (edge.labels, other.labels) else {*(edge.labels or ()), *(other.labels or ())}
+            edges.append(other if both is None else replace(other, labels=tuple(sorted(both))))
+        return replace(self, pattern=replace(self.pattern, edges=tuple(edges)))
+
+    def read(self, net: Net, type_label: int | None) -> Ints:
+        """Return the vertices of which a batch changes a label or property that the query reads: sorted."""
+        rows = np.concatenate([net.removed, net.added])
+        rows = rows[_is_fact(rows, type_label)]
+        return np.unique((rows if self.reads is None else rows[np.isin(rows[:, 0], list(self.reads))])[:, 1])
+
+    @property
+    def edge_labels(self) -> tuple[int, ...] | None:
+        """Labels of the edges that its pattern may bind; None for any edge between resources but ``rdf:type``."""
+        found = [edge.labels for edge in self.pattern.edges]
+        return None if None in found else tuple(sorted({label for labels in found for label in labels or ()}))
+
+    def edges(self, rows: Ints, type_label: int | None) -> Ints:
+        """Return those of some triples that its pattern may bind."""
+        rows = rows[~_is_fact(rows, type_label)]
+        return rows if self.edge_labels is None else rows[np.isin(rows[:, 0], self.edge_labels)]
+
+    def block(self, rows: Ints) -> Block:
+        """Return matches as an executor returns them: int64 [matches, outputs], counted ones with their number last."""
+        columns = {name: rows[:, column] for column, name in enumerate(self.pattern.outputs)}
+        return Block(columns, len(rows), rows[:, -1] if self.counted else None)
+
+    @property
+    def columns(self) -> int:
+        """How many columns its matches have: see :meth:`block`."""
+        return len(self.pattern.outputs) + self.counted
+
+
+def _is_fact(rows: Ints, type_label: int | None) -> NDArray[np.bool_]:
+    """Return which triples are labels or properties."""
+    found: NDArray[np.bool_] = (rows[:, 2] >= LITERAL_BASE) | (rows[:, 0] == (-1 if type_label is None else type_label))
+    return found
+
+
+def _of_known_labels(edge: PatternEdge) -> PatternEdge:
+    return edge if edge.labels is None else replace(edge, labels=tuple(each for each in edge.labels if each != ABSENT))
+
+
+def _known(names: Names) -> frozenset[int]:
+    return frozenset((*names.edge_labels, *names.vertex_labels, *names.hidden))
+
+
+def _resolved(query: ast.Query, names: Names, text: str) -> dict[object, int]:
+    """Return what the names of labels and properties in a query stand for."""
+    found: dict[object, int] = {}
+    for piece in walk(query):
+        with suppress(BindError):
+            match piece:
+                case ast.KeyName():
+                    found[piece] = names.property(piece.words, text).id
+                case ast.LabelChain():
+                    for words in names.chains(piece.words):
+                        found[ast.LabelChain(tuple(words))] = names.vertex_label(words, text).id
+    return found
+
+
+def _reads(query: ast.Query, snapshot: Snapshot, text: str) -> frozenset[int] | None:
+    """Return the labels of the triples that a query reads of its vertices, beside edges; None for all."""
+    found: set[int] = set()
+    elements = set(_elements(query))
+    for piece in walk(query):
+        match piece:
+            case ast.KeyName():
+                try:
+                    found.add(snapshot.names.property(piece.words, text).id)
+                except BindError:  # a key of a map
+                    return None
+            case ast.NodePattern(labels=None):
+                pass
+            case ast.NodePattern() | ast.LabelPredicate():
+                if snapshot.store.type_label is not None:
+                    found.add(snapshot.store.type_label)
+            case ast.FunctionCall():
+                signature = SIGNATURE_OF.get(piece.name.lower())
+                named = any(isinstance(a, ast.Variable) and a.name in elements for a in piece.arguments)
+                if signature is None or (named and signature.key not in _IDENTITY):
+                    return None
+            case _ if isinstance(piece, _ENTITY_READERS):
+                return None
+    return frozenset(found)
+
+
+def _elements(query: ast.Query) -> Iterator[str]:
+    """Yield the names of a query's vertices and edges."""
+    for piece in walk(query.matches):
+        if isinstance(piece, (ast.NodePattern, ast.EdgePattern)) and piece.variable is not None:
+            yield piece.variable.name

@@ -1,0 +1,1 @@
+"""What miners are built from: a table of embeddings, its extension, aggregation by canonical pattern, and filters."""

@@ -1,0 +1,153 @@
+"""Transitive closures of edge labels that are forests, as edge labels of their own.
+
+Where every vertex has at most one edge of a label, or at most one leads to every vertex, and no path leads back to its
+start, there is at most one path of that label between two vertices.  The pairs of vertices that paths of ``low`` to
+``high`` edges join are then a relation as the edges of a label are, and a pattern edge such as
+``-[:REPLY_OF*0..]->`` is a single edge of it: it is ordered, intersected and counted like any other.
+
+A closure has a number, as an edge label has an id; the number says what it is the closure of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.storage.graph.pcsr import Direction, Layer, Partition, build_partition, partition_of_runs
+
+Ints = NDArray[np.int64]
+
+_IS_CLOSURE = 1 << 60
+"""Beyond all ids; a code (twice the number) is still an int64."""
+_LENGTH_BITS = 6
+_ANY = (1 << _LENGTH_BITS) - 1
+_LABELS = 1 << 60 - 2 * _LENGTH_BITS
+
+_PAIRS_PER_EDGE = 32
+_PAIRS = 1 << 20
+"""A closure has at most so many pairs, or so many for each edge: one of a long chain grows by the square of that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Closure:
+    """The pairs that ``low`` to ``high`` edges of a label join one after the other (``high`` None: any number)."""
+
+    label: int
+    low: int
+    high: int | None
+
+    @property
+    def number(self) -> int | None:
+        """Its number; None where the lengths are too large for one."""
+        high = _ANY if self.high is None else self.high
+        if not (0 <= self.low < _ANY and high <= _ANY and self.high != _ANY and self.label < _LABELS):
+            return None
+        return _IS_CLOSURE | self.label << 2 * _LENGTH_BITS | self.low << _LENGTH_BITS | high
+
+    @property
+    def words(self) -> str:
+        """Its lengths as in a pattern: ``*0..``."""
+        return f"*{self.low}..{'' if self.high is None else self.high}"
+
+
+def closure_of(number: int) -> Closure | None:
+    """Return the closure of a number; None of an edge label, or of a subset of edges."""
+    if not _IS_CLOSURE <= number < 2 * _IS_CLOSURE:
+        return None
+    high = number & _ANY
+    label = (number ^ _IS_CLOSURE) >> 2 * _LENGTH_BITS
+    return Closure(label, number >> _LENGTH_BITS & _ANY, None if high == _ANY else high)
+
+
+def named(label: Callable[[int], str]) -> Callable[[int], str]:
+    """Return what writes edge labels and closures, of what writes edge labels: ``REPLY_OF*0..``."""
+
+    def write(number: int) -> str:
+        closure = closure_of(number)
+        return label(number) if closure is None else f"{label(closure.label)}{closure.words}"
+
+    return write
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Forest:
+    """An edge label as a forest.
+
+    Attributes
+    ----------
+    upwards
+        The direction in which its edges lead to parents: ``out`` or ``in``.
+    parents
+        int64 [resources]: of each vertex its parent, or -1; empty where the label is no forest.
+    depths
+        int32 [resources]: how many ancestors each has.
+    """
+
+    upwards: Direction
+    parents: Ints
+    depths: NDArray[np.int32]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays."""
+        return self.parents.nbytes + self.depths.nbytes
+
+    def grown(self, resources: int) -> Forest:
+        """Return it among so many vertices: new ones have no edge."""
+        new = resources - len(self.parents)
+        if not len(self.parents) or not new:
+            return self
+        parents = np.append(self.parents, np.full(new, -1, np.int64))
+        return replace(self, parents=parents, depths=np.append(self.depths, np.zeros(new, np.int32)))
+
+    def pairs(self, low: int, high: int | None) -> int:
+        """Return how many pairs of vertices are joined by ``low`` to ``high`` edges."""
+        reach = self.depths if high is None else np.minimum(self.depths, high)
+        return int(np.maximum(reach.astype(np.int64) - (low - 1), 0).sum())
+
+    def partition(
+        self,
+        closure: Closure,
+        number: int,
+        direction: Direction,
+        vertices: int,
+        dtype: type[np.signedinteger[Any]],
+        layer: Layer | None,
+    ) -> Partition:
+        """Build the partition of a closure, as that of an edge label with its number."""
+        from graphdb.storage.graph.derived.closure_kernels import ancestors_of, descendants_of
+
+        if direction == "both":
+            out = self.partition(closure, number, "out", vertices, dtype, "direct")
+            subjects, objects = np.repeat(out.keys, out.lengths()), out.neighbours.astype(np.int64)
+            return build_partition(number, subjects, objects, direction, vertices, dtype, layer)
+        low, high = closure.low, len(self.parents) if closure.high is None else closure.high
+        neighbours = np.empty(self.pairs(low, closure.high), dtype)
+        offsets = np.zeros(len(self.parents) + 1, np.int64)
+        if direction == self.upwards:
+            np.cumsum(np.maximum(np.minimum(self.depths, high).astype(np.int64) - (low - 1), 0), out=offsets[1:])
+            ancestors_of(self.parents, self.depths, low, high, offsets, neighbours)
+        else:
+            descendants_of(self.parents, self.depths, low, high, offsets, neighbours)
+        return partition_of_runs(offsets, neighbours, low == 0 and len(neighbours) > 0, vertices, layer)
+
+
+def forest_of(partition: Partition, upwards: Direction, resources: int) -> Forest:
+    """Return an edge label as a forest, from its partition in a direction in which nothing has two neighbours."""
+    from graphdb.storage.graph.derived.closure_kernels import depths_of
+
+    parents, depths = np.full(resources, -1, np.int64), np.full(resources, -1, np.int32)
+    stack, row = np.empty(resources, np.int64), np.array(partition.row, np.int64)
+    if not depths_of(row, partition.neighbours, partition.keys, parents, depths, stack):
+        return Forest(upwards, np.empty(0, np.int64), np.empty(0, np.int32))
+    return Forest(upwards, parents, depths)
+
+
+def fits(pairs: int, low: int, resources: int, edges: int, memory: int) -> bool:
+    """Whether a closure of so many pairs is worth building; ``memory`` is what its partitions may take, in bytes."""
+    further = pairs - resources if low == 0 else pairs
+    return further <= max(_PAIRS_PER_EDGE * edges, _PAIRS) and 16 * (pairs + resources) <= memory

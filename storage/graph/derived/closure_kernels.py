@@ -1,0 +1,103 @@
+"""The loops behind :mod:`graphdb.storage.graph.derived.closure`: depths in a forest, and pairs of its transitive
+closure.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.storage.compile.kernels import entry
+from graphdb.storage.graph.pcsr_kernels import neighbours_of
+
+Ints = NDArray[np.int64]
+Depths = NDArray[np.int32]
+
+_UNKNOWN, _UNDER_WAY = -1, -2
+
+
+@entry("i8[:], T[:], i8[:], i8[:], i4[:], i8[:] -> b1")
+def depths_of(
+    partition: Ints, neighbours: NDArray[Any], keys: Ints, parents: Ints, depths: Depths, stack: Ints
+) -> bool:
+    """Write the parent of each vertex and how many ancestors it has; return whether no path leads back to its start.
+
+    Parameters
+    ----------
+    partition, neighbours
+        The row and the neighbours of a partition in which each of ``keys`` has one neighbour: its parent.
+    parents
+        int64 [vertices], -1 each; stays -1 where there is no parent.
+    depths
+        int32 [vertices], -1 each.
+    stack
+        Scratch: int64 [vertices].
+    """
+    for i in range(len(keys)):
+        begin, _ = neighbours_of(partition.ctypes.data, 0, keys[i])
+        parents[keys[i]] = neighbours[begin]
+    for vertex in range(len(parents)):
+        at, above = vertex, 0
+        while at >= 0 and depths[at] == _UNKNOWN:
+            depths[at] = _UNDER_WAY
+            stack[above] = at
+            above += 1
+            at = parents[at]
+        if at >= 0 and depths[at] == _UNDER_WAY:
+            return False
+        depth = -1 if at < 0 else depths[at]
+        while above > 0:
+            above -= 1
+            depth += 1
+            depths[stack[above]] = depth
+    return True
+
+
+@entry("i8[:], i4[:], i8, i8, i8[:], T[:]")
+def ancestors_of(parents: Ints, depths: Depths, low: int, high: int, offsets: Ints, neighbours: NDArray[Any]) -> None:
+    """Write the ancestors of each vertex, ``low`` to ``high`` edges above, sorted; 0 edges above is itself.
+
+    ``offsets`` says where those of each vertex begin.
+    """
+    for vertex in range(len(parents)):
+        begin, at, above = offsets[vertex], offsets[vertex + 1], vertex
+        for length in range(min(depths[vertex], high) + 1):
+            if length >= low:
+                at -= 1  # most vertices are younger than what is above them, so that these are sorted already
+                neighbours[at] = above
+            above = parents[above]
+        for i in range(begin + 1, offsets[vertex + 1]):
+            moved = neighbours[i]
+            j = i
+            while j > begin and neighbours[j - 1] > moved:
+                neighbours[j] = neighbours[j - 1]
+                j -= 1
+            neighbours[j] = moved
+
+
+@entry("i8[:], i4[:], i8, i8, i8[:], T[:]")
+def descendants_of(parents: Ints, depths: Depths, low: int, high: int, offsets: Ints, neighbours: NDArray[Any]) -> None:
+    """Write the descendants of each vertex, ``low`` to ``high`` edges below, sorted; 0 edges below is itself.
+
+    ``offsets`` (int64 [vertices + 1], zeros) becomes where those of each vertex begin, and the last ones end.
+    """
+    for vertex in range(len(parents)):
+        above = vertex
+        for length in range(min(depths[vertex], high) + 1):
+            if length >= low:
+                offsets[above + 1] += 1
+            above = parents[above]
+    for vertex in range(len(offsets) - 1):
+        offsets[vertex + 1] += offsets[vertex]
+    for vertex in range(len(parents)):
+        above = vertex
+        for length in range(min(depths[vertex], high) + 1):
+            if length >= low:
+                neighbours[offsets[above]] = vertex
+                offsets[above] += 1
+            above = parents[above]
+    for vertex in range(len(offsets) - 1, 0, -1):  # each has moved to where the next one begins
+        offsets[vertex] = offsets[vertex - 1]
+    offsets[0] = 0
