@@ -20,7 +20,7 @@ from graphdb.relational.edges.parallel_edges import settle
 from graphdb.relational.lowering.subqueries import Subqueries
 from graphdb.relational.path_patterns.edges import Part, Pattern, Table
 from graphdb.relational.path_patterns.step import asks_ends, code_of, direction_of
-from graphdb.relational.projection.relation import VALUE, Relation, bindings_of
+from graphdb.relational.projection.relation import VALUE, bindings_of
 from graphdb.sql.value import SqlValue, column, number
 
 _LEFT, _EDGE, _RIGHT = "#left", "#edge", "#right"
@@ -125,7 +125,9 @@ class PathEdges(Subqueries):
         if not conditions_on(node):
             return None
         node = replace(node, variable=node.variable or ast.Variable(_LEFT, node.span))
-        return self._found(self._bound_alone([node], [], ()), Wanted((0,), (), False, None), {"#id": column("v0", INTEGER)})
+        return self._found(
+            self._bound_alone([node], [], ()), Wanted((0,), (), False, None), {"#id": column("v0", INTEGER)}
+        )
 
     def _bound_alone(
         self,
