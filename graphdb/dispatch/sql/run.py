@@ -13,7 +13,7 @@ from graphdb.common.duckdb.connection import quoted
 from graphdb.common.duckdb.fetch import fetched
 from graphdb.common.errors import ExecutionError, ParameterError
 from graphdb.dispatch.arguments import parameters_named
-from graphdb.dispatch.sql.habits import with_hint
+from graphdb.dispatch.hints.other_databases import with_hint
 from graphdb.dispatch.sql.parameters import chosen
 from graphdb.dispatch.sql.views import Cypher, Views, limited
 from graphdb.relational.session.authorizer import authorize
