@@ -321,10 +321,7 @@ class Device:
 
     def pinned(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
         """An array in host memory that the device reads and writes directly; it goes back when nobody holds it."""
-        count, width = int(np.prod(shape)), np.dtype(dtype).itemsize
-        with self.memory.current():
-            memory = self._cupy.cuda.alloc_pinned_memory(max(count * width, 8))
-        return np.frombuffer(memory, dtype, count).reshape(shape)
+        return self.memory.pinned(shape, dtype)
 
 
 class StopFlag:

@@ -82,6 +82,8 @@ class DeviceMemory:
         """Who builds a copy holds its lock; others go on meanwhile."""
         self._streaming = 0
         """Kernels that wait for their matches to be taken away."""
+        self._pinned = 0
+        """Bytes of page-locked host memory."""
         self._used: Counter[int] = Counter()
         """Originals whose copies runs use now, by identity."""
         self._paged = 0
@@ -134,6 +136,24 @@ class DeviceMemory:
         if values.size:
             copy.set(values, stream=self._cupy.cuda.get_current_stream())
         return copy
+
+    def pinned(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        """An array in host memory that the device reads and writes directly; it goes back when nobody holds it."""
+        count, width = int(np.prod(shape)), np.dtype(dtype).itemsize
+        with self.current():
+            cells = np.frombuffer(self._cupy.cuda.alloc_pinned_memory(max(count * width, 8)), dtype, count)
+        self._pin(cells.nbytes)
+        weakref.finalize(cells, self._pin, -cells.nbytes).atexit = False  # views lead back to it
+        return cells.reshape(shape)
+
+    def _pin(self, size: int) -> None:
+        with self._lock:
+            self._pinned += size
+
+    @property
+    def pinned_bytes(self) -> int:
+        """Bytes of page-locked host memory that arrays take now."""
+        return self._pinned
 
     # --- cached copies
 
@@ -287,3 +307,4 @@ class DeviceMemory:
         if not self._streaming:  # the driver waits for all kernels before it takes memory back
             with self.current():
                 self.pool.free_all_blocks()
+                self._cupy.get_default_pinned_memory_pool().free_all_blocks()

@@ -467,6 +467,7 @@ def _module(memory: int, card: str) -> ModuleType:
         cuda=cuda,
         ndarray=Array,
         cumsum=_cumsum,
+        get_default_pinned_memory_pool=lambda: SimpleNamespace(free_all_blocks=lambda: None),
         empty=lambda shape, dtype: _local.pool.array(shape, dtype),
     )
     return module

@@ -230,3 +230,18 @@ def test_a_caller_may_keep_every_block(device: Any) -> None:
     blocks = list(device.run(plan, Control(buffer_bytes=1000)))
     found = {row for block in blocks for row in zip(*(block.columns[n].tolist() for n in "abc"), strict=True)}
     assert len(found) == sum(block.count for block in blocks) == 30 * 29 * 28 + 30 * 29
+
+
+def test_page_locked_memory_goes_back(device: Any) -> None:
+    """Rows are in it as long as a caller has them."""
+    memory, plan = device.device.memory, make_plan(pattern(3, PATH), complete(30))
+    for _ in device.run(plan):  # what stays for other runs
+        pass
+    gc.collect()
+    before = memory.pinned_bytes
+    blocks = list(device.run(plan))
+    lent = sum(column.nbytes for block in blocks for column in block.columns.values())
+    assert memory.pinned_bytes >= before + lent > before
+    del blocks
+    gc.collect()
+    assert memory.pinned_bytes == before
