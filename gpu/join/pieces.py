@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from graphdb.gpu.code.launch import Device, Module, StopFlag
 from graphdb.gpu.data.graph import address
 from graphdb.gpu.join.levels import ALL, Level, Levels, Share, View
-from graphdb.gpu.join.segmentation import Segmentation, segment_stream
+from graphdb.gpu.join.segmentation import TABLES, Segmentation, segment_stream
 from graphdb.gpu.watch import wait_for
 from graphdb.plan.executor import Control
 from graphdb.plan.physical import PhysicalPlan
@@ -151,7 +151,7 @@ class Run:
         self._out_rows = max(sizes.out_bytes // (images * self._width), sizes.tile)
         steps = len(levels.levels)
         room = self._memory.reserve(self._memory.budget // 2)
-        self._roots_rows, self._rows = self._most_rows(int(room * 0.7))
+        self._roots_rows, self._rows = self._most_rows(int(room * TABLES))
         most = min(sizes.span, int(min(LAUNCH, device.limits.launch_seconds) * device.rates.intersected))
         # A bit per element that is marked, and for a share its value too, if it comes to the worst.
         marked = [

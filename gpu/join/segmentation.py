@@ -29,9 +29,9 @@ Ints = NDArray[np.int64]
 
 STEP = 10.0
 """Answers that the smallest level of a join takes: some launches, and two that are waited for."""
-LISTS = 0.8
+LISTS = 0.7
 """Of the budget, so much is for lists at most; the rest is for what runs make."""
-TABLES = 0.7
+TABLES = 0.6
 """Of what is left, so much is for tables."""
 FOUND = 32
 """Bytes for each row of a table, for what is found of its lists."""
@@ -155,8 +155,7 @@ def _chosen(plan: PhysicalPlan, counting: bool, device: Device, residency: Resid
     if found is None or residency.driver is None:
         return found
     residency.place(lists)
-    pages = residency.away(lists) * plan.cost * np.dtype(plan.dtype).itemsize / rates.linked
-    return found if found.seconds < pages else None
+    return found if found.seconds < residency.away_seconds(lists, plan, rates) else None
 
 
 def segmentation(plan: PhysicalPlan, budget: int, rates: Rates) -> Segmentation | None:
@@ -221,7 +220,7 @@ def segmentation(plan: PhysicalPlan, budget: int, rates: Rates) -> Segmentation 
     if best is None:
         return None
     seconds, ranges, ahead = best
-    divided = [at for at, count in enumerate(ranges) if count > 1]
+    divided = tuple(at for at, count in enumerate(ranges) if count > 1)
     found = tuple(
         Segmented(
             slots[at],
