@@ -34,7 +34,7 @@ from graphdb.plan.executor import OutOfRange
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import CliqueCount, PhysicalPlan
 from graphdb.plan.shares import Division, Partial
-from graphdb.plan.strategy.ski_rental import Bias, ExpectedCost
+from graphdb.plan.strategy.ski_rental import TRIED, UNLIKELY, Bias, ExpectedCost
 
 START = 10.0
 """Answers that the smallest run takes: launches, and a copy of the sums that is waited for."""
@@ -146,6 +146,8 @@ class Counter:
         if summed is None or expected is None or not expected.setup or summed in self._under_way:
             return
         saved, parts = seconds - expected.seconds, self._new(summed)
+        if expected.seconds < UNLIKELY * seconds:  # the estimate may be too high
+            saved = max(saved, TRIED * seconds)
         for part in parts:
             self._missed[part] = self._missed.get(part, 0.0) + max(saved, 0.0) / len(parts)
         if saved > 0 and sum(self._missed[part] for part in parts) >= BESIDE * expected.setup:

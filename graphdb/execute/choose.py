@@ -473,7 +473,6 @@ def _costs_told(costs: dict[str, ExpectedCost], timings: StrategyTimings) -> str
     """What was expected of each, or measured."""
     told = []
     for name, expected in costs.items():
-        taken = timings.measured(name)
-        seconds = expected.seconds if taken is None else taken
-        told.append(f"{name} {seconds * 1000:,.1f} ms" + " (measured)" * (taken is not None))
+        measured = " (measured)" * (timings.measured(name) is not None)
+        told.append(f"{name} {timings.expected(name, expected) * 1000:,.1f} ms{measured}")
     return ", ".join(told)
