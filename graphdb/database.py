@@ -180,6 +180,7 @@ class Database(Transfer):
         NotSupportedError
             The statement is no pattern query.
         """
+        from graphdb.dispatch.sql.parameters import check_known
         from graphdb.grammar import syntax as ast
         from graphdb.grammar.parser import parse
 
@@ -190,6 +191,7 @@ class Database(Transfer):
             if not isinstance(statement, (ast.Query, ast.Composite, ast.Mine)):
                 raise NotSupportedError("only pattern queries can be explained; for SQL, run EXPLAIN SELECT …")
             arguments = by_name(parameters, named)
+            check_known(arguments, self._statements().parameters(text))
             with self._state.at_home():
                 return str(self._statements().explain(statement, False, text, arguments, None))
 

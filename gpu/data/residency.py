@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.errors import DeviceError
+from graphdb.common.errors import DeviceError, MemoryLimitError
 from graphdb.gpu.data.memory import DeviceMemory
 from graphdb.gpu.data.pages import Driver, Floats, PagedArray, heat, hottest, pages_of
 from graphdb.plan.physical import PhysicalPlan
@@ -155,6 +155,22 @@ class Residency:
             assert len(resident) == pages_of(array, driver.page)
             gone = weakref.ref(array, lambda _, key=key: self._placed.pop(key, None))  # type: ignore[misc]
             self._placed[key] = _Placement(gone, resident, float(heats_of[resident].sum()), float(heats_of.sum()))
+
+    def require(self, lists: Lists) -> str:
+        """Choose the pages of lists that are copied; return where they are (:meth:`describe`).
+
+        Raises
+        ------
+        MemoryLimitError
+            What is read beside them does not fit the budget.
+        """
+        if not self.possible([lists]):
+            raise MemoryLimitError(
+                f"the vertices of the graph's labels do not fit {self._memory.budget:,} bytes on the device",
+                hint='raise device_memory, or use device="cpu"',
+            )
+        self.place([lists])
+        return self.describe([lists])
 
     def paged(self, array: NDArray[Any]) -> PagedArray | None:
         """Return a copy by pages of an array that was placed; None for one that is copied wholly."""

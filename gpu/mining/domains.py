@@ -86,14 +86,7 @@ class DeviceDomains:
         self.spilled = 0
         """Bytes of domains that were written to host memory."""
         with faults(), device.active():
-            read = [lists_of(lists)]
-            if not graph.residency.possible(read):
-                raise MemoryLimitError(
-                    f"the vertices of the graph's labels do not fit {device.memory.budget:,} bytes on the device",
-                    hint='raise device_memory, or use device="cpu"',
-                )
-            graph.residency.place(read)
-            self._where = graph.residency.describe(read)
+            self._where = graph.residency.require(lists_of(lists))
             self._offsets, self._keys = graph.array(lists.offsets), graph.array(lists.keys)
             self._bits = device.memory.cached_or_built("labels", lists, self._label_rows)
             self._module = device.module("domains", {"THREADS": threads}, check=watch.check)

@@ -81,14 +81,7 @@ class DeviceExtension:
         self.moved = 0
         """Bytes that were copied to the device and from it."""
         with faults(), device.active():
-            read = [lists_of(lists)]
-            if not graph.residency.possible(read):
-                raise MemoryLimitError(
-                    f"the graph's vertices do not fit {device.memory.budget:,} bytes on the device",
-                    hint='raise device_memory, or use device="cpu"',
-                )
-            graph.residency.place(read)
-            self._where = graph.residency.describe(read)
+            self._where = graph.residency.require(lists_of(lists))
             arrays = (lists.offsets, lists.ids, lists.source, lists.target, lists.ways)
             self._arrays = tuple(None if array is None else graph.array(array) for array in arrays)
 

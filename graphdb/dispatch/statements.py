@@ -24,13 +24,13 @@ from graphdb.dispatch.arguments import check_arguments, parameters_named
 from graphdb.dispatch.data import change
 from graphdb.dispatch.describe import QUERY, described
 from graphdb.dispatch.explain import Explainer
+from graphdb.dispatch.hints.names import takes_away, unknown_names
+from graphdb.dispatch.hints.other_databases import as_sparql
 from graphdb.dispatch.mining import Mining
 from graphdb.dispatch.queries import Queries
-from graphdb.dispatch.sql.habits import as_sparql
 from graphdb.dispatch.sql.parameters import check_known
 from graphdb.dispatch.sql.run import SqlStatements
 from graphdb.dispatch.tables import Tables
-from graphdb.dispatch.warnings import takes_away, unknown_names
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse_script
 from graphdb.pattern.prefixed import may_have_prefixed, with_iris

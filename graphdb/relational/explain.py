@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -120,10 +121,15 @@ class Explanation:
 
     def to_table(self) -> arrow.Table:
         """Return the lines as the one column ``plan``."""
-        return arrow.table({"plan": strings(self.lines)})
+        return arrow.table({"plan": strings(tuple(map(_without_private_names, self.lines)))})
 
     def __str__(self) -> str:
-        return "\n".join(self.lines)
+        return "\n".join(map(_without_private_names, self.lines))
+
+
+def _without_private_names(line: str) -> str:
+    """Return a line in which tables and functions of ours are called what comes after our prefix."""
+    return re.sub(r"(?:\btemp\.)?\b_graphdb(?:_[0-9a-f]{12})?[._]", "", line)
 
 
 def _match(prepared: Prepared, names: Names, executor: str, control: Control | None = None) -> Iterator[str]:

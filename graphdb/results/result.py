@@ -320,6 +320,22 @@ class Result(Exports):
             return self.message or "done"
         return "\n".join([*table(self.columns, rows), f"({self._count_text(limit)})"])
 
+    def plan(self) -> list[dict[str, Any]]:
+        """Return the plan that EXPLAIN or PROFILE gave as a tree, of values that JSON has.
+
+        Each part has a ``title``, ``children`` and ``facts``, which are the cells of the table of steps by its headers.
+
+        Raises
+        ------
+        ExecutionError
+            The statement was neither.
+        """
+        from graphdb.results.plans import tree
+
+        if not self.verbatim:
+            raise ExecutionError("the statement gave no plan", hint="EXPLAIN MATCH … or PROFILE MATCH …")
+        return tree(line for (line,) in self)
+
     def _first(self, limit: int) -> Iterable[tuple[Any, ...]] | None:
         """The first rows as Python values, or None for a statement that gives none."""
         if self._counted is not None:

@@ -17,7 +17,6 @@ from graphdb.common.values.elements import Node, Relationship
 from graphdb.dispatch.completion import Names, suggestions
 from graphdb.pictures.picture import caption, local
 from graphdb.results.python_columns import as_json
-from graphdb.workbench.plans import tree
 
 if TYPE_CHECKING:
     from graphdb.database import Database
@@ -94,7 +93,7 @@ class Session:
         with self._working:
             result = self._database.query(text)
             if result.verbatim:
-                return {"plan": tree(line for (line,) in result), "text": result.text(1_000_000)}
+                return {"plan": result.plan(), "text": result.text(1_000_000)}
             rows = [[_cell(value) for value in row] for row in _first(result)]
             picture = self._picture(result)
         return {

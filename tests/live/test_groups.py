@@ -11,7 +11,7 @@ import pytest
 import graphdb
 from graphdb.live.aggregates.groups import Groups
 from tests.fuzz import scaled
-from tests.live.writes import bag, check, opened, strategies
+from tests.live.writes import bag, check, opened, small_graph, strategies
 
 MEASURES = (
     "count(*)", "count(b.k)", "count(b)", "sum(b.k)", "avg(b.k)", "min(b.k)", "max(b.k)", "min(b.s)", "max(b.f)",
@@ -51,12 +51,7 @@ def change(draw: np.random.Generator, kinds: int = 4) -> str:
 
 
 def begin(db: graphdb.Database) -> None:
-    """Make a small graph."""
-    for label in "AB":
-        db.query(f"UNWIND range(0, 5) AS x CREATE (:{label} {{i: x, k: x % 4, s: 's' + (x % 3), f: x * 0.1}})")
-    db.query("MATCH (a:A {i: 1}) REMOVE a.k, a.s")
-    db.query("MATCH (a:A), (b:B) WHERE (a.i + 3 * b.i) % 5 < 2 CREATE (a)-[:R]->(b)")
-    db.query("MATCH (a:B), (b:A) WHERE (2 * a.i + b.i) % 7 = 0 CREATE (a)-[:S]->(b), (a)-[:R]->(b)")
+    small_graph(db, "k: x % 4, s: 's' + (x % 3), f: x * 0.1", "(2 * a.i + b.i) % 7 = 0")
 
 
 @pytest.mark.parametrize("seed", range(scaled(6)))

@@ -9,7 +9,7 @@ import pytest
 
 import graphdb
 from tests.fuzz import scaled
-from tests.live.writes import bag, check, opened, strategies
+from tests.live.writes import bag, check, opened, small_graph, strategies
 
 QUERIES = (
     "MATCH (a)-[:R]->(b) RETURN a.i AS i, b.k AS k",
@@ -51,12 +51,7 @@ def change(draw: np.random.Generator) -> str:
 
 
 def begin(db: graphdb.Database) -> None:
-    """Make a small graph."""
-    for label in "AB":
-        db.query(f"UNWIND range(0, 5) AS x CREATE (:{label} {{i: x, k: x % 4, s: 's' + (x % 3)}})")
-    db.query("MATCH (a:A {i: 1}) REMOVE a.k, a.s")
-    db.query("MATCH (a:A), (b:B) WHERE (a.i + 3 * b.i) % 5 < 2 CREATE (a)-[:R]->(b)")
-    db.query("MATCH (a:B), (b:A) WHERE (2 * a.i + b.i) % 7 < 2 CREATE (a)-[:S]->(b), (a)-[:R]->(b)")
+    small_graph(db, "k: x % 4, s: 's' + (x % 3)", "(2 * a.i + b.i) % 7 < 2")
 
 
 @pytest.mark.parametrize("seed", range(scaled(6)))

@@ -50,6 +50,15 @@ QUERIES = (
 """Queries that delta plans maintain, always or sometimes, and queries that they never do."""
 
 
+def small_graph(db: graphdb.Database, values: str, last: str) -> None:
+    """Make twelve vertices of two labels with some properties, and edges, of which ``last`` chooses the last ones."""
+    for label in "AB":
+        db.query(f"UNWIND range(0, 5) AS x CREATE (:{label} {{i: x, {values}}})")
+    db.query("MATCH (a:A {i: 1}) REMOVE a.k, a.s")
+    db.query("MATCH (a:A), (b:B) WHERE (a.i + 3 * b.i) % 5 < 2 CREATE (a)-[:R]->(b)")
+    db.query(f"MATCH (a:B), (b:A) WHERE {last} CREATE (a)-[:S]->(b), (a)-[:R]->(b)")
+
+
 def statement(draw: Draw) -> str:
     """Return a statement that writes something."""
 

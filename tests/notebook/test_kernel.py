@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import subprocess
 import sys
@@ -142,6 +143,22 @@ def test_cypher_in_cells(run: Callable[[str], Cell]) -> None:
     assert "magics.py" not in broken.traceback
     assert "<table" in run("magic.schema()").shown[0]["text/html"]
     assert "<iframe" in run("magic.schema().graph()").shown[0]["text/html"]
+
+
+def test_the_shipped_notebook_shows_what_it_says(run: Callable[[str], Cell]) -> None:
+    """Its twelve tasks, cell by cell: what each printed or showed as text is what the file has."""
+    for package in ("networkx", "pandas", "polars"):
+        pytest.importorskip(package)
+    book = json.loads((ROOT / "examples" / "analyst.ipynb").read_text(encoding="utf-8"))
+    titles = ["".join(cell["source"]) for cell in book["cells"] if cell["cell_type"] == "markdown"]
+    assert [title.split()[1] for title in titles] == [f"{number}." for number in range(1, 13)]
+    for cell in book["cells"]:
+        if cell["cell_type"] == "code":
+            made = run("".join(cell["source"]))
+            assert made.error is None, made.traceback
+            shown = ["".join(output.get("text") or output["data"]["text/plain"]) for output in cell["outputs"]]
+            assert [*filter(None, [made.printed]), *(data["text/plain"] for data in made.shown)] == shown
+    run("db.close(); db = graphdb.connect(threads=1)")
 
 
 OPENS = """

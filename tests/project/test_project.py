@@ -26,8 +26,7 @@ from graphdb.data import GEOGRAPHY, PREFIXES
 from graphdb.dispatch import completion
 from graphdb.dispatch.interface import contents
 from graphdb.pictures import picture
-from graphdb.results import description
-from graphdb.workbench import plans
+from graphdb.results import description, plans
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

@@ -14,7 +14,7 @@ import pytest
 import graphdb
 from tests.project.pages import BLOCK, DOCS, LANGUAGE, README, ROOT, links_of, run_page
 
-PAGES = [README, *sorted(DOCS.glob("*.md"))]
+PAGES = [README, *sorted(DOCS.glob("*.md")), *sorted((DOCS / "tutorials").glob("*.md"))]
 RUN = {
     "README.md": (4, 6),
     "docs/exporting.md": (0, 5),
@@ -23,6 +23,9 @@ RUN = {
     "docs/settings.md": (0, 5),
     "docs/tour.md": (7, 0),
     "docs/trust.md": (0, 3),
+    "docs/tutorials/analysts.md": (0, 38),
+    "docs/tutorials/property-graphs.md": (0, 28),
+    "docs/tutorials/rdf.md": (0, 32),
 }
 """The least numbers of statements and of Python's examples, so that none gets lost unseen; of other pages none."""
 
@@ -35,9 +38,9 @@ def named(page: Path) -> str:
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_the_examples(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Examples read ``graphdb/data/…`` as from the repository, and write what they write elsewhere."""
-    if page.stem in ("exporting", "python"):
-        pytest.importorskip("networkx")
-        pytest.importorskip("pandas")
+    needed = {"exporting": ("networkx", "pandas"), "python": ("networkx", "pandas"), "rdf": ("rdflib",)}
+    for package in needed.get(page.stem, ("networkx", "pandas", "polars") if page.parent.name == "tutorials" else ()):
+        pytest.importorskip(package)
     (tmp_path / "graphdb").symlink_to(ROOT / "graphdb", target_is_directory=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
@@ -52,6 +55,13 @@ def test_readme_is_short_and_every_page_is_in_the_index() -> None:
     assert len(README.read_text(encoding="utf-8").splitlines()) <= 150
     index = {link for link, _ in links_of(DOCS / "README.md")}
     assert {page.name for page in DOCS.glob("*.md")} - index == {"README.md"}
+    assert {f"tutorials/{page.name}" for page in (DOCS / "tutorials").glob("*.md")} <= index
+
+
+def test_each_tutorial_has_twelve_tasks() -> None:
+    for page in (DOCS / "tutorials").glob("*.md"):
+        numbers = re.findall(r"^## (\d+)\. ", page.read_text(encoding="utf-8"), re.M)
+        assert numbers == [str(number) for number in range(1, 13)], page.name
 
 
 @pytest.mark.parametrize("page", [*PAGES, *sorted(LANGUAGE.glob("*.md"))], ids=named)

@@ -32,7 +32,6 @@ REWRITE = bool(os.environ.get("GRAPHDB_REWRITE_SCRIPTS"))
 
 # What differs from run to run, or from machine to machine.
 BYTES = re.compile(r"; [\d,]+ bytes of buffers per thread")
-TEMPORARY = re.compile(r"_graphdb_[0-9a-f]{12}_(\w+)")
 SQL = re.compile(r"  \(*(SELECT|FROM|WITH)\b")
 TIME = re.compile(r" in [\d.,]+ m?s$")
 
@@ -88,7 +87,7 @@ def _lines(database: graphdb.Database, statement: str) -> list[str]:
             lines = [*trace, *_without_sql(plan)]
     result = database.query(statement)
     text = result.text() if result.message is None else TIME.sub("", result.message)
-    return [*lines, *(line.rstrip() for line in TEMPORARY.sub(r"_graphdb_\1", BYTES.sub("", text)).splitlines())]
+    return [*lines, *(line.rstrip() for line in BYTES.sub("", text).splitlines())]
 
 
 def _reads(statement: str) -> bool:

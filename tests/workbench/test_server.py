@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import graphdb
-from graphdb.workbench.plans import tree
+from graphdb.results.plans import tree
 from graphdb.workbench.server import _ASSETS, Workbench
 
 

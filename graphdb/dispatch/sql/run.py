@@ -13,9 +13,10 @@ from graphdb.common.duckdb.connection import quoted
 from graphdb.common.duckdb.fetch import fetched
 from graphdb.common.errors import ExecutionError, ParameterError
 from graphdb.dispatch.arguments import parameters_named
-from graphdb.dispatch.sql.habits import with_hint
+from graphdb.dispatch.hints.other_databases import with_hint
 from graphdb.dispatch.sql.parameters import chosen
-from graphdb.dispatch.sql.views import Cypher, Views, limited
+from graphdb.dispatch.sql.pushdown import asked, parsed
+from graphdb.dispatch.sql.views import Cypher, Views
 from graphdb.relational.session.authorizer import authorize
 from graphdb.relational.session.bulk import vacuum
 from graphdb.relational.session.embedded import (
@@ -25,7 +26,6 @@ from graphdb.relational.session.embedded import (
     first_word,
     has_unnamed_parameters,
     is_vacuum,
-    limit_of,
 )
 from graphdb.relational.session.graph_tables import with_cypher_calls
 from graphdb.relational.session.state import State
@@ -86,13 +86,15 @@ class SqlStatements:
                     continue
                 values = chosen(statement, piece.parameters, arguments)
                 sql = statement
-                for call in reversed(cypher_calls(statement)):
-                    view = self._state.connection.temporary()
-                    query = limited(call.text, limit_of(statement, call))
-                    rows = self._cypher(query, self._given(call, arguments), timeout).presented()
-                    stack.enter_context(self._state.connection.view(view, rows))
+                calls = {self._state.connection.temporary(): call for call in cypher_calls(statement)}
+                for view, call in reversed(calls.items()):
                     sql = sql[: call.start] + view + sql[call.end :]
-                self.views.enter(sql, stack, timeout)
+                tree = parsed(self._state.connection, sql) if calls else None
+                for view, call in calls.items():
+                    given = self._given(call, arguments)
+                    rows = self.views.rows(call.text, given, asked(tree, view, values), timeout)
+                    stack.enter_context(self._state.connection.view(view, rows))
+                self.views.enter(sql, values, stack, timeout)
                 if not self._state.untrusted:
                     for name, data in caller_tables(self._state.connection, sql).items():
                         stack.enter_context(self._state.connection.view(name, data))

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 from graphdb.common.duckdb.connection import quoted
 from graphdb.common.errors import NotSupportedError
 from graphdb.dispatch.arguments import parameters_named
+from graphdb.dispatch.sql.pushdown import Asked, asked, parsed, pushed
 from graphdb.grammar import syntax as ast
-from graphdb.grammar.parser import parse
 from graphdb.relational.session.authorizer import authorize_name
-from graphdb.relational.session.embedded import CypherCall, limit_of
 from graphdb.relational.session.state import State
 
 if TYPE_CHECKING:
+    from graphdb.common.arrow import Table
     from graphdb.results.result import Result
 
 _MARK = "graphdb: "
@@ -60,7 +60,7 @@ class Views:
         called = ".".join(statement.name)
         if statement.if_not_exists and self._exists(parts):
             return f"view {called} exists"
-        rows = self._cypher(limited(query, 0), {}, timeout).presented()
+        rows = self.rows(query, {}, Asked(limit=0), timeout)
         view = connection.temporary()
         with connection.view(view, rows):
             columns = connection.rows(f"DESCRIBE FROM {view}")
@@ -96,7 +96,17 @@ class Views:
         """Look for views anew: SQL may have made or dropped some."""
         self._state.connection.file.pattern_views = None
 
-    def enter(self, sql: str, stack: ExitStack, timeout: float | None) -> None:
+    def rows(self, query: str, given: Mapping[str, object], asked: Asked, timeout: float | None) -> Table:
+        """Return the rows of a pattern query with its parameters, or those of them that are asked for."""
+
+        def types() -> dict[str, str]:
+            text, _ = pushed(query, Asked(limit=0), dict)
+            return {name.lower(): type for name, type, *_ in self._cypher(text, given, timeout).description or ()}
+
+        text, values = pushed(query, asked, types)
+        return self._cypher(text, {**given, **values}, timeout).presented()
+
+    def enter(self, sql: str, values: Mapping[str, object], stack: ExitStack, timeout: float | None) -> None:
         """Let SQL read the views over patterns that it names, until ``stack`` is left."""
         connection = self._state.connection
         known = connection.file.pattern_views
@@ -104,39 +114,19 @@ class Views:
             known = connection.file.pattern_views = self._known()
         if not known or _DEFINES.match(sql) is not None:
             return
-        for name, query in known.items():
-            if places := _places(sql, name):
-                rows = self._cypher(limited(query, _limit(sql, places)), {}, timeout).presented()
-                view = connection.temporary()
-                stack.enter_context(connection.view(view, rows))
-                stack.enter_context(connection.temporary_table(quoted(name), "VIEW"))
-                with connection.guard() as raw:
-                    raw.execute(f"CREATE TEMP VIEW {quoted(name)} AS FROM {view}")
+        named = [name for name in known if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", sql, re.I) is not None]
+        tree = parsed(connection, sql) if named else None
+        for name in named:
+            rows = self.rows(known[name], {}, asked(tree, name, values), timeout)
+            view = connection.temporary()
+            stack.enter_context(connection.view(view, rows))
+            stack.enter_context(connection.temporary_table(quoted(name), "VIEW"))
+            with connection.guard() as raw:
+                raw.execute(f"CREATE TEMP VIEW {quoted(name)} AS FROM {view}")
 
     def _known(self) -> dict[str, str]:
         sql = "SELECT view_name, comment FROM system.main.duckdb_views() WHERE starts_with(comment, $mark)"
         return {name: text.removeprefix(_MARK) for name, text in self._state.connection.rows(sql, {"mark": _MARK})}
-
-
-def limited(query: str, limit: int | None) -> str:
-    """Return a pattern query that gives at most so many rows, where it states no limit of its own."""
-    if limit is None:
-        return query
-    statement = parse(query)
-    if not isinstance(statement, ast.Query) or statement.returns.limit is not None or limit > 2**62:
-        return query
-    return f"{query[: statement.span.end]}\nLIMIT {limit}"
-
-
-def _places(sql: str, name: str) -> list[re.Match[str]]:
-    """Where a name stands in SQL, perhaps as that of a table."""
-    return [*re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", sql, re.I)] if name.lower() in sql.lower() else []
-
-
-def _limit(sql: str, places: list[re.Match[str]]) -> int | None:
-    """How many rows of a view at these places a statement takes at most, where it takes the first ones."""
-    [first, *others] = places
-    return None if others else limit_of(sql, CypherCall(first.start(), first.end(), "", None))
 
 
 def _text(value: str) -> str:

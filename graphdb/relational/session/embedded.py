@@ -66,19 +66,6 @@ def cypher_calls(sql: str) -> list[CypherCall]:
     return calls
 
 
-_COLUMN = r"(?:[^\W\d]\w*|\"[^\"]*\")"
-_PLAIN_SELECT = re.compile(rf"\s*(?:SELECT\s+(?:\*|{_COLUMN}(?:\s*,\s*{_COLUMN})*)\s+)?FROM\s+(?:\(FROM\s+)?", re.I)
-_PLAIN_LIMIT = re.compile(rf"\s*\)?\s*(?:(?:AS\s+)?(?!LIMIT\b){_COLUMN}\s+)?LIMIT\s+(\d+)\s*;?\s*", re.I)
-
-
-def limit_of(sql: str, call: CypherCall) -> int | None:
-    """Return how many of a call's rows a statement takes at most, where it takes the first ones; None for all."""
-    if _PLAIN_SELECT.fullmatch(sql[: call.start]) is None:
-        return None
-    found = _PLAIN_LIMIT.fullmatch(sql[call.end :])
-    return int(found[1]) if found is not None else None
-
-
 def _closing(data: bytes, starts: list[int], i: int) -> int | None:
     """Return where the call ends whose first argument is before token ``i``; None if it does not, or has a third."""
     if data[starts[i] :][:1] == b")":

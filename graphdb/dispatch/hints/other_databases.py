@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from graphdb.common.errors import GraphDBError
-from graphdb.dispatch.sparql import translated
+from graphdb.dispatch.hints.sparql import translated
 
 _HINTS: tuple[tuple[str, str], ...] = (
     (
