@@ -28,6 +28,15 @@ _SPREAD = 4
 _LARGE = 1 << 16
 """Ids from which on DuckDB is faster where a row has several that must be equal, or none."""
 
+_FEWER = 8
+"""Times by which bindings must be fewer than such rows: then most rows are found to have none by a table of hashes."""
+
+_HASHES = 32
+"""Places of that table for each binding."""
+
+_FACTOR = np.int64(0x9E3779B1)
+"""Multiplicative hashing (Knuth, The Art of Computer Programming, 6.4)."""
+
 _EXACT = 1 << 53
 """Sums of counts below it are exact in float64, which NumPy adds them in."""
 
@@ -123,15 +132,36 @@ def _keys(
     mine, theirs = [rows.column(name) for name, _ in on], [found.column(name) for _, name in on]
     if not all(map(_has_ids, (*mine, *theirs))) or any(column.null_count for column in theirs):
         return None
-    if len(on) > 1 and len(rows) + len(found) > _LARGE:
+    large = len(on) > 1 and len(rows) + len(found) > _LARGE
+    if large and len(found) * _FEWER > len(rows):
         return None
     there = None
     if any(column.null_count for column in mine):
         there = np.flatnonzero(np.logical_and.reduce([column.is_valid() for column in mine]))
     own = [values(column).astype(np.int64, copy=False) for column in mine]
+    their = [values(column).astype(np.int64, copy=False) for column in theirs]
     if there is not None:
         own = [ids[there] for ids in own]
-    return own, [values(column).astype(np.int64, copy=False) for column in theirs], there
+    if large:
+        may = _possible(own, their)
+        own, there = [ids[may] for ids in own], may if there is None else there[may]
+    return own, their, there
+
+
+def _possible(mine: Sequence[Ints], theirs: Sequence[Ints]) -> Ints:
+    """Return the rows whose ids may be those of some binding: all of which they are, and few others."""
+    size = 1 << (_HASHES * len(theirs[0])).bit_length()
+    marks = np.zeros(size, np.bool_)
+    marks[_hashed(theirs, size)] = True
+    return np.flatnonzero(marks[_hashed(mine, size)])
+
+
+def _hashed(ids: Sequence[Ints], size: int) -> Ints:
+    """Return a number below ``size``, a power of two, for each tuple of ids."""
+    found = ids[0]
+    for more in ids[1:]:
+        found = found * _FACTOR + more
+    return (found * _FACTOR >> 15) & (size - 1)
 
 
 def _has_ids(column: arrow.ChunkedArray) -> bool:

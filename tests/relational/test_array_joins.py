@@ -48,13 +48,16 @@ def rows_of(db: graphdb.Database, text: str) -> list[Any]:
 @pytest.mark.parametrize("text", QUERIES)
 def test_arrays_join_rows_as_duckdb_does(db: graphdb.Database, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = [rows_of(db, text)]
-    for small, spread in ((0, 1 << 20), (0, 0)):
+    large, fewer = array_joins._LARGE, array_joins._FEWER
+    for small, spread, hashed in ((0, 1 << 20, False), (0, 0, False), (0, 0, True)):
         monkeypatch.setattr(array_joins, "_SMALL", small)
         monkeypatch.setattr(array_joins, "_SPREAD", spread)
+        monkeypatch.setattr(array_joins, "_LARGE", 0 if hashed else large)
+        monkeypatch.setattr(array_joins, "_FEWER", 0 if hashed else fewer)
         found.append(rows_of(db, text))
     joined: list[bool] = []
     monkeypatch.setattr(query, "joined", lambda *_: joined.append(True))
     by_sql = rows_of(db, text)
     assert joined, "nothing is joined by arrays"
     assert by_sql
-    assert found == [by_sql] * 3
+    assert found == [by_sql] * 4

@@ -20,8 +20,8 @@ from graphdb.relational.edges.parallel_edges import settle
 from graphdb.relational.lowering.subqueries import Subqueries
 from graphdb.relational.path_patterns.edges import Part, Pattern, Table
 from graphdb.relational.path_patterns.step import asks_ends, code_of, direction_of
-from graphdb.relational.projection.relation import VALUE, Relation, bindings_of
-from graphdb.sql.value import SqlValue, number
+from graphdb.relational.projection.relation import VALUE, bindings_of
+from graphdb.sql.value import SqlValue, column, number
 
 _LEFT, _EDGE, _RIGHT = "#left", "#edge", "#right"
 
@@ -56,12 +56,11 @@ class PathEdges(Subqueries):
         bound = self._bound_alone([left, right], [edge], piece.where[0], path.cost.expression)
         source, target = (bound.vertex_of[name] for name in names_of(left, right))
         needs = Wanted(tuple(sorted({source, target})), (0,), False, None)
-        columns = {"#s": f"b.v{source}", "#t": f"b.v{target}", "#code": code_of(bound, 0, names_of(left)[0])}
+        columns = _ends(source, target) | {"#code": code_of(bound, 0, names_of(left)[0])}
         view = self._bindings_view()
         relation = bindings_of(bound, self._snapshot.edges, view)
         self._add_match("edges of a path", view, bound, needs)
-        made = {name: SqlValue(sql, INTEGER) for name, sql in columns.items()}
-        rows = replace(relation, variables={**relation.variables, **made})
+        rows = replace(relation, variables={**relation.variables, **columns})
         keep = {*columns, *free_variables((path.cost.expression, relation.where))}
         rows = self._with_subqueries(rows, (path.cost.expression,), keep)
         sql, found = self._projecting(rows).select(columns, path.cost.expression)
@@ -102,7 +101,7 @@ class PathEdges(Subqueries):
         places = [bound.vertex_of[name] for name in names]
         numbers = [bound.edge_of[name] for name in names_of(*edges)]
         needs = Wanted(tuple(sorted({*places})), tuple(sorted(numbers)), False, None)
-        columns = {f"#at {i}": f"b.v{place}" for i, place in enumerate(places)}
+        columns = {f"#at {i}": column(f"v{place}", INTEGER) for i, place in enumerate(places)}
         columns |= {f"#code {i}": code_of(bound, e, names[i]) for i, e in enumerate(numbers)}
         return self._found(bound, needs, columns)
 
@@ -115,7 +114,7 @@ class PathEdges(Subqueries):
         bound = self._bound_alone([left, right], [edge], piece.where[at])
         source, target = (bound.vertex_of[name] for name in names_of(left, right))
         needs = Wanted(tuple(sorted({source, target})), (0,), False, None)
-        columns = {"#s": f"b.v{source}", "#t": f"b.v{target}", "#code": code_of(bound, 0, names_of(left)[0])}
+        columns = _ends(source, target) | {"#code": code_of(bound, 0, names_of(left)[0])}
         labels = bound.edges[0].labels
         known = self._snapshot.names.edge_labels.keys() if labels is None else labels
         most = sum(self._snapshot.store.statistics(label).triples for label in known)
@@ -126,7 +125,9 @@ class PathEdges(Subqueries):
         if not conditions_on(node):
             return None
         node = replace(node, variable=node.variable or ast.Variable(_LEFT, node.span))
-        return self._found(self._bound_alone([node], [], ()), Wanted((0,), (), False, None), {"#id": "b.v0"})
+        return self._found(
+            self._bound_alone([node], [], ()), Wanted((0,), (), False, None), {"#id": column("v0", INTEGER)}
+        )
 
     def _bound_alone(
         self,
@@ -143,13 +144,17 @@ class PathEdges(Subqueries):
         settle(self._snapshot, self._text, self._arguments, bound, () if asked is None else asked)
         return bound
 
-    def _found(self, bound: BoundPattern, needs: Wanted, columns: Mapping[str, str], most: int = 0) -> Table:
+    def _found(self, bound: BoundPattern, needs: Wanted, columns: Mapping[str, SqlValue], most: int = 0) -> Table:
         """Add the step of a pattern; return the rows of its bindings with some columns."""
         view = self._bindings_view()
         relation = bindings_of(bound, self._snapshot.edges, view)
         self._add_match("edges of a path", view, bound, needs)
-        made = {name: SqlValue(sql, INTEGER) for name, sql in columns.items()}
-        rows = Relation(relation.source, {**relation.variables, **made}, relation.where, relation.known)
+        rows = replace(relation, variables={**relation.variables, **columns})
         sql, found = self._projecting(self._filtered(rows, columns)).select(columns)
         chosen = ", ".join(f"c{i}" for i in range(len(columns)))  # what is known of the edges' properties is there, too
         return Table(f"SELECT {chosen} FROM ({sql})", self._parameters.used(sql), found.source.reads, most)
+
+
+def _ends(source: int, target: int) -> dict[str, SqlValue]:
+    """Return the ends of an edge as columns of its bindings."""
+    return {"#s": column(f"v{source}", INTEGER), "#t": column(f"v{target}", INTEGER)}

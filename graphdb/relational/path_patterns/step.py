@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from graphdb.common.errors import NotSupportedError
-from graphdb.common.values.types import CODE_BITS
+from graphdb.common.values.types import CODE_BITS, INTEGER
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import DIRECTIONS, BoundPattern, bind
 from graphdb.pattern.free import free_variables
@@ -16,6 +16,7 @@ from graphdb.pattern.paths.pieces import Piece, conditions_on, names_of
 from graphdb.plan.paths import Cost, Mode, PathEdges, PathStep
 from graphdb.relational.path_patterns.edges import Pattern
 from graphdb.relational.snapshot import Snapshot
+from graphdb.sql.value import SqlValue, column
 
 _ONWARD = ast.Direction.OUT
 
@@ -143,15 +144,18 @@ def asks_ends(piece: Piece) -> bool:
     return any(map(conditions_on, piece.nodes)) or any(piece.where)
 
 
-def code_of(bound: BoundPattern, number: int, before: str) -> str:
-    """Return SQL for the code that a pattern edge (by its number) has in a path, seen from the vertex before it."""
-    code, choice = f"CAST(b.e{number} AS BIGINT)", bound.choices.get(number)
-    if choice is not None and choice.parallel:
+def code_of(bound: BoundPattern, number: int, before: str) -> SqlValue:
+    """Return the code that a pattern edge (by its number) has in a path, seen from the vertex before it."""
+    edge, choice = bound.edges[number], bound.choices.get(number)
+    ahead, parallel = bound.vertex_of[before] == edge.source, choice is not None and choice.parallel
+    if ahead and not parallel:
+        return column(f"e{number}", INTEGER)
+    code = f"CAST(b.e{number} AS BIGINT)"
+    if parallel:
         code = f"({code} | (b.o{number} << {CODE_BITS}))"
-    edge = bound.edges[number]
-    if bound.vertex_of[before] == edge.source:
-        return code
-    return f"xor({code}, CAST(b.v{edge.source} <> b.v{edge.target} AS BIGINT))"  # a self-loop has one direction
+    # A self-loop has one direction.
+    back = f"xor({code}, CAST(b.v{edge.source} <> b.v{edge.target} AS BIGINT))"
+    return SqlValue(code if ahead else back, INTEGER)
 
 
 def labels_of(edge: ast.EdgePattern, names: Names, text: str) -> tuple[int, ...] | None:

@@ -191,6 +191,6 @@ def _outer(versions: list[Version], bounds: list[BoundPattern]) -> tuple[BoundPa
 def _materialized(trace: Trace, bound: BoundPattern, known: Mapping[str, SqlValue]) -> str:
     """SQL for a path whose vertices and edges are bindings."""
     between = zip(trace.edges, trace.vertices, strict=False)
-    codes = [code_of(bound, bound.edge_of[name], before) for name, before in between]
+    codes = [code_of(bound, bound.edge_of[name], before).sql for name, before in between]
     vertices = ", ".join(f"CAST({known[vertex].sql} AS BIGINT)" for vertex in trace.vertices)
     return f"struct_pack(vertices := [{vertices}], codes := CAST([{', '.join(codes)}] AS BIGINT[]))"
