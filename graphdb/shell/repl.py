@@ -64,9 +64,6 @@ DOT_COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
 """The shell's own commands: arguments and meaning."""
 
 _SUFFIXES = {".md": "markdown", ".tex": "latex"} | {f".{mode}": mode for mode in "csv tsv json jsonl html".split()}
-    ".md": "markdown",
-    ".tex": "latex",
-}
 """Modes of files that answers are written to."""
 
 
