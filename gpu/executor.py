@@ -123,15 +123,15 @@ class GpuExecutor:
         """
         way = timings_of(plan, plan.count_only).choose(self.costs.of(plan, plan.count_only))
         by = self._counter.describe(plan, plan.count_only) if way == "count" else self.strategies.of(plan).name
-        told = f"{self.name} by {by}{self._within}"
+        text = f"{self.name} by {by}{self._within}"
         if way != "count" and (where := self.strategies.where(plan)):
-            told = f"{told}, {where}"
+            text = f"{text}, {where}"
         why_not = self.off_hint(plan, plan.count_only)
         if why_not:
-            return f"{told}, not by {self.hint}: {why_not}"
+            return f"{text}, not by {self.hint}: {why_not}"
         if way != "count" and self._counter.preparing(plan, plan.count_only):
-            return f"{told} while sums are compiled"
-        return told
+            return f"{text} while sums are compiled"
+        return text
 
     def expected(self, plan: PhysicalPlan, counting: bool) -> ExpectedCost:
         """What a run (or with ``counting``, a count) is expected to take, and to copy and compile first."""

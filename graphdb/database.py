@@ -130,10 +130,10 @@ class Database(Transfer):
         except GraphDBError:
             raise
         except Exception as error:
-            told = self._state.diagnosis(error, text)
-            if told is error:
+            diagnosed = self._state.diagnosis(error, text)
+            if diagnosed is error:
                 raise
-            raise told from error
+            raise diagnosed from error
 
     def prepare(self, text: str) -> PreparedStatement:
         """Parse one or several statements now, to run them with other parameters each time.
@@ -255,8 +255,8 @@ class Database(Transfer):
         return self._state.progress
 
     @progress.setter
-    def progress(self, told: Progress | bool | None) -> None:
-        self._state.progress = told
+    def progress(self, shown: Progress | bool | None) -> None:
+        self._state.progress = shown
 
     @property
     def untrusted(self) -> bool:

@@ -137,7 +137,7 @@ class DeviceCount:
     def _prepare(self) -> None:
         parts = list(dict.fromkeys(part for term in self._terms for part in term.parts))
         self._cells = self.device.memory.empty((3, max(len(parts), 1)), np.int64)
-        self._told = self.device.pinned(self._cells.shape, np.int64)
+        self._answer = self.device.pinned(self._cells.shape, np.int64)
         self._weights = Weights(self.device, self._lists, self._numbers, self._plan.filters, parts)
         looped = []
         for cell, part in enumerate(parts):
@@ -371,11 +371,11 @@ class DeviceCount:
     def _launched(self, watch: Watch, share: Share | None = None) -> Ints | None:
         """What all parts tell: sums, estimates and tasks; None where a sum may not fit."""
         begin = self._start(share)
-        self._cells.get(out=self._told, stream=self.device.stream, blocking=False)
+        self._cells.get(out=self._answer, stream=self.device.stream, blocking=False)
         end = self.device.event()
         self._wait(end, watch)
         self.milliseconds = self.device.milliseconds(begin, end)
-        cells = self._told.copy()
+        cells = self._answer.copy()
         return None if (cells[1].view(np.float64) > _EXACT).any() else cells
 
     def _start(self, share: Share | None) -> Any:

@@ -102,8 +102,8 @@ class DeviceDomains:
     @property
     def summary(self) -> str:
         """What it took so far: a phrase for PROFILE."""
-        told = f"{self.name}: {self.milliseconds:,.1f} ms of kernels, {self.spilled:,} bytes of domains in host memory"
-        return f"{told}; {self._where}" if self._where else told
+        text = f"{self.name}: {self.milliseconds:,.1f} ms of kernels, {self.spilled:,} bytes of domains in host memory"
+        return f"{text}; {self._where}" if self._where else text
 
     def find(
         self, candidates: Candidates, support: int, keep: bool, share: Callable[[float], float]

@@ -88,8 +88,8 @@ class DeviceExtension:
     @property
     def summary(self) -> str:
         """What it took so far: a phrase for PROFILE."""
-        told = f"{self.name}: {self.milliseconds:,.1f} ms of kernels, {self.moved:,} bytes of embeddings moved"
-        return f"{told}; {self._where}" if self._where else told
+        text = f"{self.name}: {self.milliseconds:,.1f} ms of kernels, {self.moved:,} bytes of embeddings moved"
+        return f"{text}; {self._where}" if self._where else text
 
     def extend(self, rows: Narrow, kind: Kind) -> tuple[Narrow, Ints]:
         """Extend embeddings (:meth:`graphdb.plan.extension.Extender.extend`)."""

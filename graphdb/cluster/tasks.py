@@ -120,17 +120,17 @@ class Limits:
 
 def digest_of(plan: PhysicalPlan) -> str:
     """A digest of what two plans must have in common for their shares to be those of one run."""
-    told: list[object] = [plan.names, plan.outputs, plan.row_steps, plan.duplicates, plan.automorphisms]
-    told += [np.dtype(plan.dtype).name, plan.columns.tolist(), plan.clique is not None]
+    parts: list[object] = [plan.names, plan.outputs, plan.row_steps, plan.duplicates, plan.automorphisms]
+    parts += [np.dtype(plan.dtype).name, plan.columns.tolist(), plan.clique is not None]
     for step in plan.steps:
         if isinstance(step, VertexStep):
             scanned = None if step.scan is None else (len(step.scan), zlib.crc32(step.scan.tobytes()))
-            told.append((step.vertex, [repr(near) for near in step.neighbours], step.shared, scanned))
+            parts.append((step.vertex, [repr(near) for near in step.neighbours], step.shared, scanned))
         else:
-            told.append((step.edge, repr(step.relation), step.vertex, step.other))
+            parts.append((step.edge, repr(step.relation), step.vertex, step.other))
     if plan.counting is not None:
-        told += [plan.counting.root, *((term.coefficient, repr(term.parts)) for term in plan.counting.terms)]
-    return hashlib.blake2b(repr(told).encode(), digest_size=16).hexdigest()
+        parts += [plan.counting.root, *((term.coefficient, repr(term.parts)) for term in plan.counting.terms)]
+    return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
 
 
 # --- what a worker has

@@ -73,8 +73,8 @@ class GraphDBError(Exception):
             lines += _caret(self.excerpt, self.column)
         if self.hint:
             lines.append(f"hint: {self.hint}")
-        told = "\n".join(lines).translate(_CONTROLS)
-        return told.encode(errors="backslashreplace").decode()  # what is no character cannot be printed
+        description = "\n".join(lines).translate(_CONTROLS)
+        return description.encode(errors="backslashreplace").decode()  # what is no character cannot be printed
 
     def _render_traceback_(self) -> list[str]:
         """Return what IPython and Jupyter print of the error: the message, not the frames that led to it."""

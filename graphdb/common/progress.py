@@ -139,8 +139,12 @@ class _Cell:
             self._drawn = now
             share = done / total if total else None
             left = f", {duration((now - self._start) * (total - done) / done)} left" if share else ""
-            told = [phase, f"{share:.0%}" if share is not None else "", *_numbers(*self._last[:3], now - self._start)]
-            self._draw(share, ", ".join(filter(None, told)) + left)
+            parts = [
+                phase,
+                f"{share:.0%}" if share is not None else "",
+                *_numbers(*self._last[:3], now - self._start),
+            ]
+            self._draw(share, ", ".join(filter(None, parts)) + left)
 
     def close(self, *, done: bool) -> None:
         """Say that it is done, or where it stopped."""

@@ -88,5 +88,5 @@ def _kind(error: errors.GraphDBError) -> type[DatabaseError]:
     for ours, kind in _KINDS:
         if isinstance(error, ours):
             return kind
-    told = str(error)
-    return next((kind for begin, kind in _OF_SQL if told.startswith(begin)), DatabaseError)
+    text = str(error)
+    return next((kind for begin, kind in _OF_SQL if text.startswith(begin)), DatabaseError)

@@ -192,7 +192,7 @@ class ChoosingExecutor:
             return chosen.describe(plan)
         known = self._known(plan, counting)
         costs = self._expected(plan, counting, known.here, self._device)
-        return f"{chosen.describe(plan)}; expected: {_costs_told(costs, known.timings)}"
+        return f"{chosen.describe(plan)}; expected: {_costs_text(costs, known.timings)}"
 
     def refine(self, task: Refinement) -> Sets | None:
         """Refine a pattern's candidates on the device once it is open, where that is quicker than to plan without."""
@@ -340,7 +340,7 @@ class ChoosingExecutor:
         if self._device is None:
             return chosen.describe_jointly(joint)
         costs = self._expected_jointly(joint, known.here, self._device)
-        return f"{chosen.describe_jointly(joint)}; expected: {_costs_told(costs, known.timings)}"
+        return f"{chosen.describe_jointly(joint)}; expected: {_costs_text(costs, known.timings)}"
 
     def _known_jointly(self, joint: JointCount) -> _Known:
         found: _Known | None = joint.cache.get("where counted")
@@ -469,11 +469,11 @@ def _host_work(plan: PhysicalPlan, counting: bool) -> tuple[str, float]:
     return "search", plan.cost
 
 
-def _costs_told(costs: dict[str, ExpectedCost], timings: StrategyTimings) -> str:
+def _costs_text(costs: dict[str, ExpectedCost], timings: StrategyTimings) -> str:
     """What was expected of each, or measured."""
-    told = []
+    parts = []
     for name, expected in costs.items():
         taken = timings.measured(name)
         seconds = expected.seconds if taken is None else taken
-        told.append(f"{name} {seconds * 1000:,.1f} ms" + " (measured)" * (taken is not None))
-    return ", ".join(told)
+        parts.append(f"{name} {seconds * 1000:,.1f} ms" + " (measured)" * (taken is not None))
+    return ", ".join(parts)

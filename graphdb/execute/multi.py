@@ -65,11 +65,11 @@ class MultiExecutor:
 
     def describe(self, plan: PhysicalPlan) -> str:
         """How one runs the plan, and into how many shares it is divided."""
-        told = self.first.describe(plan)
+        text = self.first.describe(plan)
         wanted = self._wanted(plan, plan.count_only)
         if wanted < 2 or len(self._executors) < 2:
-            return told
-        return f"{self.name}{told.removeprefix(self.first.name)}, in shares"
+            return text
+        return f"{self.name}{text.removeprefix(self.first.name)}, in shares"
 
     def refine(self, task: Refinement) -> Sets | None:
         """Refine candidates on the first; where it fails, the planner does that itself."""

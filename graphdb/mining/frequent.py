@@ -249,8 +249,8 @@ class Miner:
             patterns = shapes.patterns(which, self._graph.directed)
             level.append(shapes.chosen(which, lists[len(found) : len(found) + len(patterns)]))
             placed = ids[examples[part][which, : shapes.size]].tolist()
-            told = zip(patterns, supports[part][which].tolist(), placed, strict=True)
-            found += [Frequent(pattern, support, tuple(example)) for pattern, support, example in told]
+            columns = zip(patterns, supports[part][which].tolist(), placed, strict=True)
+            found += [Frequent(pattern, support, tuple(example)) for pattern, support, example in columns]
             begin = part.stop
         return level, found
 

@@ -360,10 +360,10 @@ class Result(Exports):
             return None
         if rows is None:
             return None
-        told = [f"<pre>warning: {escape(warning)}</pre>" for warning in self._told()]
-        return "".join([*as_html(self.columns, rows), f"<p>{self._count_text(_SHOWN)}</p>", *told])
+        warnings = [f"<pre>warning: {escape(warning)}</pre>" for warning in self._warning_texts()]
+        return "".join([*as_html(self.columns, rows), f"<p>{self._count_text(_SHOWN)}</p>", *warnings])
 
-    def _told(self) -> list[str]:
+    def _warning_texts(self) -> list[str]:
         """The warnings, as far as there is still a database to ask."""
         try:
             return self.warnings

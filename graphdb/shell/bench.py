@@ -97,8 +97,8 @@ def bench(
     for name, ours, theirs, is_same in _measured(database, ends, vertices, seconds):
         wrong += not is_same
         ratio = theirs / ours
-        told = (f"{ratio:.2g}" if ratio < 10 else f"{ratio:,.0f}") if is_same else "answers differ"
-        rows.append((name, _duration(ours), _duration(theirs), told))
+        text = (f"{ratio:.2g}" if ratio < 10 else f"{ratio:,.0f}") if is_same else "answers differ"
+        rows.append((name, _duration(ours), _duration(theirs), text))
     for line in render.table(("", "graphdb", "DuckDB", "DuckDB / graphdb"), rows, 1_000_000):
         print(line, file=output)
     return 1 if wrong else 0

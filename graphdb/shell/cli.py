@@ -120,8 +120,8 @@ def _export(given: argparse.Namespace) -> int:
     with _open(given, must_exist=True) as database, bar(delay=0) as progress:
         start = time.perf_counter()
         count = database.export(given.target, given.format, progress or False, graphs=given.graphs)
-    told = sys.stderr if given.target == "-" else sys.stdout
-    print(f"{plural(count, 'statement')} to {given.target} in {duration(time.perf_counter() - start)}", file=told)
+    stream = sys.stderr if given.target == "-" else sys.stdout
+    print(f"{plural(count, 'statement')} to {given.target} in {duration(time.perf_counter() - start)}", file=stream)
     return 0
 
 

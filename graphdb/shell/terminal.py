@@ -22,10 +22,10 @@ class Status:
     def hear(self, done: float, total: float, triples: int, phase: str) -> None:
         """Hear how far a load or a query is."""
         seconds = max(time.perf_counter() - self._start, 1e-9)
-        told = [f"{done / total:.0%}"] if total else []
-        told += [f"{triples:,} triples", f"{triples / seconds:,.0f}/s"] if triples else []
-        told += [f"{render.duration(seconds * (total - done) / done)} left"] if 0 < done < total else []
-        self._far = f"{phase}: {', '.join(told)}; "
+        parts = [f"{done / total:.0%}"] if total else []
+        parts += [f"{triples:,} triples", f"{triples / seconds:,.0f}/s"] if triples else []
+        parts += [f"{render.duration(seconds * (total - done) / done)} left"] if 0 < done < total else []
+        self._far = f"{phase}: {', '.join(parts)}; "
 
     def tick(self) -> None:
         """Show or update the line."""

@@ -65,7 +65,7 @@ class Session:
         actions: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "about": self._about, "run": self._run, "plan": self._plan, "check": self._check,
             "complete": self._complete, "expand": self._expand, "schema": self._schema, "stop": self._stop,
-            "progress": self._told,
+            "progress": self._report,
         }  # fmt: skip
         found = actions[action]
         try:
@@ -160,7 +160,7 @@ class Session:
         self._database.interrupt()
         return {}
 
-    def _told(self, given: dict[str, Any]) -> dict[str, Any]:
+    def _report(self, given: dict[str, Any]) -> dict[str, Any]:
         return self._progress
 
     def load(self, name: str, source: BufferedIOBase, size: int, label: str | None, type: str | None) -> dict[str, Any]:

@@ -97,7 +97,8 @@ def fetch(typing_context: Any, address: Any) -> Any:
         number = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [pointer.type, number, number, number])
         prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")  # type: ignore[no-untyped-call]
-        builder.call(prefetch, [pointer, *(ir.Constant(number, told) for told in (0, 3, 1))])  # to read, to keep, data
+        how = (ir.Constant(number, value) for value in (0, 3, 1))  # to read, to keep in the cache, data
+        builder.call(prefetch, [pointer, *how])
         return context.get_dummy_value()
 
     return types.void(types.int64), generate

@@ -284,7 +284,9 @@ class DataGraph:
 
         def count() -> Ints:
             partition = self.partition((label,), "out" if direction == OUT else "in")
-            lengths = partition.lengths()[np.isin(partition.keys, self.members(class_id), assume_unique=True)]
+            marks = np.zeros(self.vertices, np.bool_)
+            marks[self.members(class_id)] = True
+            lengths = partition.lengths()[marks[partition.keys]]
             return np.array([lengths.sum(), len(lengths)])
 
         edges, active = self.derived(("at-class", label, direction, class_id), count).tolist()

@@ -171,6 +171,8 @@ def build_partition(
     layer
         The offset layer; by default the one that pays.
     """
+    if isinstance(labels, int) and direction == "both" and _by_counting(2 * len(subjects), vertices):
+        return _laid_out(*_merged(labels, subjects, objects), vertices, dtype, layer)
     if not isinstance(labels, int) or direction == "both":
         return partition_of(*_with_codes(labels, subjects, objects, direction), vertices, dtype, layer)
     source, target = (subjects, objects) if direction == "out" else (objects, subjects)
@@ -303,6 +305,20 @@ def _laid_out(
         simple=codes is None or len(codes) == len(neighbours),
         loops=loops,
     )
+
+
+def _merged(label: int, subjects: Ints, objects: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return (vertex, neighbour, where its codes begin) of every entry of one label both ways, and the codes."""
+    from graphdb.storage.graph.transpose_kernels import merge_both, transpose
+
+    edges = len(subjects)
+    offsets, entering = np.zeros(int(objects.max()) + 2, np.int64), np.empty(edges, np.int64)
+    transpose(subjects, objects, offsets, entering)
+    source, target, codes = (np.empty(2 * edges, np.int64) for _ in range(3))
+    code_offsets = np.empty(2 * edges + 1, np.int64)
+    entries = merge_both(subjects, objects, offsets, entering, 2 * label, source, target, code_offsets, codes)
+    code_offsets = code_offsets[: entries + 1]
+    return source[:entries], target[:entries], code_offsets, codes[: code_offsets[-1]]
 
 
 def _with_codes(labels: Ints | int, subjects: Ints, objects: Ints, direction: Direction) -> tuple[Ints, Ints, Ints]:

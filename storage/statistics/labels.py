@@ -379,8 +379,8 @@ def degrees_left(
         if largest(label, column) > had:
             continue
         # The top bucket holds degrees from 2**bucket on, and none above what was the largest.
-        told = has if seen_all else 1 << bucket if had == 1 << bucket or bucket == 0 else None
-        yield label, column, _counted(connection, _MOST.format(end=end), label) if told is None else told
+        bound = has if seen_all else 1 << bucket if had == 1 << bucket or bucket == 0 else None
+        yield label, column, _counted(connection, _MOST.format(end=end), label) if bound is None else bound
 
 
 def literals_left(

@@ -80,8 +80,8 @@ FROM temp._graphdb_parts GROUP BY key
 """
 """The properties of vertices or edges: the sorts of their values, whether one has several, whether RDF must tell it."""
 
-_TOLD = f"""
-CREATE OR REPLACE TEMP TABLE _graphdb_told AS
+_ANNOTATED = f"""
+CREATE OR REPLACE TEMP TABLE _graphdb_annotated AS
 SELECT DISTINCT label, subject, object FROM {EDGES} LEFT JOIN _graphdb.reifier USING (label, subject, object, ordinal)
 WHERE reifier IS NOT NULL OR object >= {LITERAL_BASE} OR label = {{type}}
 UNION SELECT label, subject, object FROM {EDGES} ANTI JOIN {TRIPLES} USING (label, subject, object)
@@ -99,7 +99,7 @@ _RDF = (
 {_TERMS}
 SELECT subject.text || ' ' || label.text || ' ' || object.text AS line FROM (
     SELECT triple.* FROM {TRIPLES} AS triple JOIN _graphdb_keys ON key = label WHERE rdf AND object >= {LITERAL_BASE}
-    UNION ALL SELECT triple.* FROM {TRIPLES} AS triple SEMI JOIN _graphdb_told USING (label, subject, object)
+    UNION ALL SELECT triple.* FROM {TRIPLES} AS triple SEMI JOIN _graphdb_annotated USING (label, subject, object)
     WHERE object < {LITERAL_BASE}
     UNION ALL SELECT triple.* FROM {TRIPLES} AS triple JOIN _graphdb.resource AS class ON class.id = object
     WHERE label = {{type}} AND contains(class.iri, ';')
@@ -110,7 +110,7 @@ JOIN term AS object ON object.id = object
 {_TERMS}, named AS (
     SELECT edge.*, coalesce(resource.text, '_:e' || edge.label || '_' || edge.subject || '_' || edge.object || '_'
         || edge.ordinal) AS name
-    FROM {EDGES} AS edge SEMI JOIN _graphdb_told USING (label, subject, object)
+    FROM {EDGES} AS edge SEMI JOIN _graphdb_annotated USING (label, subject, object)
     LEFT JOIN _graphdb.reifier USING (label, subject, object, ordinal) LEFT JOIN resource ON resource.id = reifier
 )
 SELECT name || ' <{RDF_REIFIES}> <<( ' || subject.text || ' ' || label.text || ' ' || object.text || ' )>>' AS line
@@ -144,7 +144,7 @@ def write(connection: duckdb.DuckDBPyConnection, file: IO[bytes], progress: Expo
     try:
         return _write(connection, file, type_label, progress, memory)
     finally:
-        for table in ("parts", "keys", "edge_keys", "told"):
+        for table in ("parts", "keys", "edge_keys", "annotated"):
             connection.execute(f"DROP TABLE IF EXISTS temp._graphdb_{table}")
 
 
@@ -156,7 +156,7 @@ def _write(
     _find_keys(connection, "_graphdb_keys", "subject", "label", f"{TRIPLES} AS triple", "object", parts)
     connection.execute("UPDATE _graphdb_keys SET rdf = true WHERE key = ?", [type_label])
     _find_keys(connection, "_graphdb_edge_keys", edge, "key", _EDGE_PROPERTIES, "value", parts)
-    connection.execute(_TOLD.replace("{type}", str(type_label)))
+    connection.execute(_ANNOTATED.replace("{type}", str(type_label)))
     file.write(b'<?xml version="1.0" encoding="UTF-8"?>\n<graphml ')
     file.write(f'xmlns="http://graphml.graphdrawing.org/xmlns" xmlns:g="{OURS}">\n'.encode())
     file.write(b'<key id="labels" for="node" attr.name="labels" attr.type="string"/>\n')
@@ -292,7 +292,7 @@ def _edges(type_label: int, first: int, end: int) -> str:
     WITH edge AS (
         SELECT label, subject, object, coalesce(ordinal, 0) AS ordinal, told.label IS NOT NULL AS rdf
         FROM {TRIPLES} AS triple LEFT JOIN {EDGES} AS edge USING (label, subject, object)
-        LEFT JOIN _graphdb_told AS told USING (label, subject, object)
+        LEFT JOIN _graphdb_annotated AS told USING (label, subject, object)
         WHERE object < {LITERAL_BASE} AND label <> {type_label} AND subject >= {first} AND subject < {end}
     ),
     properties AS (

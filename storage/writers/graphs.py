@@ -122,5 +122,5 @@ def _number(connection: duckdb.DuckDBPyConnection, name: str, prefixes: Mapping[
             return int(found[0][0])
     known = [iri for _, iri in connection.execute(f"{sql} ORDER BY id ASC LIMIT 1000").fetchall()]
     close = nearest(name, [*known, UNION, DEFAULT])
-    told = f"did you mean '{close[0]}'?" if close else f"the graphs are {', '.join(['default', *known][:10])}"
-    raise GraphDBError(f"there is no graph '{name}'", hint=told)
+    hint = f"did you mean '{close[0]}'?" if close else f"the graphs are {', '.join(['default', *known][:10])}"
+    raise GraphDBError(f"there is no graph '{name}'", hint=hint)

@@ -117,3 +117,23 @@ def test_universe_and_members() -> None:
     assert graph.universe().tolist() == [0, 1, 2, 4]
     assert graph.members(3).tolist() == [0]
     assert graph.members(2).tolist() == []
+
+
+@pytest.mark.parametrize("layer", ["direct", "hashed"])
+@pytest.mark.parametrize("skew", [(1, 1), (1, 3), (3, 1)])
+def test_many_edges_both_ways(skew: tuple[int, int], layer: Any) -> None:
+    """Leaving and entering edges are merged: loops, pairs joined both ways, vertices that only one side has."""
+    draw = np.random.default_rng(skew)
+    pairs = np.unique(draw.integers(0, np.array(skew) * 20, (200, 2)), axis=0)
+    partition = build_partition(7, *pairs.T.copy(), "both", 70, np.int32, layer)
+    want: dict[int, dict[int, list[int]]] = {}
+    for subject, object in pairs.tolist():
+        want.setdefault(subject, {}).setdefault(object, []).append(14)
+        if subject != object:
+            want.setdefault(object, {}).setdefault(subject, []).append(15)
+    assert partition.keys.tolist() == sorted(want)
+    assert partition.loops == any(a == b for a, b in pairs.tolist())
+    for vertex in range(70):
+        near = want.get(vertex, {})
+        assert partition.neighbours_of(vertex).tolist() == sorted(near)
+        assert [partition.codes_of(vertex, u).tolist() for u in sorted(near)] == [sorted(near[u]) for u in sorted(near)]

@@ -55,32 +55,32 @@ def _is_encodable(path: str) -> bool:
 
 def opening_error(path: str, error: Exception) -> StorageError:
     """Return what to tell about a database that did not open."""
-    told = str(error)
+    text = str(error)
     folder = os.path.dirname(os.path.abspath(path))
-    if "lock" in told.lower() and "PID" in told:
-        holder = re.search(r"PID (\d+)", told)
+    if "lock" in text.lower() and "PID" in text:
+        holder = re.search(r"PID (\d+)", text)
         there = int(holder[1]) if holder else 0  # zero: it has no number here
         who = f" (process {there})" if there else ", of another container or machine"
         return StorageError(
             f"database '{path}' is open in another process{who}",
             hint="close it there first, or open it read-only in both",
         )
-    if "different configuration" in told:
+    if "different configuration" in text:
         return StorageError(
             f"database '{path}' is open in this process with other settings",
             hint="connect with the same memory_limit, threads, spill and read_only, or close it first",
         )
     if os.path.isdir(path):
         return StorageError(f"'{path}' is a directory, not a database file")
-    if "read-only" in told and not os.path.exists(path):
+    if "read-only" in text and not os.path.exists(path):
         return StorageError(f"there is no database '{path}'", hint="open it for writing to make one")
     if not os.path.isdir(folder):
         return StorageError(f"cannot create database '{path}': there is no directory '{folder}'")
-    if "not a valid DuckDB database" in told:
+    if "not a valid DuckDB database" in text:
         return StorageError(f"'{path}' is not a database", hint="to load data: graphdb load NEW.duckdb " + path)
-    if "Permission denied" in told or "Read-only" in told or not os.access(folder, os.W_OK):
+    if "Permission denied" in text or "Read-only" in text or not os.access(folder, os.W_OK):
         return StorageError(f"no permission to open database '{path}' for writing")
-    return StorageError(f"cannot open database '{path}': {told.splitlines()[0]}")
+    return StorageError(f"cannot open database '{path}': {text.splitlines()[0]}")
 
 
 _FULL = re.compile(
@@ -110,33 +110,33 @@ def failure(error: Exception, ours: bool) -> GraphDBError:
     """Return one of DuckDB's errors as ours."""
     import duckdb
 
-    told = str(error).strip()
+    text = str(error).strip()
     if isinstance(error, duckdb.OutOfMemoryException):
-        return MemoryLimitError(told.split("\n")[0], hint="raise memory_limit, or ask for less with LIMIT")
-    if isinstance(error, duckdb.PermissionException) or "configuration has been locked" in told:
+        return MemoryLimitError(text.split("\n")[0], hint="raise memory_limit, or ask for less with LIMIT")
+    if isinstance(error, duckdb.PermissionException) or "configuration has been locked" in text:
         return AccessError(
-            re.sub(r"^[A-Z][\w ]*Error: ", "", told.split("\n")[0]),
+            re.sub(r"^[A-Z][\w ]*Error: ", "", text.split("\n")[0]),
             hint="the database is open for untrusted queries, or enable_external_access is false",
         )
-    if "read-only mode" in told:
+    if "read-only mode" in text:
         return StorageError("the database is open read-only", hint="open it for writing to change it")
     writing = ours or isinstance(error, duckdb.IOException | duckdb.TransactionException)
-    full = _FULL.search(told) if writing else None
+    full = _FULL.search(text) if writing else None
     if full:
         return StorageError(
             f"cannot write '{full[1]}': {full[2]}", hint="make room on the disk; spill= says where temporary files go"
         )
     if isinstance(error, duckdb.IOException):
-        return StorageError(told.split("\n")[0])
-    if isinstance(error, duckdb.TransactionException) and re.search(r"[Cc]onflict", told):
+        return StorageError(text.split("\n")[0])
+    if isinstance(error, duckdb.TransactionException) and re.search(r"[Cc]onflict", text):
         return StorageError(
             "another connection of this process is changing the same data", hint="run the statement again after it"
         )
     if not ours:
-        return ExecutionError(told)
-    if isinstance(error, duckdb.InvalidInputException) and (fault := regex.fault_in(told)) is not None:
+        return ExecutionError(text)
+    if isinstance(error, duckdb.InvalidInputException) and (fault := regex.fault_in(text)) is not None:
         return fault
     for pattern, plainer, hint in _PLAINER:
-        if re.search(pattern, told, re.I):
+        if re.search(pattern, text, re.I):
             return ExecutionError(plainer, hint=hint)
-    return ExecutionError(re.sub(r"^[A-Z][\w ]*Error: ", "", told.split("\n\nLINE ")[0]))
+    return ExecutionError(re.sub(r"^[A-Z][\w ]*Error: ", "", text.split("\n\nLINE ")[0]))

@@ -152,8 +152,8 @@ class Transfer(Contents):
             state.catalog()
             prefixes = self.prefixes()
             idle = state.budget.bindings + max(state.budget.graph - state.snapshot().graph.cached_bytes, 0)
-            with watching(state.progress if progress is None else progress) as told:
-                return export(raw, path, format, prefixes, graphs, told, state.spill, idle)
+            with watching(state.progress if progress is None else progress) as shown:
+                return export(raw, path, format, prefixes, graphs, shown, state.spill, idle)
 
     def to_networkx(self, *, graphs: str | Sequence[str] | None = None, timeout: float | None = None) -> Any:
         """Return the graph as a ``networkx.MultiDiGraph``: see :func:`graphdb.storage.writers.networks.to_networkx`.

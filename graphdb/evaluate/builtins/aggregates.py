@@ -84,8 +84,8 @@ def _deviation(values: list[float], *, sample: bool) -> float:
 
 def _percentile(name: str, values: list[Any], fraction: Any, fail: Fail) -> Any:
     if not is_number(fraction) or not 0 <= fraction <= 1:
-        told = "null" if fraction is None else repr(fraction)
-        raise fail(ExecutionError, f"{name} needs a fraction from 0 to 1, found {told}")
+        text = "null" if fraction is None else repr(fraction)
+        raise fail(ExecutionError, f"{name} needs a fraction from 0 to 1, found {text}")
     if not values:
         return None
     if name == "percentiledisc":

@@ -141,13 +141,13 @@ class Source:
         try:
             self._xml.Parse(chunk, not chunk)
         except expat.ExpatError as error:
-            told = expat.ErrorString(error.code)
-            if "amplification" in told:  # entities of entities, which the library would write out
-                raise LoadError(told, source=self._file.name, line=error.lineno, column=error.offset + 1) from None
+            reason = expat.ErrorString(error.code)
+            if "amplification" in reason:  # entities of entities, which the library would write out
+                raise LoadError(reason, source=self._file.name, line=error.lineno, column=error.offset + 1) from None
             at = self._xml.ErrorByteIndex - self._seen
             if 0 <= at < len(chunk) and chunk[at] < 32:  # the library takes control characters for text
-                told = f"U+{chunk[at]:04X} cannot stand in XML"
-                raise LoadError(told, source=self._file.name, line=error.lineno, column=error.offset + 1) from None
+                reason = f"U+{chunk[at]:04X} cannot stand in XML"
+                raise LoadError(reason, source=self._file.name, line=error.lineno, column=error.offset + 1) from None
             self._malformed, self._ended = error, not chunk
             self._xml = None
         else:

@@ -191,8 +191,8 @@ def _shown(connection: duckdb.DuckDBPyConnection, source: str, names: list[str])
     """Return the types that columns of a table show, empty for those without values."""
     if not names:
         return {}
-    told = ", ".join(f"list(DISTINCT {_sort(quoted(name))})" for name in names)
-    [found] = connection.execute(f"SELECT {told} FROM {source}").fetchall()
+    columns = ", ".join(f"list(DISTINCT {_sort(quoted(name))})" for name in names)
+    [found] = connection.execute(f"SELECT {columns} FROM {source}").fetchall()
     return {name: _common(frozenset(sorts or ()) - {None}) for name, sorts in zip(names, found, strict=True)}
 
 

@@ -80,8 +80,8 @@ class Lines:
             rows = f"SELECT *, count(*) OVER (PARTITION BY {_ID}, {self._end}) AS {_COPIES} FROM ({rows})"
             wanted.append(f"{_COPIES} > 1")
         rows = f"SELECT *, {reifier} AS {_REIFIER} FROM ({rows})"
-        told = [f"coalesce({self._property(_REIFIER, column, type)}, '')" for column, type in properties]
-        rows = f"SELECT *, {' || '.join(told) or repr('')} AS {_BODY} FROM ({rows})"
+        values = [f"coalesce({self._property(_REIFIER, column, type)}, '')" for column, type in properties]
+        rows = f"SELECT *, {' || '.join(values) or repr('')} AS {_BODY} FROM ({rows})"
         spoken = terms.line_end(by_role, "REIFIER_GRAPH")
         reified = f"{_REIFIER} || ' <{RDF_REIFIES}> <<( ' || {_ID} || ' )>>' || {spoken} || {_BODY}"
         condition = " OR ".join([*wanted, f"{_BODY} <> ''"])

@@ -393,13 +393,13 @@ class _Table:
 
 def _failure(error: Exception, name: str, folder: str) -> LoadError:
     """Return one of DuckDB's errors about a file as ours; files of our own in ``folder`` are called ``name``."""
-    told = re.sub(re.escape(folder) + r"[^'\"\s]*", lambda _: name, str(error).strip())
-    line = re.search(r"(?:CSV Error on )?Line: (\d+)", told)
-    text = re.search(r"Original Line: ?(.*)", told)
-    said = re.sub(r"^[A-Z][\w ]*Error: ", "", told).split("\n")
+    reason = re.sub(re.escape(folder) + r"[^'\"\s]*", lambda _: name, str(error).strip())
+    line = re.search(r"(?:CSV Error on )?Line: (\d+)", reason)
+    text = re.search(r"Original Line: ?(.*)", reason)
+    said = re.sub(r"^[A-Z][\w ]*Error: ", "", reason).split("\n")
     message = next((part for part in said if part and not part.startswith(("CSV Error on", "Original Line"))), said[0])
-    if "Possible fixes" in told:  # of a row that may have several lines; what is wrong comes behind it
-        message = told.split("Possible fixes")[0].strip().split("\n")[-1]
-    hint = "convert the file to UTF-8" if "unicode" in told.lower() or "utf-8" in told.lower() else None
+    if "Possible fixes" in reason:  # of a row that may have several lines; what is wrong comes behind it
+        message = reason.split("Possible fixes")[0].strip().split("\n")[-1]
+    hint = "convert the file to UTF-8" if "unicode" in reason.lower() or "utf-8" in reason.lower() else None
     shown = text[1] if text else None
     return LoadError(message, source=name, line=int(line[1]) if line else None, text=shown, hint=hint)
