@@ -78,7 +78,7 @@ class Costs:
             return segments.seconds
         lists, residency = lists_read(plan, counting), self._graph.residency
         residency.place(lists)
-        return residency.away(lists) * plan.cost * np.dtype(plan.dtype).itemsize / self._device.rates.linked
+        return residency.away_seconds(lists, plan, self._device.rates)
 
     def missing_bytes(self, plan: PhysicalPlan) -> int:
         """Bytes that a run would have to copy to the device first."""

@@ -34,7 +34,7 @@ from graphdb.plan.executor import OutOfRange
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import CliqueCount, PhysicalPlan
 from graphdb.plan.shares import Division, Partial
-from graphdb.plan.strategy.ski_rental import Bias, ExpectedCost
+from graphdb.plan.strategy.ski_rental import TRIED, UNLIKELY, Bias, ExpectedCost
 
 START = 10.0
 """Answers that the smallest run takes: launches, and a copy of the sums that is waited for."""
@@ -48,8 +48,8 @@ LISTED = 10.0
 SCATTERED = 0.5
 """Numbers added at random places for each element that longer vectors are expected to take: these are planned to take
 several times as long, but a device waits for many at once."""
-CLIQUE = 0.1
-"""Elements read for each that a search for cliques is expected to scan: what bits say of 32 at a time."""
+CLIQUE = 10.0
+"""Elements read for each of the lists that cliques are found in: to mark them, and to go through the bits."""
 BESIDE = 0.02
 """A second of a thread that gets sums ready beside queries is worth so many seconds that these would take less."""
 MOST_BESIDE = 2
@@ -105,7 +105,7 @@ class Counter:
     @property
     def biases(self) -> dict[str, Bias]:
         """What is learned, by name."""
-        return {"start": self._starts, "sums": self._bias, "cliques": self._cliques}
+        return {"start": self._starts, "sums": self._bias, "clique lists": self._cliques}
 
     def expected(self, plan: PhysicalPlan, counting: bool) -> ExpectedCost | None:
         """What a count, or counts by vertex instead of rows, are expected to take, and to rank and compile first.
@@ -115,7 +115,7 @@ class Counter:
         if plan.limit is not None:
             return None
         if counting and plan.clique is not None and shape_for(plan.clique, self._device.limits) is not None:
-            seconds = self._start + self._cliques.factor * self._searched(plan)
+            seconds = self._start + self._cliques.factor * self._searched(plan.clique)
             return ExpectedCost(seconds, 0.0 if self._has_cliques(plan) else COMPILING, in_background=True)
         summed = self._sums(plan, counting)
         return None if summed is None else self.expected_of(summed)
@@ -146,6 +146,8 @@ class Counter:
         if summed is None or expected is None or not expected.setup or summed in self._under_way:
             return
         saved, parts = seconds - expected.seconds, self._new(summed)
+        if expected.seconds < UNLIKELY * seconds:  # the estimate may be too high
+            saved = max(saved, TRIED * seconds)
         for part in parts:
             self._missed[part] = self._missed.get(part, 0.0) + max(saved, 0.0) / len(parts)
         if saved > 0 and sum(self._missed[part] for part in parts) >= BESIDE * expected.setup:
@@ -241,7 +243,7 @@ class Counter:
             with self._clique_run() as run:
                 found = run.count(plan.clique, shape, watch) * plan.automorphisms
                 self.milliseconds = run.milliseconds
-            estimated = self._searched(plan)
+            estimated = self._searched(plan.clique)
             if self._cliques.factor * estimated > self._start / 4:
                 self._cliques.note(estimated, self.milliseconds / 1e3)
             return found
@@ -329,7 +331,7 @@ class Counter:
         """Seconds that a search is expected to take."""
         return plan.cost / self._device.rates.intersected
 
-    def _searched(self, plan: PhysicalPlan) -> float:
+    def _searched(self, plan: CliqueCount) -> float:
         """Seconds that cliques are expected to be counted for, without the start."""
         return CLIQUE * plan.cost / self._device.rates.listed
 

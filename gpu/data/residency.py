@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.errors import DeviceError, MemoryLimitError
+from graphdb.gpu.card import Rates
 from graphdb.gpu.data.memory import DeviceMemory
 from graphdb.gpu.data.pages import Driver, Floats, PagedArray, heat, hottest, pages_of
 from graphdb.plan.physical import PhysicalPlan
@@ -29,6 +30,9 @@ WHOLE = 0.75
 """Of the budget, so much is for a graph that is copied wholly, …"""
 PAGED = 0.5
 """… and so much for the pages of one that is not; the rest is for what runs make."""
+LOOKED_UP = 2.5
+"""Elements that come over the link, by their bytes, for each that is scanned: with those that it is compared with where
+caches do not hold them, as measured (triangles of R-MAT graphs)."""
 
 
 Runs = tuple[Ints, Ints, Ints]
@@ -184,6 +188,11 @@ class Residency:
         known = [found for each in lists if (found := self._known(each.elements)) is not None]
         everywhere = sum(each.everywhere for each in known)
         return 1 - sum(each.here for each in known) / everywhere if everywhere else 0.0
+
+    def away_seconds(self, lists: Sequence[Lists], plan: PhysicalPlan, rates: Rates) -> float:
+        """Return how much longer a run of a plan is expected to take for what comes from host memory."""
+        element = LOOKED_UP * np.dtype(plan.dtype).itemsize
+        return self.away(lists) * plan.cost * element / rates.linked
 
     def describe(self, lists: Sequence[Lists]) -> str:
         """Return how much of some lists stands on the device, as a phrase for EXPLAIN; empty where all of it does."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from graphdb.gpu.code.launch import Device, Module, StopFlag
 from graphdb.gpu.data.graph import address
 from graphdb.gpu.join.levels import ALL, Level, Levels, Share, View
-from graphdb.gpu.join.segmentation import Segmentation, segment_stream
+from graphdb.gpu.join.segmentation import TABLES, Segmentation, segment_stream
 from graphdb.gpu.watch import wait_for
 from graphdb.plan.executor import Control
 from graphdb.plan.physical import PhysicalPlan
@@ -151,7 +151,7 @@ class Run:
         self._out_rows = max(sizes.out_bytes // (images * self._width), sizes.tile)
         steps = len(levels.levels)
         room = self._memory.reserve(self._memory.budget // 2)
-        self._roots_rows, self._rows = self._most_rows(int(room * 0.7))
+        self._roots_rows, self._rows = self._most_rows(int(room * TABLES))
         most = min(sizes.span, int(min(LAUNCH, device.limits.launch_seconds) * device.rates.intersected))
         # A bit per element that is marked, and for a share its value too, if it comes to the worst.
         marked = [
@@ -171,12 +171,21 @@ class Run:
         needed = [(len(level.columns) + 1) * self._width for level in levels]
         for number, level in enumerate(levels[1:]):
             if not self._counts_at_once(number + 1):
-                needed[number] += 33 + 12 * len(level.lists)
+                lists = len(level.lists)
+                needed[number] += 32 if lists == 1 else 33 + 12 * lists
         needed = needed[: self._last] if self._counting and self._last else needed
         roots = min((each.length for each in levels[0].lists if each.length), default=sizes.rows)
-        first = max(min(roots, sizes.rows, room // len(needed) // max(needed)), sizes.tile)
+        roots = min(roots, self._most_roots())
+        # A table of all roots may take half of the room: each piece of it costs as many launches as what it leads to.
+        share = max(room // len(needed) // max(needed), room // 2 // needed[0])
+        first = max(min(roots, sizes.rows, share), sizes.tile)
         rest = (room - first * needed[0]) // max(len(needed) - 1, 1) // max(needed[1:], default=max(needed))
         return first, max(min(sizes.rows, rest), sizes.tile)
+
+    def _most_roots(self) -> int:
+        """Vertices of the longest range of the first slot, or of all where it has none."""
+        ranges = [] if self._segments is None else [each for each in self._segments.slots if each.level == 0]
+        return max((int(np.diff(each.bounds).max()) for each in ranges), default=1 << 62)
 
     def _counts_at_once(self, number: int) -> bool:
         """Whether a level is counted in one launch: the last, of two lists, without a limit."""
@@ -255,9 +264,10 @@ class Run:
             self._counted = self._memory.upload(np.zeros(1, np.uint64))
         kernel, block = COUNTED[level.kernel], self._sizes.block
         blocks = min(self._module.resident(kernel, block), -(-table.rows // block))
-        cells = self._memory.upload(descriptor)
-        arguments = (cells, len(descriptor), table.address, table.stride, table.rows, self._counted, self._stop.address)
-        self._module.launch(kernel, blocks, *arguments, threads=block)
+        cells = self._memory.upload(np.append(descriptor, 0))  # and where warps draw their rows from
+        which = (cells, len(descriptor), table.address, table.stride, table.rows)
+        drawn = np.uint64(address(cells) + 8 * len(descriptor))
+        self._module.launch(kernel, blocks, *which, self._counted, drawn, self._stop.address, threads=block)
         self._launched.append(self._device.event())
         if len(self._launched) > BEHIND:
             wait_for(self._launched.popleft(), self._control, self._stop, self._wait)

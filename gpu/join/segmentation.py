@@ -13,7 +13,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,11 @@ Ints = NDArray[np.int64]
 STEP = 10.0
 """Answers that the smallest level of a join takes: some launches, and two that are waited for."""
 LISTS = 0.7
-"""Of the budget, so much is for lists; the rest is for what runs make."""
+"""Of the budget, so much is for lists at most; the rest is for what runs make."""
+TABLES = 0.6
+"""Of what is left, so much is for tables."""
+FOUND = 32
+"""Bytes for each row of a table, for what is found of its lists."""
 RANGES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 MOST = 2048
 """Combinations, at most."""
@@ -151,8 +155,7 @@ def _chosen(plan: PhysicalPlan, counting: bool, device: Device, residency: Resid
     if found is None or residency.driver is None:
         return found
     residency.place(lists)
-    pages = residency.away(lists) * plan.cost * np.dtype(plan.dtype).itemsize / rates.linked
-    return found if found.seconds < pages else None
+    return found if found.seconds < residency.away_seconds(lists, plan, rates) else None
 
 
 def segmentation(plan: PhysicalPlan, budget: int, rates: Rates) -> Segmentation | None:
@@ -181,28 +184,43 @@ def segmentation(plan: PhysicalPlan, budget: int, rates: Rates) -> Segmentation 
         whole |= {row for slot in reads for row in reads[slot] if row not in divisible[slot]}
         return sum(_bytes(partitions[row]) for row in whole)
 
+    row_bytes = [(level + 2) * width + FOUND * (level + 2 < len(rows)) for level in range(len(rows))]
+    """Of the table after each level: what the last level finds takes no room, where it only counts."""
+
+    @cache
+    def ordered(divided: tuple[int, ...]) -> float:
+        """Of the combinations of ranges, the share that restrictions leave, about."""
+        those = [slots[at] for at in divided]
+        return 0.5 ** sum(len(_above(plan, levels[slot], those)) for slot in those)
+
     best: tuple[float, tuple[int, ...], bool] | None = None
     for ranges, ahead in itertools.product(itertools.product(RANGES, repeat=len(slots)), (False, True)):
         if math.prod(ranges) > MOST:
             continue
-        divided = [at for at, count in enumerate(ranges) if count > 1]
+        divided = tuple(at for at, count in enumerate(ranges) if count > 1)
         windows = sum((sizes[at] / ranges[at] + longest[at]) * (1 + (ahead and at == divided[-1])) for at in divided)
-        if resident(ranges) + windows > room:
+        taken = resident(ranges) + windows
+        if taken > room:
             continue
-        moved = sum(sizes[at] * math.prod(ranges[:at]) for at in divided)
-        again = sum(
-            float(rows[level]) * (math.prod(ranges[at] for at in divided if levels[slots[at]] > level) - 1)
-            for level in range(len(rows))
-        )
+        moved = sum(sizes[at] * math.prod(ranges[:at]) for at in divided) * ordered(divided)
+        joins = math.prod(ranges) * ordered(divided)
+        capacity = TABLES * min(budget - taken, budget / 2) / max(len(rows) - 2, 1)  # the first is small
+        again, tables, launched = 0.0, joins, joins
+        for level in range(len(rows)):
+            repeats = math.prod(ranges[at] for at in divided if levels[slots[at]] > level)
+            again += float(rows[level]) * (repeats - 1)
+            if level + 1 < len(rows):
+                tables = max(tables, float(rows[level]) * repeats * row_bytes[level] / capacity)
+                launched += tables
         matched = plan.cost / rates.intersected
         seconds = again / rates.intersected + max(moved / rates.linked - ahead * matched, 0.0)
-        seconds += (math.prod(ranges) - 1) * len(rows) * STEP * rates.answer
+        seconds += (launched - len(rows)) * STEP * rates.answer
         if best is None or seconds < best[0]:
             best = seconds, ranges, ahead
     if best is None:
         return None
     seconds, ranges, ahead = best
-    divided = [at for at, count in enumerate(ranges) if count > 1]
+    divided = tuple(at for at, count in enumerate(ranges) if count > 1)
     found = tuple(
         Segmented(
             slots[at],

@@ -311,16 +311,28 @@ MARK(intersect_two, 2, false)
 
 // Count the bindings of all rows through two lists.  A warp takes 32 rows, far apart in the table so that those of a hub
 // are shared out, and its lanes are dealt to the elements of their shorter lists, one list after the other (STMatch §VI).
+// Warps draw from `next`, and one thread asks the host's flag now and then: it lies far away, and many who ask wait for
+// one another, a microsecond each.
 template <bool CHEAP>
-__device__ __forceinline__ void count_rows(const i64 *step, const ID *table, i64 stride, i64 rows, u64 *sum,
+__device__ __forceinline__ void count_rows(const i64 *step, const ID *table, i64 stride, i64 rows, u64 *sum, u64 *next,
                                            const volatile int *stop) {
   const u32 lane = threadIdx.x % 32;
-  const i64 warps = gridDim.x * (i64)WARPS, batches = (rows + 31) / 32;
+  const i64 batches = (rows + 31) / 32;
   const i64 *lists[2] = {list_of(step, 0), list_of(step, 1)};
   Cheap cheap(step);
   u64 found = 0;
-  for (i64 batch = blockIdx.x * (i64)WARPS + threadIdx.x / 32; batch < batches; batch += warps) {
-    if (__any_sync(~0u, lane == 0 && *stop)) break;
+  i64 asked = clock64();
+  while (true) {
+    u64 drawn = 0;
+    if (lane == 0) {
+      if (blockIdx.x == 0 && threadIdx.x == 0 && clock64() - asked > 1 << 19) {
+        asked = clock64();
+        if (*stop) atomicMax(next, 1ull << 62);
+      }
+      drawn = atomicAdd(next, 1ull);
+    }
+    const i64 batch = (i64)__shfl_sync(~0u, drawn, 0);
+    if (batch >= batches) break;
     const i64 row = batch + lane * batches;
     const ID *shorter = 0, *longer = 0;
     u32 count = 0, length = 0;
@@ -362,10 +374,10 @@ __device__ __forceinline__ void count_rows(const i64 *step, const ID *table, i64
 
 #define COUNT(NAME, CHEAP)                                                                                             \
   extern "C" __global__ void __launch_bounds__(THREADS)                                                                \
-      NAME(const i64 *descriptor, i64 cells, const ID *table, i64 stride, i64 rows, u64 *sum,                          \
+      NAME(const i64 *descriptor, i64 cells, const ID *table, i64 stride, i64 rows, u64 *sum, u64 *next,               \
            const volatile int *stop) {                                                                                 \
     __shared__ i64 kept[KEPT_CELLS];                                                                                   \
-    count_rows<CHEAP>(fetch(descriptor, cells, kept), table, stride, rows, sum, stop);                                 \
+    count_rows<CHEAP>(fetch(descriptor, cells, kept), table, stride, rows, sum, next, stop);                           \
   }
 COUNT(count_two, false)
 COUNT(count_two_others, true)

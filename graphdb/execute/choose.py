@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from graphdb.common.errors import DeviceError, GraphDBError, MemoryLimitError
 from graphdb.execute.devices import Devices, Hint, best_device, devices_named
-from graphdb.execute.host import HostExecutor
+from graphdb.execute.host import CLIQUE, HostExecutor
 from graphdb.execute.multi import MultiExecutor
 from graphdb.execute.trial import smallest_plan
 from graphdb.gpu.probe import probe
@@ -167,7 +167,7 @@ class ChoosingExecutor:
         self._device: GpuExecutor | None = None
         self._lock = threading.Lock()
         self._failed = self._warned = False
-        self._biases = {kind: Bias() for kind in ("search", "twins", "tree", "sums")}
+        self._biases = {kind: Bias() for kind in ("search", "cliques", "twins", "tree", "sums")}
         """Of the estimates of what the host takes."""
         self._there: bool | None = None
         """Whether the machine has a device; None before that is asked."""
@@ -459,6 +459,8 @@ class ChoosingExecutor:
 
 def _host_work(plan: PhysicalPlan, counting: bool) -> tuple[str, float]:
     """How the host runs or counts a plan, and how many elements that is expected to scan."""
+    if counting and plan.clique is not None:
+        return "cliques", CLIQUE * plan.clique.cost
     if counting and plan.twins is not None:
         return "twins", CHOICE * float(plan.twins.choices[-1])
     if counting and plan.tree is not None:
@@ -473,7 +475,6 @@ def _costs_text(costs: dict[str, ExpectedCost], timings: StrategyTimings) -> str
     """What was expected of each, or measured."""
     parts = []
     for name, expected in costs.items():
-        taken = timings.measured(name)
-        seconds = expected.seconds if taken is None else taken
-        parts.append(f"{name} {seconds * 1000:,.1f} ms" + " (measured)" * (taken is not None))
+        measured = " (measured)" * (timings.measured(name) is not None)
+        parts.append(f"{name} {timings.expected(name, expected) * 1000:,.1f} ms{measured}")
     return ", ".join(parts)

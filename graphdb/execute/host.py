@@ -46,8 +46,8 @@ SOON, PATIENCE = 5e-4, 4.0
 """A search that counts instead of sums gets so many seconds, or so many times what these take, before it is stopped."""
 SOON_WORK = 1 << 15
 """Elements that such a search scans between two looks at the clock."""
-RATE = 1e8
-"""Elements that a thread scans in a second, about."""
+RATE, CLIQUE = 1e8, 0.15
+"""Elements that a thread scans in a second, about, and how many of these an element takes that is read for cliques."""
 _KNOWN = "counted on the cpu by"
 """In a plan's cache: :class:`_Known`."""
 _SEARCH = "search"
@@ -308,7 +308,7 @@ class HostExecutor:
         """The seconds that a run or a count is expected to take on all threads."""
         work = plan.cost
         if counting and plan.clique is not None:
-            work = float(plan.clique.graph.work[-1]) * (plan.clique.size - 2)
+            work = CLIQUE * plan.clique.cost
         elif (counting or plan.duplicates != "keep") and plan.counting is not None:
             work = plan.counting.cost
         return work / (RATE * self.threads)

@@ -9,12 +9,14 @@ others; where its device is lost, it is not asked again.
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from graphdb.common.errors import DeviceError, GraphDBError
 from graphdb.execute.deal import FAILURES, Deal, Task
+from graphdb.execute.divided_domains import DividedDomains
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, OutOfRange, Refused
@@ -175,8 +177,26 @@ class MultiExecutor:
     def domain_search(
         self, lists: LabelledLists, scanned: float, control: Control, host_memory: int | None
     ) -> DomainSearch | None:
-        """What the first finds domains with."""
-        return self._alone(lambda executor: executor.domain_search(lists, scanned, control, host_memory))
+        """What finds domains on all that can, of patterns that are dealt out; None where none can."""
+        executors, stop = list(self._executors), threading.Event()
+        if len(executors) < 2:
+            return self._alone(lambda executor: executor.domain_search(lists, scanned, control, host_memory))
+        room = None if host_memory is None else host_memory // len(executors)
+        found: dict[int, DomainSearch] = {}
+        for number, executor in enumerate(executors):
+            try:
+                search = executor.domain_search(lists, scanned, Control(cancelled=stop), room)
+            except FAILURES as error:
+                self._leave_out(executor, error)
+                if number == len(executors) - 1 and not found:
+                    raise
+            else:
+                found |= {} if search is None else {number: search}
+
+        def failed(number: int, error: GraphDBError) -> None:
+            self._leave_out(executors[number], error)
+
+        return DividedDomains(found, len(lists.spans), control, stop, failed) if found else None
 
     def extender(self, lists: Adjacency, scanned: float, control: Control) -> Extender | None:
         """What extends embeddings on the first device; None where the host does it."""

@@ -175,6 +175,13 @@ class CliqueCount:
     size: int
     graph: Oriented
 
+    @property
+    def cost(self) -> float:
+        """Elements of the neighbours' lists that are read, for each further vertex again: cliques, whose vertices are
+        kept as bits, take little more.
+        """
+        return float(self.graph.work[-1]) * (self.size - 2)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EdgeScan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -16,8 +17,10 @@ from graphdb.common.errors import DeviceError, MemoryLimitError, QueryTimeout
 from graphdb.execute import choose
 from graphdb.execute.choose import ChoosingExecutor
 from graphdb.execute.host import HostExecutor
+from graphdb.execute.multi import MultiExecutor
 from graphdb.mining import Limits, MiningGraph
 from graphdb.mining.frequent import Frequent, frequent_patterns
+from graphdb.plan.domains import Candidates
 from graphdb.plan.executor import Control
 from tests import emulator
 from tests.fuzz import scaled
@@ -193,3 +196,33 @@ def test_a_device_that_fails(device: Any) -> None:
             assert frequent_patterns(graph, 5, 2, limits=Limits(executor=chooser)) == wanted
         with pytest.raises(DeviceError, match="broken"):
             frequent_patterns(graph, 5, 2, limits=Limits(executor=device))
+
+
+@EMULATED
+@pytest.mark.parametrize("failing", [None, 0, 1])
+def test_several_devices(failing: int | None) -> None:
+    """Each looks at some of the patterns of every level; one that is lost in the second leaves them to the other."""
+    from graphdb.gpu.mining import domains
+
+    graph = brute.random_graph(np.random.default_rng(3), 80, 170, directed=True, edge_labels=2, labels=2)
+    wanted = frequent_patterns(graph, 8, 3, limits=Limits(threads=1))
+    plain, looked = domains.DeviceDomains.find, Counter[str]()
+
+    def find(self: Any, candidates: Candidates, *arguments: Any) -> Any:
+        looked[self.name] += 1
+        if self.name == f"cuda:{failing}" and looked[self.name] == 2:
+            raise DeviceError("lost")
+        return plain(self, candidates, *arguments)
+
+    few = mock.patch.dict(domains.DeviceDomains.__init__.__kwdefaults__, threads=64)
+    with emulator.installed(devices=2), few, mock.patch.object(domains.DeviceDomains, "find", find):
+        from graphdb.gpu.executor import GpuExecutor
+
+        several = MultiExecutor([GpuExecutor(number, memory_limit=1 << 26) for number in range(2)])
+        found = frequent_patterns(graph, 8, 3, limits=Limits(executor=several))
+        assert several.name == ("cuda:0,1" if failing is None else f"cuda:{1 - failing}")
+    assert plainly(found) == plainly(wanted)
+    assert len(wanted) > 20
+    check_examples(graph, found)
+    wanted_calls = {"cuda:0": 3, "cuda:1": 3} if failing is None else {f"cuda:{failing}": 2, f"cuda:{1 - failing}": 4}
+    assert looked == wanted_calls

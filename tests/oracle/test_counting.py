@@ -140,7 +140,7 @@ def test_whatever_is_expected_to_be_cheap(case: Case, layer: Any, dtype: Any, fi
         mock.patch.object(CountingCosts, "closure", figure),
         mock.patch.object(nested_loops, "_PUSH", figures[0]),
         mock.patch.object(loops, "_ROOM", room),
-        mock.patch.object(count_run, "_SMALL", -1),
+        mock.patch.object(count_run, "_SMALL", 1),
     ):
         check(case, graph, TWO)
 

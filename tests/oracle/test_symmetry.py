@@ -162,5 +162,6 @@ def test_cliques_are_counted_over_the_oriented_graph(k: int, n: int, density: fl
     proper = nx.Graph([(a, b) for a, b in zip(s.tolist(), o.tolist(), strict=True) if a != b])
     rising = takewhile(lambda clique: len(clique) <= k, nx.enumerate_all_cliques(proper))
     wanted = sum(len(clique) == k for clique in rising) * factorial(k)
-    with mock.patch.multiple(cliques, _INLINE_WORK=-1 if seed % 2 else 1 << 60, _BUDGET=1 if seed % 3 else 1 << 22):
+    sizes = {"_INLINE_WORK": 1 if seed % 2 else 1 << 60, "_CHUNK": 1, "_BUDGET": 1 if seed % 3 else 1 << 22}
+    with mock.patch.multiple(cliques, **sizes):
         assert HostExecutor(2).count(plan) == wanted

@@ -85,10 +85,28 @@ def test_what_is_estimated_too_high_is_tried_once_that_costs_little() -> None:
 
 
 def test_a_choice_holds_while_no_faster_strategy_is_set_up() -> None:
-    slow, fast = ({"a": ExpectedCost(1.0), "b": ExpectedCost(seconds, setup=1.0)} for seconds in (2.0, 0.5))
+    slow, fast = ({"a": ExpectedCost(1e-3), "b": ExpectedCost(seconds, setup=1.0)} for seconds in (2e-3, 5e-4))
     first = Decision.after(None, "a", slow, StrategyTimings())
     assert Decision.after(first, "a", slow, StrategyTimings()).held == 2
     assert Decision.after(first, "a", fast, StrategyTimings()).held == 1
+
+
+def test_a_choice_of_what_takes_long_is_made_anew_each_time() -> None:
+    """Another strategy may be ready by now, and to choose takes little beside such a run."""
+    costs = {"a": ExpectedCost(0.03), "b": ExpectedCost(0.1)}
+    decided = Decision.after(None, "a", costs, StrategyTimings())
+    assert Decision.after(decided, "a", costs, StrategyTimings()).held == 1
+
+
+def test_a_first_run_that_was_stopped_is_tried_once_more() -> None:
+    """It may have been setting up: but only where another strategy bounds what that costs."""
+    costs = {"host": ExpectedCost(1.0), "device": ExpectedCost(0.1)}
+    timings = StrategyTimings()
+    timings.overran("device", 2.0)
+    assert timings.choose(costs) == "host"
+    assert noted(timings, "host", *[1.0] * 3).choose(costs) == "device"
+    timings.overran("device", 2.0)
+    assert noted(timings, "host", *[1.0] * 3).choose(costs) == "host"
 
 
 def test_a_run_that_was_held_up_says_nothing() -> None:

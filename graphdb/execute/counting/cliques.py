@@ -13,7 +13,9 @@ from graphdb.plan.physical import CliqueCount
 _BUDGET = 1 << 22
 """What a kernel call scans at most, roughly: some milliseconds."""
 _INLINE_WORK = 2_000_000
-_CHUNKS_PER_THREAD = 16
+"""Work that is done on the calling thread; of more, each thread gets as much."""
+_CHUNKS_PER_THREAD, _CHUNK = 16, 250_000
+"""Chunks per thread at most, and the least work of one: to begin one, a thread waits until it may run Python."""
 
 
 def count_cliques(plan: CliqueCount, threads: int, control: Control) -> int:
@@ -21,8 +23,9 @@ def count_cliques(plan: CliqueCount, threads: int, control: Control) -> int:
     graph = plan.graph
     first, last = control.range_of(len(graph.work) - 1)
     begun, ended = int(graph.work[first]), int(graph.work[last])
-    workers = threads if (ended - begun) * (plan.size - 2) > _INLINE_WORK else 1
-    shares = np.linspace(begun, ended, workers * _CHUNKS_PER_THREAD + 1)[1:-1]
+    work = (ended - begun) * (plan.size - 2)
+    workers = min(threads, work // _INLINE_WORK + 1)
+    shares = np.linspace(begun, ended, min(workers * _CHUNKS_PER_THREAD, work // _CHUNK + 1) + 1)[1:-1]
     cuts = np.searchsorted(graph.work, shares).tolist() if workers > 1 else []
     bounds = [first, *cuts, last]
     control.threads = workers

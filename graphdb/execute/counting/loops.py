@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.execute.counting.run import PIECES, CountRun
+from graphdb.execute.counting.run import CountRun
 from graphdb.execute.counting.weights import Weights
 from graphdb.plan.counting.programs import (
     Accumulate,
@@ -62,7 +62,7 @@ class Loops:
         order = np.argsort(-lengths, kind="stable")
         roots = roots[order]
         shares = np.cumsum((lengths[order] + 1.0) ** 2)
-        pieces = self._run.threads * PIECES  # what a root takes is not known before
+        pieces = self._run.pieces(part.cost)
         cuts = np.searchsorted(shares, shares[-1] * np.arange(1, pieces) / pieces, side="right") if len(roots) else []
         bounds = sorted({0, len(roots), *(int(cut) for cut in cuts)})
         sums = np.zeros((self._run.threads, 3), np.int64)

@@ -22,10 +22,10 @@ Ints = NDArray[np.int64]
 
 PIECES, _FEWEST = 64, 8
 """Pieces per thread that the work is cut into, at most and at least."""
-_PIECE = 20_000.0
-"""Pieces are not made smaller than this, in elements: to begin one takes as long."""
+_PIECE = 100_000.0
+"""Pieces are not made smaller than this, in elements: to begin one, a thread waits until it may run Python."""
 _SMALL = 100_000
-"""Work expected to be less than this is not scheduled."""
+"""Work expected to be less than this is not scheduled, and each thread gets as much."""
 
 
 class CountRun:
@@ -120,4 +120,5 @@ class CountRun:
         def halt() -> None:
             self.flags[0] = 1
 
-        schedule(pieces, run, self.threads, lambda: control.watch(share), halt)
+        workers = min(self.threads, int(expected / _SMALL) + 1)
+        schedule(pieces, run, workers, lambda: control.watch(share), halt)

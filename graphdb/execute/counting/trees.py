@@ -20,8 +20,9 @@ from graphdb.plan.executor import Control
 
 Ints = NDArray[np.int64]
 
-PIECES = 32
-"""Pieces per thread."""
+PIECES, _FEWEST, _PIECE = 32, 4, 100_000.0
+"""Pieces per thread, at most and at least, and the least elements of one: to begin one, a thread waits until it may run
+Python."""
 
 
 def count_along_tree(
@@ -176,7 +177,7 @@ class _Run:
         size = len(self._scan)
         if self._threads == 1 or not size:
             return [(0, size, 0, 1)]
-        wanted = self._threads * PIECES
+        wanted = self._threads * int(min(max(self._tree.cost / self._threads / _PIECE, _FEWEST), PIECES))
         only = self._tables.children[self._root]
         if size < wanted and len(only) == 1 and not self._tree.nodes[only[0]].leaf:
             pieces = -(-wanted // size)

@@ -65,8 +65,8 @@ class Bias:
 
 LATEST = 5
 """Runs of a strategy whose median is what it takes: the fastest ever may have been luck, or over other data."""
-OFTEN = 32
-"""Runs after which a choice is made anew at the latest."""
+OFTEN, LONG = 32, 0.02
+"""Runs after which a choice is made anew at the latest, and seconds of them: to choose takes 0.1 ms."""
 LONGER = 2.0
 """A strategy that was stopped is expected to take so many times as long as it was given."""
 ENOUGH = 2
@@ -86,6 +86,8 @@ class StrategyTimings:
     """Seconds that runs of other strategies took longer than this one would have, had it been ready."""
     stopped: dict[str, float] = field(default_factory=dict)
     """Seconds after which a run of a strategy was stopped: it takes longer."""
+    stops: dict[str, int] = field(default_factory=dict)
+    """How often that happened."""
 
     def choose(self, costs: Mapping[str, ExpectedCost], *, runs: bool = False) -> str:
         """The strategy to use now; ``runs`` says that it will be used, and the regret is noted."""
@@ -105,9 +107,18 @@ class StrategyTimings:
         return best if regret >= costs[best].setup and not costs[best].in_background else now
 
     def expected(self, strategy: str, cost: ExpectedCost) -> float:
-        """Seconds that a strategy is known to take, or else expected to: longer than after what it was stopped."""
+        """Seconds that a strategy is known to take, or else expected to: longer than after what it was stopped.
+
+        A first run that was stopped may have been setting up for so long: once another strategy has been measured, and
+        bounds what that costs, it gets a second one.
+        """
         measured = self.measured(strategy)
-        return max(cost.seconds, LONGER * self.stopped.get(strategy, 0.0)) if measured is None else measured
+        if measured is not None:
+            return measured
+        first = strategy not in self.runs and self.stops.get(strategy) == 1
+        if first and any(self.measured(other) for other in self.runs):
+            return cost.seconds
+        return max(cost.seconds, LONGER * self.stopped.get(strategy, 0.0))
 
     def _untried(self, costs: Mapping[str, ExpectedCost], best: float) -> str | None:
         """The strategy that was never measured, and is expected to take little beside what all runs took."""
@@ -133,6 +144,7 @@ class StrategyTimings:
     def overran(self, strategy: str, seconds: float) -> None:
         """Note that a run was stopped after so many seconds."""
         self.stopped[strategy] = max(seconds, self.stopped.get(strategy, 0.0))
+        self.stops[strategy] = self.stops.get(strategy, 0) + 1
         if (
             self.runs.get(strategy) and self.measured(strategy) != math.inf
         ):  # what it took before says nothing of what it takes now
@@ -181,5 +193,6 @@ class Decision:
         waiting = any(
             cost.setup and (way == chosen or timings.expected(way, cost) < taken) for way, cost in costs.items()
         )
-        held = 1 if former is None or former.chosen != chosen or waiting else min(2 * former.held, OFTEN)
+        most = OFTEN if taken == 0.0 else max(min(OFTEN, int(LONG / taken)), 1)
+        held = 1 if former is None or former.chosen != chosen or waiting else min(2 * former.held, most)
         return cls(chosen, costs, held - 1, held)
