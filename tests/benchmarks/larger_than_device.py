@@ -2,8 +2,8 @@
 
     python -m tests.benchmarks.larger_than_device --graph rmat20 --parts 1 2 4 8 16
 
-A part of 4 is a budget of a quarter of what the lists that are read take there and what the tables of a run take
-beside them (``--tables``).  Ways are pinned; *first* is the first count, which copies the graph, and *warm* the median of further
+A part of 4 is a budget of a quarter of what a run takes that has room for all lists and so much for its tables
+(``--tables``), parts beginning with 1.  Ways are pinned; *first* is the first count, which copies the graph, and *warm* the median of further
 ones.  *moved* is what a warm run copies of lists that are read by segments, beside their size; *away*, of those read by pages, the
 share of what is read that is expected to come from host memory.  With ``--pages`` nothing is read by segments.  *joins* are the combinations of segments.
 """
@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("--graph", default="rmat20")
     parser.add_argument("--factor", type=int, default=16, help="edges for each vertex")
     parser.add_argument("--parts", nargs="+", type=int, default=[1, 2, 4, 8, 16])
-    parser.add_argument("--tables", type=int, default=64, help="MiB beside the graph")
+    parser.add_argument("--tables", type=int, default=1024, help="MiB beside the graph")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--cases", nargs="+", help="of the patterns, those of these names")
     parser.add_argument("--pages", action="store_true")
@@ -78,12 +78,10 @@ def main() -> None:
         made = make_plan(counted, graph, counting="auto" if way != "search" else "never")
         plan = replace(made, clique=None) if way in ("join", "search") else made
         reads = lists_of_plan(plan, True)
-        size = sum(each.nbytes for each in reads if each.runs is not None)
         every = sum(each.nbytes for each in reads)
-        whole, want = 0.0, -1
+        whole, want, need = 0.0, -1, int(every / WHOLE) + (given.tables << 20)
         for part in given.parts:
-            tables = given.tables << 20
-            budget = int(every / WHOLE) + tables if part == 1 else (size + tables) // part
+            budget = need // part
             executor = GpuExecutor(0, hint=way, memory_limit=budget)
             executor.device.rates = rates
             times, found = [], -1
@@ -98,6 +96,7 @@ def main() -> None:
             warm = statistics.median(times[1:])
             if part == given.parts[0]:
                 whole, want = warm, found
+                need = part * int(executor.device.memory.pool.total_bytes())
             segments = executor.strategies.join.segments(plan, True) if way in ("join", "search") else None
             moved = f"{segments.moved / segments.size:.1f} x" if segments else ""
             joins = f"{len(segments.combinations)}" if segments else ""
