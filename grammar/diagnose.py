@@ -31,6 +31,11 @@ _CLAUSES = {
 _CREATED = {
     "CONSTRAINT": "CREATE CONSTRAINT is",
 }
+_INSTEAD = {
+    "CREATE CONSTRAINT is": "no index is needed to look up properties; MERGE finds or makes one vertex of a key",
+    "LOAD CSV is": "LOAD 'people.csv' AS LABEL Person (or AS TYPE KNOWS); LOAD FROM (SELECT … FROM 'people.csv')",
+}
+"""What does the same."""
 _TEMPORAL = {"DATE", "TIME", "DATETIME", "TIMESTAMP", "DURATION"}
 
 _READABLE = {
@@ -78,7 +83,8 @@ def diagnose(text: str, end: int, tokens: list[Token], index: int, expected: set
     found = _unsupported(place)
     if found is not None:
         what, at = found
-        return NotSupportedError(f"{what} not supported yet", text=text, position=tokens[at].start_pos)
+        hint = _INSTEAD.get(what)
+        return NotSupportedError(f"{what} not supported yet", text=text, position=tokens[at].start_pos, hint=hint)
     position = tokens[index].start_pos if index < len(tokens) else end
     stopped = f"unexpected {_quoted(tokens[index])}" if index < len(tokens) else "the statement ends too early"
     wanted = _expectation(expected)
@@ -163,6 +169,8 @@ def _clause(place: _Place) -> tuple[str, int] | None:
         return None
     if value in _CREATED and "CREATE" in (place.at(-1), place.at(-2), place.at(-3), place.at(-4)):
         return _CREATED[value], index
+    if place.at(-1) in _CREATED and place.at(-2) == "CREATE":
+        return _CREATED[place.at(-1)], index - 1
     if place.at(-1) == "LOAD" and value == "CSV":
         return "LOAD CSV is", index - 1
     if value in _CLAUSES:

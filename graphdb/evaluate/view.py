@@ -186,6 +186,17 @@ class View:
             self._read(vertex.id)
         return self._labels[vertex.id]
 
+    def graphs(self, edge: Edge, node: ast.Expression | None = None) -> list[str]:
+        """Return the IRIs of the named graphs that an edge is in, sorted."""
+        self.check(edge, node)
+        triple = {"label": edge.label, "subject": edge.start, "object": edge.end}
+        rows = self._connection.rows(
+            "SELECT r.iri FROM _graphdb.quad q JOIN _graphdb.resource r ON r.id = q.graph"
+            " WHERE q.label = $label AND q.subject = $subject AND q.object = $object ORDER BY r.iri ASC",
+            triple,
+        )
+        return [iri for (iri,) in rows]
+
     def facts(self, vertex: Vertex, node: ast.Expression | None = None) -> dict[int, tuple[Fact, ...]]:
         """Return the values of a vertex's properties, by property."""
         self.check(vertex, node)

@@ -46,6 +46,7 @@ def _rows() -> Iterator[Signature]:
     yield row(
         "iri", "x: named", "any", "A vertex's IRI, or that of an edge's label; of a text, the vertex with that IRI."
     )
+    yield row("graphs", "e: edge", "list", "The IRIs of the named graphs that an edge is in, sorted.")
     yield row("lang", "x: literal", "string", "The language tag of a literal.")
     yield row("datatype", "x: literal", "string", "The IRI of a literal's datatype.")
     yield row("sameTerm", "a: term, b: term", "boolean", "Whether two vertices are one RDF term.")

@@ -43,13 +43,14 @@ ROWS_SHOWN = 100
 
 DOT_COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     ".exit": ((), "leave"),
+    ".explain": (("QUERY",), "how a query would run: EXPLAIN QUERY"),
     ".export": (("FILE",), "write the graph (FILE graphs union: all as one): .nt .nq .ttl .trig .graphml .parquet"),
     ".help": ((), "show this"),
     ".import": (("FILE",), "load a file: LOAD 'FILE' (AS LABEL …, AS TYPE … may follow)"),
     ".maxrows": (("NUMBER",), "how many rows a table on a terminal shows"),
     ".mode": (tuple(render.MODES), "how rows are printed"),
-    ".once": (("FILE",), "write the next answer to a file"),
-    ".output": (("FILE",), "write answers to a file; without one, to the terminal again"),
+    ".once": (("FILE",), "write the next answer to a file, in the mode of its suffix if it has one"),
+    ".output": (("FILE",), "write answers to a file, as .once does; without one, to the terminal again"),
     ".param": (("NAME VALUE",), "give $NAME a value, an expression; without one, show all; .param clear forgets them"),
     ".prefixes": ((), "prefixes and what they stand for"),
     ".quit": ((), "leave, as Ctrl-D does"),
@@ -61,6 +62,9 @@ DOT_COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     ".watch": (("QUERY",), "show the changes of a continuous query as they are committed, until Ctrl-C"),
 }
 """The shell's own commands: arguments and meaning."""
+
+_SUFFIXES = {".md": "markdown", ".tex": "latex"} | {f".{mode}": mode for mode in "csv tsv json jsonl html".split()}
+"""Modes of files that answers are written to."""
 
 
 class Shell:
@@ -94,7 +98,8 @@ class Shell:
         self.parameters: dict[str, object] = {}
         """Values for the parameters of statements, by name."""
         self._first_output: TextIO | None = None
-        """Where answers went before they were redirected."""
+        """Where answers went before they were redirected; the mode of then."""
+        self._first_mode = mode
         self._once = False
         self._last: Result | None = None
         """The last answer with rows."""
@@ -211,7 +216,7 @@ class Shell:
         if self.mode in ALIGNED:
             shown = f", the first {self.rows_shown} shown" if cut else ""
             self._print(f"({render.plural(count, 'row')}{shown}{took})")
-        elif took:
+        elif took and self._first_output is None:
             self._print(f"({render.plural(count, 'row')}{took})")
 
     @property
@@ -250,7 +255,7 @@ class Shell:
             case ".help":
                 self._print_all(_help())
             case ".mode":
-                self.mode = argument or self.mode
+                self.mode = self._first_mode = argument or self.mode
                 if not argument:
                     self._print(self.mode)
             case ".timer":
@@ -273,6 +278,10 @@ class Shell:
                 file, _, rest = whole.partition(" AS ")
                 file = file.strip().strip("'\"").replace("'", "''")
                 return self._statements(f"LOAD '{file}'" + (f" AS {rest}" if rest else ""))
+            case ".explain":
+                if not argument:
+                    raise GraphDBError(".explain needs a query", hint=".explain MATCH (a)-[e]->(b) RETURN a, e, b")
+                return self._statements(f"EXPLAIN {whole}")
             case ".read":
                 if not argument:
                     raise GraphDBError(".read needs a file", hint=".read statements.txt")
@@ -326,11 +335,13 @@ class Shell:
         self._end_redirection()
         if opened is not None:
             self._first_output, self.output, self._once = self.output, opened, once
+            self._first_mode, self.mode = self.mode, _SUFFIXES.get(Path(file).suffix.lower(), self.mode)
 
     def _end_redirection(self) -> None:
         if self._first_output is not None:
             self.output.close()
             self.output, self._first_output, self._once = self._first_output, None, False
+            self.mode = self._first_mode
 
     def _parameter(self, argument: str) -> None:
         """Give a parameter a value, show all, or forget them."""

@@ -316,6 +316,18 @@ class Rows:
         found = f"CASE WHEN {id_sql} IS NOT NULL THEN coalesce({alias}.value, []) END"
         return self._alive(vertex, vertex.made(found, list_of(STRING)))
 
+    def graphs(self, edge: SqlValue) -> SqlValue:
+        """The IRIs of the named graphs that an edge is in, a sorted list."""
+        relation = (
+            "(SELECT q.label, q.subject, q.object, list(r.iri ORDER BY r.iri ASC) AS value FROM _graphdb.quad q "
+            "JOIN _graphdb.resource r ON r.id = q.graph GROUP BY q.label, q.subject, q.object)"
+        )
+        parts = (("label", "label"), ("subject", '"start"'), ("object", '"end"'))
+        same = " AND ".join(f"{{0}}.{column} = ({edge.sql}).{part}" for column, part in parts)
+        alias = self._join("graphs", None, edge, f"LEFT JOIN {relation} {{0}} ON {same}")
+        found = f"CASE WHEN {edge.sql} IS NOT NULL THEN coalesce({alias}.value, []) END"
+        return self._alive(edge, edge.made(found, list_of(STRING)))
+
     def has_label(self, vertex: SqlValue, labels: Sequence[int]) -> str:
         """Whether the vertex has one of some labels; unknown where there is no vertex."""
         if self._beside is not None and vertex.column is not None:

@@ -193,6 +193,10 @@ def _predicate(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     return _edge(c, node).part("label", NODE)
 
 
+def _graphs(c: Compiler, node: ast.FunctionCall) -> SqlValue:
+    return c.rows.graphs(_edge(c, node))
+
+
 def _end(field: str) -> Compile:
     def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
         return _edge(c, node).part(f'"{field}"', NODE)
@@ -274,6 +278,7 @@ FORMS: Forms = {
     "elementid": _id,
     "iri": _iri,
     "labels": _labels,
+    "graphs": _graphs,
     "type": _type,
     "predicate": _predicate,
     "startnode": _end("start"),

@@ -133,7 +133,7 @@ def _can_fail(rewritten: ast.Expression) -> bool:
     return not all(isinstance(part, _NEVER_FAIL) for part in walk(rewritten) if is_node(part))
 
 
-_OF_ELEMENTS = frozenset("id elementid iri labels type predicate lang datatype length".split())
+_OF_ELEMENTS = frozenset("id elementid iri labels graphs type predicate lang datatype length".split())
 """Functions of vertices, edges and paths with values that SQL finds."""
 _OF_LITERALS = frozenset(("lang", "datatype"))
 """Functions of the literal behind a property."""

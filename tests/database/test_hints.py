@@ -17,6 +17,7 @@ import graphdb
         ("COPY Person FROM 'people.csv'", "LOAD 'people.csv' AS LABEL Person"),
         ("CREATE INDEX ON :Person(name)", "need no index"),
         ("CREATE INDEX names FOR (p:Person) ON (p.name)", "need no index"),
+        ("CREATE CONSTRAINT c FOR (p:P) REQUIRE p.id IS UNIQUE", "need"),
         ("SHOW LABELS", "CALL db.labels()"),
         ("SHOW RELATIONSHIP TYPES", "CALL db.relationshipTypes()"),
         ("SHOW INDEXES", "there are none"),

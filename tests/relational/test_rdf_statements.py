@@ -163,3 +163,35 @@ def test_questions_of_sparql_without_rdflib(db: graphdb.Database, monkeypatch: p
     monkeypatch.setitem(sys.modules, "rdflib.plugins.sparql.parser", None)
     with pytest.raises(graphdb.GraphDBError, match="this is SPARQL; here"):
         db.query("SELECT ?x WHERE { ?x ex:chases ?y }")
+
+
+NAMES = [f"<http://example.org/{name}>" for name in "akbgcdhm"]
+A, K, B, G, C, D, H, M = NAMES
+QUADS = "".join(
+    f"{' '.join(terms)} .\n"
+    for terms in [(A, K, B, G), (A, K, B, H), (A, K, C), (A, K, D, G), (A, K, D), (B, K, B, H), (B, M, B, G)]
+)
+
+
+def test_edges_are_asked_for_their_named_graphs() -> None:
+    store = pyoxigraph.Store()
+    store.load(QUADS.encode(), format=pyoxigraph.RdfFormat.N_QUADS)
+    ex = "http://example.org/"
+    with graphdb.connect(threads=1) as db:
+        db.load(io.BytesIO(QUADS.encode()), format="nquads")
+        triple = "iri(a), iri(e), iri(b)"
+        for graph in ("g", "h", "none"):
+            answer: Any = store.query(f"SELECT ?s ?p ?o WHERE {{ GRAPH <{ex}{graph}> {{ ?s ?p ?o }} }}")
+            expected = sorted(tuple(term.value for term in row) for row in answer)
+            for condition in ("$g IN graphs(e)", "any(each IN graphs(e) WHERE each = $g)"):
+                found = db.query(f"MATCH (a)-[e]->(b) WHERE {condition} RETURN {triple}", g=ex + graph)
+                assert sorted(found) == expected
+        [[lists]] = db.query(
+            "MATCH p = (a)-[:k]->(b) WHERE b = iri($d) RETURN [e IN relationships(p) | graphs(e)]", d=f"{ex}d"
+        )
+        assert lists == [[f"{ex}g"]]
+        assert db.query("OPTIONAL MATCH (a)-[e:k]->(b) WHERE 1 = 2 RETURN graphs(e)").scalar() is None
+        with pytest.raises(graphdb.GraphDBError, match="graphs needs an edge"):
+            db.query("MATCH (a) RETURN graphs(a)")
+        db.query("MATCH (a)-[e:m]->(b) DELETE e")
+        assert db.query("MATCH (a)-[e]->(b) WHERE $g IN graphs(e) RETURN count(*)", g=f"{ex}g").scalar() == 2

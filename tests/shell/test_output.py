@@ -111,6 +111,22 @@ def test_answers_go_to_files(db: graphdb.Database, tmp_path: pathlib.Path) -> No
     assert ".once needs a file" in errors
 
 
+def test_a_files_suffix_is_its_mode(db: graphdb.Database, tmp_path: pathlib.Path) -> None:
+    table, page = tmp_path / "a.csv", tmp_path / "b.MD"
+    output, errors = told(
+        db, ".timer on", f".once {table}", "RETURN 1 AS x;", f".output {page}", "RETURN 2 AS x;", ".output", ".mode"
+    )
+    assert (table.read_text(), page.read_text()) == ("x\n1\n", "| x |\n|---|\n| 2 |\n")
+    assert (output, errors) == ("table\n", "")
+
+
+def test_plans_by_a_dot_command(db: graphdb.Database) -> None:
+    output, errors = told(db, ".explain MATCH (a:N) RETURN count(*);", ".explain", ".explain MATCH (a RETURN a")
+    assert output.startswith("match on cpu")
+    assert ".explain needs a query" in errors
+    assert "is a ) missing?" in errors
+
+
 def test_as_many_rows_as_asked_for(db: graphdb.Database) -> None:
     output, errors = told(db, ".maxrows 7", "MATCH (a:N) RETURN a.n;", ".maxrows", ".maxrows all", interactive=True)
     assert "(300 rows, the first 7 shown)" in output

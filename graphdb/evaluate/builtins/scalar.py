@@ -143,6 +143,12 @@ def _predicate(context: Context, node: ast.Expression, value: Any) -> Any:
     return Vertex(value.label)
 
 
+def _graphs(context: Context, node: ast.Expression, value: Any) -> Any:
+    if not isinstance(value, Edge):
+        raise wrong(context, node, f"graphs needs an edge, found {type_name(value)}")
+    return context.view.graphs(value, node)
+
+
 def _iri(context: Context, node: ast.Expression, value: Any) -> Any:
     """``iri(vertex)`` is its IRI, ``iri(edge)`` that of its label; ``iri('http://…')`` is the vertex."""
     match value:
@@ -212,6 +218,7 @@ def _forms() -> Mapping[str, Form | Call]:
     found: dict[str, Form | Call] = {
         # elements
         "labels": _labels,
+        "graphs": _graphs,
         "type": _type,
         "id": _id,
         "elementid": lambda c, n, v: str(_id(c, n, v)),
