@@ -63,7 +63,9 @@ FOLLOWING = {"endDate": "startDate", "dateB": "dateA"}
 def parameters(connection: duckdb.DuckDBPyConnection, cases: int, seed: int = 1) -> dict[str, list[dict[str, Any]]]:
     """Return ``cases`` sets of parameters for every read, drawn from the data; what is no sample stays as the suite has it."""
     draw = random.Random(seed)
-    pools = {kind: [row[0] for row in connection.execute(sql).fetchall()] for kind, sql in SAMPLES.items()}
+    pools = {
+        kind: [row[0] for row in connection.execute(f"{sql} ORDER BY 1").fetchall()] for kind, sql in SAMPLES.items()
+    }
 
     def drawn(query: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
         made = {name: draw.choice(pools[KINDS[name]]) if name in KINDS else value for name, value in given.items()}
