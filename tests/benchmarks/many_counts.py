@@ -55,7 +55,7 @@ def main() -> None:
     parser.add_argument("--modules", type=int, default=0)
     given = parser.parse_args()
     if given.modules:
-        from graphdb.gpu import launch
+        from graphdb.gpu.code import launch
 
         launch.MODULES = given.modules
     (u, v), vertices, rng = rmat(SCALE, 5), 1 << SCALE, np.random.default_rng(3)
