@@ -136,6 +136,11 @@ class Stream:
         _given_back(self._stream)  # which says there that it is
 
 
+def end_stream(capsule: object) -> None:
+    """Give back the stream in a capsule, whoever still holds it; nothing happens where that is done already."""
+    _given_back(_CStream.from_address(_pointer(capsule, _STREAM)))
+
+
 def imported_array(capsules: tuple[object, object]) -> Array:
     """Return an array of its capsules ``arrow_schema`` and ``arrow_array``."""
     schema = _CSchema.from_address(_pointer(capsules[0], _SCHEMA))

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from graphdb.common.duckdb import progress_bar
 from graphdb.common.duckdb.errors import failure, is_signal, opening_error, refuse_others
-from graphdb.common.duckdb.fetch import register, rows_of
+from graphdb.common.duckdb.fetch import abandon, register, rows_of
 from graphdb.common.duckdb.open_files import opened
 from graphdb.common.duckdb.parsed import parsed
 from graphdb.common.duckdb.transactions import ABORTED, TOUCH, Transactions, failed_transaction
@@ -237,6 +237,7 @@ class Connection:
         self._ending = False
         self.cancelled.clear()
         WATCHDOG.release(self, None)
+        abandon(self.raw)
         self.transactions.settle()
         while self._discarded and not self.transactions.inside:
             with contextlib.suppress(duckdb.Error):
@@ -337,6 +338,7 @@ class Guard:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         try:
             if error is not None:
+                abandon(self._connection.raw)
                 self._raise(error)
         finally:
             self._leave()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from graphdb.common import arrow
+from graphdb.common.arrow.imported import end_stream
 from graphdb.common.errors import MemoryLimitError
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ def fetched(relation: duckdb.DuckDBPyRelation, most: int | None = None) -> arrow
     MemoryLimitError
         The rows take more.
     """
-    return _all(arrow.reader_of(relation, _failure), most)
+    return _all(_reader(relation), most)
 
 
 def rows_of(
@@ -46,8 +48,39 @@ def rows_of(
     if submit is None:
         return fetched(raw.sql(sql, params=dict(parameters)) if parameters else raw.sql(sql), most)
     sql.encode()  # raises UnicodeEncodeError, as a relation would
-    result = submit(sql, dict(parameters) if parameters else None, "stream")
-    return _all(arrow.reader_of_capsule(result.arrow_capsule(), _failure), most)
+    _open[id(raw)] = result = submit(sql, dict(parameters) if parameters else None, "stream")
+    _open[id(raw)] = capsule = result.arrow_capsule()
+    return _all(arrow.reader_of_capsule(capsule, _failure), most)
+
+
+_open: dict[int, Any] = {}
+"""What hands over the rows of the last statement that streamed some, by the id of its connection.
+
+Whoever holds on to an interrupt's frames, as a prompt does with those of the last error, holds on to this, too; and as
+long as it is open, the connection takes no other statement.  Each is stored in the same line in which it comes: a
+signal is answered at calls, after which nothing has the value but the line itself.
+"""
+
+
+def abandon(raw: duckdb.DuckDBPyConnection) -> None:
+    """End what a connection's last statement has not handed over, after an error.  Can be called again."""
+    held = _open.get(id(raw))
+    if held is None:
+        return
+    if hasattr(held, "arrow_capsule"):
+        import duckdb
+
+        with contextlib.suppress(duckdb.Error):  # it is closed, or hands its rows over to a capsule
+            held.close()
+    else:
+        end_stream(held)
+    _open.pop(id(raw), None)
+
+
+def _reader(relation: duckdb.DuckDBPyRelation) -> arrow.Reader:
+    at = id(getattr(relation, "_con", None))
+    _open[at] = capsule = relation.__arrow_c_stream__()
+    return arrow.reader_of_capsule(capsule, _failure)
 
 
 def _all(reader: arrow.Reader, most: int | None) -> arrow.Table:
@@ -80,12 +113,13 @@ def small_rows(
     if submit is None:
         return None
     sql.encode()
-    result = submit(sql, dict(parameters) or None, "stream")
+    _open[id(raw)] = result = submit(sql, dict(parameters) or None, "stream")
     if not all(_comes_back(str(column[1])) for column in result.description):
         result.close()
         return None
     found, size = [], 0
-    with arrow.reader_of_capsule(result.arrow_capsule(), _failure) as reader:
+    _open[id(raw)] = capsule = result.arrow_capsule()
+    with arrow.reader_of_capsule(capsule, _failure) as reader:
         for batch in reader:
             found.append(batch)
             size += batch.nbytes
@@ -124,7 +158,7 @@ def batches(relation: duckdb.DuckDBPyRelation, rows: int) -> arrow.Reader:
 
     Nothing else can be asked of the connection until it is read to its end, or closed.
     """
-    reader = arrow.reader_of(relation, _failure)
+    reader = _reader(relation)
     return arrow.Reader(reader.schema, _pieces(reader, rows), reader.close)
 
 

@@ -7,13 +7,14 @@ from typing import Any
 
 import duckdb
 
-from graphdb.common.duckdb.fetch import batches, fetched, rows_of, small_rows
+import graphdb
+from graphdb.common.duckdb.fetch import abandon, batches, fetched, rows_of, small_rows
 
 _FILES = ("common/duckdb/fetch.py", "common/arrow/imported.py", "common/arrow/tables.py")
 
 
-def _interrupted(run: Any, at: int) -> bool:
-    """Run with an interrupt at the given line of those files; return whether it came to that."""
+def _interrupted(run: Any, at: int) -> KeyboardInterrupt | None:
+    """Run with an interrupt at the given line of those files; return it, with its frames, if it came to that."""
     left = at
 
     def line(frame: Any, event: str, argument: object) -> Any:
@@ -31,11 +32,11 @@ def _interrupted(run: Any, at: int) -> bool:
     sys.settrace(called)
     try:
         run()
-    except KeyboardInterrupt:
-        return True
+    except KeyboardInterrupt as error:
+        return error
     finally:
         sys.settrace(None)
-    return False
+    return None
 
 
 def test_an_interrupt_leaves_no_result_open() -> None:
@@ -50,8 +51,25 @@ def test_an_interrupt_leaves_no_result_open() -> None:
         for run in runs:
             run()  # once without: what is cached is cached
             at = 0
-            while _interrupted(run, at):
+            while (error := _interrupted(run, at)) is not None:
+                abandon(raw)  # as the next statement does, while somebody may still look at the error
                 raw.execute("BEGIN")
+                del error
                 raw.rollback()
                 at += 1
             assert at > 10
+
+
+def test_statements_run_while_somebody_holds_on_to_interrupts() -> None:
+    """As a prompt does with the last error."""
+    with graphdb.connect(threads=1) as db:
+        db.query("UNWIND range(1, 20) AS i CREATE (:A {k: i})")
+        texts = ("MATCH (n:A) RETURN n, n.k ORDER BY n.k", "MATCH (n:A) WHERE n.k = 3 SET n.x = 1 RETURN n.x")
+        for text in texts:
+            db.query(text)
+            held, at = [], 0
+            while (error := _interrupted(lambda text=text: db.query(text), at)) is not None:
+                held.append(error)
+                assert db.query("MATCH (n:A) RETURN count(*)").scalar() == 20
+                at += 5
+            assert len(held) > 3
