@@ -15,6 +15,7 @@ from graphdb.gpu.code.launch import Device, Module, StopFlag
 from graphdb.gpu.data.graph import address
 from graphdb.gpu.join.levels import ALL, Level, Levels, Share, View
 from graphdb.gpu.join.segmentation import TABLES, Segmentation, segment_stream
+from graphdb.gpu.join.tables import Sizes, Table
 from graphdb.gpu.watch import wait_for
 from graphdb.plan.executor import Control
 from graphdb.plan.physical import PhysicalPlan
@@ -33,49 +34,10 @@ COUNTED = {"intersect_two": "count_two", "mark_two": "count_two_others"}
 """The kernels of levels that are counted in one launch, by those that mark their bindings."""
 LONGEST = 1 << 27
 """Elements of a list, at most, where a warp counts those of 32 lists in 32 bits."""
+OUT = 0.1
+"""Of what is free, so much is for an output block: others are copied to the host meanwhile."""
 BEHIND = 2
 """Launches that count, of which the host waits for none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """The sizes of pieces.
-
-    Attributes
-    ----------
-    block, tile
-        Threads of a block, and the elements that it goes through.
-    rows
-        Rows of a table, at most.
-    span
-        Elements that one launch scans, at most: whole tiles.
-    out_bytes
-        Bytes of an output block, images included.
-    """
-
-    block: int
-    tile: int
-    rows: int
-    span: int
-    out_bytes: int
-
-
-@dataclass(slots=True)
-class Table:
-    """Rows of partial matches: ``cells`` is [columns, stride], of which the first ``rows`` from ``at`` are meant."""
-
-    cells: Any
-    stride: int
-    at: int
-    rows: int
-    width: int
-    matches: Any = None
-    """How many matches each row stands for, where that is counted."""
-
-    @property
-    def address(self) -> np.uint64:
-        """Where the first of the rows stands."""
-        return np.uint64(address(self.cells) + self.at * self.width)
 
 
 @dataclass(slots=True)
@@ -148,9 +110,10 @@ class Run:
         self._matches: Any = None
         """Where matches are added up: of all rows, and of those that are scanned now."""
         images = 1 if counting else plan.automorphisms * max(len(plan.outputs), 1)
-        self._out_rows = max(sizes.out_bytes // (images * self._width), sizes.tile)
         steps = len(levels.levels)
-        room = self._memory.reserve(self._memory.budget // 2)
+        room = self._memory.reserve(self._memory.budget // 2) // sizes.parts
+        out_bytes = min(sizes.out_bytes, int(room * OUT))
+        self._out_rows = max(out_bytes // (images * self._width), sizes.tile)
         self._roots_rows, self._rows = self._most_rows(int(room * TABLES))
         most = min(sizes.span, int(min(LAUNCH, device.limits.launch_seconds) * device.rates.intersected))
         # A bit per element that is marked, and for a share its value too, if it comes to the worst.

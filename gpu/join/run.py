@@ -9,19 +9,22 @@ memory is bounded by the number of levels, and rows come out in one order, whate
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common.errors import MemoryLimitError
 from graphdb.gpu.code.launch import BLOCK, IDS, VARIANTS, Device, Module
 from graphdb.gpu.data.graph import DeviceGraph, DevicePartition
 from graphdb.gpu.join.distinct import Distinct, Grouped
 from graphdb.gpu.join.filter import narrowed
 from graphdb.gpu.join.levels import Levels, clique_levels, plan_levels
-from graphdb.gpu.join.pieces import Run, Sizes
+from graphdb.gpu.join.pieces import Run
 from graphdb.gpu.join.segmentation import Segmentation, segments_of
+from graphdb.gpu.join.tables import Sizes, Table
 from graphdb.gpu.stream import Images, stream
 from graphdb.plan.executor import Control
 from graphdb.plan.physical import PhysicalPlan, VertexStep
@@ -36,6 +39,8 @@ SPAN = 1 << 28
 """Elements that one launch scans, at most."""
 OUT_BYTES = 32 << 20
 """Bytes of an output block, images included."""
+PARTS = 1 << 12
+"""Pieces are made smaller until they take this part of the memory: then each is of one tile."""
 NARROW = 8.0
 """Entries of a partition that are read once for each element that a plan is expected to scan, at most, to leave
 those out that are no candidates."""
@@ -83,20 +88,18 @@ class Join:
 
     def run(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[tuple[Any, int]]:
         """Give the matches as blocks of host arrays [outputs, rows], images included, and how many rows each has."""
-        run = self._run(plan, control, counting=False, limit=limit)
         images = Images(self.module(plan.dtype), self.device, plan)
-        yield from stream(self.device, run.tables(), images, control.buffer_bytes)
+        yield from stream(self.device, self._tables(plan, control, limit), images, control.buffer_bytes)
 
     def grouped(self, plan: PhysicalPlan, control: Control) -> Iterator[Grouped]:
         """The same where only different rows are wanted; and how often each came."""
-        run = self._run(plan, control, counting=False, limit=None)
         images = Images(self.module(plan.dtype), self.device, plan)
-        yield from Distinct(self.device, plan).rows_of(map(images.of, run.tables()))
+        yield from Distinct(self.device, plan).rows_of(map(images.of, self._tables(plan, control, None)))
 
     def tallied(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[tuple[Any, int, Any]]:
         """The same for a plan whose last steps make no row of their own; and how many matches each row stands for."""
-        run = self._run(plan, control, counting=False, limit=limit)
-        images, tables, more = Images(self.module(plan.dtype), self.device, plan), run.tables(), True
+        images, more = Images(self.module(plan.dtype), self.device, plan), True
+        tables = self._tables(plan, control, limit)
         while more:
             with self.device.active():
                 table = next(tables, None)
@@ -107,17 +110,43 @@ class Join:
 
     def count(self, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
         """How many matches there are, each of which may stand for several; at most ``limit``, or slightly more."""
+        tables = self._tables(plan, control, limit, counting=True)
         with self.device.active():
-            run = self._run(plan, control, counting=True, limit=limit)
-            for _ in run.tables():
-                pass
-        return run.total
+            while True:
+                try:
+                    next(tables)
+                except StopIteration as end:
+                    return int(end.value)
 
-    def _run(self, plan: PhysicalPlan, control: Control, *, counting: bool, limit: int | None) -> Run:
-        """A run of a plan, about to begin."""
+    def _tables(
+        self, plan: PhysicalPlan, control: Control, limit: int | None, *, counting: bool = False
+    ) -> Generator[Table, None, int]:
+        """Give the tables of a run; return its number of matches.
+
+        A run that gets too little memory begins again with pieces of half the size, behind the rows that it gave: their
+        order is that of any size.  Later runs begin with those.
+        """
+        key = ("parts", counting, self.device.number, self.device.memory.budget)
         levels, segments = self._levels(plan, counting=counting), self.segments(plan, counting)
-        module = self.module(plan.dtype, control.check)
-        return Run(self.device, module, self._sizes, plan, levels, segments, control, counting=counting, limit=limit)
+        module, given = self.module(plan.dtype, control.check), 0
+        while True:
+            parts, skipped = plan.cache.get(key, 1), given
+            sizes, run, table = replace(self._sizes, parts=parts), None, None
+            try:
+                run = Run(self.device, module, sizes, plan, levels, segments, control, counting=counting, limit=limit)
+                for table in run.tables():
+                    if skipped >= table.rows:
+                        skipped -= table.rows
+                        continue
+                    table, skipped = (table.after(skipped) if skipped else table), 0
+                    given += table.rows
+                    yield table
+                return run.total
+            except MemoryLimitError:
+                if parts >= PARTS:
+                    raise
+            plan.cache[key] = 2 * parts
+            del run, table  # and what they hold
 
     def segments(self, plan: PhysicalPlan, counting: bool) -> Segmentation | None:
         """How a run (or with ``counting``, a count) reads its lists by segments; None where it does not."""

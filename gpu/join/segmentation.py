@@ -1,10 +1,10 @@
 """Which lists a join reads by segments, where they do not fit the device (SGSI §6.2 and 6.3).
 
-Of the slots whose neighbours are read, some are *segmented*: their vertices are divided into ranges of about as many
-entries each.  Each combination of one range of each is a join by itself, of the matches that bind every segmented slot
-to a vertex of its range; together they are all matches, each once.  What such a join reads of a slot's lists stands in
-one segment, so all rows that need it use it while it is there.  Ranges that no match can combine are left out: where a
-restriction says that one vertex is above another, half of the pairs.
+Of the slots whose neighbours are read, some are *segmented*: their vertices are divided into ranges whose lists have
+about as many bytes each.  Each combination of one range of each is a join by itself, of the matches that bind every
+segmented slot to a vertex of its range; together they are all matches, each once.  What such a join reads of a slot's
+lists stands in one segment, so all rows that need it use it while it is there.  Ranges that no match can combine are
+left out: where a restriction says that one vertex is above another, half of the pairs.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def segmentation(plan: PhysicalPlan, budget: int, rates: Rates) -> Segmentation 
     slots = [slot for slot in reads if divisible[slot]]
     room = LISTS * budget
     sizes = [sum(_bytes(partitions[row]) for row in divisible[slot]) for slot in slots]
-    longest = [sum(partitions[row].max_degree for row in divisible[slot]) * width for slot in slots]
+    before = [_bytes_before([partitions[row] for row in divisible[slot]]) for slot in slots]
     levels = {int(row[StepColumn.SLOT]): level for level, row in enumerate(plan.program.steps)}
     rows = np.array([each.estimate for each in plan.steps])
 
@@ -188,6 +188,17 @@ def segmentation(plan: PhysicalPlan, budget: int, rates: Rates) -> Segmentation 
     """Of the table after each level: what the last level finds takes no room, where it only counts."""
 
     @cache
+    def window(at: int, count: int) -> int:
+        """Bytes of the room for one segment of a slot: the longest of its offsets, and of each one's neighbours."""
+        bounds = _bounds(before[at], count)
+        those = [partitions[row] for row in divisible[slots[at]]]
+        return sum(
+            int(np.diff(each.offsets[bounds]).max()) * each.neighbours.itemsize
+            + (int(np.diff(bounds).max()) + 1) * each.offsets.itemsize
+            for each in those
+        )
+
+    @cache
     def ordered(divided: tuple[int, ...]) -> float:
         """Of the combinations of ranges, the share that restrictions leave, about."""
         those = [slots[at] for at in divided]
@@ -198,7 +209,7 @@ def segmentation(plan: PhysicalPlan, budget: int, rates: Rates) -> Segmentation 
         if math.prod(ranges) > MOST:
             continue
         divided = tuple(at for at, count in enumerate(ranges) if count > 1)
-        windows = sum((sizes[at] / ranges[at] + longest[at]) * (1 + (ahead and at == divided[-1])) for at in divided)
+        windows = sum(window(at, ranges[at]) * (1 + (ahead and at == divided[-1])) for at in divided)
         taken = resident(ranges) + windows
         if taken > room:
             continue
@@ -226,7 +237,7 @@ def segmentation(plan: PhysicalPlan, budget: int, rates: Rates) -> Segmentation 
             slots[at],
             levels[slots[at]],
             tuple(divisible[slots[at]]),
-            _bounds([partitions[row] for row in divisible[slots[at]]], ranges[at]),
+            _bounds(before[at], ranges[at]),
             _above(plan, levels[slots[at]], [slots[other] for other in divided]),
         )
         for at in divided
@@ -270,12 +281,22 @@ def _reads(plan: PhysicalPlan) -> dict[int, list[int]] | None:
     return {slot: rows for slot, rows in found.items() if rows}
 
 
-def _bounds(partitions: list[Partition], ranges: int) -> Ints:
-    """Vertices between which the lists of some partitions have about as many entries together: int64 [ranges + 1]."""
-    entries = sum(partition.offsets for partition in partitions)
-    assert isinstance(entries, np.ndarray)
-    inner = np.searchsorted(entries, entries[-1] * np.arange(1, ranges) / ranges)
-    return np.unique(np.concatenate([[0], inner, [len(entries) - 1]])).astype(np.int64)
+def _bytes_before(partitions: list[Partition]) -> Ints:
+    """The bytes of some partitions' lists and offsets before each vertex, together: int64 [vertices + 1]."""
+    places = np.arange(len(partitions[0].offsets), dtype=np.int64)
+    return sum(
+        (each.offsets * each.neighbours.itemsize + places * each.offsets.itemsize for each in partitions),
+        np.zeros(len(places), np.int64),
+    )
+
+
+def _bounds(before: Ints, ranges: int) -> Ints:
+    """Vertices between which lists and offsets have about as many bytes: int64 [ranges + 1].
+
+    By entries alone the range of short lists would have most of the vertices, and offsets as many.
+    """
+    inner = np.searchsorted(before, before[-1] * np.arange(1, ranges) / ranges)
+    return np.unique(np.concatenate([[0], inner, [len(before) - 1]])).astype(np.int64)
 
 
 def _above(plan: PhysicalPlan, level: int, slots: list[int]) -> tuple[int, ...]:

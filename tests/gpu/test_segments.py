@@ -6,15 +6,20 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
+import numpy as np
 import pytest
 from hypothesis import given
 
 from graphdb.execute.host import HostExecutor
+from graphdb.gpu.data.residency import lists_of_plan
+from graphdb.gpu.join import pieces
 from graphdb.gpu.join.run import Join
-from graphdb.gpu.join.segmentation import segmentation
+from graphdb.gpu.join.segmentation import segment_stream, segmentation
 from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
+from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.data_graph import DataGraph
 from tests import emulator
 from tests.execute.test_host import pattern
@@ -64,9 +69,40 @@ def test_lists_larger_than_the_budget(part: int) -> None:
 
 
 @EMULATED
-def test_each_segment_is_copied_as_often_as_planned() -> None:
-    from graphdb.gpu.join.segmentation import segment_stream
+@pytest.mark.parametrize("part", [4, 5])
+def test_segments_of_many_short_lists_fit_the_budget(part: int) -> None:
+    rng = np.random.default_rng(3)
+    hubs = np.concatenate([rng.integers(0, 50, 6_000), rng.integers(0, 4_000, 2_000)])
+    ends = np.stack([hubs, rng.integers(0, 4_000, 8_000)])
+    ends = ends[:, ends[0] != ends[1]]
+    graph, host = DataGraph(ArraySource(ends[0], np.ones(ends.shape[1]), ends[1], 4_000)), HostExecutor(1)
+    plan = make_plan(replace(pattern(3, TRIANGLE), outputs=(), count_only=True), graph, counting="never")
+    lists = sum(each.nbytes for each in lists_of_plan(plan, True))
+    with emulator.installed(), segmented(1, 2, 4, 8, 16, 32):
+        device: Any = device_executor("join", SMALL["join"], lists // part)
+        found = device.strategies.join.segments(plan, True)
+        with device.device.active():
+            stream = segment_stream(device.device, plan, found)
+            assert device.device.memory.used_bytes <= 0.7 * device.device.memory.budget
+            del stream
+        assert device.count(plan) == host.count(plan) > 0
 
+
+@EMULATED
+def test_pieces_that_get_too_little_memory_are_made_smaller() -> None:
+    graph, host = simple_graph(150, 4_000), HostExecutor(1)
+    plan = make_plan(replace(pattern(3, TRIANGLE), outputs=(), count_only=True), graph, counting="never")
+    wanted = make_plan(pattern(3, TRIANGLE), graph)
+    sizes = {**SMALL["join"], "rows": 1 << 14, "span": 1 << 16, "out_bytes": 1 << 12}
+    with emulator.installed(), segmented(2), mock.patch.object(pieces, "TABLES", 100.0):
+        device: Any = device_executor("join", sizes, 50_000)
+        assert device.count(plan) == host.count(plan) > 0
+        assert rows(device, wanted) == rows(host, wanted)
+        assert [size for each in (plan, wanted) for key, size in each.cache.items() if key[0] == "parts"]
+
+
+@EMULATED
+def test_each_segment_is_copied_as_often_as_planned() -> None:
     plan = make_plan(pattern(3, TRIANGLE), simple_graph(300, 12_000))
     with emulator.installed(), segmented(3):
         device: Any = device_executor("join", SMALL["join"], 1 << 24)

@@ -1,0 +1,60 @@
+"""Tables of partial matches on the device, and how large pieces of them are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphdb.gpu.data.graph import address
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """The sizes of pieces.
+
+    Attributes
+    ----------
+    block, tile
+        Threads of a block, and the elements that it goes through.
+    rows
+        Rows of a table, at most.
+    span
+        Elements that one launch scans, at most: whole tiles.
+    out_bytes
+        Bytes of an output block, images included.
+    parts
+        Pieces take this part of the memory that is free (1 / parts): more where a run got too little.
+    """
+
+    block: int
+    tile: int
+    rows: int
+    span: int
+    out_bytes: int
+    parts: int = 1
+
+
+@dataclass(slots=True)
+class Table:
+    """Rows of partial matches: ``cells`` is [columns, stride], of which the first ``rows`` from ``at`` are meant."""
+
+    cells: Any
+    stride: int
+    at: int
+    rows: int
+    width: int
+    matches: Any = None
+    """How many matches each row stands for, where that is counted."""
+
+    @property
+    def address(self) -> np.uint64:
+        """Where the first of the rows stands."""
+        return np.uint64(address(self.cells) + self.at * self.width)
+
+    def after(self, rows: int) -> Table:
+        """A table without so many of the first rows, of which its columns are all."""
+        matches = None if self.matches is None else self.matches[rows:].copy()
+        left = self.rows - rows
+        return Table(self.cells[:, self.at + rows : self.at + self.rows].copy(), left, 0, left, self.width, matches)
