@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +51,7 @@ def rows_of(
     sql.encode()  # raises UnicodeEncodeError, as a relation would
     _open[id(raw)] = result = submit(sql, dict(parameters) if parameters else None, "stream")
     _open[id(raw)] = capsule = result.arrow_capsule()
-    return _all(arrow.reader_of_capsule(capsule, _failure), most)
+    return _all(_reader_of(id(raw), capsule), most)
 
 
 _open: dict[int, Any] = {}
@@ -67,7 +68,11 @@ def abandon(raw: duckdb.DuckDBPyConnection) -> None:
     held = _open.get(id(raw))
     if held is None:
         return
-    if hasattr(held, "arrow_capsule"):
+    if isinstance(held, weakref.ref):
+        reader = held()
+        if reader is not None:
+            reader.close()
+    elif hasattr(held, "arrow_capsule"):
         import duckdb
 
         with contextlib.suppress(duckdb.Error):  # it is closed, or hands its rows over to a capsule
@@ -80,7 +85,13 @@ def abandon(raw: duckdb.DuckDBPyConnection) -> None:
 def _reader(relation: duckdb.DuckDBPyRelation) -> arrow.Reader:
     at = id(getattr(relation, "_con", None))
     _open[at] = capsule = relation.__arrow_c_stream__()
-    return arrow.reader_of_capsule(capsule, _failure)
+    return _reader_of(at, capsule)
+
+
+def _reader_of(at: int, capsule: object) -> arrow.Reader:
+    reader = arrow.reader_of_capsule(capsule, _failure)
+    _open[at] = weakref.ref(reader)  # who drops it ends it
+    return reader
 
 
 def _all(reader: arrow.Reader, most: int | None) -> arrow.Table:
@@ -119,7 +130,7 @@ def small_rows(
         return None
     found, size = [], 0
     _open[id(raw)] = capsule = result.arrow_capsule()
-    with arrow.reader_of_capsule(capsule, _failure) as reader:
+    with _reader_of(id(raw), capsule) as reader:
         for batch in reader:
             found.append(batch)
             size += batch.nbytes
