@@ -22,7 +22,7 @@ VARIANTS["count_nested"] = ({},)
 
 
 @dataclass(frozen=True, slots=True)
-class Specialised:
+class GeneratedCode:
     """A kernel's text and what its launch needs.
 
     Attributes
@@ -48,7 +48,7 @@ class Specialised:
     split: bool
 
 
-def specialise(
+def generate_code(
     part: Part,
     relations: Mapping[Relation, int],
     degrees: Sequence[int],
@@ -56,7 +56,7 @@ def specialise(
     vertices: int,
     root_weighted: bool,
     limits: Limits,
-) -> Specialised:
+) -> GeneratedCode:
     """Write the kernel of a part.
 
     Parameters
@@ -88,12 +88,12 @@ def specialise(
 class _Writer(Layout):
     lines: list[str] = field(default_factory=list)
 
-    def write(self) -> Specialised:
+    def write(self) -> GeneratedCode:
         """The kernel."""
         self.find_registers()
         threads, shared, scratch = self.place()
         self._kernel(threads)
-        return Specialised("\n".join(self.lines) + "\n", threads, shared, scratch, self.outer == "Warp", self.split())
+        return GeneratedCode("\n".join(self.lines) + "\n", threads, shared, scratch, self.outer == "Warp", self.split())
 
     # --- text
 
@@ -115,12 +115,12 @@ class _Writer(Layout):
             say(f"const {kind} *W{number} = (const {kind} *)__ldg(table + {len(RANKED) * len(self.degrees) + number});")
         self._storage()
         say("__shared__ u32 cursor;")
-        say("u64 own = 0; double size = 0; Deal<T0> deal = {next, stop};")
+        say("u64 own = 0; double size = 0; TaskCounter<T0> tasks_left = {next, stop};")
         say("for (;;) {")
-        say("const u64 task = deal.take();")
+        say("const u64 task = tasks_left.take();")
         say("if (task >= (u64)task_count) break;")
         say("const int x0 = __ldg(tasks + 2 * task);")
-        say("const u32 dealt = __ldg(tasks + 2 * task + 1), piece = dealt >> 16, pieces = dealt & 0xffff;")
+        say("const u32 packed = __ldg(tasks + 2 * task + 1), piece = packed >> 16, pieces = packed & 0xffff;")
         say("(void)piece, (void)pieces;")
         say(
             "const u64 m_root = %s; const double e_root = (double)m_root;"
@@ -164,7 +164,7 @@ class _Writer(Layout):
             if r.dense and r.where == "scratch":
                 size = f"((vertices * sizeof({r.type}) + 7) / 8 * 8)"
                 say(f"{r.type} *D{r.number} = ({r.type} *)(mine + {size} * {mine}); mine += {size} * {after};")
-            if r.held:
+            if r.listed:
                 size = "((vertices * 4 + 15) / 8 * 8)"
                 say(f"u32 *C{r.number} = (u32 *)(mine + {size} * {mine}); mine += {size} * {after};")
                 say(f"int *H{r.number} = (int *)C{r.number} + 2;")
@@ -301,16 +301,16 @@ class _Writer(Layout):
             return "1u"
         return f"(u32)bit(W{weight}, {y})" if self.weights[weight].bits else f"__ldg(W{weight} + {y})"
 
-    def _each(self, number: int, team: str, body: str, deal: bool = False) -> None:
+    def _each(self, number: int, team: str, body: str, divided: bool = False) -> None:
         """Go through a register: ``body`` is run by whole warps, with ``y`` and ``v`` (0 where there is nothing)."""
         say = self.lines.append
         ids, count = self._base(number)
         kind = "u32" if self.registers[number].type == "u32" else "u64"
         first, step = f"{team}::warp()", f"{team}::warps()"
-        if deal:
+        if divided:
             first, step = f"({first} + piece * {step})", f"{step} * pieces"
         say(f"{{ const u32 entries = {count};")
-        say(f"const u32 some = share<{team}>({'(entries + pieces - 1) / pieces' if deal else 'entries'});")
+        say(f"const u32 some = share<{team}>({'(entries + pieces - 1) / pieces' if divided else 'entries'});")
         say(f"for (u32 at = {first} * some; at < entries; at += {step} * some) {{")
         say("const u32 k = at + LANE; const bool on = LANE < some && k < entries;")
         say(f"const int y = on ? {ids}[k] : 0; const {kind} v = on ? {self._value(number, 'y')} : 0;")
@@ -353,7 +353,7 @@ class _Writer(Layout):
                 ids, count = self._base(made.mask)
                 if made.total == 0:
                     say(f"{_walk(team, count)} D{r.number}[{ids}[k]] = 0;")
-            elif isinstance(made, Through) and r.held:
+            elif isinstance(made, Through) and r.listed:
                 say(_walk(team, f"*C{r.number}"))
                 say(f"take_from(D{r.number}, H{r.number}[k]), H{r.number}[k] = 0;")
                 say(f"{team}::sync(); if ({team}::rank() == 0) *C{r.number} = 0;")
@@ -411,7 +411,7 @@ class _Writer(Layout):
         d, kind = f"D{made.out}", out.type
         early = made.weight >= 0 and self.weights[made.weight].bits
         take = f"if (!bit(W{made.weight}, z)) return; " if early else ""
-        if out.held:
+        if out.listed:
             take += f"if (add_to({d}, z, ({kind})s) == 0) H{made.out}[atomicAdd(C{made.out}, 1u)] = z;"
         else:
             take += f"add_to({d}, z, ({kind})s);"
@@ -441,7 +441,7 @@ class _Writer(Layout):
             self._add(level, team, linear, made.total)
             say(f"{team}::sync(); }}")
         elif finish or made.power > 1:
-            if out.held:
+            if out.listed:
                 say(f"{_walk(team, f'*C{made.out}')} {{ const int z = H{made.out}[k];")
                 say(f"{d}[z] = ({kind})(raised((u64){d}[z], {made.power}){finish}); }}")
                 say(f"{team}::sync();")
@@ -458,7 +458,7 @@ class _Writer(Layout):
         give = f"if (on) {d}[y] = ({out.type})(raised((u64)s, {made.power}) * v);"
         if made.total:
             give = f"acc += raised((u64)s, {made.power}) * v; big += raised((double)s, {made.power}) * (double)v;"
-        deal = linear and level == 0 and self.split()
+        divided = linear and level == 0 and self.split()
         of = f"list<{made.backward.order}>(R{self.relation(made.backward)}, y)"
         look = f"[&](int x) -> {kind} {{ return {self._look(made.source, 'x')}; }}"
         ask = f"List from = {{nullptr, 0}}; if (v) from = {of};\n"
@@ -491,7 +491,7 @@ class _Writer(Layout):
             self._each(made.mask, team, collect)
             say("}")
         else:
-            self._each(made.mask, team, ask, deal)
+            self._each(made.mask, team, ask, divided)
         if made.total:
             self._add(level, team, linear, made.total)
         else:

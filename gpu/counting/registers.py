@@ -86,7 +86,7 @@ class Register:
         return (self.looked or self.pushed) and not self.asked
 
     @property
-    def held(self) -> bool:
+    def listed(self) -> bool:
         """Whether the vertices that have a value are listed: nothing else knows them."""
         return isinstance(self.made, Through) and self.made.mask < 0 and self.made.total == 0 and self.iterated
 
@@ -123,7 +123,7 @@ class Layout:
     Parameters
     ----------
     relations, degrees, weights, vertices, root_weighted, limits
-        As :func:`graphdb.gpu.counting.code_generation.specialise` says.
+        As :func:`graphdb.gpu.counting.code_generation.generate_code` says.
     """
 
     part: Part
@@ -298,7 +298,7 @@ class Layout:
         """Bytes of a block's scratch that a register takes."""
         width = 8 if register.type == "u64" else 4
         size = (self.vertices * width + 7) // 8 * 8 if register.where == "scratch" else 0
-        size += (self.vertices * 4 + 15) // 8 * 8 if register.held else 0
+        size += (self.vertices * 4 + 15) // 8 * 8 if register.listed else 0
         return size * self._teams(register, threads)
 
     def team(self, level: int) -> str:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from graphdb.gpu.card import Limits
 from graphdb.gpu.code.launch import BLOCK, IDS, VARIANTS, Device, Module, StopFlag
 from graphdb.gpu.counting.cliques import Shape, book_of, launch_cliques, shape_for
-from graphdb.gpu.counting.code_generation import Specialised, specialise
+from graphdb.gpu.counting.code_generation import GeneratedCode, generate_code
 from graphdb.gpu.counting.lists import DeviceLists, device_lists
 from graphdb.gpu.counting.registers import WARP_BYTES, Unsupported, Values
 from graphdb.gpu.counting.weights import Weights
@@ -52,7 +52,7 @@ class _Launch:
     """A part's kernel, ready to go; ``cell`` is where its sum goes."""
 
     part: Part
-    kernel: Specialised
+    kernel: GeneratedCode
     blocks: int
     arguments: tuple[Any, ...]
     cell: int
@@ -204,7 +204,7 @@ class DeviceCount:
             *(address(self._lists.cells), self._numbers[relation], self._vertices, self._vertices, power, room, rows),
             *(address(scratch), most, sums, sizes, nexts, self.stop.address),
         )
-        kernel = Specialised("", threads, shared, 0, False, False)
+        kernel = GeneratedCode("", threads, shared, 0, False, False)
         return _Launch(part, kernel, blocks, arguments, cell, None, ("clique_books", "books"))
 
     def _cells_of(self, cell: int) -> tuple[int, int, int]:
@@ -223,7 +223,7 @@ class DeviceCount:
             raise Unsupported("loops")
         return len(self._weights.candidates(weight))
 
-    def _specialised(self, part: Part) -> tuple[Specialised, int, list[Any]]:
+    def _specialised(self, part: Part) -> tuple[GeneratedCode, int, list[Any]]:
         """A part's kernel, how many blocks it is launched with, and the weights that it reads."""
         values = tuple(self._weights.values(weight) for weight in part.weights)
         relations = tuple(self._numbers.items())
@@ -238,7 +238,7 @@ class DeviceCount:
                 raise Unsupported("no room for a block's vectors")
         return kernel, blocks, [self._weights.array(weight) for weight in part.weights]
 
-    def _launch(self, cell: int, part: Part, kernel: Specialised, blocks: int, weights: list[Any]) -> _Launch:
+    def _launch(self, cell: int, part: Part, kernel: GeneratedCode, blocks: int, weights: list[Any]) -> _Launch:
         table = self._upload(np.array([*self._lists.table, *map(address, weights)], np.int64))
         teams = blocks * (kernel.threads // 32 if kernel.warps else 1)
         tasks = self._tasks(part, teams * _DEAL if kernel.split else 0)
@@ -439,6 +439,6 @@ def _written(
     vertices: int,
     root_weighted: bool,
     limits: Limits,
-) -> Specialised:
+) -> GeneratedCode:
     """The kernel of a part; a shape that was written before is not written again, as it is not compiled again."""
-    return specialise(part, dict(relations), longest, values, vertices, root_weighted, limits)
+    return generate_code(part, dict(relations), longest, values, vertices, root_weighted, limits)

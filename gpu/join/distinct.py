@@ -109,8 +109,8 @@ class Distinct:
         return True
 
     def _put(self, table: Any, rows: int) -> None:
-        held = (self._keys, self._numbers, self._slots, self._used)
-        self._module.launch("put_rows", -(-rows // BLOCK), table, table.shape[1], rows, self._outputs, *held)
+        table_arrays = (self._keys, self._numbers, self._slots, self._used)
+        self._module.launch("put_rows", -(-rows // BLOCK), table, table.shape[1], rows, self._outputs, *table_arrays)
         self._taken = self._device.last(self._used)
 
     def _take(self) -> list[Grouped]:

@@ -200,7 +200,7 @@ class Run:
             self._control.rows[number] += elements.total
             if tallied:
                 self._launch(
-                    "tally_rows", table.rows, elements.offsets, table.rows, self._origins(table), self._matches
+                    "add_list_lengths", table.rows, elements.offsets, table.rows, self._origins(table), self._matches
                 )
             else:
                 self.total += elements.total
@@ -277,7 +277,7 @@ class Run:
             following = self._combine(table, elements, marks, first, tiles, rows, len(columns))
             before, part = done + whole * made / marks.found, whole * rows / marks.found
             if last and kept:
-                self._launch("tally", rows, following.cells, rows, self._matches)
+                self._launch("add_matches", rows, following.cells, rows, self._matches)
             elif last:
                 yield following
             elif makes_rows:
@@ -320,7 +320,7 @@ class Run:
         return self._limit is not None and self.total - marks.found + made >= self._limit
 
     def _tiles(self, marks: _Marks, most: int) -> Iterator[tuple[int, int, int]]:
-        """Deal the tiles of some marks out into runs (first, how many, rows in them) of at most ``most`` rows each."""
+        """Divide the tiles of some marks into runs (first, how many, rows in them) of at most ``most`` rows each."""
         tile = self._sizes.tile
         tiles = -(-(marks.end - marks.begin) // tile)
         if marks.found <= most:
@@ -360,7 +360,7 @@ class Run:
                 del self._made.arrays[wanted.slot]
 
     def _room_for(self, shares: tuple[Share, ...], table: Table) -> Iterator[tuple[int, int]]:
-        """Deal rows out so that each part's elements, for the largest share, are about a span."""
+        """Divide rows so that each part's elements, for the largest share, are about a span."""
         made = self._made.addresses()
         cuts = {0, table.rows}
         for share in shares:

@@ -60,10 +60,10 @@ cliques(const i64 *offsets, const int *neighbours, i64 ranks, i64 last, i64 matr
   unsigned short *chosen = (unsigned short *)(matrix + matrix_words) + TEAM::warp() * (WORDS * 32 + 2);
   wipe<TEAM>(bits, words);
   u64 found = 0;
-  Deal<TEAM> deal = {next, stop};
+  TaskCounter<TEAM> tasks_left = {next, stop};
   TEAM::sync();
   for (;;) {
-    const u64 task = deal.take();
+    const u64 task = tasks_left.take();
     if (task >= (u64)last) break;
     const i64 u = ranks - 1 - (i64)task;
     const i64 first = __ldg(offsets + u);

@@ -27,9 +27,9 @@ books(const i64 *table, i64 relation, i64 ranks, i64 last, i64 power, i64 room, 
   wipe<Block>(bits, words);
   u64 own = 0;
   double size = 0;
-  Deal<Block> deal = {next, stop};
+  TaskCounter<Block> tasks_left = {next, stop};
   for (;;) {
-    const u64 task = deal.take();
+    const u64 task = tasks_left.take();
     if (task >= (u64)last) break;
     const int a = (int)task;
     const List mine = list<0>(all, a);

@@ -18,12 +18,12 @@ put_rows(const ID *cells, i64 stride, i64 rows, i64 outputs, u64 *keys, u64 *num
   if (!first || row >= rows) return;
   u64 slot = key * 0x9e3779b97f4a7c15ull >> 32 & (slots - 1);
   for (;; slot = slot + 1 & (slots - 1)) {
-    u64 held = keys[slot];
-    if (held == 0) {
-      held = atomicCAS(keys + slot, 0ull, key);
-      if (held == 0) atomicAdd(used, 1ull);
+    u64 present = keys[slot];
+    if (present == 0) {
+      present = atomicCAS(keys + slot, 0ull, key);
+      if (present == 0) atomicAdd(used, 1ull);
     }
-    if (held == 0 || held == key) break;
+    if (present == 0 || present == key) break;
   }
   atomicAdd(numbers + slot, (u64)((later ? __ffs(later) - 1 : 32) - lane));
 }

@@ -267,9 +267,9 @@ domains(const i64 *offsets, const i64 *keys, i64 n, i64 directed, const i64 *pat
   const Lists lists = {offsets, keys, n};
   u32 *candidates = scratch ? scratch + 2 * most * words * blockIdx.x : (u32 *)shared_memory;
   u32 *found = candidates + most * words;
-  Deal<Block> deal = {next, stop};
+  TaskCounter<Block> tasks_left = {next, stop};
   for (;;) {
-    const u64 task = deal.take();
+    const u64 task = tasks_left.take();
     if (task >= (u64)count) break;
     const i64 *pattern = patterns + PATTERN_CELLS * task;
     if (threadIdx.x == 0) {

@@ -102,10 +102,10 @@ extend(const i64 *offsets, const int *ids, const int *source, const int *target,
        i64 *counts, const i64 *places, int *values, int *owners, int *ranks, u64 *cursor, i64 pool_blocks,
        i64 block_entries, u64 *next, const volatile int *stop) {
   const Lists lists = {offsets, ids};
-  Deal<Warp> deal = {next, stop};
+  TaskCounter<Warp> tasks_left = {next, stop};
   i64 at = 0, left = 0;  // of the warp's block of the pool
   for (;;) {
-    const u64 task = deal.take();
+    const u64 task = tasks_left.take();
     if (task >= (u64)count) break;
     int row[MOST];
     for (int i = 0; i < MOST; ++i) row[i] = i < size ? __ldg(rows + task * size + i) : 0;
@@ -158,9 +158,9 @@ extern "C" __global__ void __launch_bounds__(256)
 count_codes(const i64 *offsets, const int *ids, const unsigned char *ways, const int *rows, i64 count, i64 size,
             i64 base, u64 *counts, u64 *firsts, u64 *next, const volatile int *stop) {
   const Lists lists = {offsets, ids};
-  Deal<Warp> deal = {next, stop};
+  TaskCounter<Warp> tasks_left = {next, stop};
   for (;;) {
-    const u64 task = deal.take();
+    const u64 task = tasks_left.take();
     if (task >= (u64)count) break;
     int row[MOST];
     for (int i = 0; i < MOST; ++i) row[i] = i < size ? __ldg(rows + task * size + i) : 0;

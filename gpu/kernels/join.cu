@@ -1,7 +1,7 @@
 // The vertex-oriented join (SGSI §5): from a table of partial matches to the next, one bound slot at a time.
 //
 // A row's bindings are found among the elements of its shortest list.  The elements of all rows stand one after the
-// other, and threads are dealt to elements, not to rows: TILE elements to a block, whatever the lists they belong to.
+// other, and threads are assigned to elements, not to rows: TILE elements to a block, whatever the lists they belong to.
 // So hubs and short lists need no treatment of their own.  `bounds` finds each row's lists, `mark` keeps one bit per
 // element, and `combine` writes the next table where a prefix sum of the bits says.  Nothing is joined twice, and no
 // more is allocated than is found.
@@ -310,7 +310,7 @@ MARK(mark_two, 2, true)
 MARK(intersect_two, 2, false)
 
 // Count the bindings of all rows through two lists.  A warp takes 32 rows, far apart in the table so that those of a hub
-// are shared out, and its lanes are dealt to the elements of their shorter lists, one list after the other (STMatch §VI).
+// are shared out, and its lanes are assigned to the elements of their shorter lists, one list after the other (STMatch §VI).
 // Warps draw from `next`, and one thread asks the host's flag now and then: it lies far away, and many who ask wait for
 // one another, a microsecond each.
 template <bool CHEAP>
@@ -462,13 +462,13 @@ __device__ __forceinline__ void add_to(u64 *matches, i64 origin, u64 number) {
 }
 
 // Add up how many matches each row stands for: rows of the last table, by the row they came from.
-extern "C" __global__ void tally(const ID *origins, i64 rows, i64 *matches) {
+extern "C" __global__ void add_matches(const ID *origins, i64 rows, i64 *matches) {
   i64 row = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   add_to((u64 *)matches, row < rows ? (i64)origins[row] : -1, row < rows);
 }
 
 // The same where a row has as many matches as it has elements; without `origins`, it is its own.
-extern "C" __global__ void tally_rows(const i64 *offsets, i64 rows, const ID *origins, i64 *matches) {
+extern "C" __global__ void add_list_lengths(const i64 *offsets, i64 rows, const ID *origins, i64 *matches) {
   i64 row = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   bool there = row < rows;
   u64 found = there ? offsets[row + 1] - offsets[row] : 0;

@@ -1,11 +1,11 @@
 // Depth-first search by warps (STMatch §IV-VI), written per plan: gpu/search/code_generation.py says what plan.cuh holds.
 //
 // A warp holds, per step, a *batch* of up to 32 partial matches in shared memory, one per lane.  To extend a batch, all
-// its lists stand one after the other and lanes are dealt to elements, whatever the lists they belong to: many small
+// its lists stand one after the other and lanes are assigned to elements, whatever the lists they belong to: many small
 // sets are worked on at once (STMatch §VI).  What passes is collected until a batch is full, which is then extended
 // before the search goes on here.  So a list may be of any length, and nothing but batches is ever stored.
 //
-// Work is dealt in pieces of the second step's lists, of equal numbers of elements: hubs are shared by many warps.  Where
+// Work is divided into pieces of the second step's lists, of equal numbers of elements: hubs are shared by many warps.  Where
 // STEAL says so, warps without work take half of what others have left (steal.cuh).
 
 #include "checks.cuh"
@@ -46,7 +46,7 @@ struct Run {
   i64 limit;           // stop at so many; -1
   ID *shares;          // per warp: room for shared intersections ...
   i64 share_ids;       // ... of so many ids
-  ID *pool;            // partial matches that are dealt out anew, [columns][pool_rows]; null: none
+  ID *pool;            // partial matches that are shared out anew, [columns][pool_rows]; null: none
   i64 pool_rows;
   u64 *pooled, *pool_end;  // how many there are, or, where they had no room, where the last of them ends
   i64 resumes;         // this launch goes on with them
@@ -135,7 +135,7 @@ __device__ __forceinline__ int owner_of(u32 first, u32 at) {
   return owner;
 }
 
-// Where a round from `at` on ends: a warp's lanes are dealt to its next elements, of at most UNROLL lists at a time.
+// Where a round from `at` on ends: a warp's lanes are assigned to its next elements, of at most UNROLL lists at a time.
 __device__ __forceinline__ u32 round_end(u32 first, u32 at, u32 total) {
   u32 end = min(at + WARP, total);
   if (UNROLL < WARP) {

@@ -187,7 +187,7 @@ __device__ __forceinline__ void open(Search &search, int step, u32 at, u32 end, 
   }
 }
 
-// Before work is dealt out.
+// Before work is shared out.
 __device__ __forceinline__ void open_desk(const Run &run) {
   Stack &stack = stacks()[threadIdx.x / WARP];
   for (int step = LANE; step < LEVELS; step += WARP) atomicExch(&stack.left[step], 0u);

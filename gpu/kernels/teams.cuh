@@ -90,7 +90,7 @@ __device__ __forceinline__ u32 share(u32 count) {
 // Takes the next task for a team.  One thread of all asks the host's flag now and then (it lies in host memory, and many
 // who ask wait for each other); when it is set, there are no more tasks for anybody.
 template <typename Team>
-struct Deal {
+struct TaskCounter {
   u64 *next;
   const volatile int *stop;
   i64 last = clock64();

@@ -174,8 +174,8 @@ class DeviceDomains:
         device, memory = self._device, self._device.memory
         shape = (len(frequent), PLACES, self._words)
         size = 4 * int(np.prod(shape))
-        held = sum(int(each.rows.nbytes) for each in (*self._written, *self._stored) if not each.on_host)
-        on_host = held + size > ON_DEVICE * memory.budget or size > memory.free_bytes() // 2
+        size_so_far = sum(int(each.rows.nbytes) for each in (*self._written, *self._stored) if not each.on_host)
+        on_host = size_so_far + size > ON_DEVICE * memory.budget or size > memory.free_bytes() // 2
         rows: Any
         if on_host:
             spilled = size + sum(each.rows.nbytes for each in (*self._written, *self._stored) if each.on_host)

@@ -83,8 +83,8 @@ class RowQueue:
     def _take(self) -> bool:
         """Whether all were taken."""
         with self._lock:
-            held = sum(cells.nbytes for cells, _ in self._waiting)
-            while held <= self._most and not self._enough:
+            size_so_far = sum(cells.nbytes for cells, _ in self._waiting)
+            while size_so_far <= self._most and not self._enough:
                 try:
                     block = next(self._blocks, None)
                 except Exception as error:  # the reader's, not that of who starts another run
@@ -93,5 +93,5 @@ class RowQueue:
                 if block is None:
                     return True
                 self._waiting.append(block)
-                held += block[0].nbytes
+                size_so_far += block[0].nbytes
             return False

@@ -54,9 +54,9 @@ class StatementNames:
         """The ids of IRIs that were looked up already."""
         return self._snapshot_of().ids
 
-    def held(self) -> KnownStatistics:
+    def known_statistics(self) -> KnownStatistics:
         """Return what a change of the file need not ask it."""
-        return self._snapshot_of().held
+        return self._snapshot_of().known_statistics
 
     @property
     def connection(self) -> Connection:

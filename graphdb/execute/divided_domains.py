@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.errors import GraphDBError
-from graphdb.execute.deal import FAILURES
+from graphdb.execute.guided_scheduling import FAILURES
 from graphdb.execute.scheduler import Pause, schedule
 from graphdb.plan.domains import PLACES, Candidates, DomainSearch
 from graphdb.plan.executor import Control
@@ -79,7 +79,7 @@ class DividedDomains:
 
         while True:
             errors: dict[int, GraphDBError] = {}
-            self._parts = self._dealt(candidates)
+            self._parts = self._scheduled(candidates)
             schedule(list(self._parts), work, len(self._parts), self._control.check, self._stop.set)
             for number, error in errors.items():
                 del self._searches[number]
@@ -89,7 +89,7 @@ class DividedDomains:
             if not self._searches:
                 raise next(iter(errors.values()))
 
-    def _dealt(self, candidates: Candidates) -> dict[int, Ints]:
+    def _scheduled(self, candidates: Candidates) -> dict[int, Ints]:
         """Which patterns each looks at: where the domains of a smaller one are, else in turns."""
         there = np.array(list(self._searches))
         owner = self._owner[candidates.sources].max(axis=1, initial=-1)

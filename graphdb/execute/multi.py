@@ -1,9 +1,9 @@
 """Several executors as one: GPUs of one host, each of which has a copy of what a run reads, or executors of one device.
 
 A run is divided into shares (:mod:`graphdb.plan.shares`), which the executors take as they become free
-(:mod:`graphdb.execute.deal`).  Counts add up, and rows follow one another in the order in which one executor alone
-gives them.  What is small, or cannot be divided, runs on the first executor.  One that fails leaves its share to the
-others; where its device is lost, it is not asked again.
+(:mod:`graphdb.execute.guided_scheduling`).  Counts add up, and rows follow one another in the order in which one
+executor alone gives them.  What is small, or cannot be divided, runs on the first executor.  One that fails leaves its
+share to the others; where its device is lost, it is not asked again.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from graphdb.common.errors import DeviceError, GraphDBError
-from graphdb.execute.deal import FAILURES, Deal, Task
 from graphdb.execute.divided_domains import DividedDomains
+from graphdb.execute.guided_scheduling import FAILURES, GuidedSchedule, Task
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, OutOfRange, Refused
@@ -108,18 +108,18 @@ class MultiExecutor:
             control.seconds = time.monotonic() - started
 
     def _rows(self, plan: PhysicalPlan, division: Division, control: Control, limit: int | None) -> Iterator[Block]:
-        deal = self._dealt(plan, division, control, limit, counting=False)
-        blocks = deal.rows(lambda executor, own: executor.rows_of(plan, division, own))
+        schedule = self._scheduled(plan, division, control, limit, counting=False)
+        blocks = schedule.rows(lambda executor, own: executor.rows_of(plan, division, own))
         try:
             # A number for each vertex: all, before any is given, since one may not fit.
             yield from blocks if division.unit != "vertices" else list(blocks)
             if limit is None:
-                self._note(plan, False, deal.busy)
+                self._note(plan, False, schedule.busy)
             return
         except OutOfRange:
             pass
         finally:
-            self._note_failures(deal)
+            self._note_failures(schedule)
         again = self._division(plan, False, control, search=True)
         if again is None:
             yield from self._alone_rows(plan, control)
@@ -148,15 +148,15 @@ class MultiExecutor:
     def _counted(self, plan: PhysicalPlan, division: Division, control: Control, limit: int | None) -> int:
         sums: Partial = ()
         started = time.monotonic()
-        deal = self._dealt(plan, division, control, limit, counting=True)
+        schedule = self._scheduled(plan, division, control, limit, counting=True)
         try:
-            for partial in deal.partials(lambda executor, own: executor.partial(plan, division, own)):
+            for partial in schedule.partials(lambda executor, own: executor.partial(plan, division, own)):
                 sums = tuple(a + b for a, b in zip(sums, partial, strict=True)) if sums else partial
         finally:
-            self._note_failures(deal)
+            self._note_failures(schedule)
         control.report(1.0)
         if limit is None:
-            self._note(plan, True, deal.busy)
+            self._note(plan, True, schedule.busy)
         if division.unit == "roots" and limit is None:
             for executor in self._executors:
                 executor.missed(plan, True, time.monotonic() - started)
@@ -177,7 +177,7 @@ class MultiExecutor:
     def domain_search(
         self, lists: LabelledLists, scanned: float, control: Control, host_memory: int | None
     ) -> DomainSearch | None:
-        """What finds domains on all that can, of patterns that are dealt out; None where none can."""
+        """What finds domains on all that can, of patterns that are scheduled; None where none can."""
         executors, stop = list(self._executors), threading.Event()
         if len(executors) < 2:
             return self._alone(lambda executor: executor.domain_search(lists, scanned, control, host_memory))
@@ -229,19 +229,19 @@ class MultiExecutor:
         except OutOfRange:
             return self._alone(lambda executor: executor.division(plan, counting, control, search=True))
 
-    def _dealt(
+    def _scheduled(
         self, plan: PhysicalPlan, division: Division, control: Control, limit: int | None, *, counting: bool
-    ) -> Deal:
+    ) -> GuidedSchedule:
         """The shares of a run."""
         cuts, parts = division.factored(len(self._executors), self._wanted(plan, counting))
-        deal = Deal(self._executors, cuts, parts, control, limit, ordered=division.ordered)
-        self.tasks = deal.tasks
-        return deal
+        schedule = GuidedSchedule(self._executors, cuts, parts, control, limit, ordered=division.ordered)
+        self.tasks = schedule.tasks
+        return schedule
 
-    def _note_failures(self, deal: Deal) -> None:
+    def _note_failures(self, schedule: GuidedSchedule) -> None:
         """Leave out those whose device was lost in a run."""
-        for number, error in deal.failed.items():
-            self._leave_out(deal.executors[number], error)
+        for number, error in schedule.failed.items():
+            self._leave_out(schedule.executors[number], error)
 
     def _alone(self, ask: Callable[[Divisible], T]) -> T:
         """Ask the first executor, and the next where it fails."""

@@ -57,7 +57,7 @@ def apply(state: State, additions: Any, deletions: Any, patch: Any) -> Applied:
     with state.connection.guard() as raw, state.writing():
         snapshot = state.snapshot()
         _refuse_blanks(state, found.resources)
-        update = Update(raw, snapshot.held, state.transactions.touch)
+        update = Update(raw, snapshot.known_statistics, state.transactions.touch)
         resources, literals = update.number(found.resources, found.literals)
 
         def table(codes: Any) -> arrow.Table | None:

@@ -51,7 +51,7 @@ class Snapshot:
     ahead: int
     """How far the numbers in names of blank nodes are ahead of their ids."""
     degrees: Degrees | None = None
-    """What is held of them for writing."""
+    """What is known of them for writing."""
     procedures: Procedures = field(default_factory=Procedures)
     """What CALL knows."""
     computing: Callable[[], Computing] | None = None
@@ -64,7 +64,7 @@ class Snapshot:
     """Plans of patterns over this state of the data."""
 
     @property
-    def held(self) -> KnownStatistics:
+    def known_statistics(self) -> KnownStatistics:
         """What writing need not ask the file."""
         names, sizes = self.names, self.graph.sizes
         labels = names.edge_labels.values()

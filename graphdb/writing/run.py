@@ -55,7 +55,7 @@ class Writing(Explaining):
             with state.connection.guard() as raw, state.connection.guard(self._left()):
                 state.admit()
                 self._begin = lambda: stack.enter_context(state.writing())
-                update = Update(raw, self._context.held(), state.transactions.touch)
+                update = Update(raw, self._context.known_statistics(), state.transactions.touch)
                 self._work = Work(self._context, self._tables, update, Naming(self._context, update), self._materialize)
                 self._writer = RowWriter(self._work)
                 self._row_merge = RowMerge(self._work, self._writer, self._matches)

@@ -197,7 +197,7 @@ def _add(
 
 @entry("u8[:], i8[:], u4[:], u4[:], i8[:], i8[:, :, :], i8[:, :, :], i8[:]")
 def measure_subjects(
-    keys: Keys, held: Ints, starts: Codes, classes: Codes, totals: Ints, degrees: Ints, pairs: Ints, touched: Ints
+    keys: Keys, carried: Ints, starts: Codes, classes: Codes, totals: Ints, degrees: Ints, pairs: Ints, touched: Ints
 ) -> None:
     """Add up the statistics of a label's subjects (see :mod:`graphdb.storage.statistics.labels`).
 
@@ -205,7 +205,7 @@ def measure_subjects(
     ----------
     keys : uint64[n]
         Its next distinct triples, sorted; none when all were there.
-    held : int64[3]
+    carried : int64[3]
         The last subject, which may have more triples, how many it had so far, and how many of them with literals; a
         degree of 0 at first.
     starts, classes : uint32[resources + 1], uint32[]
@@ -221,7 +221,7 @@ def measure_subjects(
         Receives the vertex labels that have pairs.
     """
     count = len(keys)
-    subject, degree, values = held[0], held[1], held[2]
+    subject, degree, values = carried[0], carried[1], carried[2]
     for i in range(count + (count == 0)):
         found = np.int64(keys[i] >> _HALF) if count else -1
         if found != subject:
@@ -234,13 +234,13 @@ def measure_subjects(
         if count:
             degree += 1
             values += int(int(keys[i] & _OBJECT) >= _LITERAL)
-    held[0], held[1], held[2] = subject, degree, values
+    carried[0], carried[1], carried[2] = subject, degree, values
 
 
 @entry("u4[:], i8[:], u4[:], u4[:], u1[:], i8[:], i8[:, :, :], i8[:, :, :], i8[:]")
 def measure_objects(
     objects: Codes,
-    held: Ints,
+    carried: Ints,
     starts: Codes,
     classes: Codes,
     kinds: NDArray[np.uint8],
@@ -254,7 +254,7 @@ def measure_objects(
     ``kinds`` (uint8[literals]) is the kind of each literal.
     """
     count = len(objects)
-    target, degree = held[0], held[1]
+    target, degree = carried[0], carried[1]
     for i in range(count + (count == 0)):
         found = np.int64(objects[i]) if count else -1
         if found != target:
@@ -268,7 +268,7 @@ def measure_objects(
                 _add(target, degree, 1, starts, classes, totals, degrees, pairs, touched)
             target, degree = found, 0
         degree += int(count > 0)
-    held[0], held[1] = target, degree
+    carried[0], carried[1] = target, degree
 
 
 @entry(
@@ -280,7 +280,7 @@ def measure_labels(
     objects: Codes,
     ends: Ints,
     first: int,
-    held: Ints,
+    carried: Ints,
     starts: Codes,
     classes: Codes,
     kinds: NDArray[np.uint8],
@@ -314,12 +314,12 @@ def measure_labels(
         if used + 2 * BUCKETS > len(degree_rows):
             return label, used, paired
         begin, end = ends[label], ends[label + 1]
-        held[:] = 0
-        measure_subjects(keys[begin:end], held, starts, classes, sums, degrees, pairs, touched)
-        measure_subjects(keys[:0], held, starts, classes, sums, degrees, pairs, touched)
-        held[:] = 0
-        measure_objects(objects[begin:end], held, starts, classes, kinds, sums, degrees, pairs, touched)
-        measure_objects(objects[:0], held, starts, classes, kinds, sums, degrees, pairs, touched)
+        carried[:] = 0
+        measure_subjects(keys[begin:end], carried, starts, classes, sums, degrees, pairs, touched)
+        measure_subjects(keys[:0], carried, starts, classes, sums, degrees, pairs, touched)
+        carried[:] = 0
+        measure_objects(objects[begin:end], carried, starts, classes, kinds, sums, degrees, pairs, touched)
+        measure_objects(objects[:0], carried, starts, classes, kinds, sums, degrees, pairs, touched)
         count = sums[CLASSES]
         room = paired + 2 * count <= len(pair_rows)
         for direction in range(2):

@@ -94,10 +94,10 @@ class DataGraph:
         if previous.dtype != self.dtype or previous.type_label != self.type_label:
             return
         with previous._lock:
-            self._stale, held = previous._stale, 0
+            self._stale, size_so_far = previous._stale, 0
             for key, (value, size) in reversed(previous._cache.items()):
-                held += size
-                if held <= self.memory_budget_bytes // 2:  # both may be there for a while
+                size_so_far += size
+                if size_so_far <= self.memory_budget_bytes // 2:  # both may be there for a while
                     self._stale.add(key, value, previous.sizes)
             for change in changes:
                 self._stale.note(change)
@@ -179,7 +179,7 @@ class DataGraph:
 
     def has_partition(self, labels: tuple[int, ...] | None, direction: Direction) -> bool:
         """Whether that partition is in memory already."""
-        return any(("partition", labels, direction) in held for held in (self._cache, self._stale))
+        return any(("partition", labels, direction) in cache for cache in (self._cache, self._stale))
 
     def signature(self, label: int, direction: Direction) -> NDArray[np.uint32]:
         """The signature column uint32 [vertices] of one edge label and direction."""
@@ -383,10 +383,10 @@ class DataGraph:
                 if key not in subset.derived:
                     subset.derived[key] = build()
                 return subset.derived[key]  # type: ignore[no-any-return]
-            held = self._cache.get(key)
-            if held is not None:
+            cached = self._cache.get(key)
+            if cached is not None:
                 self._cache.move_to_end(key)
-                return held[0]  # type: ignore[no-any-return]
+                return cached[0]  # type: ignore[no-any-return]
             previous: T | None = self._stale.updated(key, self.sizes, self.type_label)
             value = build() if previous is None else previous
             size: int = value.nbytes  # type: ignore[attr-defined]

@@ -79,7 +79,7 @@ def change(
     changes: Changes,
     fresh: int,
     fresh_literals: int,
-    held: KnownStatistics | None = None,
+    cached: KnownStatistics | None = None,
     kinds_of: KindsOf | None = None,
 ) -> Counted:
     """Add what some triples change that came and went; return what is counted now.
@@ -95,9 +95,9 @@ def change(
     kinds_of
         Tells the kinds of literals that it knows: see :meth:`.Numbering.kinds_of`.
     """
-    held = held or KnownStatistics()
-    typed = statistics.type_label(connection) if held.typed is None else held.typed
-    known = StatisticsLookup(connection, -1 if typed is None else typed, fresh, fresh_literals, held, kinds_of)
+    cached = cached or KnownStatistics()
+    typed = statistics.type_label(connection) if cached.typed is None else cached.typed
+    known = StatisticsLookup(connection, -1 if typed is None else typed, fresh, fresh_literals, cached, kinds_of)
     labels = np.unique(np.concatenate([changes.added[:, 0], changes.removed[:, 0]]))
     before = known.edge_labels(labels)
     touched = _touched(known, changes, before[:, [2, 3, 0]])
@@ -110,7 +110,7 @@ def change(
     rows = {"edge_label": np.column_stack([labels, now]), "degree": degrees}
     at = (touched.label == known.typed) & (touched.direction == IN) & (touched.vertex < LITERAL_BASE)
     classes, vertices = touched.vertex[at], touched.after[at]
-    log = tables.Log() if held.degrees is None else held.degrees.log
+    log = tables.Log() if cached.degrees is None else cached.degrees.log
     if typed is not None:
         moved = touched.moved[at]
         rows["vertex_label"] = np.column_stack([classes[moved], vertices[moved]])

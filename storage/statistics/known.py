@@ -87,12 +87,12 @@ class StatisticsLookup:
         typed: int,
         fresh: int,
         fresh_literals: int,
-        held: KnownStatistics,
+        cached: KnownStatistics,
         kinds_of: KindsOf | None,
     ) -> None:
         self._connection = connection
         self.typed = typed
-        self._known, self._kinds_of = held, kinds_of
+        self._known, self._kinds_of = cached, kinds_of
         self._fresh, self._fresh_literals = fresh, fresh_literals
 
     def fresh(self, vertices: Ints) -> NDArray[np.bool_]:
@@ -133,15 +133,15 @@ class StatisticsLookup:
         there
             How many vertices each of their labels had, and how many triples.
         """
-        now, held = sums.copy(), self._known.degrees
+        now, cached = sums.copy(), self._known.degrees
         labels = list(zip(_stretches(keys[:, 0]), there.tolist(), strict=True))
-        if held is not None:
+        if cached is not None:
             asked = asked.copy()
             for (label, begin, end), (vertices, triples) in labels:
                 mine = begin + np.flatnonzero(asked[begin:end])
-                table = held.table(direction, label)
-                if table is None and len(mine) and held.wanted(direction, label, len(mine), vertices, triples):
-                    table = held.count(self._connection, direction, label, keys[begin:end, 1], sums[begin:end])
+                table = cached.table(direction, label)
+                if table is None and len(mine) and cached.wanted(direction, label, len(mine), vertices, triples):
+                    table = cached.count(self._connection, direction, label, keys[begin:end, 1], sums[begin:end])
                 if table is not None:
                     now[mine] += table.look(keys[mine, 1])
                     asked[mine] = False

@@ -145,9 +145,9 @@ class StreamingStatistics:
         count = 0
         with SpillFile(self._folder / "objects", self._memory // 2) as spill:
             runs = []
-            held = np.zeros(3, np.int64)
+            carried = np.zeros(3, np.int64)
             for keys in pieces:
-                kernels.measure_subjects(keys, held, *vertices, *sums)
+                kernels.measure_subjects(keys, carried, *vertices, *sums)
                 objects = np.empty(len(keys), np.uint32)
                 kernels.targets(keys, objects)
                 objects.sort()
@@ -155,12 +155,12 @@ class StreamingStatistics:
                 count += len(keys)
                 unmap(*vertices, self._at, self._touched)
                 yield keys
-            kernels.measure_subjects(np.empty(0, np.uint64), held, *vertices, *sums)
-            held = np.zeros(3, np.int64)
+            kernels.measure_subjects(np.empty(0, np.uint64), carried, *vertices, *sums)
+            carried = np.zeros(3, np.int64)
             for objects in merge_runs(runs, self._memory // 16):
-                kernels.measure_objects(objects, held, *vertices, self._kinds, *sums)
+                kernels.measure_objects(objects, carried, *vertices, self._kinds, *sums)
                 unmap(*vertices, self._kinds, self._at, self._touched)
-            kernels.measure_objects(np.empty(0, np.uint32), held, *vertices, self._kinds, *sums)
+            kernels.measure_objects(np.empty(0, np.uint32), carried, *vertices, self._kinds, *sums)
         self._add_labels(np.array([[label, count, *totals[: kernels.CLASSES].tolist()]], np.int64))
         direction, bucket = np.nonzero(degrees[:, :, 0])
         self._degrees.append(self._spill.add(_rows(label, direction, bucket, *degrees[direction, bucket].T)))
@@ -181,12 +181,12 @@ class StreamingStatistics:
         numbered.sort()
         kernels.targets(numbered, objects)
         totals, degrees = np.zeros((len(group.labels), 8), np.int64), np.zeros((2, kernels.BUCKETS, 3), np.int64)
-        held, room = np.zeros(3, np.int64), _PAIRS
+        carried, room = np.zeros(3, np.int64), _PAIRS
         degree_rows, first = np.empty((2 * (count + kernels.BUCKETS), 6), np.int64), 0
         while first < len(group.labels):
             pair_rows = np.empty((room, 5), np.int64)
             last, used, paired = kernels.measure_labels(
-                group.keys, objects, group.ends, first, held, self._starts, self._classes, self._kinds,
+                group.keys, objects, group.ends, first, carried, self._starts, self._classes, self._kinds,
                 totals, degrees, self._at, self._touched, degree_rows, pair_rows,
             )  # fmt: skip
             room = room if last > first else 2 * room

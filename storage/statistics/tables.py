@@ -99,7 +99,7 @@ def current(table: str) -> str:
         f" WHERE r[1] = {_NUMBERS[table]} GROUP BY r[2])"
     )
     return (
-        f"(SELECT held.* FROM _graphdb.{table} AS held ANTI JOIN {last} AS last ON held.id = last.r[2]"
+        f"(SELECT stored.* FROM _graphdb.{table} AS stored ANTI JOIN {last} AS last ON stored.id = last.r[2]"
         f" UNION ALL SELECT {columns} FROM {last} WHERE r[3] <> 0)"
     )
 
@@ -144,16 +144,18 @@ def merge(
     ``only_known`` says that others are left out, and that those that come to nothing stay.
     """
     keys, sums = _SUMS[table]
-    sets = {name: f"held.{name} + new.{name}" for name in sums}
+    sets = {name: f"stored.{name} + new.{name}" for name in sums}
     if table == "edge_label":
-        sets |= {name: f"greatest(held.{name}, new.{name})" for name in _LARGEST} | {"kinds": "held.kinds | new.kinds"}
+        sets |= {name: f"greatest(stored.{name}, new.{name})" for name in _LARGEST} | {
+            "kinds": "stored.kinds | new.kinds"
+        }
     names = (*keys, *sets)
-    gone = f"WHEN MATCHED AND held.{sums[0]} + new.{sums[0]} = 0 THEN DELETE"
+    gone = f"WHEN MATCHED AND stored.{sums[0]} + new.{sums[0]} = 0 THEN DELETE"
     fresh = f"WHEN NOT MATCHED THEN INSERT ({', '.join(names)}) VALUES ({', '.join(f'new.{name}' for name in names)})"
     [(changed,)] = execute(
         connection,
-        f"MERGE INTO _graphdb.{table} AS held USING ({changes}) AS new"
-        f" ON {' AND '.join(f'held.{key} = new.{key}' for key in keys)} {'' if only_known else gone}"
+        f"MERGE INTO _graphdb.{table} AS stored USING ({changes}) AS new"
+        f" ON {' AND '.join(f'stored.{key} = new.{key}' for key in keys)} {'' if only_known else gone}"
         f" WHEN MATCHED THEN UPDATE SET {', '.join(f'{name} = {value}' for name, value in sets.items())}"
         f" {'' if only_known else fresh}",
         parameters,

@@ -51,7 +51,7 @@ _BESIDE = ("quad", "reifier", "edge_graph")
 
 def there(triples: str) -> str:
     """Return SQL for those of some triples that are there: read only where the sorted triples can hold them."""
-    return f"(SELECT {TRIPLE_KEY} FROM _graphdb.triple AS held SEMI JOIN {triples} AS given USING ({TRIPLE_KEY}))"
+    return f"(SELECT {TRIPLE_KEY} FROM _graphdb.triple AS stored SEMI JOIN {triples} AS given USING ({TRIPLE_KEY}))"
 
 
 def incident(vertices: str, type_label: int) -> str:
@@ -72,14 +72,16 @@ def facts(vertices: str, type_label: int) -> str:
 def edges_of(triples: str) -> str:
     """Return SQL for the edges that distinct triples stand for: one of ordinal 0 where the file has no rows of them."""
     return (
-        f"(SELECT {EDGE_KEY} FROM _graphdb.edge AS held SEMI JOIN {triples} AS given USING ({TRIPLE_KEY}) UNION ALL"
+        f"(SELECT {EDGE_KEY} FROM _graphdb.edge AS stored SEMI JOIN {triples} AS given USING ({TRIPLE_KEY}) UNION ALL"
         f" SELECT {TRIPLE_KEY}, 0 FROM {there(triples)} ANTI JOIN _graphdb.edge USING ({TRIPLE_KEY}))"
     )
 
 
 def properties_of(triples: str) -> str:
     """Return SQL for the properties of the edges that some triples stand for."""
-    return f"(SELECT {_PROPERTY} FROM _graphdb.edge_property AS held SEMI JOIN {triples} AS given USING ({TRIPLE_KEY}))"
+    return (
+        f"(SELECT {_PROPERTY} FROM _graphdb.edge_property AS stored SEMI JOIN {triples} AS given USING ({TRIPLE_KEY}))"
+    )
 
 
 def numbered(wanted: str) -> str:

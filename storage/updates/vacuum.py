@@ -151,9 +151,9 @@ def _move(connection: duckdb.DuckDBPyConnection, table: str, columns: tuple[str,
     joins, moved = "", []
     for i, column in enumerate(columns):
         optional = "LEFT " if column == "graph" else ""
-        joins += f" {optional}JOIN temp._graphdb_used AS used{i} ON used{i}.former = held.{column}"
-        moved.append(f"coalesce(used{i}.id, held.{column}) AS {column}")
-    chosen = f"SELECT held.* REPLACE ({', '.join(moved)}) FROM _graphdb.{table} AS held{joins}"
+        joins += f" {optional}JOIN temp._graphdb_used AS used{i} ON used{i}.former = stored.{column}"
+        moved.append(f"coalesce(used{i}.id, stored.{column}) AS {column}")
+    chosen = f"SELECT stored.* REPLACE ({', '.join(moved)}) FROM _graphdb.{table} AS stored{joins}"
     _rewrite(connection, table, chosen, columns)
 
 

@@ -63,10 +63,13 @@ FROM (
 _EDGE_PROPERTIES = f"_graphdb.edge_property SEMI JOIN {EDGES} USING (label, subject, object, ordinal)"
 
 _PARTS = """
-SELECT key, bit_or(kinds) AS kinds, max(n) AS n, min(held) AS least, max(held) AS held, bool_and(exact) AS exact FROM (
-    SELECT key, bit_or(1::UINTEGER << kind) AS kinds, count(*) AS n, max(held) AS held,
-        bool_and(held IN ('lexical', 'integer', 'boolean', 'number')) AND min(held) = max(held) AS exact
-    FROM (SELECT {owner} AS owner, {key} AS key, kind, coalesce({value}, '') AS held FROM {source})
+SELECT key, bit_or(kinds) AS kinds, max(n) AS n, min(value_type) AS least, max(value_type) AS value_type,
+    bool_and(exact) AS exact
+FROM (
+    SELECT key, bit_or(1::UINTEGER << kind) AS kinds, count(*) AS n, max(value_type) AS value_type,
+        bool_and(value_type IN ('lexical', 'integer', 'boolean', 'number'))
+            AND min(value_type) = max(value_type) AS exact
+    FROM (SELECT {owner} AS owner, {key} AS key, kind, coalesce({value}, '') AS value_type FROM {source})
     GROUP BY key, owner
 ) GROUP BY key
 """
@@ -75,7 +78,7 @@ SELECT key, bit_or(kinds) AS kinds, max(n) AS n, min(held) AS least, max(held) A
 _KEYS = """
 CREATE OR REPLACE TEMP TABLE {name} AS
 SELECT key, bit_or(kinds) AS kinds, max(n) > 1 AS several,
-    NOT (bool_and(exact) AND min(least) = max(held) AND (max(n) = 1 OR max(held) = 'lexical')) AS rdf
+    NOT (bool_and(exact) AND min(least) = max(value_type) AND (max(n) = 1 OR max(value_type) = 'lexical')) AS rdf
 FROM temp._graphdb_parts GROUP BY key
 """
 """The properties of vertices or edges: the sorts of their values, whether one has several, whether RDF must tell it."""
@@ -235,11 +238,11 @@ def _refuse_controls(connection: duckdb.DuckDBPyConnection) -> None:
             hint="all other formats can, .parquet and .nt among them",
         )
     bad = f"SELECT id, lexical FROM _graphdb.literal WHERE regexp_matches(lexical, {_CONTROL})"
-    held = f"SELECT object AS id FROM {TRIPLES} UNION ALL SELECT value FROM {_EDGE_PROPERTIES}"
+    objects = f"SELECT object AS id FROM {TRIPLES} UNION ALL SELECT value FROM {_EDGE_PROPERTIES}"
     if not has_rows(connection, f"({bad})"):
         return
     [(count, text)] = connection.execute(
-        f"SELECT count(DISTINCT id), any_value(left(lexical, 50)) FROM ({held}) JOIN ({bad}) USING (id)"
+        f"SELECT count(DISTINCT id), any_value(left(lexical, 50)) FROM ({objects}) JOIN ({bad}) USING (id)"
     ).fetchall()
     if count:
         texts = "a text has a character" if count == 1 else f"{count:,} texts have characters"

@@ -51,14 +51,14 @@ LEFT JOIN {TRIPLES} AS known
 _VALUES = f"""
 CREATE OR REPLACE TEMP VIEW _graphdb_{{name}} AS
 SELECT {{subject}} AS subject, {{graph}} AS graph, {{key}} AS key, literal.*,
-    CASE WHEN NOT ({{other}}) THEN {TYPED_VALUE} END AS held
+    CASE WHEN NOT ({{other}}) THEN {TYPED_VALUE} END AS value_type
 FROM {{source}} JOIN _graphdb.literal AS literal ON literal.id = {{value}}
 """
 """Literals with the column of the table ``literal`` that holds them exactly, or NULL."""
 
 _COLUMNS = """
-SELECT key, iri, any_value(held) FROM {values} JOIN _graphdb.resource AS name ON name.id = key
-GROUP BY key, iri HAVING count(held) = count(*) AND count(DISTINCT held) = 1 ORDER BY key
+SELECT key, iri, any_value(value_type) FROM {values} JOIN _graphdb.resource AS name ON name.id = key
+GROUP BY key, iri HAVING count(value_type) = count(*) AND count(DISTINCT value_type) = 1 ORDER BY key
 """
 
 
@@ -215,13 +215,13 @@ def _held(connection: duckdb.DuckDBPyConnection, values: str) -> tuple[str, str,
     columns = aggregates = ""
     keys = ["-1"]
     taken = set()
-    for key, iri, held in connection.execute(_COLUMNS.format(values=values)).fetchall():
-        header = f"{bare_name(iri)}:{_WORDS[held]}[]"
+    for key, iri, value_type in connection.execute(_COLUMNS.format(values=values)).fetchall():
+        header = f"{bare_name(iri)}:{_WORDS[value_type]}[]"
         if header.lower() in taken:  # DuckDB would take two columns for one
             continue
         taken.add(header.lower())
         name = quoted(header)
         columns += f", {name}"
-        aggregates += f", list({held} ORDER BY id ASC) FILTER (key = {key}) AS {name}"
+        aggregates += f", list({value_type} ORDER BY id ASC) FILTER (key = {key}) AS {name}"
         keys.append(str(key))
     return columns, aggregates, ", ".join(keys)

@@ -14,7 +14,7 @@ import pytest
 
 from graphdb.gpu.card import TYPICAL, Limits
 from graphdb.gpu.counting.cliques import SIZES, shape_of
-from graphdb.gpu.counting.code_generation import Specialised, specialise
+from graphdb.gpu.counting.code_generation import GeneratedCode, generate_code
 from graphdb.gpu.counting.registers import Unsupported
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.physical import PhysicalPlan
@@ -109,7 +109,7 @@ def test_a_slow_link_keeps_queries_on_the_host(executor: Any) -> None:
     assert choosing.describe(plan).startswith("cpu")
 
 
-def kernels(card: str) -> Iterator[tuple[str, int, Specialised | None]]:
+def kernels(card: str) -> Iterator[tuple[str, int, GeneratedCode | None]]:
     """The kernels of some patterns over graphs of growing size; None where a card has too little for one."""
     graph, label = graph_of(40, 160, 1)
     for name, edges in PATTERNS.items():
@@ -121,7 +121,7 @@ def kernels(card: str) -> Iterator[tuple[str, int, Specialised | None]]:
             for vertices in SIZES_OF_GRAPHS:
                 degrees = [vertices // 50] * len(relations)
                 try:
-                    made = specialise(part, relations, degrees, [], vertices, False, LIMITS[card])
+                    made = generate_code(part, relations, degrees, [], vertices, False, LIMITS[card])
                 except Unsupported:
                     made = None
                 yield f"{name} {number}", vertices, made

@@ -14,7 +14,7 @@ import graphdb.gpu.executor  # noqa: F401  (each strategy says what modules it h
 from graphdb.gpu.card import Limits
 from graphdb.gpu.code import layout
 from graphdb.gpu.code.launch import SAMPLES, VARIANTS, defines, source
-from graphdb.gpu.counting.code_generation import specialise
+from graphdb.gpu.counting.code_generation import generate_code
 from graphdb.gpu.search.code_generation import search_text
 from graphdb.incremental.device.layout import LISTS
 from graphdb.plan.passes.pipeline import make_plan
@@ -66,7 +66,7 @@ def _counted(macros: Mapping[str, str]) -> str:
     assert counting is not None
     part = next(part for term in counting.terms for part in term.parts if len(part.levels) > 1)
     relations = {relation: number for number, relation in enumerate(counting.partitions)}
-    return specialise(part, relations, [40] * len(relations), [], 41, False, Limits()).text
+    return generate_code(part, relations, [40] * len(relations), [], 41, False, Limits()).text
 
 
 PLANS: dict[str, Callable[[Mapping[str, str]], str]] = {"search": _searched, "count_nested": _counted}

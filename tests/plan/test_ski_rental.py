@@ -87,15 +87,15 @@ def test_what_is_estimated_too_high_is_tried_once_that_costs_little() -> None:
 def test_a_choice_holds_while_no_faster_strategy_is_set_up() -> None:
     slow, fast = ({"a": ExpectedCost(1e-3), "b": ExpectedCost(seconds, setup=1.0)} for seconds in (2e-3, 5e-4))
     first = Decision.after(None, "a", slow, StrategyTimings())
-    assert Decision.after(first, "a", slow, StrategyTimings()).held == 2
-    assert Decision.after(first, "a", fast, StrategyTimings()).held == 1
+    assert Decision.after(first, "a", slow, StrategyTimings()).runs == 2
+    assert Decision.after(first, "a", fast, StrategyTimings()).runs == 1
 
 
 def test_a_choice_of_what_takes_long_is_made_anew_each_time() -> None:
     """Another strategy may be ready by now, and to choose takes little beside such a run."""
     costs = {"a": ExpectedCost(0.03), "b": ExpectedCost(0.1)}
     decided = Decision.after(None, "a", costs, StrategyTimings())
-    assert Decision.after(decided, "a", costs, StrategyTimings()).held == 1
+    assert Decision.after(decided, "a", costs, StrategyTimings()).runs == 1
 
 
 def test_a_first_run_that_was_stopped_is_tried_once_more() -> None:

@@ -22,7 +22,7 @@ def table_bytes(plan: TwinCount) -> int:
 
 def count_twins(plan: TwinCount, control: Control) -> int:
     """Count the matches; raises what ``control`` does."""
-    from graphdb.execute.counting.kernels.twin_kernels import tally
+    from graphdb.execute.counting.kernels.twin_kernels import count_choices
 
     control.threads = 1
     table = np.zeros((table_bytes(plan) // 16, 2), np.int64)
@@ -33,7 +33,7 @@ def count_twins(plan: TwinCount, control: Control) -> int:
     cuts = np.searchsorted(plan.choices, np.arange(_PIECE, int(plan.choices[-1]), _PIECE))
     for begin, end in pairwise(sorted({0, *cuts.tolist(), len(plan.roots)})):
         control.check()
-        tally(partitions, marks, plan.roots, begin, end, plan.vertices, table, scratch, width, like)
+        count_choices(partitions, marks, plan.roots, begin, end, plan.vertices, table, scratch, width, like)
     times = np.bincount(table[:, 1])
     shared, twins = np.flatnonzero(times).tolist(), len(plan.twins)
     return sum((perm(n, twins) if plan.differ else n**twins) * int(times[n]) for n in shared if n)

@@ -174,7 +174,7 @@ class Decision:
     costs: Mapping[str, ExpectedCost]
     left: int = 0
     """Runs for which it holds still."""
-    held: int = 1
+    runs: int = 1
     """Runs for which the latest choice was to hold."""
 
     def again(self) -> bool:
@@ -194,5 +194,5 @@ class Decision:
             cost.setup and (way == chosen or timings.expected(way, cost) < taken) for way, cost in costs.items()
         )
         most = OFTEN if taken == 0.0 else max(min(OFTEN, int(LONG / taken)), 1)
-        held = 1 if former is None or former.chosen != chosen or waiting else min(2 * former.held, most)
-        return cls(chosen, costs, held - 1, held)
+        runs = 1 if former is None or former.chosen != chosen or waiting else min(2 * former.runs, most)
+        return cls(chosen, costs, runs - 1, runs)

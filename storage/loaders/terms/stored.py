@@ -85,7 +85,7 @@ class Known:
             found[:, 1] = values(rows["id"])
             name(rows, found)
             entries = np.empty_like(found)
-            kernels.deal(found, ends, entries)
+            kernels.scatter(found, ends, entries)
             for kept, (begin, end) in zip(self._parts, pairwise(ends.tolist()), strict=True):
                 if end > begin:
                     kept.append(self._spill.add(entries[begin:end]))

@@ -65,7 +65,7 @@ def literals(
 
 
 @entry("i8[:, :], i8[:], i8[:, :]")
-def deal(entries: Ints, ends: Ints, dealt: Ints) -> None:
+def scatter(entries: Ints, ends: Ints, scattered: Ints) -> None:
     """Sort entries by the part that they are in (see :func:`.unify_kernels.choose`).
 
     Parameters
@@ -74,7 +74,7 @@ def deal(entries: Ints, ends: Ints, dealt: Ints) -> None:
         See :func:`resources`.
     ends : int64[parts + 1]
         Receives where each part begins, and the last ends.
-    dealt : int64[n, 2]
+    scattered : int64[n, 2]
         Receives the entries.
     """
     parts = len(ends) - 1
@@ -85,7 +85,7 @@ def deal(entries: Ints, ends: Ints, dealt: Ints) -> None:
         ends[part + 1] += ends[part]
     for i in range(len(entries)):
         part = (entries[i, 0] >> 32 & _LOWER) * parts >> 32
-        dealt[ends[part], 0], dealt[ends[part], 1] = entries[i, 0], entries[i, 1]
+        scattered[ends[part], 0], scattered[ends[part], 1] = entries[i, 0], entries[i, 1]
         ends[part] += 1
     for part in range(parts, 0, -1):  # each stands where it ends
         ends[part] = ends[part - 1]

@@ -21,7 +21,7 @@ from graphdb.execute.counting.kernels.vector_kernels import (
     ordered,
     power_of,
     span,
-    tally,
+    sum_over_list,
     top_of,
     total_of,
 )
@@ -35,12 +35,12 @@ Ids = NDArray[Any]
 @kernel
 def cut_down(
     bundles: Ints, j: int, parent: int, members: Ints, partitions: Ints, lows: Ints, highs: Ints, kept: Ints, out: int,
-    held: Ids, count: int, target: Ints, like: Ids,
+    indices: Ids, count: int, target: Ints, like: Ids,
 ) -> None:  # fmt: skip
-    """Keep the lists of all that is held, cut down to what ``target`` holds, while there is room."""
+    """Keep the lists of all entries, cut down to what ``target`` holds, while there is room."""
     room, used = kept[out, 1], 0
     for i in range(count):
-        x = item(held, i)
+        x = item(indices, i)
         address, begin, end = span(bundles, j, parent, members, partitions, lows, highs, kept, x, like)
         if used + end - begin > room:
             lows[out, x] = -1
@@ -118,7 +118,7 @@ def nested(
     begin: int,
     end: int,
     values: Ints,
-    held: Ids,
+    indices: Ids,
     counts: Ints,
     lows: Ints,
     highs: Ints,
@@ -147,8 +147,8 @@ def nested(
         int64 [bundles, 5]: (first member, end, order, 0, plain); int64 [members, 2]: (partition, weighted).
     weights
         int64: the addresses of int64 [vertices] arrays.
-    values, held, counts
-        The registers: int64 [registers, vertices], zero where nothing is held; the vertices held; how many.
+    values, indices, counts
+        The registers: int64 [registers, vertices], zero where there is no entry; the vertices of the entries; how many.
     lows, highs, kept
         Local lists: where a vertex's begins (-1: not kept) and ends; per local its ids' address and capacity.
     state
@@ -175,7 +175,7 @@ def nested(
             if position[level] >= counts[register]:
                 level -= 1
                 continue
-            x = item(held[register], position[level])
+            x = item(indices[register], position[level])
             weight = values[register, x]
         position[level] += 1
         bound[level] = x
@@ -187,26 +187,26 @@ def nested(
             total_power = code[at, 11]
             at += 1
             if what <= 2:
-                clear(values[out], held[out], counts[out])
+                clear(values[out], indices[out], counts[out])
                 tops[out] = LIMIT
                 if what == 0:
                     counts[out] = load_list(
                         bundles, j, members, partitions, lows, highs, kept, bound[a],
-                        weights[weighed] if weighed >= 0 else 0, values[out], held[out], modulus, flags, like,
+                        weights[weighed] if weighed >= 0 else 0, values[out], indices[out], modulus, flags, like,
                     )  # fmt: skip
                 elif what == 1:
                     counts[out] = meet(
-                        bundles, j, local, members, partitions, lows, highs, kept, bound[b], values[a], held[a],
-                        counts[a], values[out], held[out], modulus, flags, like,
+                        bundles, j, local, members, partitions, lows, highs, kept, bound[b], values[a], indices[a],
+                        counts[a], values[out], indices[out], modulus, flags, like,
                     )  # fmt: skip
                 elif quick(
                     bundles, j, counts[a], tops[a], tops[b] if b >= 0 else 1, weighed, power, modulus, len(roots)
                 ):
                     found = through_quickly(
                         partitions, members[bundles[j, 0], 0], members[bundles[back, 0], 0], bundles[j, 2], local,
-                        local_back, lows, highs, kept, values[a], held[a], counts[a], values[max(b, 0)],
-                        held[max(b, 0)], counts[b] if b >= 0 else -1, code[at - 1, 10] != 0, pairs, code[at - 1, 12],
-                        bound[code[at - 1, 13]], power, total_power > 0, values[out], held[out], flags, like,
+                        local_back, lows, highs, kept, values[a], indices[a], counts[a], values[max(b, 0)],
+                        indices[max(b, 0)], counts[b] if b >= 0 else -1, code[at - 1, 10] != 0, pairs, code[at - 1, 12],
+                        bound[code[at - 1, 13]], power, total_power > 0, values[out], indices[out], flags, like,
                     )  # fmt: skip
                     if total_power > 0:
                         matches = times(matches, power_of(found, total_power, 0, flags), 0, flags)
@@ -215,28 +215,28 @@ def nested(
                 else:
                     counts[out] = through(
                         bundles, j, back, local, local_back, members, partitions, lows, highs, kept, values[a],
-                        held[a], counts[a], values[max(b, 0)], held[max(b, 0)], counts[b] if b >= 0 else -1,
-                        weights[weighed] if weighed >= 0 else 0, power, values[out], held[out], modulus, flags, like,
+                        indices[a], counts[a], values[max(b, 0)], indices[max(b, 0)], counts[b] if b >= 0 else -1,
+                        weights[weighed] if weighed >= 0 else 0, power, values[out], indices[out], modulus, flags, like,
                     )  # fmt: skip
                 if counts[out] == 0:
                     matches = 0
                 elif total_power > 0:
-                    total = total_of(values[out], held[out], counts[out], modulus, flags)
+                    total = total_of(values[out], indices[out], counts[out], modulus, flags)
                     matches = times(matches, power_of(total, total_power, modulus, flags), modulus, flags)
                 elif modulus == 0:
-                    tops[out] = top_of(values[out], held[out], counts[out])
+                    tops[out] = top_of(values[out], indices[out], counts[out])
             elif what == 3:
-                total = total_of(values[a], held[a], counts[a], modulus, flags)
+                total = total_of(values[a], indices[a], counts[a], modulus, flags)
                 matches = times(matches, power_of(total, power, modulus, flags), modulus, flags)
             elif what == 4:
-                total = tally(
-                    bundles, j, local, members, partitions, lows, highs, kept, bound[b], values[a], held[a],
+                total = sum_over_list(
+                    bundles, j, local, members, partitions, lows, highs, kept, bound[b], values[a], indices[a],
                     counts[a], modulus, flags, like,
                 )  # fmt: skip
                 matches = 0 if total == 0 else times(matches, power_of(total, power, modulus, flags), modulus, flags)
             else:
                 cut_down(
-                    bundles, j, local, members, partitions, lows, highs, kept, out, held[a], counts[a], values[b],
+                    bundles, j, local, members, partitions, lows, highs, kept, out, indices[a], counts[a], values[b],
                     like,
                 )  # fmt: skip
         if matches == 0:

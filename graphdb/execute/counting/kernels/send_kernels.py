@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.execute.counting.kernels.count_kernels import LIMIT, item, plus, times, worth
-from graphdb.execute.counting.kernels.vector_kernels import PROBES, ordered, power_of, span, tally
+from graphdb.execute.counting.kernels.vector_kernels import PROBES, ordered, power_of, span, sum_over_list
 from graphdb.execute.search.set_kernels import LONG, find, neighbour_at, neighbours_of
 from graphdb.storage.compile.kernels import kernel, load
 
@@ -45,8 +45,8 @@ def raised(value: int, power: int) -> int:
 @kernel
 def through(
     bundles: Ints, j: int, back: int, local: int, local_back: int, members: Ints, partitions: Ints, lows: Ints,
-    highs: Ints, kept: Ints, source: Ints, source_held: Ids, source_count: int, mask: Ints, mask_held: Ids,
-    mask_count: int, weight: int, power: int, values: Ints, held: Ids, modulus: int, flags: Ints, like: Ids,
+    highs: Ints, kept: Ints, source: Ints, source_indices: Ids, source_count: int, mask: Ints, mask_indices: Ids,
+    mask_count: int, weight: int, power: int, values: Ints, indices: Ids, modulus: int, flags: Ints, like: Ids,
 ) -> int:  # fmt: skip
     """A vector is sent along bundle ``j``; ``mask_count`` -1 is no mask: how much the result holds.
 
@@ -57,14 +57,14 @@ def through(
         for i in range(mask_count):
             if flags[0]:
                 break
-            y = item(mask_held, i)
-            total = tally(
+            y = item(mask_indices, i)
+            total = sum_over_list(
                 bundles, back, local_back, members, partitions, lows, highs, kept, y,
-                source, source_held, source_count, modulus, flags, like,
+                source, source_indices, source_count, modulus, flags, like,
             )  # fmt: skip
             if total != 0:
                 values[y] = times(power_of(total, power, modulus, flags), mask[y], modulus, flags)
-                held[count] = y
+                indices[count] = y
                 count += 1
         return count
     plain = bundles[j, 4] != 0
@@ -72,7 +72,7 @@ def through(
     for i in range(source_count):
         if flags[0]:
             break
-        x = item(source_held, i)
+        x = item(source_indices, i)
         address, begin, end = span(bundles, j, local, members, partitions, lows, highs, kept, x, like)
         value = source[x]
         for at in range(begin, end):
@@ -86,7 +86,7 @@ def through(
                     continue
             before = values[y]
             if before == 0:
-                held[count] = y
+                indices[count] = y
                 count += 1
             after = plus(before, joined, modulus)
             values[y] = after
@@ -97,7 +97,7 @@ def through(
         return count
     left = 0
     for i in range(count):
-        y = item(held, i)
+        y = item(indices, i)
         value = power_of(values[y], power, modulus, flags)
         if mask_count >= 0:
             value = times(value, mask[y], modulus, flags)
@@ -105,7 +105,7 @@ def through(
             value = times(value, load(weight, y, LONG), modulus, flags)
         values[y] = value
         if value != 0:
-            held[left] = y
+            indices[left] = y
             left += 1
     return left
 
@@ -113,8 +113,8 @@ def through(
 @kernel
 def through_quickly(
     partitions: Ints, row: int, row_back: int, order: int, local: int, local_back: int, lows: Ints, highs: Ints,
-    kept: Ints, source: Ints, source_held: Ids, source_count: int, mask: Ints, mask_held: Ids, mask_count: int,
-    certain: bool, pairs: Ints, closed: int, anchor: int, power: int, summed: bool, values: Ints, held: Ids,
+    kept: Ints, source: Ints, source_indices: Ids, source_count: int, mask: Ints, mask_indices: Ids, mask_count: int,
+    certain: bool, pairs: Ints, closed: int, anchor: int, power: int, summed: bool, values: Ints, indices: Ids,
     flags: Ints, like: Ids,
 ) -> int:  # fmt: skip
     """:func:`through` for one relation that only tests, without weights, where everything certainly fits.
@@ -128,7 +128,7 @@ def through_quickly(
         for i in range(mask_count):
             if flags[0]:
                 break
-            y = item(mask_held, i)
+            y = item(mask_indices, i)
             if local_back >= 0 and lows[local_back, y] >= 0:
                 ids, begin, end = kept[local_back, 0], lows[local_back, y], highs[local_back, y]
             else:
@@ -142,7 +142,7 @@ def through_quickly(
             total = 0
             if end - begin > PROBES * source_count:
                 for k in range(source_count):
-                    x = item(source_held, k)
+                    x = item(source_indices, k)
                     at = find(ids, begin, end, x, like)
                     if at < end and load(ids, at, like) == x:
                         total += source[x]
@@ -155,7 +155,7 @@ def through_quickly(
                     result += total
                 else:
                     values[y] = total
-                    held[count] = y
+                    indices[count] = y
                     count += 1
         return result if summed else count
     # Who receives something is written down only where they are few: else all that may have are looked at.
@@ -163,13 +163,13 @@ def through_quickly(
     if mask_count < 0:
         sent = 0
         for i in range(source_count):
-            begin, end = neighbours_of(partitions.ctypes.data, row, item(source_held, i))
+            begin, end = neighbours_of(partitions.ctypes.data, row, item(source_indices, i))
             sent += end - begin
         record = 4 * sent < len(values)
     for i in range(source_count):
         if flags[0]:
             break
-        x = item(source_held, i)
+        x = item(source_indices, i)
         value = source[x]
         if local >= 0 and lows[local, x] >= 0:
             ids, begin, end = kept[local, 0], lows[local, x], highs[local, x]
@@ -183,14 +183,14 @@ def through_quickly(
                 y = load(ids, at, like)
                 before = values[y]
                 values[y] = before + value
-                held[count] = y
+                indices[count] = y
                 count += before == 0
         elif free:
             for at in range(begin, end):
                 values[load(ids, at, like)] += value
         elif end - begin > PROBES * mask_count:
             for k in range(mask_count):
-                y = item(mask_held, k)
+                y = item(mask_indices, k)
                 at = find(ids, begin, end, y, like)
                 if at < end and load(ids, at, like) == y:
                     values[y] += value
@@ -201,12 +201,12 @@ def through_quickly(
                     values[y] += value
     if mask_count >= 0:
         for i in range(mask_count):
-            y = item(mask_held, i)
+            y = item(mask_indices, i)
             if values[y] != 0:
                 total = raised(values[y], power) * mask[y]
                 result += total
                 values[y] = 0 if summed else total
-                held[count] = y
+                indices[count] = y
                 count += 1
     elif not record and summed:
         for y in range(len(values)):
@@ -216,11 +216,11 @@ def through_quickly(
         for y in range(len(values)):
             if values[y] != 0:
                 values[y] = raised(values[y], power)
-                held[count] = y
+                indices[count] = y
                 count += 1
     else:
         for i in range(count):
-            y = item(held, i)
+            y = item(indices, i)
             total = raised(values[y], power)
             result += total
             values[y] = 0 if summed else total

@@ -16,7 +16,7 @@ _BYTE = np.uint8(0)
 
 
 @entry("i8[:, :], i8[:], i8[:], i8, i8, i8, i8[:, :], i8[:, :], i8, T")
-def tally(
+def count_choices(
     partitions: Ints,
     marks: Ints,
     roots: Ints,

@@ -2,8 +2,9 @@
 
 Numbers, and the parameters that are not told here, are those of :mod:`graphdb.execute.counting.kernels.count_kernels`.
 
-values, held, count
-    A vector: int64 [vertices], zero where nothing is held; the vertices held, in ``held[:count]``; how many.
+values, indices, count
+    A vector: int64 [vertices], zero where there is no entry; the vertices of its entries, in ``indices[:count]``; how
+    many.
 lows, highs, kept
     Local lists, neighbour lists cut down to what can still be matched: int64 [locals, vertices], where a vertex's
     begins (-1: not kept) and ends; int64 [locals, 2], the address and the capacity of each local's ids.  ``local`` is
@@ -53,27 +54,27 @@ def span(
 
 
 @kernel
-def clear(values: Ints, held: Ids, count: int) -> None:
+def clear(values: Ints, indices: Ids, count: int) -> None:
     """Make a vector empty."""
     for i in range(count):
-        values[held[i]] = 0
+        values[indices[i]] = 0
 
 
 @kernel
-def top_of(values: Ints, held: Ids, count: int) -> int:
-    """Some value that none held is above."""
+def top_of(values: Ints, indices: Ids, count: int) -> int:
+    """Some value that no entry is above."""
     top = 0
     for i in range(count):
-        top |= values[held[i]]
+        top |= values[indices[i]]
     return top
 
 
 @kernel
-def total_of(values: Ints, held: Ids, count: int, modulus: int, flags: Ints) -> int:
+def total_of(values: Ints, indices: Ids, count: int, modulus: int, flags: Ints) -> int:
     """The sum of a vector."""
     total = seen = 0
     for i in range(count):
-        total = plus(total, values[held[i]], modulus)
+        total = plus(total, values[indices[i]], modulus)
         seen |= total
     if modulus == 0 and (seen < 0 or seen >= LIMIT):
         flags[1] = 1
@@ -92,7 +93,7 @@ def power_of(a: int, power: int, modulus: int, flags: Ints) -> int:
 @kernel
 def load_list(
     bundles: Ints, j: int, members: Ints, partitions: Ints, lows: Ints, highs: Ints, kept: Ints, x: int,
-    weight: int, values: Ints, held: Ids, modulus: int, flags: Ints, like: Ids,
+    weight: int, values: Ints, indices: Ids, modulus: int, flags: Ints, like: Ids,
 ) -> int:  # fmt: skip
     """A vector becomes the list of ``x``, times a weight: how much it holds."""
     address, begin, end = span(bundles, j, -1, members, partitions, lows, highs, kept, x, like)
@@ -104,7 +105,7 @@ def load_list(
             value = times(value, load(weight, y, LONG), modulus, flags)
         if value != 0:
             values[y] = value
-            held[count] = y
+            indices[count] = y
             count += 1
     return count
 
@@ -112,14 +113,15 @@ def load_list(
 @kernel
 def meet(
     bundles: Ints, j: int, local: int, members: Ints, partitions: Ints, lows: Ints, highs: Ints, kept: Ints, x: int,
-    source: Ints, source_held: Ids, source_count: int, values: Ints, held: Ids, modulus: int, flags: Ints, like: Ids,
+    source: Ints, source_indices: Ids, source_count: int, values: Ints, indices: Ids, modulus: int, flags: Ints,
+    like: Ids,
 ) -> int:  # fmt: skip
     """A vector becomes another times the list of ``x``: how much it holds."""
     address, begin, end = span(bundles, j, local, members, partitions, lows, highs, kept, x, like)
     plain, count = bundles[j, 4] != 0, 0
     if end - begin > PROBES * source_count:
         for i in range(source_count):
-            y = item(source_held, i)
+            y = item(source_indices, i)
             at = find(address, begin, end, y, like)
             if at < end and load(address, at, like) == y:
                 value = source[y]
@@ -127,7 +129,7 @@ def meet(
                     value = worth(value, bundles, j, members, partitions, x, y, at, modulus, flags, like)
                 if value != 0:
                     values[y] = value
-                    held[count] = y
+                    indices[count] = y
                     count += 1
         return count
     for at in range(begin, end):
@@ -137,15 +139,15 @@ def meet(
             value = worth(value, bundles, j, members, partitions, x, y, at, modulus, flags, like)
         if value != 0:
             values[y] = value
-            held[count] = y
+            indices[count] = y
             count += 1
     return count
 
 
 @kernel
-def tally(
+def sum_over_list(
     bundles: Ints, j: int, local: int, members: Ints, partitions: Ints, lows: Ints, highs: Ints, kept: Ints, x: int,
-    source: Ints, source_held: Ids, source_count: int, modulus: int, flags: Ints, like: Ids,
+    source: Ints, source_indices: Ids, source_count: int, modulus: int, flags: Ints, like: Ids,
 ) -> int:  # fmt: skip
     """The sum of a vector over the list of ``x``."""
     address, begin, end = span(bundles, j, local, members, partitions, lows, highs, kept, x, like)
@@ -153,7 +155,7 @@ def tally(
     total = seen = 0
     if end - begin > PROBES * source_count:
         for i in range(source_count):
-            y = item(source_held, i)
+            y = item(source_indices, i)
             at = find(address, begin, end, y, like)
             if at < end and load(address, at, like) == y:
                 value = source[y]

@@ -1,6 +1,7 @@
-"""Schedules the shares of one run on several executors: whoever is free takes the next.
+"""Guided self-scheduling of one run on several executors: whoever is free takes the next share of it.
 
-Shares become smaller towards the end, so that no one works for long after the others are done (SMOG §IV-A: the workload
+Shares become smaller towards the end, so that no one works for long after the others are done (Polychronopoulos and
+Kuck, 1987; SMOG §IV-A: the workload
 is partitioned by what vertices are expected to take).  Results are handed over in the order of the shares.  A share
 whose executor fails is run again by another, which leaves out the rows that were handed over.
 """
@@ -54,7 +55,7 @@ class _Share:
     done: bool = False
 
 
-class Deal:
+class GuidedSchedule:
     """The shares of one run on several executors.
 
     Parameters

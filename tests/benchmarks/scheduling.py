@@ -1,8 +1,8 @@
 """How shares of a run spread over executors: measured on those there are, and simulated for up to 1,024 workers.
 
-    python -m tests.benchmarks.deal tasks --graphs rmat16 wiki-Vote --on cpu
-    python -m tests.benchmarks.deal tasks --graphs rmat20 --on cuda --shares 4096
-    python -m tests.benchmarks.deal several --graphs rmat18 --on cuda --executors 2
+    python -m tests.benchmarks.scheduling tasks --graphs rmat16 wiki-Vote --on cpu
+    python -m tests.benchmarks.scheduling tasks --graphs rmat20 --on cuda --shares 4096
+    python -m tests.benchmarks.scheduling several --graphs rmat18 --on cuda --executors 2
 
 ``tasks`` divides a count or a match into shares, times each alone on one executor (one thread, or one device), and
 simulates list scheduling: whoever is done takes the next share, of a count the heaviest by expectation first.  A column is
