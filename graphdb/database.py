@@ -26,7 +26,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from graphdb.common.config import Budget, cores, memory_bytes
+from graphdb.common.config import Budget, Executors, cores, memory_bytes
 from graphdb.common.errors import GraphDBError, NotSupportedError, ParameterError
 from graphdb.common.progress import Progress
 from graphdb.common.stopping import seconds_of
@@ -64,6 +64,7 @@ class Database(Transfer):
         untrusted: bool = False,
         shared: duckdb.DuckDBPyConnection | None = None,
         cluster: object = None,
+        cluster_storage: str | os.PathLike[str] | None = None,
     ) -> None:
         if threads is not None and (
             isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 1024
@@ -71,6 +72,10 @@ class Database(Transfer):
             raise GraphDBError(f"threads must be a number from 1 to 1024, found {threads!r}")
         if cluster is not None and os.fspath(path) == ":memory:":
             raise GraphDBError("a cluster needs a database file", hint="workers open it by its path, for reading")
+        if cluster_storage is not None and cluster is None:
+            raise GraphDBError(
+                "cluster_storage is where a cluster's workers find the graph", hint="give a cluster, too"
+            )
         read_only = read_only or cluster is not None  # workers open the file, too
         if device not in ("auto", "cpu") and cluster is None:  # raise now what the first query would
             from graphdb.execute.devices import check_devices
@@ -80,7 +85,8 @@ class Database(Transfer):
         self.device = device
         self.device_memory = None if device_memory is None else memory_bytes(device_memory, "device_memory")
         self.threads = threads or cores()
-        self._cluster = cluster
+        storage = None if cluster_storage is None else os.fspath(cluster_storage)
+        self._executors = Executors(device, self.threads, self.device_memory, cluster, storage)
         budget = Budget.of(memory_limit)
         spilled = os.fspath(spill) if spill is not None else None
         self._state = State(self.path, self.threads, budget, spilled, read_only, subclasses, untrusted, shared)
@@ -342,7 +348,7 @@ class Database(Transfer):
         What another thread runs is stopped first, and a transaction that is open is rolled back.
         """
         self._state.close()
-        if self._cluster is not None and self._lazy_statements is not None:
+        if self._executors.cluster is not None and self._lazy_statements is not None:
             self._lazy_statements.queries.leave_cluster()
 
     def __enter__(self) -> Database:
@@ -362,9 +368,7 @@ class Database(Transfer):
         if self._lazy_statements is None:
             from graphdb.dispatch.statements import Statements
 
-            self._lazy_statements = Statements(
-                self._state, self.device, self.threads, self.device_memory, self._cluster
-            )
+            self._lazy_statements = Statements(self._state, self._executors)
         return self._lazy_statements
 
 

@@ -25,6 +25,7 @@ def connect(
     untrusted: bool = False,
     device_memory: int | str | None = None,
     cluster: object = None,
+    cluster_storage: str | os.PathLike[str] | None = None,
 ) -> Database:
     """Open a database, creating it where there is none.
 
@@ -67,6 +68,10 @@ def connect(
         A Dask client, or the address of a scheduler (``"tcp://host:8786"``): large matches, counts and mining run on
         its workers, which open the same file for reading, as this database does then.  ``device="cuda"`` has each use
         the CUDA device that it sees first.
+    cluster_storage
+        A folder that all hosts reach, where workers that do not see the file find the graph: a path, or a URL of
+        anything that fsspec knows (``"s3://bucket/graphs"``).  What they need of it is written there once for each
+        state of the file, as Parquet; each worker fetches the edge labels that it is asked for, once.
 
     Raises
     ------
@@ -85,6 +90,7 @@ def connect(
         untrusted=untrusted,
         device_memory=device_memory,
         cluster=cluster,
+        cluster_storage=cluster_storage,
     )
 
 

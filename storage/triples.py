@@ -90,14 +90,18 @@ class TripleStore:
 
     def at_class(self, label: int, direction: int, class_id: int) -> tuple[int, int] | None:
         """(edges at vertices with a vertex label, such vertices), as stored; None for pairs that were too rare."""
+        pairs, complete = self.class_pairs()
+        return pairs.get((label, direction, class_id), (0, 0) if complete else None)
+
+    def class_pairs(self) -> tuple[dict[tuple[int, int, int], tuple[int, int]], bool]:
+        """(edges, vertices) by (label, direction, vertex label), and whether these are all pairs that have edges."""
         if self._classes is None:
             found = self._query(tables.summed("label_pair"), {})
             verify_counts(found["edges"], found["vertices"])
             keys = zip(*(found[name].tolist() for name in ("label", "direction", "class")), strict=True)
             values = zip(found["edges"].tolist(), found["vertices"].tolist(), strict=True)
             self._classes = dict(zip(keys, values, strict=True))
-        known = self._classes.get((label, direction, class_id))
-        return known if known is not None or len(self._classes) == statistics.PAIRS else (0, 0)
+        return self._classes, len(self._classes) != statistics.PAIRS
 
     def edges(self, label: int) -> tuple[Ints, Ints]:
         """Subjects and objects of one label as vertex ids, sorted by (subject, object)."""

@@ -15,11 +15,13 @@ import time
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from graphdb.cluster import tasks
+from graphdb.cluster.partition_files import Partitions, published
 from graphdb.cluster.tasks import Cuts, File, Job, Limits, OtherPlan, Source, Triples, cuts_of, digest_of
 from graphdb.common.errors import ExecutionError, GraphDBError, NotSupportedError
 from graphdb.execute.host import RATE, HostExecutor
@@ -34,6 +36,7 @@ from graphdb.plan.shares import Division, Partial
 from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.data_graph import DataGraph
 from graphdb.storage.graph.derived.edge_subset import is_subset
+from graphdb.storage.triples import TripleStore
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -82,7 +85,7 @@ class _Run:
 
     job: Job
     source: Any
-    """A :class:`File`, or the future of :class:`Triples` that workers have."""
+    """A :class:`File`, :class:`Partitions`, or the future of :class:`Triples` that workers have."""
     division: Division
     cuts: list[tuple[int, int]]
     weights: list[float]
@@ -96,13 +99,16 @@ class ClusterExecutor:
     cluster
         A Dask client, or an address.
     path
-        The database file, which all workers see.
+        The database file, which all workers see, unless there is ``storage``.
     local
         Runs what is small, or not divided.
     device
         What each worker runs shares on: ``"cpu"`` (one thread for each task), or ``"cuda"``: the device it sees first.
     shares, least
         How many tasks each thread gets, and the seconds that one takes at least.
+    storage
+        A folder where the graph's partitions are for workers (:mod:`graphdb.cluster.partition_files`); None: they open
+        the file.
     """
 
     def __init__(
@@ -115,6 +121,7 @@ class ClusterExecutor:
         subclasses: bool = False,
         shares: int = SHARES,
         least: float | None = None,
+        storage: str | None = None,
     ) -> None:
         self.client = client_of(cluster)
         self._close = weakref.finalize(self, self.client.close) if isinstance(cluster, str) else None
@@ -132,6 +139,8 @@ class ClusterExecutor:
             )
         self.name = f"cluster {self.client.scheduler_info()['address']}"
         self._file = File.at(path, subclasses)
+        self._storage = storage
+        self._published: weakref.WeakKeyDictionary[DataGraph, Partitions] = weakref.WeakKeyDictionary()
         self._local, self._device = local, "cpu" if device == "auto" else device
         self._shares, self._least = shares, LEAST if least is None else least
         self._host = HostExecutor(1)
@@ -295,7 +304,7 @@ class ClusterExecutor:
         written = pickle.dumps((patterns, joint, first.counting, self._device, digest))
         name = hashlib.blake2b(written, digest_size=16).hexdigest()
         job = Job(name, patterns, joint, first.counting, self._device, digest)
-        source = self._source(first.graph)
+        source = self._source(first.graph, control)
         cuts = self._cuts(plan, job, source, control, wanted)
         return None if cuts is None else _Run(job, source, *cuts)
 
@@ -310,10 +319,16 @@ class ClusterExecutor:
         found: Cuts | None = self._result(future, control, 0.0)
         return found
 
-    def _source(self, graph: DataGraph) -> Any:
-        """Where workers find a graph: the file, or what they were sent of a graph that is made of arrays."""
-        if not isinstance(graph.source, ArraySource):
-            return self._file
+    def _source(self, graph: DataGraph, control: Control) -> Any:
+        """Where workers find a graph: the file, its partitions, or the arrays that they were sent."""
+        if isinstance(graph.source, TripleStore):
+            if self._storage is None:
+                return self._file
+            if graph not in self._published:
+                state, check = self._file.state(), partial(control.watch, lambda: 0.0)
+                self._published[graph] = published(graph.source, self._storage, state, check)
+            return self._published[graph]
+        assert isinstance(graph.source, ArraySource)
         if graph not in self._sent:
             (piece,) = graph.source.triples()
             labels, subjects, objects = (np.asarray(column) for column in piece)

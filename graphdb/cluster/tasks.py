@@ -15,11 +15,14 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.cluster.partition_files import Partitions
+from graphdb.cluster.partition_source import PartitionSource
 from graphdb.common.config import Budget
 from graphdb.common.errors import ExecutionError
 from graphdb.execute.choose import open_device
@@ -73,6 +76,15 @@ class File:
         found = os.stat(path)
         return cls(path, found.st_size, found.st_mtime_ns, subclasses)
 
+    def state(self) -> str:
+        """A name of what is in the file, and in the log beside it of what has not reached it yet."""
+        try:
+            log = os.stat(f"{self.path}.wal")
+        except OSError:
+            log = None
+        parts = (os.path.basename(self.path), self.size, self.changed, log and (log.st_size, log.st_mtime_ns))
+        return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Triples:
@@ -87,7 +99,7 @@ class Triples:
     type_label: int | None
 
 
-Source = File | Triples
+Source = File | Triples | Partitions
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +160,7 @@ class _Ready:
 
     def graph(self, source: Source) -> DataGraph:
         """The graph, read when it is first asked for."""
-        key = source if isinstance(source, File) else source.name
+        key = source.name if isinstance(source, Triples) else source
         with self._lock:
             if key not in self._graphs:
                 self._graphs[key] = self._opened(source)
@@ -161,9 +173,13 @@ class _Ready:
             return self._graphs[key]
 
     def _opened(self, source: Source) -> DataGraph:
+        from distributed import get_worker
+
         if isinstance(source, Triples):
             numbers = (source.resources, source.literals, source.type_label)
             return DataGraph(ArraySource(source.subjects, source.labels, source.objects, *numbers))
+        if isinstance(source, Partitions):
+            return DataGraph(PartitionSource(source, Path(get_worker().local_directory) / f"graphdb-{source.digest}"))
         try:
             same = File.at(source.path, source.subclasses) == source
         except OSError as error:
@@ -177,7 +193,7 @@ class _Ready:
 
     def plan(self, job: Job, source: Source) -> PhysicalPlan | JointCount:
         """The job's plan, made when it is first asked for; raises :class:`OtherPlan` where it is not the client's."""
-        key = (source if isinstance(source, File) else source.name, job.name)
+        key = (source.name if isinstance(source, Triples) else source, job.name)
         with self._lock:
             if key not in self._plans:
                 graph = self.graph(source)

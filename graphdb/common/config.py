@@ -1,4 +1,4 @@
-"""Memory limits: how one is written, and its budgets for DuckDB, the graph and bindings."""
+"""What a database is opened with: where matches run, and memory limits with budgets for DuckDB, graph and bindings."""
 
 from __future__ import annotations
 
@@ -10,6 +10,18 @@ from graphdb.common.errors import GraphDBError
 
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
           "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Executors:
+    """Where matches run, as :func:`graphdb.connect` is told."""
+
+    device: str
+    threads: int
+    device_memory: int | None = None
+    """Bytes."""
+    cluster: object = None
+    cluster_storage: str | None = None
 
 
 LIBRARIES = 350 * 10**6

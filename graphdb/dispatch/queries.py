@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+from graphdb.common.config import Executors
 from graphdb.common.errors import ExecutionError
 from graphdb.common.progress import Progress
 from graphdb.common.stopping import time_left
@@ -44,12 +45,9 @@ P = TypeVar("P", bound=Prepared | Program | None)
 class Queries:
     """Runs pattern queries over ``state``, one at a time."""
 
-    def __init__(
-        self, state: State, device: str, threads: int, device_memory: int | None = None, cluster: object = None
-    ) -> None:
+    def __init__(self, state: State, executors: Executors) -> None:
         self._state = state
-        self._device, self._device_memory, self._cluster = device, device_memory, cluster
-        self._threads = threads
+        self._executors = executors
         self._executor: Executor | None = None
         self._cancelled = state.cancelled
         self._unasked = Control(cancelled=self._cancelled)
@@ -120,21 +118,23 @@ class Queries:
     def executor(self) -> Executor:
         """What runs plans, chosen once."""
         if self._executor is None:
+            executors = self._executors
             self._executor = choose_executor(
-                "cpu" if self._cluster is not None else self._device,
-                threads=self._threads,
+                "cpu" if executors.cluster is not None else executors.device,
+                threads=executors.threads,
                 memory_limit=self._state.budget.bindings,
-                device_memory=self._device_memory,
+                device_memory=executors.device_memory,
             )
-            if self._cluster is not None:
+            if executors.cluster is not None:
                 from graphdb.cluster.executor import ClusterExecutor
 
                 self._executor = ClusterExecutor(
-                    self._cluster,
+                    executors.cluster,
                     self._state.path,
                     self._executor,
-                    device=self._device,
+                    device=executors.device,
                     subclasses=self._state.subclasses,
+                    storage=executors.cluster_storage,
                 )
         return self._executor
 
@@ -189,7 +189,7 @@ class Queries:
             text,
             arguments,
             bindings_bytes=self._state.budget.bindings,
-            threads=self._threads,
+            threads=self._executors.threads,
             timeout=timeout,
             cancelled=self._cancelled,
             progress=self.progress,

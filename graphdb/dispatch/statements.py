@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from graphdb.common.config import Executors
 from graphdb.common.errors import (
     ExecutionError,
     NotSupportedError,
@@ -48,13 +49,11 @@ if TYPE_CHECKING:
 class Statements:
     """Runs statements, one at a time, over ``state``."""
 
-    def __init__(
-        self, state: State, device: str, threads: int, device_memory: int | None = None, cluster: object = None
-    ) -> None:
+    def __init__(self, state: State, executors: Executors) -> None:
         self._state = state
         self._cancelled = state.cancelled
-        self.queries = Queries(state, device, threads, device_memory, cluster)
-        self.mining = Mining(state, self.queries, threads)
+        self.queries = Queries(state, executors)
+        self.mining = Mining(state, self.queries, executors.threads)
         self.explain = Explainer(state, self.queries, self.mining).explain
         self._tables = Tables(state, self.queries, self.mining)
         self._sql = SqlStatements(state, self._cypher)

@@ -114,11 +114,15 @@ class ExpressionCompiler(Compiler):
                 result = f"(({result}) <> {other})"
             return SqlValue(result, BOOLEAN)
         decisive = "FALSE" if node.operator == "AND" else "TRUE"
-        result = f"({self.condition(node.operands[0])})"
+        first = self.truth(node.operands[0])
+        result, can_fail = f"({first.sql})", first.can_fail
         for operand in node.operands[1:]:
             value = self.truth(operand)
             both = f"({result} {node.operator} ({value.sql}))"
-            if value.can_fail:  # DuckDB computes all operands of an AND for all rows, and of a CASE what is asked for
+            # DuckDB computes all operands of an AND for all rows, or none beside a constant FALSE; of a CASE, what is
+            # asked for.
+            can_fail |= value.can_fail
+            if can_fail:
                 both = f"(CASE WHEN {result} IS {decisive} THEN {decisive} ELSE {both} END)"
             result = both
         return SqlValue(result, BOOLEAN)

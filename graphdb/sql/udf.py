@@ -94,7 +94,9 @@ def _call(
     type = computing.add(rewritten, found.inputs, node, wanted, volatile=volatile, mixed=found.mixed)
     sql = computing.call(type, [each.sql for each in found.inputs], volatile=volatile)
     effects = VOLATILE_EFFECT if volatile else NO_EFFECTS
-    return SqlValue(sql, type, effects=effects | CAN_FAIL if _can_fail(rewritten) else effects)
+    if wanted is not None or _can_fail(rewritten):  # a value of another type than is wanted is an error
+        effects |= CAN_FAIL
+    return SqlValue(sql, type, effects=effects)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import threading
 import time
@@ -218,8 +219,6 @@ def test_progress_is_reported(client: Any, file: Path, shared_out: None) -> None
 
 def test_a_file_that_has_changed_is_refused(client: Any, file: Path, shared_out: None, tmp_path: Path) -> None:
     """A worker that sees another file would give another answer."""
-    import shutil
-
     copy = tmp_path / "copy.duckdb"
     shutil.copy(file, copy)
     with graphdb.connect(copy, cluster=client) as db:
@@ -236,6 +235,24 @@ def test_a_plan_that_differs_is_run_here(db: Any, alone: Any, caplog: pytest.Log
         assert "workers made another plan" in caplog.text
         rows = f"{KNOWS} RETURN a, b, c"
         assert repr(db.query(rows).fetchall()) == repr(alone.query(rows).fetchall())
+
+
+def test_workers_that_do_not_see_the_file(
+    client: Any, file: Path, shared_out: None, alone: Any, tmp_path: Path
+) -> None:
+    """They fetch what they need of it from a store, once, and run the plans that the client has."""
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    moved = Path(shutil.copy(file, hidden))
+    opened = mock.patch.object(clusters, "OtherPlan", type("Never", (Exception,), {}))
+    with opened, graphdb.connect(moved, cluster=client, cluster_storage=f"dir::file://{tmp_path}/store") as db:
+        assert db._statements().queries.executor.name.startswith("cluster")
+        moved.rename(hidden / "away.duckdb")  # open here, not to be found by workers
+        for query in (*QUERIES[:4], QUERIES[5]):
+            assert sorted(db.query(query).fetchall(), key=repr) == sorted(alone.query(query).fetchall(), key=repr)
+    fetched = client.run(lambda dask_worker: [*map(str, Path(dask_worker.local_directory).glob("graphdb-*/*"))])
+    assert any(fetched.values())
+    assert len(list((tmp_path / "store").rglob("manifest.json"))) == 1
 
 
 def test_what_is_no_cluster(file: Path) -> None:

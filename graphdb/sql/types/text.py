@@ -209,9 +209,12 @@ FORMS: Forms = {
     "rtrim": _trim("rtrim"),
     "normalize": _normalize,
     "replace": string("replace({0}, {1}, {2})", STRING, (STRING, STRING, STRING)),
-    "split":
-    # DuckDB splits by null into one part
-    string("CASE WHEN {1} IS NOT NULL THEN string_split({0}, {1}) END", list_of(STRING), (STRING, STRING)),
+    # DuckDB splits by null into one part; 2.0 splits an empty text into one, too, and 2.0.1 into none.
+    "split": string(
+        "CASE WHEN {1} IS NOT NULL THEN CASE {0} WHEN '' THEN [''] ELSE string_split({0}, {1}) END END",
+        list_of(STRING),
+        (STRING, STRING),
+    ),
     "left": string("left({0}, {1})", STRING, (STRING, INTEGER)),
     "right": string("right({0}, {1})", STRING, (STRING, INTEGER)),
     "substring": _substring,
