@@ -31,6 +31,8 @@ STEP = 10.0
 """Answers that the smallest level of a join takes: some launches, and two that are waited for."""
 LISTS = 0.7
 """Of the budget, so much is for lists at most; the rest is for what runs make."""
+ALONE, OTHERS = 0.85, 1 << 18
+"""The same where the last two levels make no table, less bytes for all that is small."""
 TABLES = 0.6
 """Of what is left, so much is for tables."""
 FOUND = 32
@@ -183,7 +185,7 @@ def segmentation(plan: PhysicalPlan, budget: int, rates: Rates, counting: bool =
     divisible = {slot: [row for row in rows if partitions[row].layer == "direct"] for slot, rows in reads.items()}
     slots = [slot for slot in reads if divisible[slot]]
     alone = counting and _counts_pairs(plan)
-    room = LISTS * budget
+    room = max(LISTS * budget, ALONE * budget - OTHERS if alone else 0.0)
     sizes = [sum(_bytes(partitions[row]) for row in divisible[slot]) for slot in slots]
     before = [_bytes_before([partitions[row] for row in divisible[slot]]) for slot in slots]
     levels = {int(row[StepColumn.SLOT]): level for level, row in enumerate(plan.program.steps)}
