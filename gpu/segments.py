@@ -74,7 +74,7 @@ class Window:
         """Start to copy a range, unless it is there."""
         if number in self._inside:
             return
-        at = self._turn = (self._turn + 1) % len(self._buffers)
+        at = (self._turn + 1) % len(self._buffers)
         if self._read[at] is not None:
             stream.wait_event(self._read[at])
         begin, end = int(self._begins[number]), int(self._ends[number])
@@ -85,7 +85,7 @@ class Window:
 
     def base(self, number: int) -> int:
         """Where the array's first entry would stand, by the place of a range that was started; kernels wait for it."""
-        at = self._inside.index(number)
+        at = self._turn = self._inside.index(number)  # the other one may be copied to meanwhile
         self._device.stream.wait_event(self._copied[at])
         return address(self._buffers[at]) - int(self._begins[number]) * self._values.itemsize
 

@@ -32,6 +32,8 @@ FIRST = 1 << 14
 """With a limit, so many elements at first; then twice as many each time."""
 COUNTED = {"intersect_two": "count_two", "mark_two": "count_two_others"}
 """The kernels of levels that are counted in one launch, by those that mark their bindings."""
+PAIRED = 8
+"""Columns of a table that is never written, at most: ``MADE_COLUMNS`` of the kernel."""
 LONGEST = 1 << 27
 """Elements of a list, at most, where a warp counts those of 32 lists in 32 bits."""
 OUT = 0.1
@@ -100,7 +102,7 @@ class Run:
         self._stream = None if segments is None else segment_stream(device, plan, segments)
         self._view = ALL
         self._counted: Any = None
-        """Where bindings are counted of all rows: uint64 [1]."""
+        """Where bindings are counted of all rows, and of the level before: uint64 [2]."""
         self._launched: deque[Any] = deque()
         """Events behind the launches that do."""
         self._stop = StopFlag(device)
@@ -136,7 +138,8 @@ class Run:
             if not self._counts_at_once(number + 1):
                 lists = len(level.lists)
                 needed[number] += 32 if lists == 1 else 33 + 12 * lists
-        needed = needed[: self._last] if self._counting and self._last else needed
+        tables = self._last - self._counts_pairs(self._last - 1)
+        needed = needed[:tables] if self._counting and tables else needed
         roots = min((each.length for each in levels[0].lists if each.length), default=sizes.rows)
         roots = min(roots, self._most_roots())
         # A table of all roots may take half of the room: each piece of it costs as many launches as what it leads to.
@@ -155,6 +158,16 @@ class Run:
         level = self._levels.levels[number]
         two = self._counting and number == self._last > 0 and level.kernel in COUNTED
         return two and self._limit is None and self._levels.longest < LONGEST
+
+    def _counts_pairs(self, number: int) -> bool:
+        """Whether a level's bindings are made where those of the last are counted, and nowhere else.
+
+        They are where lists are read by segments: their table would take the room of segments, or be in many pieces.
+        """
+        levels, last = self._levels, number == self._last - 1 > 0
+        if not last or self._segments is None or levels.shares_after(number) or not self._counts_at_once(self._last):
+            return False
+        return len(levels.levels[number].columns) <= PAIRED
 
     # --- the way down
 
@@ -193,7 +206,11 @@ class Run:
         by_row = (counting or tallied) and level.counts_rows
         descriptor = self._levels.descriptor(number, self._made.addresses(), self._view)
         if self._counts_at_once(number):
-            self._count_rows(level, descriptor, table)
+            kernel, which = COUNTED[level.kernel], (table.address, table.stride, table.rows)
+            self._start_count(kernel, -(-table.rows // self._sizes.block), descriptor, *which)
+            return
+        if self._counts_pairs(number):
+            self._count_pairs(descriptor, level, table)
             return
         elements = self._elements(descriptor, level, table, discounted=by_row and bool(level.differs))
         if by_row:
@@ -221,16 +238,24 @@ class Run:
             if number < TELLING and self._control.due:
                 self._control.report(done + share * begin / elements.total)
 
-    def _count_rows(self, level: Level, descriptor: Ints, table: Table) -> None:
-        """Start to count the bindings of a table's rows, without an array of their lists: they take no other room."""
+    def _count_pairs(self, descriptor: Ints, level: Level, table: Table) -> None:
+        """Start to count the bindings of the last level from a table of the one two before it."""
+        found, last = self._elements(descriptor, level, table, waits=False), self._last
+        which = (found.descriptor, len(found.descriptor), table.address, table.stride, table.rows)
+        bounds = (found.begins, found.lengths, found.which, found.first, found.offsets)
+        descriptor = self._levels.descriptor(last, self._made.addresses(), self._view)
+        self._start_count("count_pairs", 1 << 30, descriptor, *which, *bounds)
+
+    def _start_count(self, kernel: str, blocks: int, descriptor: Ints, *which: Any) -> None:
+        """Start to count the bindings of some rows, without an array of their lists: they take no other room."""
         if self._counted is None:
-            self._counted = self._memory.upload(np.zeros(1, np.uint64))
-        kernel, block = COUNTED[level.kernel], self._sizes.block
-        blocks = min(self._module.resident(kernel, block), -(-table.rows // block))
+            self._counted = self._memory.upload(np.zeros(2, np.uint64))
+        block = self._sizes.block
+        blocks = min(self._module.resident(kernel, block), blocks)
         cells = self._memory.upload(np.append(descriptor, 0))  # and where warps draw their rows from
-        which = (cells, len(descriptor), table.address, table.stride, table.rows)
         drawn = np.uint64(address(cells) + 8 * len(descriptor))
-        self._module.launch(kernel, blocks, *which, self._counted, drawn, self._stop.address, threads=block)
+        to = (self._counted, drawn, self._stop.address)
+        self._module.launch(kernel, blocks, cells, len(descriptor), *which, *to, threads=block)
         self._launched.append(self._device.event())
         if len(self._launched) > BEHIND:
             wait_for(self._launched.popleft(), self._control, self._stop, self._wait)
@@ -246,9 +271,10 @@ class Run:
             return
         while self._launched:
             wait_for(self._launched.popleft(), self._control, self._stop, self._wait)
-        found = int(self._counted.get()[0])
+        found, before = self._counted.get().tolist()
         self.total += found
         self._control.rows[self._last] += found
+        self._control.rows[self._last - 1] += before
 
     def _roots(self, elements: _Elements) -> tuple[int, int]:
         """The elements of the first level that are of the run's share: first and last + 1."""
@@ -411,8 +437,13 @@ class Run:
         self._module.launch("sum_up", 1, counts, len(counts), sums, threads=self._sizes.block)
         return sums
 
-    def _elements(self, descriptor: Ints, level: Level, table: Table, *, discounted: bool = False) -> _Elements:
-        """Find the lists of every row, and where their elements stand among those of all rows."""
+    def _elements(
+        self, descriptor: Ints, level: Level, table: Table, *, discounted: bool = False, waits: bool = True
+    ) -> _Elements:
+        """Find the lists of every row, and where their elements stand among those of all rows.
+
+        How many those are is not known to the host where it does not wait.
+        """
         empty, rows, lists = self._memory.empty, table.rows, len(level.lists)
         cells = self._memory.upload(descriptor)
         several = rows * lists if lists > 1 else 1
@@ -424,7 +455,8 @@ class Run:
         if discounted:
             self._launch("discount", rows, cells, table.address, table.stride, rows, first, counts)
         offsets = self._sums(counts)
-        return _Elements(cells, begins, lengths, which, first, offsets, self._device.last(offsets))
+        total = self._device.last(offsets) if waits else -1
+        return _Elements(cells, begins, lengths, which, first, offsets, total)
 
     def _marks(self, level: Level, table: Table, elements: _Elements, begin: int, end: int, *, write: bool) -> _Marks:
         """Mark the elements [begin, end) that are bindings; without ``write``, only count them."""

@@ -31,6 +31,8 @@ STEP = 10.0
 """Answers that the smallest level of a join takes: some launches, and two that are waited for."""
 LISTS = 0.7
 """Of the budget, so much is for lists at most; the rest is for what runs make."""
+ALONE, OTHERS = 0.85, 1 << 18
+"""The same where the last two levels make no table, less bytes for all that is small."""
 TABLES = 0.6
 """Of what is left, so much is for tables."""
 FOUND = 32
@@ -98,26 +100,35 @@ class Segmentation:
 
     @cached_property
     def combinations(self) -> list[tuple[int, ...]]:
-        """The combinations of ranges that matches may have, in lexicographic order."""
-        return list(self._combined(()))
+        """The combinations of ranges that matches may have.
 
-    def _combined(self, chosen: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-        if len(chosen) == len(self.slots):
+        Each slot's ranges go up and down in turns: where one that was bound before goes on to its next range, the
+        segment that was read last is read first.
+        """
+        return list(self._combined((), [False] * len(self.slots)))
+
+    def _combined(self, chosen: tuple[int, ...], down: list[bool]) -> Iterator[tuple[int, ...]]:
+        at = len(chosen)
+        if at == len(self.slots):
             yield chosen
             return
-        slot = self.slots[len(chosen)]
-        least = max((int(self.slots[at].bounds[chosen[at]]) + 1 for at in slot.above), default=0)
-        for number in range(slot.ranges):
-            if int(slot.bounds[number + 1]) > least:
-                yield from self._combined((*chosen, number))
+        slot = self.slots[at]
+        least = max((int(self.slots[other].bounds[chosen[other]]) + 1 for other in slot.above), default=0)
+        ranges = [number for number in range(slot.ranges) if int(slot.bounds[number + 1]) > least]
+        for number in reversed(ranges) if down[at] else ranges:
+            yield from self._combined((*chosen, number), down)
+        down[at] = not down[at]
 
     @cached_property
     def moved(self) -> int:
         """Bytes that a run copies to the device, about."""
         chosen = np.array(self.combinations, np.int64).reshape(len(self.combinations), len(self.slots))
-        loads = 1 + (chosen[1:] != chosen[:-1]).sum(axis=0)
-        each = [size / slot.ranges for size, slot in zip(self.sizes, self.slots, strict=True)]
-        return int((loads * each).sum())
+        total = 0.0
+        for at, (size, slot) in enumerate(zip(self.sizes, self.slots, strict=True)):
+            read = chosen[np.insert(chosen[1:, at] != chosen[:-1, at], 0, True), at]
+            again = (read[2:] == read[:-2]).sum() if self.buffers(at) > 1 else 0
+            total += (len(read) - again) * size / slot.ranges
+        return int(total)
 
     def buffers(self, at: int) -> int:
         """How many segments of a slot there is room for."""
@@ -151,14 +162,14 @@ def _chosen(plan: PhysicalPlan, counting: bool, device: Device, residency: Resid
     lists, rates = lists_of_plan(plan, counting), device.rates
     if residency.fits(lists) or not (counting or plan.row_steps == len(plan.steps)):
         return None
-    found = segmentation(plan, device.memory.budget, rates)
+    found = segmentation(plan, device.memory.budget, rates, counting)
     if found is None or residency.driver is None:
         return found
     residency.place(lists)
     return found if found.seconds < residency.away_seconds(lists, plan, rates) else None
 
 
-def segmentation(plan: PhysicalPlan, budget: int, rates: Rates) -> Segmentation | None:
+def segmentation(plan: PhysicalPlan, budget: int, rates: Rates, counting: bool = False) -> Segmentation | None:
     """Divide a join whose lists do not fit: the way that is expected to be the quickest; None where there is none.
 
     Parameters
@@ -173,7 +184,8 @@ def segmentation(plan: PhysicalPlan, budget: int, rates: Rates) -> Segmentation 
     width = np.dtype(plan.dtype).itemsize
     divisible = {slot: [row for row in rows if partitions[row].layer == "direct"] for slot, rows in reads.items()}
     slots = [slot for slot in reads if divisible[slot]]
-    room = LISTS * budget
+    alone = counting and _counts_pairs(plan)
+    room = max(LISTS * budget, ALONE * budget - OTHERS if alone else 0.0)
     sizes = [sum(_bytes(partitions[row]) for row in divisible[slot]) for slot in slots]
     before = [_bytes_before([partitions[row] for row in divisible[slot]]) for slot in slots]
     levels = {int(row[StepColumn.SLOT]): level for level, row in enumerate(plan.program.steps)}
@@ -213,14 +225,15 @@ def segmentation(plan: PhysicalPlan, budget: int, rates: Rates) -> Segmentation 
         taken = resident(ranges) + windows
         if taken > room:
             continue
-        moved = sum(sizes[at] * math.prod(ranges[:at]) for at in divided) * ordered(divided)
+        loads = [math.prod(ranges[:at]) * (ranges[at] - 1 - (ahead and at == divided[-1])) + 1 for at in divided]
+        moved = sum(sizes[at] * load / ranges[at] for at, load in zip(divided, loads, strict=True)) * ordered(divided)
         joins = math.prod(ranges) * ordered(divided)
-        capacity = TABLES * min(budget - taken, budget / 2) / max(len(rows) - 2, 1)  # the first is small
+        capacity = TABLES * min(budget - taken, budget / 2) / max(len(rows) - 2 - alone, 1)  # the first is small
         again, tables, launched = 0.0, joins, joins
         for level in range(len(rows)):
             repeats = math.prod(ranges[at] for at in divided if levels[slots[at]] > level)
             again += float(rows[level]) * (repeats - 1)
-            if level + 1 < len(rows):
+            if level + 1 < len(rows) - alone:
                 tables = max(tables, float(rows[level]) * repeats * row_bytes[level] / capacity)
                 launched += tables
         matched = plan.cost / rates.intersected
@@ -265,6 +278,14 @@ def segment_stream(device: Device, plan: PhysicalPlan, segments: Segmentation) -
                     window = Window(device, pinned(device, values), begins, ends, segments.buffers(at))
                     windows[(row, each.slot), cell] = (window, at)
         return SegmentStream(device, windows)
+
+
+def _counts_pairs(plan: PhysicalPlan) -> bool:
+    """Whether the last two levels of a count make no table, as far as the plan shows: the last intersects two lists."""
+    program, row = plan.program, plan.program.steps[-1]
+    checks = program.checks[row[StepColumn.CHECKS] : row[StepColumn.CHECKS_END], 0]
+    two = int(row[StepColumn.LISTS_END] - row[StepColumn.LISTS]) == 2
+    return len(plan.steps) > 2 and two and bool(np.isin(checks, (Op.UNEQUAL, Op.CANDIDATE_BIT)).all())
 
 
 def _reads(plan: PhysicalPlan) -> dict[int, list[int]] | None:

@@ -22,6 +22,7 @@ const int TILE = THREADS * ITEMS;
 const int WARPS = THREADS / 32;
 const int WORDS = TILE / 32;
 const int KEPT_CELLS = 384;
+const int MADE_COLUMNS = 8;
 
 #include "descriptor.cuh"
 
@@ -32,7 +33,7 @@ struct Bindings {
   i64 stride, row, value;
 
   __device__ __forceinline__ i64 at(i64 place, i64 slot) const {
-    if (place >= 0) return (i64)__ldg(table + place * stride + row);
+    if (place >= 0) return (i64)table[place * stride + row];  // which may stand in shared memory
     if (place == VALUE) return value;
     return place == ROW ? row : ((const i64 *)step[CONSTANTS])[slot];
   }
@@ -64,7 +65,7 @@ __device__ __forceinline__ Span narrowed(const i64 *step, const i64 *list, Span 
   const ID *elements = (const ID *)list[ELEMENTS];
   i64 least = step[LOW];
   for (i64 i = 0; i < step[ABOVES]; ++i) {
-    i64 lower = (i64)__ldg(values.table + step[step[ABOVES_AT] + i] * values.stride + values.row) + 1;
+    i64 lower = values.at(step[step[ABOVES_AT] + i], 0) + 1;
     least = lower > least ? lower : least;
   }
   if (least > 0) span.begin = list[LIST_KIND] == RANGE ? least : find(elements, span.begin, span.end, least);
@@ -218,7 +219,7 @@ struct Cheap {
   __device__ __forceinline__ bool passes(const ID *table, i64 stride, i64 row, ID value) const {
     if (bits && !bit(bits, value)) return false;
     for (i64 i = 0; i < differs; ++i)
-      if (__ldg(table + columns[i] * stride + row) == value) return false;
+      if (table[columns[i] * stride + row] == value) return false;
     return true;
   }
 };
@@ -309,15 +310,59 @@ MARK(mark_one, 1, true)
 MARK(mark_two, 2, true)
 MARK(intersect_two, 2, false)
 
-// Count the bindings of all rows through two lists.  A warp takes 32 rows, far apart in the table so that those of a hub
-// are shared out, and its lanes are assigned to the elements of their shorter lists, one list after the other (STMatch §VI).
+// The rows that bindings are counted of: those of a table, …
+struct Stored {
+  const ID *table;
+  i64 stride, rows;
+
+  __device__ __forceinline__ i64 count() const { return rows; }
+  __device__ __forceinline__ bool make(i64, u32) { return true; }
+  __device__ __forceinline__ i64 place(i64 row, u32) const { return row; }
+};
+
+// … or the bindings of the level before, which are never written to memory: a warp makes 32 at a time, in its own part of
+// shared memory, and counts those that pass.
+struct Made {
+  const i64 *step;
+  const ID *before;
+  i64 before_stride, parents;
+  const i64 *begins;
+  const u32 *lengths;
+  const unsigned char *which;
+  const i64 *first, *offsets;
+  ID *table;
+  Cheap cheap;
+  u64 kept;
+  static const i64 stride = 32;
+
+  __device__ __forceinline__ i64 count() const { return offsets[parents]; }
+  __device__ __forceinline__ bool make(i64 at, u32 lane) {
+    i64 row = row_of(offsets, 0, parents - 1, at);
+    i64 chosen = step[LISTS] > 1 ? which[row] : 0;
+    Bindings values = {step, before, before_stride, row, element(step, chosen, first[row] + at - offsets[row])};
+    if (!cheap.passes(before, before_stride, row, (ID)values.value)) return false;
+    if (!keeps(step, values, parents, chosen, begins, lengths)) return false;
+    const i64 *column = step + step[COLUMNS_AT];
+    for (i64 c = 0; c < step[COLUMNS]; ++c, column += 2) table[c * stride + lane] = (ID)values.at(column[0], column[1]);
+    ++kept;
+    return true;
+  }
+  __device__ __forceinline__ i64 place(i64, u32 lane) const { return lane; }
+};
+
+__device__ __forceinline__ void add_of_warp(u64 *sum, u64 found) {
+  for (int by = 16; by; by /= 2) found += __shfl_down_sync(~0u, found, by);
+  if (threadIdx.x % 32 == 0 && found) atomicAdd(sum, found);
+}
+
+// Count the bindings of all rows through two lists.  A warp takes 32 rows, far apart so that those of a hub are shared
+// out, and its lanes are assigned to the elements of their shorter lists, one list after the other (STMatch §VI).
 // Warps draw from `next`, and one thread asks the host's flag now and then: it lies far away, and many who ask wait for
 // one another, a microsecond each.
-template <bool CHEAP>
-__device__ __forceinline__ void count_rows(const i64 *step, const ID *table, i64 stride, i64 rows, u64 *sum, u64 *next,
-                                           const volatile int *stop) {
+template <bool CHEAP, typename Rows>
+__device__ __forceinline__ void count_rows(const i64 *step, Rows &rows, u64 *sum, u64 *next, const volatile int *stop) {
   const u32 lane = threadIdx.x % 32;
-  const i64 batches = (rows + 31) / 32;
+  const i64 all = rows.count(), batches = (all + 31) / 32;
   const i64 *lists[2] = {list_of(step, 0), list_of(step, 1)};
   Cheap cheap(step);
   u64 found = 0;
@@ -336,8 +381,11 @@ __device__ __forceinline__ void count_rows(const i64 *step, const ID *table, i64
     const i64 row = batch + lane * batches;
     const ID *shorter = 0, *longer = 0;
     u32 count = 0, length = 0;
-    if (row < rows) {
-      Bindings values = {step, table, stride, row, -1};
+    __syncwarp();  // no lane reads the rows before any more
+    const bool there = row < all && rows.make(row, lane);
+    __syncwarp();
+    if (there) {
+      Bindings values = {step, rows.table, rows.stride, rows.place(row, lane), -1};
       Span spans[2] = {span_of(step, lists[0], values), span_of(step, lists[1], values)};
       const int other = spans[1].end - spans[1].begin < spans[0].end - spans[0].begin ? 0 : 1;
       const Span span = narrowed(step, lists[1 - other], spans[1 - other], values);
@@ -364,12 +412,11 @@ __device__ __forceinline__ void count_rows(const i64 *step, const ID *table, i64
       const u32 many = __shfl_sync(~0u, length, owner), begin = __shfl_sync(~0u, first, owner);
       if (at >= total) continue;
       const ID value = __ldg(mine + (at - begin));
-      if (CHEAP && !cheap.passes(table, stride, batch + owner * batches, value)) continue;
+      if (CHEAP && !cheap.passes(rows.table, rows.stride, rows.place(batch + owner * batches, owner), value)) continue;
       found += among(others, many, value);
     }
   }
-  for (int by = 16; by; by /= 2) found += __shfl_down_sync(~0u, found, by);
-  if (lane == 0 && found) atomicAdd(sum, found);
+  add_of_warp(sum, found);
 }
 
 #define COUNT(NAME, CHEAP)                                                                                             \
@@ -377,10 +424,25 @@ __device__ __forceinline__ void count_rows(const i64 *step, const ID *table, i64
       NAME(const i64 *descriptor, i64 cells, const ID *table, i64 stride, i64 rows, u64 *sum, u64 *next,               \
            const volatile int *stop) {                                                                                 \
     __shared__ i64 kept[KEPT_CELLS];                                                                                   \
-    count_rows<CHEAP>(fetch(descriptor, cells, kept), table, stride, rows, sum, next, stop);                           \
+    Stored stored = {table, stride, rows};                                                                             \
+    count_rows<CHEAP>(fetch(descriptor, cells, kept), stored, sum, next, stop);                                        \
   }
 COUNT(count_two, false)
 COUNT(count_two_others, true)
+
+// The same of the bindings that the level before finds, `sum[1]` of them, from what `bounds` found of its rows.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    count_pairs(const i64 *descriptor, i64 cells, const i64 *before, i64 before_cells, const ID *table, i64 stride,
+                i64 rows, const i64 *begins, const u32 *lengths, const unsigned char *which, const i64 *first,
+                const i64 *offsets, u64 *sum, u64 *next, const volatile int *stop) {
+  __shared__ i64 kept[KEPT_CELLS];
+  __shared__ i64 kept_before[KEPT_CELLS];
+  __shared__ ID tables[WARPS][MADE_COLUMNS * Made::stride];
+  const i64 *step = fetch(before, before_cells, kept_before);
+  Made made = {step, table, stride, rows, begins, lengths, which, first, offsets, tables[threadIdx.x / 32], Cheap(step), 0};
+  count_rows<true>(fetch(descriptor, cells, kept), made, sum, next, stop);
+  add_of_warp(sum + 1, made.kept);
+}
 
 // The next table: for each element whose bit is set (without bits: for each), one row, in the order of the elements.
 extern "C" __global__ void __launch_bounds__(THREADS)

@@ -8,7 +8,7 @@ an R-MAT graph without labels, and walks of 3 to 8 triples over RDF data, some w
 the matches: on the CPU a search, sums, a tree, twins or cliques, on a device the join, the search and sums, each pinned,
 on plans of their own.  *first* is a text that was never seen, by ``db.query``, over the least that a way takes for
 planning and its first run; *anew* the same once data and kernels are there, which pinned ways find so, too: the first
-regret is overstated.  *warm* is the median of later runs: of the plan that ``db.query`` had settled on by then, and of
+regret is overstated, as whoever comes first reads the lists of an edge label and ways that follow do not.  *warm* is the median of later runs: of the plan that ``db.query`` had settled on by then, and of
 the ways that come near the best, run in turns, so that what slows the machine slows them alike.  All counts are compared.
 
 A way may take ``--limit`` seconds (the choice :data:`ALLOWED` times that), and not much longer than the best one so far;
@@ -54,7 +54,9 @@ from tests.benchmarks.labelled import labelled_set
 GRAPHS = ("github", "hprd", "yeast", "rmat", "motifs", "watdiv")
 SLACK, PATIENCE = 0.05, 5.0
 """A pinned way is stopped after so many seconds, and so many times the best time so far."""
-RUNS = 5
+RUNS, ANEW = 5, 3
+"""Runs of which the median counts; and plans made anew, with their first runs, of which the least does: another process
+that runs meanwhile takes milliseconds, as much as a small query."""
 TURNS, NEAR = 9, 2.0
 """Runs in turns of what was chosen and of all ways that took less than so many times the best."""
 KINDS = ("first", "anew", "warm")
@@ -288,11 +290,14 @@ def measure(graph: Graph, number: int, rng: np.random.Generator, given: argparse
                 break
         found.chosen.warm = _warm(ask)
         settled = graph.database._state.plans.counting(found.text)
-        graph.database._state.plans.clear()
-        graph.database._state.snapshot().plans.clear()
-        started = time.perf_counter()
-        found.answers.add(ask())
-        found.chosen.anew = time.perf_counter() - started
+        for _ in range(ANEW):
+            graph.database._state.plans.clear()
+            graph.database._state.snapshot().plans.clear()
+            started = time.perf_counter()
+            found.answers.add(ask())
+            found.chosen.anew = min(found.chosen.anew, time.perf_counter() - started)
+            if found.chosen.anew > BRIEF:
+                break
     except GraphDBError as error:
         found.explained = f"{type(error).__name__}; "
     found.explained += _explained(graph.database, found.text)
@@ -391,22 +396,27 @@ def _measure(
     compiling: float,
 ) -> Callable[[], int] | None:
     """Plan and run one way; what runs it once more, or None where there is no such way."""
-    started, seen = time.perf_counter(), found.ways.setdefault(name, Time())
-    with data.watched(Control(timeout=compiling).check):
-        plan = make()
-    if plan is None or (
-        getattr(who, "hint", "auto") in ("search", "sums") and not plan.clique and who.off_hint(plan, True)
-    ):
-        del found.ways[name]
-        return None
-    found.answers.add(who.count(plan, Control(timeout=compiling)))
-    seen.first = time.perf_counter() - started + before
+    seen, plan = found.ways.setdefault(name, Time()), None
+    for _ in range(ANEW):
+        started = time.perf_counter()
+        with data.watched(Control(timeout=compiling).check):
+            plan = make()
+        if plan is None or (
+            getattr(who, "hint", "auto") in ("search", "sums") and not plan.clique and who.off_hint(plan, True)
+        ):
+            del found.ways[name]
+            return None
+        found.answers.add(who.count(plan, Control(timeout=compiling)))
+        seen.first = min(seen.first, time.perf_counter() - started + before)
+        if seen.first > BRIEF:
+            break
     for _ in range(2):
         who.count(plan, Control(timeout=limit))
     seen.warm = _warm(lambda: who.count(plan, Control(timeout=limit)))
     if getattr(who, "hint", "auto") == "sums" and not plan.clique and who.off_hint(plan, True):
         del found.ways[name]  # its kernels could not be written
         return None
+    assert plan is not None
     return partial(who.count, plan)
 
 

@@ -124,6 +124,7 @@ class Pool:
     def __init__(self) -> None:
         self.limits: dict[int, int] = {}
         self.used: dict[int, int] = {}
+        self.most: dict[int, int] = {}
         self.faults: list[str] = []
         self._lock = threading.RLock()
 
@@ -136,6 +137,10 @@ class Pool:
 
     def free_bytes(self) -> int:
         return 0
+
+    def total_bytes(self) -> int:
+        """The most that was used at a time: CuPy's pool gives nothing back that its limit has room for."""
+        return self.most.get(_current(), 0)
 
     def free_all_blocks(self) -> None: ...
 
@@ -151,6 +156,7 @@ class Pool:
             if used + size > self.limits.get(device, 1 << 62):
                 raise OutOfMemoryError
             self.used[device] = used + size
+            self.most[device] = max(self.most.get(device, 0), used + size)
         memory = np.full(size + GUARD + 16, _FRESH, np.uint8)
         start = -memory.ctypes.data % 16
         memory[start + size :] = _FENCE

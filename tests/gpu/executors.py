@@ -60,18 +60,18 @@ EXECUTORS = [
 
 
 @contextmanager
-def opened(name: str) -> Iterator[Any]:
-    """The executor of that name."""
+def opened(name: str, memory_limit: int | None = None) -> Iterator[Any]:
+    """The executor of that name, whose device has so many bytes."""
     if name == "host":
         yield HostExecutor(threads=1)
         return
     where, strategy, *how = name.split("-")
     with paged(3) if how == ["paged"] else segmented() if how == ["segmented"] else nullcontext():
         if where == "cuda":
-            yield device_executor(strategy, SMALL[strategy] if how else {})
+            yield device_executor(strategy, SMALL[strategy] if how else {}, memory_limit or 1 << 30)
             return
         with emulator.installed():
-            found = device_executor(strategy, SMALL[strategy], 1 << 24)
+            found = device_executor(strategy, SMALL[strategy], memory_limit or 1 << 24)
             yield found
             memory = found.device.memory
             memory.evict(0)  # pages go back

@@ -123,6 +123,29 @@ def test_many_small_queries_leave_nothing(device: Any, request: pytest.FixtureRe
     assert cells(device) == before
 
 
+@pytest.mark.parametrize("counting", [False, True], ids=["rows", "count"])
+@pytest.mark.parametrize("name", [name for name in EXECUTORS if name.id in ("emulated-join", "cuda-join")])
+def test_peak_memory_does_not_grow_with_the_number_of_matches(name: str, counting: bool) -> None:
+    """Once pieces are full there are only more of them: eight times the matches and more take no byte more.
+
+    The pool gives nothing back while a run goes on: what it has afterwards, less the lists, is the most of the run's own.
+    """
+    real = name.startswith("cuda")
+    edges = PATH if not counting else [*PATH, (2, 3, (1,), True)]
+    small, large = ((150, 300) if counting else (300, 600)) if real else (10, 20)
+    most, matches = [], []
+    for vertices in (small, large):
+        plan = make_plan(
+            pattern(len(edges) + 1, edges, REPEATABLE, count_only=counting), complete(vertices), counting="never"
+        )
+        with opened(name, 1 << 26 if real else 1 << 24) as executor, executor.device.memory.current():
+            matches.append(executor.count(plan) if counting else sum(block.count for block in executor.run(plan)))
+            lists = sum(each.offsets.nbytes + each.neighbours.nbytes for each in plan.partitions)
+            most.append(int(executor.device.memory.pool.total_bytes()) - lists)
+    assert matches == [n * (n - 1) ** len(edges) for n in (small, large)]
+    assert 0 < most[1] <= 1.05 * most[0], most
+
+
 def test_copies_go_with_the_graph(device: Any) -> None:
     empty = cells(device)
     plan = make_plan(pattern(3, TRIANGLE), random_graph(30, 200))

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 
 from graphdb.execute.host import HostExecutor
+from graphdb.gpu.code.launch import Module
 from graphdb.gpu.data.residency import lists_of_plan
 from graphdb.gpu.join import pieces
 from graphdb.gpu.join.run import Join
@@ -22,7 +23,7 @@ from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.data_graph import DataGraph
 from tests import emulator
-from tests.execute.test_host import pattern
+from tests.execute.test_host import REPEATABLE, pattern
 from tests.gpu.executors import EMULATED, EXAMPLES, SMALL, device_executor, opened, segmented
 from tests.gpu.test_device import TRIANGLE
 from tests.gpu.test_executors import check
@@ -114,7 +115,32 @@ def test_each_segment_is_copied_as_often_as_planned() -> None:
             seen = Counter(chosen for chosen, _ in stream.through(found.combinations))
         assert seen == {(a, b): 1 for a in range(3) for b in range(3)}
         lists = plan.partitions[0].neighbours.nbytes
-        assert stream.moved <= found.moved * 1.1 == pytest.approx(4 * lists * 1.1, rel=0.1)
+        # The first slot's three segments, and the second's three for the first of those, then two (or one) more each.
+        assert stream.moved <= found.moved * 1.1 == pytest.approx((3 + 7 - 2 * found.ahead) / 3 * lists * 1.1, rel=0.1)
+
+
+@EMULATED
+@pytest.mark.parametrize(
+    "edges", [TRIANGLE, [*TRIANGLE, (1, 3, (1,), True), (2, 3, (1,), True)]], ids=["three", "four"]
+)
+def test_the_last_two_levels_of_a_count_make_no_table(edges: list[tuple[int, int, Any, bool]]) -> None:
+    """And how many rows the one before the last would have is known as well."""
+    graph, host = simple_graph(60, 900), HostExecutor(1)
+    plan = make_plan(pattern(edges[-1][1] + 1, edges, REPEATABLE, count_only=True), graph, counting="never")
+    wanted, found, launched = Control(), Control(), Counter[str]()
+    assert host.count(plan, wanted) > 0
+    with emulator.installed(), segmented(2):
+        device: Any = device_executor("join", SMALL["join"], 1 << 24)
+        launch = Module.launch
+
+        def noted(self: Module, name: str, *arguments: Any, **more: Any) -> None:
+            launched[name] += 1
+            launch(self, name, *arguments, **more)
+
+        with mock.patch.object(Module, "launch", noted):
+            assert device.count(plan, found) == host.count(plan)
+    assert launched["count_pairs"] > 0 == launched["count_two"] + launched["count_two_others"]
+    assert found.rows[-2:].tolist() == wanted.rows[-2:].tolist()  # those before are bound again for each segment
 
 
 @EMULATED
