@@ -133,7 +133,7 @@ def test_peak_memory_does_not_grow_with_the_number_of_matches(name: str, countin
     real = name.startswith("cuda")
     edges = PATH if not counting else [*PATH, (2, 3, (1,), True)]
     small, large = ((150, 300) if counting else (300, 600)) if real else (10, 20)
-    most, matches = [], []
+    most, matches, sizes = [], [], []
     for vertices in (small, large):
         plan = make_plan(
             pattern(len(edges) + 1, edges, REPEATABLE, count_only=counting), complete(vertices), counting="never"
@@ -142,8 +142,11 @@ def test_peak_memory_does_not_grow_with_the_number_of_matches(name: str, countin
             matches.append(executor.count(plan) if counting else sum(block.count for block in executor.run(plan)))
             lists = sum(each.offsets.nbytes + each.neighbours.nbytes for each in plan.partitions)
             most.append(int(executor.device.memory.pool.total_bytes()) - lists)
+            sizes.append(lists)
     assert matches == [n * (n - 1) ** len(edges) for n in (small, large)]
-    assert 0 < most[1] <= 1.05 * most[0], most
+    # Pieces are of whole rows, and the first level's grow with the graph; all matches at once would take gigabytes.
+    allowed = sizes[1] - sizes[0] if real else most[0] // 20
+    assert 0 < most[1] <= most[0] + allowed, (most, sizes)
 
 
 def test_copies_go_with_the_graph(device: Any) -> None:
