@@ -25,13 +25,13 @@ from graphdb.gpu.counting.counter import Counter
 from graphdb.gpu.data.graph import DeviceGraph
 from graphdb.gpu.join.distinct import reduces
 from graphdb.gpu.join.refine import DeviceRefiner
-from graphdb.gpu.mining import domains, extension
+from graphdb.gpu.mining import compression, domains, extension
 from graphdb.gpu.overtaking import Overtaken
 from graphdb.gpu.strategies import Hint, Strategies, ceil_of, lists_read
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, OutOfRange, Refused
-from graphdb.plan.extension import Adjacency, Extender
+from graphdb.plan.extension import Adjacency, Compressor, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan, VertexStep
 from graphdb.plan.shares import Division, Partial, root_weights
@@ -328,6 +328,12 @@ class GpuExecutor:
         if not self.graph.residency.possible([extension.lists_of(lists)]):
             return None
         return extension.DeviceExtension(self.device, self.graph, lists, control)
+
+    def compressor(self, rows: int, nbytes: int, control: Control) -> Compressor | None:
+        """What filters embedding tables here; None where the budget has too little room for marks of so many rows."""
+        if not compression.fits(rows, self.device.memory.budget):
+            return None
+        return compression.DeviceCompressor(self.device, control)
 
     def expected_jointly(self, joint: JointCount) -> ExpectedCost:
         """What counting several patterns together is expected to take, and to copy and compile first."""

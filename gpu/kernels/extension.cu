@@ -4,11 +4,13 @@
 // COUNT (how many extensions each row has), WRITE (they go to the places that prefix sums over these say), or POOL: one
 // pass writes to blocks of a pool, each taken by one warp, and counts; another puts what was written in order
 // (GAMMA §6.1, optimisation 1).  CODES counts the extensions of ANY by what joins all vertices, and writes none.
+// Where MERGED is not 0, a warp takes all rows with the same prefix, and what the vertices of the prefix have in common,
+// up to MERGED of them, is intersected once, in shared memory (optimisation 2).
 
 #include "teams.cuh"
 
 const int ANY = 0, ALL = 1, EDGES = 2, COUNT = 0, WRITE = 1, POOL = 2, CODES = 3;
-const int MOST = 8;
+const int MOST = 8, RUN = 8, LARGEST = 64, WARPS = 8;
 
 struct Lists {
   const i64 *offsets;
@@ -70,6 +72,80 @@ __device__ void all_of(const Lists &lists, const int *row, int size, Take take) 
   }
 }
 
+#if MERGED
+// What a group of rows has in common: the higher common neighbours of all vertices but the last.
+struct Prefix {
+  int *ids;
+  int count;  // more than MERGED: they did not fit
+};
+
+__device__ __forceinline__ bool same_prefix(const int *rows, i64 row, int size) {
+  for (int i = 0; i < size - 1; ++i)
+    if (__ldg(rows + row * size + i) != __ldg(rows + (row - 1) * size + i)) return false;
+  return true;
+}
+
+// Whether a group begins here: groups are cut where there are LARGEST rows or more.
+__device__ __forceinline__ bool is_head(const int *rows, i64 row, int size) {
+  return row % LARGEST == 0 || !same_prefix(rows, row, size);
+}
+
+// `row` is the first of the group, whose last vertex is the lowest.
+__device__ void merge(const Lists &lists, const int *row, int size, Prefix &prefix) {
+  int best = 0;
+  i64 shortest = (i64)1 << 62;
+  for (int i = 0; i < size - 1; ++i) {
+    const i64 count = __ldg(lists.offsets + row[i] + 1) - __ldg(lists.offsets + row[i]);
+    if (count < shortest) best = i, shortest = count;
+  }
+  const i64 end = __ldg(lists.offsets + row[best] + 1);
+  prefix.count = 0;
+  __syncwarp();  // nobody reads what the group before had in common any more
+  for (i64 at = lower_bound(lists.ids, __ldg(lists.offsets + row[best]), end, row[size - 1] + 1);
+       at < end && prefix.count <= MERGED; at += WARP) {
+    const int u = at + LANE < end ? __ldg(lists.ids + at + LANE) : -1;
+    bool on = u >= 0;
+    for (int j = 0; j < size - 1; ++j) on = on && (j == best || place_of(lists, row[j], u) >= 0);
+    const u32 all = __ballot_sync(FULL, on);
+    const int place = prefix.count + __popc(all & ((1u << LANE) - 1));
+    if (on && place < MERGED) prefix.ids[place] = u;
+    prefix.count += __popc(all);
+  }
+  __syncwarp();
+}
+
+__device__ __forceinline__ int first_at_least(const int *ids, int begin, int end, int least) {
+  while (begin < end) {
+    const int middle = (begin + end) >> 1;
+    if (ids[middle] < least) begin = middle + 1;
+    else end = middle;
+  }
+  return begin;
+}
+
+// As all_of, for a row whose prefix is merged: the shorter of that and the last vertex's list is gone through.
+template <typename Take>
+__device__ void all_of_merged(const Lists &lists, const Prefix &prefix, int last, Take take) {
+  const i64 end = __ldg(lists.offsets + last + 1);
+  const i64 begin = lower_bound(lists.ids, __ldg(lists.offsets + last), end, last + 1);
+  const int from = first_at_least(prefix.ids, 0, prefix.count, last + 1);
+  if (end - begin < prefix.count - from) {
+    for (i64 at = begin; at < end; at += WARP) {
+      const int u = at + LANE < end ? __ldg(lists.ids + at + LANE) : -1;
+      const int place = u < 0 ? prefix.count : first_at_least(prefix.ids, from, prefix.count, u);
+      take(u, place < prefix.count && prefix.ids[place] == u);
+    }
+  } else {
+    for (int at = from; at < prefix.count; at += WARP) {
+      const int u = at + LANE < prefix.count ? prefix.ids[at + LANE] : -1;
+      const i64 place = u < 0 ? end : lower_bound(lists.ids, begin, end, u);
+      take(u, place < end && __ldg(lists.ids + place) == u);
+    }
+  }
+}
+
+#endif
+
 // As any_of, of edges: two are adjacent where they share an end.  lists are the edges at each vertex.
 template <typename Take>
 __device__ void edges_of(const Lists &lists, const int *source, const int *target, const int *row, int size,
@@ -104,11 +180,12 @@ extend(const i64 *offsets, const int *ids, const int *source, const int *target,
   const Lists lists = {offsets, ids};
   TaskCounter<Warp> tasks_left = {next, stop};
   i64 at = 0, left = 0;  // of the warp's block of the pool
-  for (;;) {
-    const u64 task = tasks_left.take();
-    if (task >= (u64)count) break;
-    int row[MOST];
+  int row[MOST];
+  const auto read = [&](u64 task) {
     for (int i = 0; i < MOST; ++i) row[i] = i < size ? __ldg(rows + task * size + i) : 0;
+  };
+  // Extends the row that was read, by what `each` passes on.
+  const auto extended = [&](u64 task, auto each) {
     i64 found = 0;
     const i64 first = PASS == WRITE ? places[task] : 0;
     auto take = [&](int u, bool on) {
@@ -138,12 +215,49 @@ extend(const i64 *offsets, const int *ids, const int *source, const int *target,
       }
       found += total;
     };
-    if (KIND == ANY) any_of(lists, row, (int)size, take);
-    if (KIND == ALL) all_of(lists, row, (int)size, take);
-    if (KIND == EDGES) edges_of(lists, source, target, row, (int)size, take);
+    each(take);
     if (PASS != WRITE && LANE == 0) counts[task] = found;
+  };
+#if MERGED
+  // A task are the groups that begin among RUN rows.
+  __shared__ int merged[WARPS][MERGED];
+  Prefix prefix = {merged[threadIdx.x / WARP], 0};
+  for (;;) {
+    const i64 begin = (i64)tasks_left.take() * RUN;
+    if (begin >= count) break;
+    const bool head = LANE < RUN && begin + LANE < count && is_head(rows, begin + LANE, (int)size);
+    u32 heads = __ballot_sync(FULL, head);
+    for (; heads; heads &= heads - 1) {
+      i64 task = begin + __ffs(heads) - 1;
+      bool more = task + 1 < count && !is_head(rows, task + 1, (int)size);
+      read(task);
+      prefix.count = MERGED + 1;
+      if (more) merge(lists, row, (int)size, prefix);
+      for (;;) {
+        extended(task, [&](auto take) {
+          if (prefix.count > MERGED) all_of(lists, row, (int)size, take);
+          else all_of_merged(lists, prefix, row[size - 1], take);
+        });
+        if (!more) break;
+        read(++task);
+        more = task + 1 < count && !is_head(rows, task + 1, (int)size);
+      }
+    }
   }
+#else
+  for (;;) {
+    const u64 task = tasks_left.take();
+    if (task >= (u64)count) break;
+    read(task);
+    extended(task, [&](auto take) {
+      if (KIND == ANY) any_of(lists, row, (int)size, take);
+      if (KIND == ALL) all_of(lists, row, (int)size, take);
+      if (KIND == EDGES) edges_of(lists, source, target, row, (int)size, take);
+    });
+  }
+#endif
 }
+
 
 // What was written to the pool goes to its place; owners of entries that nobody wrote are negative.
 extern "C" __global__ void __launch_bounds__(256)

@@ -3,7 +3,8 @@
 The table itself lies in host memory (GAMMA §5.2), so that it may be larger than the device; what lies there is a piece
 of it, and the buffer that kernels write to.  Extensions are counted and then found again; or one pass writes them to
 blocks of a pool and counts them, and another puts them in order, and where the pool is too small for a piece, its
-extensions are found once more and written to their places (GAMMA §6.1, optimisation 1).
+extensions are found once more and written to their places (GAMMA §6.1, optimisation 1).  Rows by common neighbours
+that share all vertices but the last are extended by one warp, which intersects what they share once (optimisation 2).
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ Pass = Literal["pool", "twice"]
 KINDS: dict[Kind, int] = {"any": 0, "all": 1, "edges": 2}
 PASSES: dict[Kind, Pass] = {"any": "twice", "all": "pool", "edges": "twice"}
 """What takes less: an intersection is dear to find twice, a list that is only read is not."""
+GROUPED = False
+"""Whether the rows of a prefix are extended together."""
+MERGED = 512
+"""Common neighbours of a prefix that a warp has room for in shared memory; of one with more, rows go one by one."""
 COUNT, WRITE, POOL, CODES = 0, 1, 2, 3
 """``PASS`` of ``extension.cu``."""
 ENTRIES = 256
@@ -39,8 +44,13 @@ _PER_ENTRY, _PER_ROW = 16, 24
 """Bytes on the device for each entry of the pool, with its place in order; and for each row, beside its columns."""
 
 VARIANTS["extension"] = (
-    *({"KIND": str(kind), "PASS": str(each)} for kind in KINDS.values() for each in (COUNT, WRITE, POOL)),
-    {"KIND": "0", "PASS": str(CODES)},
+    *(
+        {"KIND": str(kind), "PASS": str(each), "MERGED": "0"}
+        for kind in KINDS.values()
+        for each in (COUNT, WRITE, POOL)
+    ),
+    *({"KIND": str(KINDS["all"]), "PASS": str(each), "MERGED": str(MERGED)} for each in (COUNT, WRITE, POOL)),
+    {"KIND": "0", "PASS": str(CODES), "MERGED": "0"},
 )
 
 
@@ -54,6 +64,9 @@ class DeviceExtension:
     passes
         ``"pool"``, or ``"twice"``: extensions are counted first and then found again, as on the host; by default
         what takes less.
+    grouped
+        Whether what a prefix's vertices have in common is intersected once for all its rows; by default what takes
+        less.
     piece
         Rows at a time.
 
@@ -71,11 +84,13 @@ class DeviceExtension:
         watch: Watch,
         *,
         passes: Pass | None = None,
+        grouped: bool | None = None,
         piece: int = PIECE,
     ) -> None:
         self.name = f"cuda:{device.number}"
         self._device, self._device_graph, self._lists, self._watch = device, graph, lists, watch
         self._passes, self._piece, self._stop = passes, piece, StopFlag(device)
+        self._grouped = GROUPED if grouped is None else grouped
         self.milliseconds = 0.0
         """The device's time so far, copies left out."""
         self.moved = 0
@@ -131,7 +146,7 @@ class DeviceExtension:
         if pool is not None and pool.used() <= pool.blocks:
             entries = min(pool.used(), pool.blocks) * ENTRIES
             begin = device.event()
-            module = device.module("extension", {"KIND": KINDS[kind], "PASS": POOL})
+            module = device.module("extension", self._macros(kind, POOL, rows.shape[1]))
             arguments = (pool.values, pool.owners, pool.ranks, entries, places, values)
             module.launch("put_in_order", min(-(-entries // BLOCK), 32 * device.processors), *arguments)
             self.milliseconds += device.milliseconds(begin, device.event())
@@ -153,6 +168,10 @@ class DeviceExtension:
         """How many warps run at a time, about: each leaves a block of the pool half empty."""
         return self._device.processors * 32
 
+    def _macros(self, kind: Kind, which: int, size: int) -> dict[str, int]:
+        grouped = self._grouped and kind == "all" and size > 1
+        return {"KIND": KINDS[kind], "PASS": which, "MERGED": MERGED if grouped else 0}
+
     def _launch(
         self,
         kind: Kind,
@@ -166,7 +185,7 @@ class DeviceExtension:
         values: Any = None,
     ) -> None:
         device = self._device
-        module = device.module("extension", {"KIND": KINDS[kind], "PASS": which}, check=self._watch.check)
+        module = device.module("extension", self._macros(kind, which, size), check=self._watch.check)
         next_task = device.memory.empty(1, np.uint64)
         next_task.fill(0)
         offsets, ids, source, target, _ = self._arrays
@@ -189,7 +208,7 @@ class DeviceExtension:
         device = self._device
         offsets, ids, _, _, ways = self._arrays
         with faults(), device.active():
-            module = device.module("extension", {"KIND": 0, "PASS": CODES}, check=self._watch.check)
+            module = device.module("extension", {"KIND": 0, "PASS": CODES, "MERGED": 0}, check=self._watch.check)
             for part in self._parts(len(rows), rows.shape[1]):
                 own = device.memory.upload(np.ascontiguousarray(rows[part], np.int32))
                 next_task = device.memory.empty(1, np.uint64)

@@ -29,7 +29,7 @@ from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.counting.plan import parts_of
 from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, Executor, OutOfRange
-from graphdb.plan.extension import Adjacency, Extender
+from graphdb.plan.extension import Adjacency, Compressor, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import Origin, PhysicalPlan
 from graphdb.plan.shares import Division, Partial
@@ -174,6 +174,10 @@ class ClusterExecutor:
     def extender(self, lists: Adjacency, scanned: float, control: Control) -> Extender | None:
         """What extends embeddings locally."""
         return self._local.extender(lists, scanned, control)
+
+    def compressor(self, rows: int, nbytes: int, control: Control) -> Compressor | None:
+        """What filters tables locally."""
+        return self._local.compressor(rows, nbytes, control)
 
     def counts_cliques(self, plan: PhysicalPlan) -> bool:
         """Whether that is so locally: workers have the same kernels."""

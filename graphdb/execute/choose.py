@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from graphdb.common.errors import DeviceError, GraphDBError, MemoryLimitError
@@ -26,13 +27,14 @@ from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.counting.twins import CHOICE
 from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, Executor, OutOfRange, Refused
-from graphdb.plan.extension import Adjacency, Extender
+from graphdb.plan.extension import Adjacency, Compressor, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.strategy.ski_rental import LONGER, WORSE, Bias, Decision, ExpectedCost, StrategyTimings
 from graphdb.plan.strategy.trials import in_turns
 
 if TYPE_CHECKING:
+    from graphdb.gpu.card import Rates
     from graphdb.gpu.code.launch import Device
     from graphdb.gpu.executor import GpuExecutor
 
@@ -309,20 +311,30 @@ class ChoosingExecutor:
         self, lists: LabelledLists, scanned: float, control: Control, host_memory: int | None
     ) -> DomainSearch | None:
         """The device's, where that is expected to be done first and can be used."""
-        return self._mined(lists.nbytes, scanned, lambda on: on.domain_search(lists, scanned, control, host_memory))
+        costs = self._scan_seconds(scanned), partial(_mining, scanned, lists.nbytes)
+        return self._mined(*costs, lambda on: on.domain_search(lists, scanned, control, host_memory))
 
     def extender(self, lists: Adjacency, scanned: float, control: Control) -> Extender | None:
         """The device's, as above."""
-        return self._mined(lists.nbytes, scanned, lambda on: on.extender(lists, scanned, control))
+        costs = self._scan_seconds(scanned), partial(_mining, scanned, lists.nbytes)
+        return self._mined(*costs, lambda on: on.extender(lists, scanned, control))
 
-    def _mined(self, nbytes: int, scanned: float, made: Callable[[Executor], Made | None]) -> Made | None:
+    def compressor(self, rows: int, nbytes: int, control: Control) -> Compressor | None:
+        """The device's, as above; one thread of the host filters, and a device mostly copies."""
+
+        def copied(rates: Rates) -> ExpectedCost:
+            return ExpectedCost(MINING_START + nbytes / rates.upload)
+
+        return self._mined(rows / HOST_RATE, copied, lambda on: on.compressor(rows, nbytes, control))
+
+    def _mined(
+        self, here: float, there: Callable[[Rates], ExpectedCost], made: Callable[[Executor], Made | None]
+    ) -> Made | None:
         """What mines on the executor that is expected to be done first; None where that is the host."""
-        known = _Known(self._scan_seconds(scanned), StrategyTimings())
+        known = _Known(here, StrategyTimings())
 
         def expected(device: GpuExecutor) -> dict[str, ExpectedCost]:
-            rates = device.device.rates
-            there = ExpectedCost(MINING_START + MINED * scanned / rates.intersected, nbytes / rates.upload)
-            return {self.host.name: ExpectedCost(known.here), device.name: there}
+            return {self.host.name: ExpectedCost(here), device.name: there(device.device.rates)}
 
         try:
             return made(self._choice(known, expected, runs=True))
@@ -469,6 +481,11 @@ def _host_work(plan: PhysicalPlan, counting: bool) -> tuple[str, float]:
         soon = counting and plan.counting.uncertain and plan.cost < plan.counting.cost
         return ("search", plan.cost) if soon else ("sums", plan.counting.cost)
     return "search", plan.cost
+
+
+def _mining(scanned: float, nbytes: int, rates: Rates) -> ExpectedCost:
+    """What a device is expected to take that scans so many elements of lists of so many bytes."""
+    return ExpectedCost(MINING_START + MINED * scanned / rates.intersected, nbytes / rates.upload)
 
 
 def _costs_text(costs: dict[str, ExpectedCost], timings: StrategyTimings) -> str:

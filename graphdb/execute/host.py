@@ -31,7 +31,7 @@ from graphdb.plan.counting.tree import TreeCount
 from graphdb.plan.counting.twins import TwinCount
 from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, OutOfRange, Overran
-from graphdb.plan.extension import Adjacency, Extender
+from graphdb.plan.extension import Adjacency, Compressor, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.shares import Division, Partial, root_weights
@@ -199,6 +199,10 @@ class HostExecutor:
         return None
 
     def extender(self, lists: Adjacency, scanned: float, control: Control) -> Extender | None:
+        """Nothing, as above."""
+        return None
+
+    def compressor(self, rows: int, nbytes: int, control: Control) -> Compressor | None:
         """Nothing, as above."""
         return None
 

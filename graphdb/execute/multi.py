@@ -20,7 +20,7 @@ from graphdb.execute.guided_scheduling import FAILURES, GuidedSchedule, Task
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, OutOfRange, Refused
-from graphdb.plan.extension import Adjacency, Extender
+from graphdb.plan.extension import Adjacency, Compressor, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.shares import Divisible, Division, Partial
@@ -201,6 +201,10 @@ class MultiExecutor:
     def extender(self, lists: Adjacency, scanned: float, control: Control) -> Extender | None:
         """What extends embeddings on the first device; None where the host does it."""
         return self._alone(lambda executor: executor.extender(lists, scanned, control))
+
+    def compressor(self, rows: int, nbytes: int, control: Control) -> Compressor | None:
+        """What filters tables on the first device."""
+        return self._alone(lambda executor: executor.compressor(rows, nbytes, control))
 
     # --- who runs what
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from graphdb.common.errors import DeviceError, QueryInterrupted, QueryTimeout
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.domains import DomainSearch, LabelledLists
-from graphdb.plan.extension import Adjacency, Extender
+from graphdb.plan.extension import Adjacency, Compressor, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
 
@@ -203,6 +203,9 @@ class Executor(Protocol):
 
     def extender(self, lists: Adjacency, scanned: float, control: Control) -> Extender | None:
         """What extends embeddings on a device, where so many elements are expected to be looked at; None as above."""
+
+    def compressor(self, rows: int, nbytes: int, control: Control) -> Compressor | None:
+        """What filters embedding tables on a device, of so many rows, and bytes there and back; None as above."""
 
     def counts_cliques(self, plan: PhysicalPlan) -> bool:
         """Whether a plan's cliques are counted without finding them one by one, wherever that is done."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -10,6 +11,8 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 Narrow = NDArray[np.int32]
+TableColumn = tuple[NDArray[np.signedinteger], Ints]
+"""A column of an embedding table: values, and rows of the column before (:class:`graphdb.mining.EmbeddingTable`)."""
 Kind = Literal["any", "all", "edges"]
 """By a vertex adjacent to any of an embedding, by one adjacent to all, by an edge."""
 
@@ -123,3 +126,25 @@ class Extender(Protocol):
 
     def code_cells(self, codes: int) -> tuple[Any, Any]:
         """Return what :meth:`count_codes` adds to: two numbers for each code; ``get()`` copies them to the host."""
+
+
+class Compressor(Protocol):
+    """Compresses embedding tables after a filter."""
+
+    @property
+    def summary(self) -> str:
+        """What it took so far: a phrase for PROFILE."""
+
+    def compress(self, columns: Sequence[TableColumn], marks: NDArray[np.bool_]) -> list[TableColumn]:
+        """Return a table's columns without the rows that no row that stays descends from.
+
+        Parameters
+        ----------
+        marks
+            bool [rows of the last column]: which stay.
+
+        Raises
+        ------
+        QueryTimeout, QueryInterrupted, MemoryLimitError, DeviceError
+            As the limits of the run say; where the device's memory does not do; where the device fails.
+        """

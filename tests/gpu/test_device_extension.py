@@ -12,7 +12,10 @@ import numpy as np
 import pytest
 
 from graphdb.common.errors import MemoryLimitError, QueryTimeout
-from graphdb.mining import EmbeddingTable, Limits, MiningGraph, edge_extension, vertex_extension
+from graphdb.execute import choose
+from graphdb.execute.choose import ChoosingExecutor
+from graphdb.execute.host import HostExecutor
+from graphdb.mining import EmbeddingTable, Limits, MiningGraph, edge_extension, filtering, vertex_extension
 from graphdb.mining.motifs import motifs
 from graphdb.mining.primitives import extension
 from graphdb.plan.executor import Control
@@ -49,10 +52,17 @@ def same(found: EmbeddingTable, wanted: EmbeddingTable) -> bool:
     )
 
 
-@pytest.mark.parametrize("sizes", [{}, {"ENTRIES": 32, "passes": "pool"}, {"PIECE": 7}, {"passes": "twice"}], ids=str)
+GROUPED = ({"grouped": True}, {"grouped": True, "passes": "twice", "MERGED": 2}, {"grouped": True, "PIECE": 7})
+
+
+@pytest.mark.parametrize(
+    "sizes", [{}, {"ENTRIES": 32, "passes": "pool"}, {"PIECE": 7}, {"passes": "twice"}, *GROUPED], ids=str
+)
 @pytest.mark.parametrize("seed", range(scaled(3)))
 def test_tables_are_the_hosts(device: Any, seed: int, sizes: dict[str, Any]) -> None:
-    """In one pass to a pool, whose blocks rows share; in two passes; in pieces."""
+    """In one pass to a pool, whose blocks rows share; in two passes; in pieces; prefixes intersected once, or where they do
+    not fit shared memory, not.
+    """
     from graphdb.gpu.mining import extension as on_device
 
     graph = brute.random_graph(np.random.default_rng(seed), 14, 34, directed=False)
@@ -64,8 +74,10 @@ def test_tables_are_the_hosts(device: Any, seed: int, sizes: dict[str, Any]) -> 
         if "PIECE" in sizes:
             stack.enter_context(mock.patch.object(extension, "DEVICE_PIECE", 50))
             stack.enter_context(mock.patch.dict(defaults, piece=sizes["PIECE"]))
-        if "passes" in sizes:
-            stack.enter_context(mock.patch.dict(defaults, passes=sizes["passes"]))
+        if "MERGED" in sizes:
+            stack.enter_context(mock.patch.object(on_device, "MERGED", sizes["MERGED"]))
+        chosen = {name: sizes[name] for name in ("passes", "grouped") if name in sizes}
+        stack.enter_context(mock.patch.dict(defaults, **chosen))
         for to in ("any", "all"):
             table = wanted = EmbeddingTable.of_vertices(graph)
             for _ in range(3):
@@ -76,6 +88,46 @@ def test_tables_are_the_hosts(device: Any, seed: int, sizes: dict[str, Any]) -> 
             table, wanted = edge_extension(table, graph, limits), edge_extension(wanted, graph)
             assert same(table, wanted)
         assert len(table) > 300
+
+
+@pytest.mark.parametrize("piece", [None, 64])
+@pytest.mark.parametrize("kept", [0.0, 0.02, 0.5, 1.0])
+def test_filters(device: Any, kept: float, piece: int | None) -> None:
+    """The host's tables, of vertices and of edges, at once and in pieces; what is left can be extended further."""
+    from graphdb.gpu.mining import compression
+
+    random = np.random.default_rng(3)
+    graph = brute.random_graph(random, 16, 60, directed=False)
+    tables = [EmbeddingTable.of_vertices(graph), EmbeddingTable.of_edges(graph)]
+    with mock.patch.object(compression, "PIECE", piece or compression.PIECE):
+        for _ in range(2):
+            tables = [
+                vertex_extension(table, graph) if table.kind == "vertex" else edge_extension(table, graph)
+                for table in tables
+            ]
+            limits = Limits(executor=device)
+            keep = [random.random(len(table)) < kept for table in tables]
+            found = [filtering(table, marks, limits) for table, marks in zip(tables, keep, strict=True)]
+            wanted = [filtering(table, marks) for table, marks in zip(tables, keep, strict=True)]
+            assert all(map(same, found, wanted))
+            assert len(tables[1]) > 64
+            assert all("bytes of embeddings moved" in note for note in limits.notes)
+            assert len(limits.notes) == 2
+            tables = found if kept == 0.5 else tables
+
+
+def test_filters_by_what_is_expected_to_be_sooner(device: Any) -> None:
+    """Small tables stay on the host, and so do those whose marks a device has no room for."""
+    graph = brute.random_graph(np.random.default_rng(4), 60, 300, directed=False)
+    table = vertex_extension(vertex_extension(EmbeddingTable.of_vertices(graph), graph), graph)
+    keep = np.arange(len(table)) % 3 == 0
+    limits = Limits(executor=ChoosingExecutor(HostExecutor(1), lambda: device))
+    assert same(filtering(table, keep, limits), filtering(table, keep))
+    assert not limits.notes
+    with mock.patch.object(choose, "HOST_RATE", 1e3), mock.patch.object(choose, "OPENING", 0.0):
+        assert same(filtering(table, keep, limits), filtering(table, keep))
+    assert limits.notes
+    assert device.compressor(1 << 40, 1 << 43, Control()) is None
 
 
 def test_a_pool_that_is_too_small(device: Any) -> None:

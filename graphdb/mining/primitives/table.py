@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from graphdb.mining.graph import MiningGraph
 from graphdb.mining.limits import Limits
+from graphdb.plan.extension import Compressor
 
 Ints = NDArray[np.int64]
 
@@ -98,7 +99,8 @@ def filtering(table: EmbeddingTable, keep: ArrayLike, limits: Limits | None = No
     keep
         bool [rows]: which rows stay.
     limits
-        Deadline and cancellation.
+        Deadline and cancellation; the executor, whose device compresses the table where that is expected to be sooner
+        (:mod:`graphdb.gpu.mining.compression`): the same table.
 
     Raises
     ------
@@ -109,7 +111,20 @@ def filtering(table: EmbeddingTable, keep: ArrayLike, limits: Limits | None = No
     marks = np.asarray(keep, bool)
     if marks.shape != (len(table),):
         raise ValueError(f"a filter has a value for each of the {len(table):,} rows, found {marks.shape}")
+    if compressor := _compressor(table, marks, limits):
+        columns = compressor.compress(table.columns, marks)
+        limits.notes.append(compressor.summary)
+        return EmbeddingTable(table.kind, tuple(Column(*column) for column in columns))
     return limits.cancellable(len(table), lambda: _compressed(table, marks))
+
+
+def _compressor(table: EmbeddingTable, marks: NDArray[np.bool_], limits: Limits) -> Compressor | None:
+    """What compresses a table on a device; None where the host does."""
+    if limits.executor is None or not len(table):
+        return None
+    back = np.count_nonzero(marks) / len(table)
+    rows = sum(len(column.values) for column in table.columns)
+    return limits.executor.compressor(rows, int(table.nbytes * (1 + back)), limits.control)
 
 
 def _compressed(table: EmbeddingTable, marks: NDArray[np.bool_]) -> EmbeddingTable:
