@@ -26,6 +26,15 @@ def cliques(graph: MiningGraph, size: int) -> EmbeddingTable:
     return table
 
 
+def motifs(graph: MiningGraph, size: int) -> dict[Pattern, int]:
+    """How many sets of vertices induce each pattern: all connected sets, counted by their patterns."""
+    table = EmbeddingTable.of_vertices(graph)
+    for _ in range(size - 1):
+        table = vertex_extension(table, graph, to="any")
+    found = aggregation(table, graph, labels=np.zeros(len(graph), int))
+    return {pattern: int(count) for pattern, count in zip(found.patterns, found.counts, strict=True)}
+
+
 def dense_groups(graph: MiningGraph, size: int, missing: int) -> EmbeddingTable:
     """Connected groups of vertices of which at most so many pairs are not joined.
 
@@ -77,6 +86,11 @@ with graphdb.connect() as db:
     print(f"{len(fours)} times four countries all border each other:")
     for row in borders.ids[fours.rows(0, 3)].tolist():
         print("  " + ", ".join(names[country] for country in row))
+
+    counts = motifs(borders, 4)
+    mined = sorted(count for _, count, _, _ in db.mine.motifs(4, edges="neighbour", vertices="Country"))
+    print(f"{sum(counts.values())} connected sets of four countries have {len(counts)} patterns")
+    print("MINE counts the same" if sorted(counts.values()) == mined else "MINE counts others")
 
     groups = dense_groups(borders, 5, missing=2)
     print(f"{len(groups)} groups of five countries miss at most two borders among them")

@@ -31,6 +31,9 @@ SHARES = 32
 """The last shares are so small a part of what each executor works: as long the last to end works alone, about."""
 LEAST = 1e-2
 """Seconds that a share is expected to take at least: some launches, and an answer to wait for, are a tenth of that."""
+MINED_ALONE = 1.6e7
+"""Elements that mining is expected to scan, below which one device does it: some 20 ms of kernels on an H200 (sets of
+285,000 edges, three edges a pattern, took 23 ms); the others would have to be given the graph first."""
 _log = logging.getLogger("graphdb")
 
 
@@ -177,9 +180,11 @@ class MultiExecutor:
     def domain_search(
         self, lists: LabelledLists, scanned: float, control: Control, host_memory: int | None
     ) -> DomainSearch | None:
-        """What finds domains on all that can, of patterns that are scheduled; None where none can."""
+        """What finds domains on all that can, of patterns that are scheduled; on the first, where that is little work;
+        None where none can.
+        """
         executors, stop = list(self._executors), threading.Event()
-        if len(executors) < 2:
+        if len(executors) < 2 or scanned < MINED_ALONE:
             return self._alone(lambda executor: executor.domain_search(lists, scanned, control, host_memory))
         room = None if host_memory is None else host_memory // len(executors)
         found: dict[int, DomainSearch] = {}

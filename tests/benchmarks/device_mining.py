@@ -20,17 +20,20 @@ from typing import Any
 import numpy as np
 
 from graphdb.gpu.executor import GpuExecutor
+from graphdb.gpu.mining.compression import DeviceCompressor
 from graphdb.gpu.mining.extension import DeviceExtension
-from graphdb.mining import EmbeddingTable, edge_extension, vertex_extension
+from graphdb.mining import EmbeddingTable, edge_extension, filtering, vertex_extension
 from graphdb.mining.cliques import clique_plan
 from graphdb.mining.frequent import Miner, frequent_patterns
 from graphdb.mining.graph import MiningGraph
 from graphdb.mining.limits import Limits
 from graphdb.mining.motifs import joint_count, known_motifs, motifs
+from graphdb.plan.domains import Candidates
 from graphdb.plan.executor import Control
 from tests import mining_sets
 from tests.benchmarks.harness import Table, main, progress, surroundings
 
+PARTS = ("structure", "frequent", "passes", "groups", "filters", "divided", "larger")
 GRAPHS = ("wiki-Vote", "email-Enron", "ca-AstroPh-cc1")
 
 
@@ -42,7 +45,7 @@ def run(argv: list[str]) -> list[Table]:
     parser.add_argument("--graphs", nargs="+", default=GRAPHS)
     parser.add_argument("--sizes", nargs="+", type=int, default=range(3, 9), help="of cliques")
     parser.add_argument("--motifs", nargs="+", type=int, default=(3, 4, 5))
-    parser.add_argument("--only", choices=["structure", "frequent", "passes", "larger"])
+    parser.add_argument("--only", nargs="+", choices=PARTS)
     parser.add_argument("--edges", type=int, default=4_000_000, help="of the graph that is larger than the budget")
     arguments = parser.parse_args(argv)
     mining_sets.FOLDER = arguments.suite
@@ -50,9 +53,12 @@ def run(argv: list[str]) -> list[Table]:
         "structure": lambda: _structure(arguments.graphs, arguments.sizes, arguments.motifs, arguments.runs),
         "frequent": lambda: _frequent(arguments.runs),
         "passes": lambda: _passes(arguments.graphs, arguments.runs),
+        "groups": lambda: _groups(arguments.graphs, arguments.runs),
+        "filters": lambda: _filters(arguments.graphs, arguments.runs),
+        "divided": lambda: _divided(arguments.runs),
         "larger": lambda: _larger(arguments.edges),
     }
-    return [make() for name, make in tables.items() if arguments.only in (None, name)]
+    return [tables[name]() for name in arguments.only or PARTS]
 
 
 def measured(work: Callable[[], Any], device: GpuExecutor, runs: int) -> tuple[float, float, float, Any]:
@@ -172,6 +178,131 @@ def _passes(graphs: Sequence[str], runs: int) -> Table:
     return table
 
 
+def _groups(graphs: Sequence[str], runs: int) -> Table:
+    """Prefixes intersected once for all their rows, beside rows one by one (GAMMA §6.1, optimisation 2)."""
+    columns = [
+        "graph",
+        "cliques",
+        "rows",
+        "a prefix",
+        "extensions",
+        "pool",
+        "pool grouped",
+        "twice",
+        "twice grouped",
+        "gain",
+    ]
+    table = Table("cliques extended row by row or prefix by prefix: kernels in ms", columns)
+    device = GpuExecutor(0)
+    for name in graphs:
+        graph = mining_sets.snap(name)
+        rows = EmbeddingTable.of_vertices(graph)
+        for size in (2, 3, 4):
+            rows = vertex_extension(rows, graph, "all", Limits(executor=device))
+            written, lists = rows.rows().astype(np.int32), graph.adjacency
+            prefixes = max(len(np.unique(rows.columns[-1].parents)), 1)
+            took, found = [], []
+            for passes in ("pool", "twice"):
+                for grouped in (False, True):
+                    kernels = []
+                    for _ in range(runs + 1):
+                        made = DeviceExtension(
+                            device.device, device.graph, lists, Control(), passes=passes, grouped=grouped
+                        )
+                        values, counts = made.extend(written, "all")
+                        kernels.append(made.milliseconds)
+                    took.append(statistics.median(kernels[1:]))
+                    found.append((values, counts))
+            assert all(all(map(np.array_equal, found[0], other)) for other in found[1:])
+            gain = min(took[0], took[2]) / min(took[1], took[3])
+            cells = [*(f"{each:.2f}" for each in took), f"{gain:.2f}"]
+            shape = (f"{len(rows):,}", f"{len(rows) / prefixes:.1f}", f"{len(found[0][0]):,}")
+            table.add(name, f"{size} to {size + 1}", *shape, *cells)
+            progress(f"{name} {size}: {cells}")
+    table.notes.append(surroundings())
+    return table
+
+
+def _filters(graphs: Sequence[str], runs: int) -> Table:
+    """A filter between extensions on the device, beside the host's one thread."""
+    columns = ["graph", "rows", "kept", "MB moved", "kernels", "call", "host", "ratio"]
+    table = Table("sets of three vertices filtered, ms", columns)
+    device, random = GpuExecutor(0), np.random.default_rng(1)
+    for name in graphs:
+        graph = mining_sets.snap(name)
+        rows = vertex_extension(vertex_extension(EmbeddingTable.of_vertices(graph), graph), graph)
+        for share in (0.05, 0.5):
+            keep = random.random(len(rows)) < share
+            calls, kernels, moved, here = [], [], 0, []
+            for _ in range(runs + 1):
+                compressor = DeviceCompressor(device.device, Control())
+                started = time.perf_counter()
+                found = compressor.compress(rows.columns, keep)
+                calls.append((time.perf_counter() - started) * 1000)
+                kernels.append(compressor.milliseconds)
+                moved = compressor.moved
+                started = time.perf_counter()
+                wanted = filtering(rows, keep)
+                here.append((time.perf_counter() - started) * 1000)
+            for mine, other in zip(found, wanted.columns, strict=True):
+                assert all(map(np.array_equal, mine, other))
+            times = [statistics.median(each[1:]) for each in (kernels, calls, here)]
+            cells = [f"{moved / 1e6:.0f}", *(f"{each:.2f}" for each in times), f"{times[2] / times[1]:.2f}"]
+            table.add(name, f"{len(rows):,}", f"{share:.0%}", *cells)
+            progress(f"{name} {share}: {cells}")
+    table.notes.append(surroundings())
+    return table
+
+
+class _Timed:
+    """Times each level's domains on one device: of all its patterns, and of every other one, as two would share them."""
+
+    def __init__(self, search: Any) -> None:
+        self._search, self.levels = search, list[tuple[int, float, float]]()
+        self.summary = ""
+
+    def find(self, candidates: Candidates, support: int, keep: bool, share: Any) -> Any:
+        """As the search."""
+        columns = (candidates.sizes, candidates.edges, candidates.orbits, candidates.sources)
+        half = Candidates(*(column[::2] for column in columns))
+        started = time.perf_counter()
+        self._search.find(half, support, keep, share)
+        between = time.perf_counter()
+        found = self._search.find(candidates, support, keep, share)
+        self.levels.append((len(candidates), time.perf_counter() - between, between - started))
+        return found
+
+    def keep(self, frequent: Any) -> Any:
+        """As the search."""
+        return self._search.keep(frequent)
+
+
+def _divided(runs: int) -> Table:
+    """What a second device could take off a first: a level's domains, of all patterns and of half of them."""
+    columns = ["graph", "edges", "scanned", "patterns", "all", "half", "saved", "open", "call"]
+    table = Table("domains of all patterns and of half of them, all levels, ms on one device", columns)
+    device = GpuExecutor(0)
+    for name in mining_sets.FREQUENT:
+        known = mining_sets.frequent(name)
+        graph, support = mining_sets.labelled(known["graph"]), known["minsup"]
+        for edges in range(2, known["max_edges"] + 1):
+            took = []
+            for _ in range(runs + 1):
+                started = time.perf_counter()
+                miner = Miner(graph, support, edges, Limits(executor=device))
+                opened = time.perf_counter() - started
+                miner.search = timed = _Timed(miner.search)  # type: ignore[assignment]
+                miner.levels(edges, 1.0)
+                whole, half = (sum(level[i] for level in timed.levels) for i in (1, 2))
+                took.append((whole, half, whole - half, opened, time.perf_counter() - started - half))
+            cells = [f"{statistics.median(each) * 1000:.2f}" for each in zip(*took[1:], strict=True)]
+            patterns = sum(level[0] for level in timed.levels)
+            table.add(name, str(edges), f"{graph.edges * 4.0**edges:,.0f}", f"{patterns:,}", *cells)
+            progress(f"{name} {edges}: {cells}")
+    table.notes.append(surroundings())
+    return table
+
+
 def _larger(edges: int) -> Table:
     """Runs whose graph and intermediate results are larger than the budget, beside the same that fit."""
     columns = ["task", "budget MiB", "same", "first", "second", "kernels", "ratio", "what it says"]
@@ -195,7 +326,14 @@ def _larger(edges: int) -> Table:
         assert limits.executor is not None
         return limits.executor.count_jointly(motif_plan)
 
-    for task, work in (("frequent, 2 edges", domains), ("sets of 3", extended), ("motifs of 4", counted)):
+    cliques_plan = clique_plan(graph, 4)
+
+    def cliques(limits: Limits) -> Any:
+        assert limits.executor is not None
+        return limits.executor.count(cliques_plan)
+
+    tasks = {"frequent, 2 edges": domains, "sets of 3": extended, "motifs of 4": counted, "4-cliques": cliques}
+    for task, work in tasks.items():
         wanted, base, budget = None, 1.0, None
         for _ in range(2):
             device = GpuExecutor(0, memory_limit=budget)

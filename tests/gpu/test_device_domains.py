@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphdb.common.errors import DeviceError, MemoryLimitError, QueryTimeout
-from graphdb.execute import choose
+from graphdb.execute import choose, multi
 from graphdb.execute.choose import ChoosingExecutor
 from graphdb.execute.host import HostExecutor
 from graphdb.execute.multi import MultiExecutor
@@ -219,7 +219,12 @@ def test_several_devices(failing: int | None) -> None:
         from graphdb.gpu.executor import GpuExecutor
 
         several = MultiExecutor([GpuExecutor(number, memory_limit=1 << 26) for number in range(2)])
-        found = frequent_patterns(graph, 8, 3, limits=Limits(executor=several))
+        if failing is None:
+            assert plainly(frequent_patterns(graph, 8, 3, limits=Limits(executor=several))) == plainly(wanted)
+            assert looked == {"cuda:0": 3}, "little work is not divided"
+            looked.clear()
+        with mock.patch.object(multi, "MINED_ALONE", 0):
+            found = frequent_patterns(graph, 8, 3, limits=Limits(executor=several))
         assert several.name == ("cuda:0,1" if failing is None else f"cuda:{1 - failing}")
     assert plainly(found) == plainly(wanted)
     assert len(wanted) > 20

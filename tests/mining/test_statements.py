@@ -130,10 +130,10 @@ def test_frequent_patterns_of_the_shipped_data() -> None:
     """Each can be pasted into MATCH, which then finds as many matches, and as many vertices at each place."""
     with graphdb.connect(device="cpu") as db:
         db.load(GEOGRAPHY)
-        text = "MINE FREQUENT PATTERNS WITH SUPPORT >= 100 UP TO 3 EDGES COUNTING MATCHES AMONG :Country|Language"
-        rows = db.query(text).fetchall()
-        assert len(rows) > 10
-        for pattern, _, support, matches, _ in rows[:: 1 if FUZZ >= 1 else 3]:
+        rows = db.query("MINE FREQUENT PATTERNS WITH SUPPORT >= 100 UP TO 3 EDGES COUNTING MATCHES").fetchall()
+        small = [row for row in rows if row[3] < 200_000]
+        assert len(small) > 700
+        for pattern, _, support, matches, _ in small[:: 1 if FUZZ >= 1 else 25]:
             assert pasted(db, pattern, True) == (support, matches), pattern
 
 

@@ -96,6 +96,8 @@ def test_own_mining(borders: nx.Graph) -> None:
     printed = run("own_mining.py")
     fours = sum(len(clique) == 4 for clique in nx.enumerate_all_cliques(borders))
     assert f"{fours} times four countries" in printed
+    assert "have 6 patterns" in printed
+    assert "MINE counts the same" in printed
     groups = set()
     for group in nx.enumerate_all_cliques(borders):
         if len(group) == 3:  # eight of ten pairs hold a triangle, and so does every connected way to add a vertex
