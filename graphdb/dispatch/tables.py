@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from graphdb.common import arrow
-from graphdb.common.duckdb.connection import quoted
+from graphdb.common.duckdb.identifiers import quoted
 from graphdb.common.errors import StorageError
 from graphdb.common.stopping import time_left
 from graphdb.dispatch.mining import Mining

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from graphdb.common.duckdb.connection import quoted
+from graphdb.common.duckdb.identifiers import quoted
 from graphdb.live.column_types import cast, common
 from graphdb.live.definitions import Definition
 from graphdb.storage.file.prepared_sql import execute

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from graphdb.common.duckdb.connection import quoted
+from graphdb.common.duckdb.identifiers import quoted
 from graphdb.common.errors import BindError, ParameterError
 from graphdb.storage.file.prepared_sql import execute
 

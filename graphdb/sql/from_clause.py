@@ -11,7 +11,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from graphdb.common.duckdb.connection import OURS
+from graphdb.common.duckdb.identifiers import OURS
 from graphdb.common.errors import NotSupportedError, with_place
 from graphdb.common.values.terms import LITERAL_BASE, RDF, XSD
 from graphdb.common.values.types import (

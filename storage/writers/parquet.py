@@ -14,7 +14,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphdb.common.duckdb.connection import quoted
+from graphdb.common.duckdb.identifiers import quoted
 from graphdb.common.stopping import check_stop
 from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE
 from graphdb.storage.file.parquet import path_sql

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import graphdb
-from tests.benchmarks.regret import Lists, rmat
+from tests.benchmarks.random_queries import Lists, rmat
 
 SCALE, LABELS = 8, 30
 

@@ -8,18 +8,12 @@ does know whether rows are right, whether a kernel writes where it must not, and
 from __future__ import annotations
 
 import ctypes
-import hashlib
-import re
-import shutil
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -28,19 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.gpu.code import machine_code
-from graphdb.gpu.code.compiler import Cancel
 from graphdb.gpu.code.machine_code import MachineCode
 from graphdb.gpu.data.pages import ON_DEVICE
+from tests.emulator.compiler import COMPILER as COMPILER
+from tests.emulator.compiler import DYNAMIC_SHARED, Compiler
+from tests.emulator.compiler import slow_compiler as slow_compiler
 
-COMPILER = shutil.which("g++") or shutil.which("clang++")
 GUARD = 64
-DYNAMIC_SHARED = 1 << 20
-"""Bytes of shared memory that a kernel has whose launch says how much."""
-TOGETHER = 8
-"""Blocks that run at a time at most, each with shared memory of its own as far as a launch says how much."""
-_DYNAMIC = re.compile(r"extern __shared__ (\w+) (\w+)\[\];")
 _FRESH, _FENCE = 0xA5, 0x5A
-_folder = Path(tempfile.gettempdir()) / f"graphdb-emulator-{Path.home().name}"
 
 
 class OutOfMemoryError(MemoryError):
@@ -218,34 +207,6 @@ class Array(np.ndarray[Any, Any]):
             return np.array(self)
         out[...] = np.asarray(self)
         return out
-
-
-class Compiler:
-    """Compiles device code as C++; what it gives for machine code is the path of the library."""
-
-    def target(self, capability: int) -> str:
-        return f"sm_{capability}"
-
-    def compile(self, text: str, options: tuple[str, ...], target: str, cancel: Cancel | None = None) -> bytes:
-        own = rf"static \1 \2_of[{TOGETHER}][{DYNAMIC_SHARED} / sizeof(\1)];\n"
-        text = _DYNAMIC.sub(rf"{own}#define \2 \2_of[blockIdx.x % {TOGETHER}]", text)
-        text = f'#include "{Path(__file__).with_name("device.hpp")}"\n' + text
-        known = (text, *options, Path(__file__).with_name("device.hpp").read_text(), Path(__file__).read_text())
-        key = hashlib.sha256("".join(known).encode())
-        _folder.mkdir(exist_ok=True)
-        library = _folder / f"{key.hexdigest()[:20]}.so"
-        if not library.exists():
-            with tempfile.TemporaryDirectory() as folder:
-                source = Path(folder) / "kernel.cpp"
-                source.write_text(text)
-                made = Path(folder) / "kernel.so"
-                flags = ["-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-fno-strict-aliasing", "-U_FORTIFY_SOURCE"]
-                assert COMPILER is not None
-                if COMPILER.endswith("g++"):  # a template's statics are shared memory: each module has its own
-                    flags.append("-fno-gnu-unique")
-                subprocess.run([COMPILER, *flags, *options, str(source), "-o", str(made)], check=True)
-                made.replace(library) if made.stat().st_dev == _folder.stat().st_dev else shutil.move(made, library)
-        return str(library).encode()
 
 
 class CUDADriverError(RuntimeError):
@@ -507,20 +468,3 @@ def installed(memory: int = 1 << 30, together: int = 1, devices: int = 1, card: 
         del sys.modules["cupy"]
         if before is not None:
             sys.modules["cupy"] = before
-
-
-@contextmanager
-def slow_compiler(kernel: str) -> Iterator[threading.Event]:
-    """Modules with a kernel of that name are compiled only once the event is set: at the end, at the latest."""
-    done, plain = threading.Event(), Compiler.compile
-
-    def compile(compiler: Compiler, text: str, *arguments: Any) -> bytes:
-        if f"{kernel}(" in text:
-            done.wait()
-        return plain(compiler, text, *arguments)
-
-    with mock.patch.object(Compiler, "compile", compile):
-        try:
-            yield done
-        finally:
-            done.set()

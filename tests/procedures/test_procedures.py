@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -200,13 +199,19 @@ TABLE = {"n": [1, 2], "t": ["x", None]}
         pa.table(TABLE),
         pa.table({"t": TABLE["t"], "n": pa.array([1, 2], pa.int8()), "more": [0, 0]}),
         pd.DataFrame(TABLE),
-        pl.DataFrame(TABLE),
         pa.table(TABLE).to_reader(),
     ],
     ids=lambda returned: type(returned).__name__,
 )
 def test_rows_in_many_forms(db: graphdb.Database, returned: Any) -> None:
     db.register_procedure("my.table() :: (n :: INTEGER, t :: STRING?)", lambda: returned)
+    assert rows(db, "CALL my.table()") == [(1, "x"), (2, None)]
+
+
+def test_rows_in_a_polars_frame(db: graphdb.Database) -> None:
+    import polars
+
+    db.register_procedure("my.table() :: (n :: INTEGER, t :: STRING?)", lambda: polars.DataFrame(TABLE))
     assert rows(db, "CALL my.table()") == [(1, "x"), (2, None)]
 
 

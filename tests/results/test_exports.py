@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars
 import pyarrow
 import pytest
 
@@ -94,6 +93,8 @@ def check(result: graphdb.Result) -> None:
 
 
 def test_vertices_edges_and_paths_are_structs(fresh: graphdb.Database) -> None:
+    import polars
+
     fresh.query(
         "CREATE (a:Person:Poet {name: 'Ada', age: 36})-[:KNOWS {since: 1833, how: ['letters', 'tea']}]->"
         "(:Person {name: 'Mary', tags: ['x']}), (a)-[:LIVES_IN]->(:City)"
@@ -219,6 +220,8 @@ def test_rows_of_a_statement_that_writes(fresh: graphdb.Database) -> None:
 
 
 def test_numbers_of_several_types_are_one(fresh: graphdb.Database) -> None:
+    import polars
+
     fresh.query("CREATE (:A {k: 1}), (:A {k: 2.5})")
     assert fresh.query("MATCH (a:A) RETURN a.k AS k ORDER BY k").to_polars()["k"].to_list() == [1.0, 2.5]
     assert fresh.query("MATCH (a:A) RETURN a.k AS k").to_pandas()["k"].dtype == float
@@ -229,6 +232,8 @@ def test_numbers_of_several_types_are_one(fresh: graphdb.Database) -> None:
 
 
 def test_integers_beside_decimals_are_decimals(tmp_path: Path) -> None:
+    import polars
+
     lines = [
         f"<urn:s{i}> <urn:k> {value} ."
         for i, value in enumerate(['"1"^^<{0}integer>', '"2.50"^^<{0}decimal>', '"9223372036854775807"^^<{0}integer>'])

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb.common.duckdb.connection import quoted
+from graphdb.common.duckdb.identifiers import quoted
 from graphdb.common.values.types import INTEGER, NODE, STRING, VALUE, Base, Column, Type
 from graphdb.relational.program import Called, Joined, Program, Rows, Searched, Step
 from graphdb.relational.projection.presentation import presented

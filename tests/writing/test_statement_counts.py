@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import graphdb
-from graphdb.common.duckdb.connection import OURS
+from graphdb.common.duckdb.identifiers import OURS
 
 
 class Counting:

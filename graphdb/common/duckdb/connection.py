@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from graphdb.common.duckdb import progress_bar
 from graphdb.common.duckdb.errors import failure, is_signal, opening_error, refuse_others
 from graphdb.common.duckdb.fetch import abandon, register, rows_of
+from graphdb.common.duckdb.identifiers import OURS
 from graphdb.common.duckdb.open_files import opened
 from graphdb.common.duckdb.parsed import parsed
 from graphdb.common.duckdb.transactions import ABORTED, TOUCH, Transactions, failed_transaction
@@ -480,9 +481,6 @@ class TemporaryTable:
         self._connection.raw.execute(self._sql)
 
 
-OURS = f"_graphdb_{os.urandom(6).hex()}_"
-"""What the names of temporary views and tables begin with that SQL of users could see: nobody guesses it."""
-
 _OPEN: weakref.WeakSet[Connection] = weakref.WeakSet()
 """All that are open in this process."""
 
@@ -495,8 +493,3 @@ def _keep_after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_keep_after_fork)
-
-
-def quoted(identifier: str) -> str:
-    """Return an identifier in SQL's quotes."""
-    return '"' + identifier.replace('"', '""') + '"'

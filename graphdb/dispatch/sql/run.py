@@ -9,8 +9,8 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphdb.common import arrow
-from graphdb.common.duckdb.connection import quoted
 from graphdb.common.duckdb.fetch import fetched
+from graphdb.common.duckdb.identifiers import quoted
 from graphdb.common.errors import ExecutionError, ParameterError
 from graphdb.dispatch.arguments import parameters_named
 from graphdb.dispatch.hints.other_databases import with_hint

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from graphdb.common.duckdb.connection import quoted
+from graphdb.common.duckdb.identifiers import quoted
 from graphdb.common.errors import NotSupportedError
 from graphdb.dispatch.arguments import parameters_named
 from graphdb.dispatch.sql.pushdown import Asked, asked, parsed, pushed

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from graphdb.common.duckdb.connection import quoted
+from graphdb.common.duckdb.identifiers import quoted
 from graphdb.common.values.types import NULL, Base, Column
 from graphdb.grammar import syntax as ast
 from graphdb.live.aggregates.distinct_values import NUMBER

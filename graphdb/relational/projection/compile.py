@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from graphdb.common.duckdb.connection import quoted
+from graphdb.common.duckdb.identifiers import quoted
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.types import ANY, INTEGER, Base, Type, sql_type
 from graphdb.grammar import syntax as ast

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from graphdb.common.duckdb.connection import quoted
+from graphdb.common.duckdb.identifiers import quoted
 from graphdb.common.values.types import LABEL_OF, Base, Column, Type
 from graphdb.sql.from_clause import NAMES_VIEW
 from graphdb.sql.types import durations

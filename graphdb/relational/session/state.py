@@ -11,7 +11,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from typing import TYPE_CHECKING, Any
 
 from graphdb.common.config import Budget
-from graphdb.common.duckdb.connection import Connection, quoted
+from graphdb.common.duckdb.connection import Connection
+from graphdb.common.duckdb.identifiers import quoted
 from graphdb.common.errors import AccessError, ExecutionError, GraphDBError, QueryTimeout, StorageError
 from graphdb.common.foreign_errors import own_error
 from graphdb.common.progress import Progress

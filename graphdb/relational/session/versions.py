@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from weakref import ref
 
 from graphdb.common import arrow
-from graphdb.common.duckdb.connection import Connection, quoted
+from graphdb.common.duckdb.connection import Connection
+from graphdb.common.duckdb.identifiers import quoted
 from graphdb.common.errors import GraphDBError, StorageError
 from graphdb.relational.session.authorizer import authorize_name
 

@@ -6,7 +6,7 @@ so are parallel edges.
 
 from __future__ import annotations
 
-from graphdb.common.duckdb.connection import quoted
+from graphdb.common.duckdb.identifiers import quoted
 from graphdb.common.errors import LoadError
 from graphdb.common.values.terms import LIST_DATATYPE, RDF_REIFIES, RDF_TYPE, VERTEX, escaped
 from graphdb.storage.loaders.tables import terms, values

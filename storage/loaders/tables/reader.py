@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from graphdb.common import arrow
 from graphdb.common.duckdb import progress_bar
-from graphdb.common.duckdb.connection import quoted
 from graphdb.common.duckdb.fetch import batches
+from graphdb.common.duckdb.identifiers import quoted
 from graphdb.common.errors import LoadError
 from graphdb.storage.arrays.arrow import string_bytes
 from graphdb.storage.file.parquet import column_names

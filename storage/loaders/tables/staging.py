@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 from graphdb.common import arrow
 from graphdb.common.duckdb import progress_bar
-from graphdb.common.duckdb.connection import quoted
 from graphdb.common.duckdb.fetch import fetched
+from graphdb.common.duckdb.identifiers import quoted
 from graphdb.common.values.terms import LIST_DATATYPE, XSD
 from graphdb.storage.file.parquet import column_names
 from graphdb.storage.loaders.files import DataFile

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
-from graphdb.common.duckdb.connection import quoted
+from graphdb.common.duckdb.identifiers import quoted
 from graphdb.common.values.terms import DEFAULT_NAMESPACE, UNSAFE
 from graphdb.storage.loaders.tables import values
 from graphdb.storage.loaders.tables.delimited import literal as _text
