@@ -30,7 +30,7 @@ from graphdb.gpu.overtaking import Overtaken
 from graphdb.gpu.strategies import Hint, Strategies, ceil_of, lists_read
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.domains import DomainSearch, LabelledLists
-from graphdb.plan.executor import Block, Control, OutOfRange, Refused
+from graphdb.plan.executor import Block, Control, OutOfRange, Refused, Traffic
 from graphdb.plan.extension import Adjacency, Compressor, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan, VertexStep
@@ -328,6 +328,10 @@ class GpuExecutor:
         if not self.graph.residency.possible([extension.lists_of(lists)]):
             return None
         return extension.DeviceExtension(self.device, self.graph, lists, control)
+
+    def traffic(self) -> Traffic:
+        """What was copied here so far, and which lists by pages."""
+        return Traffic(self.device.memory.uploaded, self.graph.residency.summary)
 
     def compressor(self, rows: int, nbytes: int, control: Control) -> Compressor | None:
         """What filters embedding tables here; None where the budget has too little room for marks of so many rows."""

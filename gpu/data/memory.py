@@ -86,6 +86,8 @@ class DeviceMemory:
         """Bytes of page-locked host memory."""
         self._used: Counter[int] = Counter()
         """Originals whose copies runs use now, by identity."""
+        self.uploaded = 0
+        """Bytes that were copied to the device so far."""
         self._paged = 0
         """Bytes of pages on the device, which are not the pool's."""
         self._unused: list[Pages] = []
@@ -133,6 +135,7 @@ class DeviceMemory:
         """A copy on the device, converted on the way if ``dtype`` says so."""
         values = np.ascontiguousarray(values, dtype=dtype)
         copy = self.empty(values.shape, values.dtype)
+        self.uploaded += values.nbytes
         if values.size:
             copy.set(values, stream=self._cupy.cuda.get_current_stream())
         return copy

@@ -176,6 +176,7 @@ class PagedArray:
             raise
         copied = int(np.count_nonzero(resident))
         self.nbytes, self.host_bytes = copied * driver.page, (len(resident) - copied) * driver.page
+        memory.uploaded += self.nbytes
         weakref.finalize(owner, memory.unused, self.pages)
 
 

@@ -186,8 +186,7 @@ class Residency:
     def away(self, lists: Sequence[Lists]) -> float:
         """Return the share of what is read of some lists that is expected to come from host memory."""
         known = [found for each in lists if (found := self._known(each.elements)) is not None]
-        everywhere = sum(each.everywhere for each in known)
-        return 1 - sum(each.here for each in known) / everywhere if everywhere else 0.0
+        return _away(known)
 
     def away_seconds(self, lists: Sequence[Lists], plan: PhysicalPlan, rates: Rates) -> float:
         """Return how much longer a run of a plan is expected to take for what comes from host memory."""
@@ -196,7 +195,14 @@ class Residency:
 
     def describe(self, lists: Sequence[Lists]) -> str:
         """Return how much of some lists stands on the device, as a phrase for EXPLAIN; empty where all of it does."""
-        known = [found for each in lists if (found := self._known(each.elements)) is not None]
+        return self._text([found for each in lists if (found := self._known(each.elements)) is not None])
+
+    @property
+    def summary(self) -> str:
+        """How much of all lists that are copied by pages stands on the device; empty where there are none."""
+        return self._text([each for each in list(self._placed.values()) if each.array() is not None])
+
+    def _text(self, known: Sequence[_Placement]) -> str:
         if not known or self.driver is None:
             return ""
         pages = sum(len(each.resident) for each in known)
@@ -204,7 +210,7 @@ class Residency:
         size = pages * self.driver.page
         return (
             f"{here / pages:.0%} of {size / 2**20:,.0f} MiB of lists on the device,"
-            f" {self.away(lists):.0%} of the reads from host memory"
+            f" {_away(known):.0%} of the reads from host memory"
         )
 
     def _known(self, array: NDArray[Any]) -> _Placement | None:
@@ -215,3 +221,8 @@ class Residency:
         """Whether the neighbours were copied wholly, by a plan that read less."""
         array = lists.elements
         return self._known(array) is None and self._memory.is_cached(f"array {array.dtype.name}", array)
+
+
+def _away(known: Sequence[_Placement]) -> float:
+    everywhere = sum(each.everywhere for each in known)
+    return 1 - sum(each.here for each in known) / everywhere if everywhere else 0.0

@@ -28,7 +28,7 @@ from graphdb.execute.host import RATE, HostExecutor
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.counting.plan import parts_of
 from graphdb.plan.domains import DomainSearch, LabelledLists
-from graphdb.plan.executor import Block, Control, Executor, OutOfRange
+from graphdb.plan.executor import Block, Control, Executor, OutOfRange, Traffic
 from graphdb.plan.extension import Adjacency, Compressor, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import Origin, PhysicalPlan
@@ -174,6 +174,10 @@ class ClusterExecutor:
     def extender(self, lists: Adjacency, scanned: float, control: Control) -> Extender | None:
         """What extends embeddings locally."""
         return self._local.extender(lists, scanned, control)
+
+    def traffic(self) -> Traffic:
+        """The local executor's."""
+        return self._local.traffic()
 
     def compressor(self, rows: int, nbytes: int, control: Control) -> Compressor | None:
         """What filters tables locally."""

@@ -58,6 +58,7 @@ class Mining:
             f"{graph.nbytes:,} bytes",
         ]
         if profile:
+            before = limits.counts.traffic()
             _, table = task.run(graph, self._state.snapshot().names, limits)
             total = time.perf_counter() - started
             workers = max(limits.control.threads, 1)
@@ -66,6 +67,7 @@ class Mining:
                 f"{total * 1000:,.1f} ms in all: {made * 1000:,.1f} graph, {(total - made) * 1000:,.1f} mining "
                 f"on {workers} thread{'s' if workers > 1 else ''}; {table.num_rows:,} rows",
                 *limits.notes,
+                *filter(None, [limits.counts.traffic().since(before)]),
             ]
         return Explanation(tuple(lines))
 

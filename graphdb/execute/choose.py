@@ -26,7 +26,7 @@ from graphdb.gpu.probe import probe
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.counting.twins import CHOICE
 from graphdb.plan.domains import DomainSearch, LabelledLists
-from graphdb.plan.executor import Block, Control, Executor, OutOfRange, Refused
+from graphdb.plan.executor import Block, Control, Executor, OutOfRange, Refused, Traffic
 from graphdb.plan.extension import Adjacency, Compressor, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
@@ -321,11 +321,12 @@ class ChoosingExecutor:
 
     def compressor(self, rows: int, nbytes: int, control: Control) -> Compressor | None:
         """The device's, as above; one thread of the host filters, and a device mostly copies."""
+        costs = rows / HOST_RATE, lambda rates: ExpectedCost(MINING_START + nbytes / rates.upload)
+        return self._mined(*costs, lambda on: on.compressor(rows, nbytes, control))
 
-        def copied(rates: Rates) -> ExpectedCost:
-            return ExpectedCost(MINING_START + nbytes / rates.upload)
-
-        return self._mined(rows / HOST_RATE, copied, lambda on: on.compressor(rows, nbytes, control))
+    def traffic(self) -> Traffic:
+        """The device's, where one is open."""
+        return Traffic() if self._device is None else self._device.traffic()
 
     def _mined(
         self, here: float, there: Callable[[Rates], ExpectedCost], made: Callable[[Executor], Made | None]

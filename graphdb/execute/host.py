@@ -30,7 +30,7 @@ from graphdb.plan.counting.plan import added_up, parts_of
 from graphdb.plan.counting.tree import TreeCount
 from graphdb.plan.counting.twins import TwinCount
 from graphdb.plan.domains import DomainSearch, LabelledLists
-from graphdb.plan.executor import Block, Control, OutOfRange, Overran
+from graphdb.plan.executor import Block, Control, OutOfRange, Overran, Traffic
 from graphdb.plan.extension import Adjacency, Compressor, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
@@ -201,6 +201,10 @@ class HostExecutor:
     def extender(self, lists: Adjacency, scanned: float, control: Control) -> Extender | None:
         """Nothing, as above."""
         return None
+
+    def traffic(self) -> Traffic:
+        """None."""
+        return Traffic()
 
     def compressor(self, rows: int, nbytes: int, control: Control) -> Compressor | None:
         """Nothing, as above."""

@@ -19,7 +19,7 @@ from graphdb.execute.divided_domains import DividedDomains
 from graphdb.execute.guided_scheduling import FAILURES, GuidedSchedule, Task
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.domains import DomainSearch, LabelledLists
-from graphdb.plan.executor import Block, Control, OutOfRange, Refused
+from graphdb.plan.executor import Block, Control, OutOfRange, Refused, Traffic
 from graphdb.plan.extension import Adjacency, Compressor, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
@@ -206,6 +206,11 @@ class MultiExecutor:
     def extender(self, lists: Adjacency, scanned: float, control: Control) -> Extender | None:
         """What extends embeddings on the first device; None where the host does it."""
         return self._alone(lambda executor: executor.extender(lists, scanned, control))
+
+    def traffic(self) -> Traffic:
+        """All executors' together."""
+        found = [executor.traffic() for executor in self._executors]
+        return Traffic(sum(each.copied for each in found), "; ".join(each.paged for each in found if each.paged))
 
     def compressor(self, rows: int, nbytes: int, control: Control) -> Compressor | None:
         """What filters tables on the first device."""

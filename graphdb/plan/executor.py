@@ -157,6 +157,27 @@ class Control:
         return self.limit if plan.limit is None else min(self.limit, plan.limit)
 
 
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What moved between host and devices.
+
+    Attributes
+    ----------
+    copied
+        Bytes that were copied to devices.
+    paged
+        How much of lists larger than a device's budget stands there, and which share of the reads goes to the rest.
+    """
+
+    copied: int = 0
+    paged: str = ""
+
+    def since(self, before: Traffic) -> str:
+        """What moved meanwhile: a phrase for PROFILE, empty where there is no device."""
+        parts = [f"{self.copied - before.copied:,} bytes copied to the device"] if self.copied else []
+        return "; ".join([*parts, *([self.paged] if self.paged else [])])
+
+
 class Executor(Protocol):
     """Runs physical plans."""
 
@@ -206,6 +227,9 @@ class Executor(Protocol):
 
     def compressor(self, rows: int, nbytes: int, control: Control) -> Compressor | None:
         """What filters embedding tables on a device, of so many rows, and bytes there and back; None as above."""
+
+    def traffic(self) -> Traffic:
+        """What went to devices so far, and where the lists are that do not fit them."""
 
     def counts_cliques(self, plan: PhysicalPlan) -> bool:
         """Whether a plan's cliques are counted without finding them one by one, wherever that is done."""

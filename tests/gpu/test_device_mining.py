@@ -195,7 +195,9 @@ def test_statements(where: str) -> None:
                 told = [db.explain(text) for text in texts]
                 assert ["on cpu" in each for each in told] == [device == "cpu", device == "cpu", True]
                 assert "by sums" in told[1] or device == "cpu"
-                assert device in db.query(f"PROFILE {texts[0]}").text()
+                profile = db.query(f"PROFILE {texts[0]}").text()
+                assert device in profile
+                assert ("bytes copied to the device" in profile) == (device != "cpu")
                 if device != "cpu":
                     executor: Any = db._lazy_statements.queries.executor  # type: ignore[union-attr]
                     executor._counter.settle()

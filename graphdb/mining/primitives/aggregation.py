@@ -99,7 +99,7 @@ def aggregation(
     if table.size > most:
         raise NotSupportedError(f"embeddings of {table.size} {table.kind}s have no canonical label: at most {most}")
     reader = _Vertices(graph, numbers, table) if table.kind == "vertex" else _Edges(graph, numbers, table)
-    limits.need(len(table) * 8 * (reader.width // 4 + 4), f"the patterns of {len(table):,} embeddings")
+    limits.need(_bytes(table, reader.width, limits), f"the patterns of {len(table):,} embeddings")
     found: dict[int, tuple[Ints, Ints, Ints]] = {}
 
     def work(begin: int, worker: int, pause: Pause) -> None:
@@ -196,11 +196,26 @@ def _supports(
         images.append(np.unique(keys[used]))
 
     limits.each(range(0, len(table), PIECE), work)
-    keys = limits.cancellable(sum(map(len, images)), lambda: np.unique(np.concatenate(images)))
+    total = sum(map(len, images))
+    limits.need(_bytes(table, reader.width, limits) + 32 * total, f"the supports of {len(table):,} embeddings")
+    keys = limits.cancellable(total, lambda: _distinct_keys(images))
     taken = np.bincount(keys // n, minlength=len(sizes) * width).reshape(len(sizes), width)
     # Places that stand for no orbit take nothing.
     supports: Ints = np.where(taken > 0, taken, np.iinfo(np.int64).max).min(axis=1)
     return supports
+
+
+def _bytes(table: EmbeddingTable, width: int, limits: Limits) -> int:
+    """Bytes that a table takes with the number of each row's pattern, and with what threads make of their pieces."""
+    pieces = min(limits.threads * PIECE, len(table))
+    return table.nbytes + 32 * len(table) + 24 * width * pieces
+
+
+def _distinct_keys(images: list[Ints]) -> Ints:
+    keys = np.concatenate(images)
+    images.clear()
+    keys.sort()
+    return keys[np.append(True, keys[1:] != keys[:-1])[: len(keys)]]
 
 
 class _Reader:
