@@ -171,6 +171,44 @@ __device__ void edges_of(const Lists &lists, const int *source, const int *targe
   }
 }
 
+// Where a warp writes the extensions of its rows.
+struct Writer {
+  int *values, *owners, *ranks;
+  u64 *cursor;
+  i64 pool_blocks, block_entries;
+  i64 at, left;            // of the warp's block of the pool
+  i64 task, first, found;  // the row, where its extensions go, and how many it has so far
+
+  // Called by whole warps.
+  __device__ __forceinline__ void put(int u, bool on) {
+    const u32 all = __ballot_sync(FULL, on);
+    const int before = __popc(all & ((1u << LANE) - 1)), total = __popc(all);
+    if (PASS == WRITE && on) values[first + found + before] = u;
+    if (PASS == POOL) {
+      // Entries that the block has no place for go to the next one; a pool without blocks only counts.
+      const i64 old = at;
+      const int fitting = left < total ? (int)left : total;
+      at += fitting, left -= fitting;
+      i64 fresh = 0;
+      if (fitting < total) {
+        u64 block = 0;
+        if (LANE == 0) block = atomicAdd(cursor, 1ull);
+        block = __shfl_sync(FULL, block, 0);
+        const bool there = block < (u64)pool_blocks;
+        fresh = there ? (i64)block * block_entries : -1;
+        at = fresh + (total - fitting), left = there ? block_entries - (total - fitting) : 0;
+      }
+      const i64 mine = before < fitting ? old + before : fresh < 0 ? -1 : fresh + before - fitting;
+      if (on && mine >= 0) {
+        values[mine] = u;
+        owners[mine] = (int)task;
+        ranks[mine] = (int)(found + before);
+      }
+    }
+    found += total;
+  }
+};
+
 // rows: int [count, size].  counts gets (WRITE: has) the number of extensions of each row, and places where they begin.
 // Of the pool, cursor is the next block; what a warp wrote of a row is (value, row, rank).
 extern "C" __global__ void __launch_bounds__(256)
@@ -179,52 +217,25 @@ extend(const i64 *offsets, const int *ids, const int *source, const int *target,
        i64 block_entries, u64 *next, const volatile int *stop) {
   const Lists lists = {offsets, ids};
   TaskCounter<Warp> tasks_left = {next, stop};
-  i64 at = 0, left = 0;  // of the warp's block of the pool
+  Writer writer = {values, owners, ranks, cursor, pool_blocks, block_entries, 0, 0, 0, 0, 0};
+  auto take = [&](int u, bool on) { writer.put(u, on); };
   int row[MOST];
-  const auto read = [&](u64 task) {
+  auto read = [&](i64 task) {
     for (int i = 0; i < MOST; ++i) row[i] = i < size ? __ldg(rows + task * size + i) : 0;
+    writer.task = task, writer.found = 0;
+    if (PASS == WRITE) writer.first = places[task];
   };
-  // Extends the row that was read, by what `each` passes on.
-  const auto extended = [&](u64 task, auto each) {
-    i64 found = 0;
-    const i64 first = PASS == WRITE ? places[task] : 0;
-    auto take = [&](int u, bool on) {
-      const u32 all = __ballot_sync(FULL, on);
-      const int before = __popc(all & ((1u << LANE) - 1)), total = __popc(all);
-      if (PASS == WRITE && on) values[first + found + before] = u;
-      if (PASS == POOL) {
-        // Entries that the block has no place for go to the next one; a pool without blocks only counts.
-        const i64 old = at;
-        const int fitting = left < total ? (int)left : total;
-        at += fitting, left -= fitting;
-        i64 fresh = 0;
-        if (fitting < total) {
-          u64 block = 0;
-          if (LANE == 0) block = atomicAdd(cursor, 1ull);
-          block = __shfl_sync(FULL, block, 0);
-          const bool there = block < (u64)pool_blocks;
-          fresh = there ? (i64)block * block_entries : -1;
-          at = fresh + (total - fitting), left = there ? block_entries - (total - fitting) : 0;
-        }
-        const i64 mine = before < fitting ? old + before : fresh < 0 ? -1 : fresh + before - fitting;
-        if (on && mine >= 0) {
-          values[mine] = u;
-          owners[mine] = (int)task;
-          ranks[mine] = (int)(found + before);
-        }
-      }
-      found += total;
-    };
-    each(take);
-    if (PASS != WRITE && LANE == 0) counts[task] = found;
+  auto ended = [&] {
+    if (PASS != WRITE && LANE == 0) counts[writer.task] = writer.found;
   };
 #if MERGED
   // A task are the groups that begin among RUN rows.
   __shared__ int merged[WARPS][MERGED];
   Prefix prefix = {merged[threadIdx.x / WARP], 0};
   for (;;) {
-    const i64 begin = (i64)tasks_left.take() * RUN;
-    if (begin >= count) break;
+    const u64 run = tasks_left.take();
+    if (run > (u64)count / RUN) break;
+    const i64 begin = (i64)run * RUN;
     const bool head = LANE < RUN && begin + LANE < count && is_head(rows, begin + LANE, (int)size);
     u32 heads = __ballot_sync(FULL, head);
     for (; heads; heads &= heads - 1) {
@@ -234,10 +245,9 @@ extend(const i64 *offsets, const int *ids, const int *source, const int *target,
       prefix.count = MERGED + 1;
       if (more) merge(lists, row, (int)size, prefix);
       for (;;) {
-        extended(task, [&](auto take) {
-          if (prefix.count > MERGED) all_of(lists, row, (int)size, take);
-          else all_of_merged(lists, prefix, row[size - 1], take);
-        });
+        if (prefix.count > MERGED) all_of(lists, row, (int)size, take);
+        else all_of_merged(lists, prefix, row[size - 1], take);
+        ended();
         if (!more) break;
         read(++task);
         more = task + 1 < count && !is_head(rows, task + 1, (int)size);
@@ -248,12 +258,11 @@ extend(const i64 *offsets, const int *ids, const int *source, const int *target,
   for (;;) {
     const u64 task = tasks_left.take();
     if (task >= (u64)count) break;
-    read(task);
-    extended(task, [&](auto take) {
-      if (KIND == ANY) any_of(lists, row, (int)size, take);
-      if (KIND == ALL) all_of(lists, row, (int)size, take);
-      if (KIND == EDGES) edges_of(lists, source, target, row, (int)size, take);
-    });
+    read((i64)task);
+    if (KIND == ANY) any_of(lists, row, (int)size, take);
+    if (KIND == ALL) all_of(lists, row, (int)size, take);
+    if (KIND == EDGES) edges_of(lists, source, target, row, (int)size, take);
+    ended();
   }
 #endif
 }
