@@ -30,8 +30,9 @@ Pass = Literal["pool", "twice"]
 KINDS: dict[Kind, int] = {"any": 0, "all": 1, "edges": 2}
 PASSES: dict[Kind, Pass] = {"any": "twice", "all": "pool", "edges": "twice"}
 """What takes less: an intersection is dear to find twice, a list that is only read is not."""
-GROUPED = False
-"""Whether the rows of a prefix are extended together."""
+GROUPED = 3
+"""Vertices from which on the rows of a prefix are extended together: what two vertices have in common is intersected for
+1.1 to 1.6 times the gain, one vertex's list is only copied (0.4 to 0.6 times the speed)."""
 MERGED = 512
 """Common neighbours of a prefix that a warp has room for in shared memory; of one with more, rows go one by one."""
 COUNT, WRITE, POOL, CODES = 0, 1, 2, 3
@@ -90,7 +91,7 @@ class DeviceExtension:
         self.name = f"cuda:{device.number}"
         self._device, self._device_graph, self._lists, self._watch = device, graph, lists, watch
         self._passes, self._piece, self._stop = passes, piece, StopFlag(device)
-        self._grouped = GROUPED if grouped is None else grouped
+        self._grouped_from = GROUPED if grouped is None else 2 if grouped else None
         self.milliseconds = 0.0
         """The device's time so far, copies left out."""
         self.moved = 0
@@ -169,7 +170,7 @@ class DeviceExtension:
         return self._device.processors * 32
 
     def _macros(self, kind: Kind, which: int, size: int) -> dict[str, int]:
-        grouped = self._grouped and kind == "all" and size > 1
+        grouped = kind == "all" and self._grouped_from is not None and size >= self._grouped_from
         return {"KIND": KINDS[kind], "PASS": which, "MERGED": MERGED if grouped else 0}
 
     def _launch(

@@ -89,7 +89,9 @@ class Mining:
             cancelled=self._state.cancelled,
             progress=None if report is None else lambda share: report(share, 1.0, 0, "mining"),
         )
-        return Limits(self._threads, self._state.budget.bindings, control, self._queries.executor)
+        budget, cached = self._state.budget, self._state.snapshot().graph.cached_bytes
+        memory = budget.bindings + max(budget.graph - cached, 0)
+        return Limits(self._threads, memory, control, self._queries.executor)
 
     def _graph(
         self, statement: ast.Mine, task: Task, text: str, arguments: Mapping[str, object], limits: Limits

@@ -110,7 +110,21 @@ def memory(graph: MiningGraph, threads: int, maximal: bool) -> int:
     each = 8 * (len(graph) + words * widest)
     if maximal:
         each += 8 * (_outer(graph) + 4 * (widest + 2) * words) + 4 * int(degrees.max(initial=0))
-    return threads * each + graph.oriented.nbytes
+    made = 8 * len(graph) + 36 * len(graph.oriented.neighbours)  # lower neighbours, and what they are sorted with
+    return threads * each + graph.oriented.nbytes + made
+
+
+def _lower(graph: MiningGraph) -> tuple[Ints, NDArray[np.int32]]:
+    """The lower neighbours of each rank: int64 [n + 1], where they begin, and int32; made once for a graph."""
+    found: tuple[Ints, NDArray[np.int32]] | None = graph.plans.get("lower")
+    if found is None:
+        oriented, ranks = graph.oriented, len(graph)
+        source = np.repeat(np.arange(ranks, dtype=np.int32), np.diff(oriented.offsets))
+        target = oriented.neighbours.astype(np.int64)
+        below = np.zeros(ranks + 1, np.int64)
+        np.cumsum(np.bincount(target, minlength=ranks), out=below[1:])
+        found = graph.plans["lower"] = below, source[stable_order(target, ranks)]
+    return found
 
 
 def _outer(graph: MiningGraph) -> int:
@@ -170,11 +184,7 @@ class _Search:
         from graphdb.mining.kernels.clique_kernels import FOUND
 
         oriented, ranks = graph.oriented, len(graph)
-        source = np.repeat(np.arange(ranks), np.diff(oriented.offsets))
-        target = oriented.neighbours.astype(np.int64)
-        below = np.zeros(ranks + 1, np.int64)
-        np.cumsum(np.bincount(target, minlength=ranks), out=below[1:])
-        lower = source[stable_order(target, ranks)].astype(np.int32)
+        below, lower = _lower(graph)
         widest = int(np.diff(oriented.offsets).max(initial=0))
         words, depths = (widest + 63) // 64, min(widest, most) + 2
         self._lists = (oriented.offsets, oriented.neighbours, below, lower, least, most, first)

@@ -37,6 +37,8 @@ _BYTES = 1200
 """Bytes of memory that a pattern takes while its level is made, roughly."""
 _STEPS = 1 << 17
 """Elements that are looked at to find embeddings one by one: as many as the matcher's plan takes."""
+_DERIVED = 88
+"""Bytes that lists of edges take for each while they are made, at most."""
 _GROWTH = 4
 """By so much the work grows with each edge, roughly: what a device is expected to be worth."""
 
@@ -128,6 +130,7 @@ def lists_of(graph: MiningGraph, limits: Limits) -> LabelledLists:
     """Return the graph as domains are found in it; made once."""
     found: LabelledLists | None = graph.plans.get("lists")
     if found is None:
+        limits.need(_DERIVED * graph.edges, "lists of edges by their labels")
         found = graph.plans["lists"] = limits.cancellable(graph.edges, lambda: _lists_of(graph))
     return found
 

@@ -39,6 +39,9 @@ from graphdb.plan.physical import PhysicalPlan
 
 Ints = NDArray[np.int64]
 
+_DERIVED = 320
+"""Bytes that the lists which matches are counted from take for each edge while they are made, at most."""
+
 LEAST, MOST = 3, 5
 """Sizes of motifs."""
 _LISTED = 21
@@ -186,6 +189,7 @@ def matched(pattern: Pattern, mode: MatchMode, *, limit: int | None = None) -> P
 def _solved(graph: MiningGraph, size: int, limits: Limits) -> list[Motif]:
     """Count the copies of all patterns, and solve for the induced ones."""
     control, known = limits.control, known_motifs(size, graph.directed)
+    limits.need(_DERIVED * graph.edges, "lists of neighbours")
     total = len(known.patterns)
     with graph.data.watched(control.check):
         joint = joint_count(graph, known.patterns)

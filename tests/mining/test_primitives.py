@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import tracemalloc
 from collections import Counter
+from collections.abc import Callable
 from itertools import combinations, permutations
 
 import numpy as np
@@ -19,6 +21,9 @@ from graphdb.mining import (
     filtering,
     vertex_extension,
 )
+from graphdb.mining.cliques import cliques
+from graphdb.mining.frequent import frequent_patterns
+from graphdb.mining.motifs import motifs
 from graphdb.mining.primitives.canonical import canonical
 from graphdb.plan.executor import Control
 from tests.fuzz import scaled
@@ -201,6 +206,48 @@ def test_limits() -> None:
     cancelled.set()
     with pytest.raises(QueryInterrupted):
         vertex_extension(table, graph, limits=Limits(control=Control(cancelled=cancelled)))
+
+
+def _sets(graph: MiningGraph, limits: Limits) -> object:
+    table = vertex_extension(EmbeddingTable.of_vertices(graph), graph, limits=limits)
+    return aggregation(vertex_extension(table, graph, limits=limits), graph, limits=limits)
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        _sets,
+        lambda graph, limits: cliques(graph, 3, 5, limits=limits),
+        lambda graph, limits: cliques(graph, 3, 50, maximal=True, limits=limits),
+        lambda graph, limits: motifs(graph, 4, limits),
+        lambda graph, limits: frequent_patterns(graph, 1000, 2, limits=limits),
+    ],
+    ids=["primitives", "cliques", "maximal", "motifs", "frequent"],
+)
+def test_memory_stays_below_its_limit(work: Callable[[MiningGraph, Limits], object]) -> None:
+    """Whatever the limit: either it is kept to, or an error comes before it is passed."""
+    random = np.random.default_rng(0)
+    ends, labels = random.integers(0, 12_000, (2, 60_000)), (np.arange(12_000), random.integers(0, 6, 12_000))
+
+    def peak(limit: int | None) -> tuple[int, bool]:
+        graph = MiningGraph.of(*ends, vertex_labels=labels)
+        assert graph.oriented.nbytes
+        tracemalloc.start()
+        try:
+            work(graph, Limits(threads=2, memory=limit))
+            ended = True
+        except MemoryLimitError:
+            ended = False
+        finally:
+            most = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+        return most, ended
+
+    taken, _ = peak(None)
+    for part in (0.3, 0.7, 3):
+        most, ended = peak(int(part * taken))
+        assert most < part * taken + 2_000_000, part
+        assert ended == (part == 3)
 
 
 def test_wrong_kinds() -> None:

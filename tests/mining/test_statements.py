@@ -296,7 +296,7 @@ def test_mining_is_stopped(large: graphdb.Database, text: str, how: str) -> None
 
 def test_memory_limit(tmp_path: Path) -> None:
     with graphdb.connect(device="cpu", memory_limit="64MiB") as db:
-        ends = np.random.default_rng(0).integers(0, 20_000, (30_000, 2))
+        ends = np.random.default_rng(0).integers(0, 12_000, (20_000, 2))
         db.load([graphdb.Table(pa.table({":START_ID": ends[:, 0], ":END_ID": ends[:, 1]}), type="E")])
         with pytest.raises(MemoryLimitError, match="memory limit"):
             db.query("MINE MOTIFS OF SIZE 5 DIRECTED")
