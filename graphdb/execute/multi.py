@@ -32,8 +32,9 @@ SHARES = 32
 LEAST = 1e-2
 """Seconds that a share is expected to take at least: some launches, and an answer to wait for, are a tenth of that."""
 MINED_ALONE = 1e8
-"""Elements that mining is expected to scan, below which one device does it.  A level takes as long as its longest patterns,
-one to a block: of seven runs that scan up to 2e7 (31 ms on an H200), half of the patterns took at most 1.4 ms less."""
+"""Elements that mining is expected to scan, below which one device does it.  A level takes as long as its longest
+patterns, one to a block: of seven runs that scan up to 2e7 (31 ms on an H200), half of the patterns took at most 1.4 ms
+less."""
 _log = logging.getLogger("graphdb")
 
 
