@@ -196,7 +196,7 @@ class _Writer(Layout):
                         level, team, linear, power, lambda s=source: self._each(s, team, "acc += v; big += (double)v;")
                     )
                 case Accumulate():
-                    self._total(level, team, linear, made.power, lambda m=made: self._tally(m, team))
+                    self._total(level, team, linear, made.power, lambda m=made: self._accumulate(m, team))
         if level + 1 < len(self.part.levels):
             self._loop(level + 1)
         elif not (instructions and self.linear(level, len(instructions) - 1)):
@@ -381,7 +381,7 @@ class _Writer(Layout):
             say(f"acc = {team}::sum(acc); big = {team}::sum(big);")
             say(f"m{level} *= raised(acc, {power}); e{level} *= raised(big, {power});")
 
-    def _tally(self, made: Accumulate, team: str) -> None:
+    def _accumulate(self, made: Accumulate, team: str) -> None:
         say = self.lines.append
         say("{")
         self._list("_", made.at, made.bundle)

@@ -162,7 +162,7 @@ class DeviceCount:
             else:
                 self._launches[part] = self._alone(part.root) * part.multiple
         self._weights.learn()
-        kernels = [(cell, part, *self._specialised(part)) for cell, part in looped]
+        kernels = [(cell, part, *self._generated(part)) for cell, part in looped]
         widest = max((blocks * kernel.scratch for _, _, kernel, blocks, _ in kernels), default=0)
         if widest:
             self._scratch = self.device.memory.empty(widest, np.uint8)
@@ -223,7 +223,7 @@ class DeviceCount:
             raise Unsupported("loops")
         return len(self._weights.candidates(weight))
 
-    def _specialised(self, part: Part) -> tuple[GeneratedCode, int, list[Any]]:
+    def _generated(self, part: Part) -> tuple[GeneratedCode, int, list[Any]]:
         """A part's kernel, how many blocks it is launched with, and the weights that it reads."""
         values = tuple(self._weights.values(weight) for weight in part.weights)
         relations = tuple(self._numbers.items())

@@ -242,7 +242,7 @@ class _Writer(Reads):
         if not last:
             self._form(k)
 
-    def _kept(self, share: int, k: int) -> str:
+    def _shared_list(self, share: int, k: int) -> str:
         """A share's list for the lane's partial match, where step ``k`` is opened."""
         row = self._value(row_of(share), k, "LANE")
         ids = f"search.shares + {self._keeps[share]} + ({row}) * {self._capacity(share)}"
@@ -255,7 +255,7 @@ class _Writer(Reads):
         say("{ Elements a = {nullptr, 0}, b = {nullptr, 0};")
         say(f"if (on) {{ a = list_of(run, {partition}, {self._value(slot, k, 'LANE')});")
         if self._parent(share) >= 0:
-            say(f"b = {self._kept(self._parent(share), k)}; }}")
+            say(f"b = {self._shared_list(self._parent(share), k)}; }}")
         else:
             ((partition, slot),) = others
             say(f"b = list_of(run, {partition}, {self._value(slot, k, 'LANE')}); }}")
@@ -284,7 +284,7 @@ class _Writer(Reads):
         lead = 0
         for j, (row, partition, slot) in enumerate(lists):
             if partition == -2:
-                say(f"l{j} = {self._kept(slot, k)};")
+                say(f"l{j} = {self._shared_list(slot, k)};")
             elif partition == -1:
                 say(f"l{j} = {{(const ID *)__ldg(run.lists + {row * 4 + 1}), (u32)__ldg(run.lists + {row * 4 + 2})}};")
             else:

@@ -114,8 +114,8 @@ def _write(connection: duckdb.DuckDBPyConnection, folder: Path, progress: Export
         ).replace("SELECT", "SELECT name,", 1)
     )  # fmt: skip
     resources = "JOIN _graphdb.resource AS name ON name.id = subject"
-    columns, aggregates, keys = _held(connection, "_graphdb_values")
-    edge_columns, edge_aggregates, edge_keys = _held(connection, "_graphdb_edge_values")
+    columns, aggregates, keys = _property_columns(connection, "_graphdb_values")
+    edge_columns, edge_aggregates, edge_keys = _property_columns(connection, "_graphdb_edge_values")
     edges = f"""_graphdb_edges LEFT JOIN _graphdb_placed USING (label, subject, object)
         LEFT JOIN (SELECT * RENAME (graph AS spoken) FROM {PLACES}) USING (label, subject, object, ordinal)"""
 
@@ -210,7 +210,7 @@ def _type(connection: duckdb.DuckDBPyConnection) -> int:
     return int(found[0][0]) if found else -1
 
 
-def _held(connection: duckdb.DuckDBPyConnection, values: str) -> tuple[str, str, str]:
+def _property_columns(connection: duckdb.DuckDBPyConnection, values: str) -> tuple[str, str, str]:
     """SQL of the columns of properties, of what they are aggregated from, and the keys that have one."""
     columns = aggregates = ""
     keys = ["-1"]

@@ -144,8 +144,8 @@ def test_peak_memory_does_not_grow_with_the_number_of_matches(name: str, countin
             most.append(int(executor.device.memory.pool.total_bytes()) - lists)
             sizes.append(lists)
     assert matches == [n * (n - 1) ** len(edges) for n in (small, large)]
-    # Pieces are of whole rows, and the first level's grow with the graph; all matches at once would take gigabytes.
-    allowed = sizes[1] - sizes[0] if real else most[0] // 20
+    # The first level has a row for each edge, some 40 bytes beside the 4 of the lists; all matches would take gigabytes.
+    allowed = 10 * (sizes[1] - sizes[0]) if real else most[0] // 20
     assert 0 < most[1] <= most[0] + allowed, (most, sizes)
 
 

@@ -75,7 +75,7 @@ class BreadthFirstSearch:
         ends = ends[self.depths[ends] >= 0]
         lengths = self.depths[ends].astype(np.int64)
         if step.groups and step.materialized:
-            yield from self._spelled(start, ends, backwards)
+            yield from self._materialized(start, ends, backwards)
             return
         starts = np.full(len(ends), start)
         sources, targets = (ends, starts) if backwards else (starts, ends)
@@ -111,11 +111,11 @@ class BreadthFirstSearch:
             raise ExecutionError("there are more shortest paths between two vertices than can be counted exactly")
         return ways.astype(np.int64)
 
-    def _spelled(self, start: int, ends: Ints, backwards: bool) -> Iterator[PathRows]:
+    def _materialized(self, start: int, ends: Ints, backwards: bool) -> Iterator[PathRows]:
         """Yield all shortest paths, materialized from each end back to the start."""
         partition = self._traversal.away if backwards else self._traversal.back
         for end in ends.tolist():
-            for walks, edges in self._spell(partition, end, int(self.depths[end]), None):
+            for walks, edges in self._materialize(partition, end, int(self.depths[end]), None):
                 if backwards:
                     yield of_one_length(walks, edges)
                 else:
@@ -127,7 +127,7 @@ class BreadthFirstSearch:
         """Yield the paths of a length from a vertex to the start, at most so many."""
         step = self._traversal.step
         count = 0
-        for walks, edges in self._spell(self._traversal.away, source, length, most):
+        for walks, edges in self._materialize(self._traversal.away, source, length, most):
             count += len(walks)
             if step.materialized:
                 yield of_one_length(walks, edges)
@@ -153,7 +153,9 @@ class BreadthFirstSearch:
 
     _longer = True
 
-    def _spell(self, partition: Partition, start: int, length: int, most: int | None) -> Iterator[tuple[Ints, Ints]]:
+    def _materialize(
+        self, partition: Partition, start: int, length: int, most: int | None
+    ) -> Iterator[tuple[Ints, Ints]]:
         from graphdb.execute.paths import enumeration_kernels as kernels
 
         traversal = self._traversal

@@ -215,8 +215,8 @@ def _distinct_keys(images: list[Ints]) -> Ints:
     keys = np.concatenate(images)
     images.clear()
     keys.sort()
-    found: Ints = keys[np.append(True, keys[1:] != keys[:-1])[: len(keys)]]
-    return found
+    first: NDArray[np.bool_] = np.append(True, keys[1:] != keys[:-1])[: len(keys)]
+    return keys[first]
 
 
 class _Reader:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from graphdb.common.lazy import lazy
 from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph
 from graphdb.plan.checks import Check, EdgeCount, EdgesDiffer, Never, NotBothEqual, Relation, Unequal
-from graphdb.plan.counting.stars import alike_leaves, told_apart
+from graphdb.plan.counting.stars import alike_leaves, all_different
 from graphdb.plan.injectivity import closure, coincidences
 from graphdb.storage.graph.data_graph import DataGraph
 from graphdb.storage.graph.pcsr import Direction
@@ -147,7 +147,7 @@ class Expansion:
             wanted.append((frozenset(vertices), frozenset({condition.kept, condition.dropped} - {-1})))
         groups = alike_leaves(self._pattern, self._own, (self._root,)) if wanted else []
         for group in groups:
-            if told_apart(group, wanted, lambda e: self._member(self._pattern.edges[e], True).weighted):
+            if all_different(group, wanted, lambda e: self._member(self._pattern.edges[e], True).weighted):
                 leaves = {leaf for leaf, _ in group}
                 self._falls[min(leaves)] = len(leaves)
                 self._gone |= leaves - {min(leaves)}

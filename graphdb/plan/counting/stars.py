@@ -39,7 +39,7 @@ def alike_leaves(
     return [tuple(group) for group in groups.values() if len(group) > 1]
 
 
-def told_apart(
+def all_different(
     group: tuple[tuple[int, int], ...],
     differ: Collection[tuple[Pair, Pair]],
     weighted: Callable[[int], bool],

@@ -251,7 +251,7 @@ class Subqueries(Semijoins):
         given = [left.variables[name] for name in names]
         if None in types or not all(_is_argument(value) for value in given):
             items = call.clause.yields or ()
-            yields = {item.variable.name: _held_as(type) for item, type in zip(items, types, strict=True)}
+            yields = {item.variable.name: _column_type(type) for item, type in zip(items, types, strict=True)}
             found = self._applied(left, call, names, yields, left.variables, f"calls of {call.procedure.signature}")
             return replace(found, variables={n: value for n, value in found.variables.items() if n not in names})
         view = self._name("called")
@@ -374,7 +374,7 @@ def _is_alike(value: SqlValue) -> bool:
     return type.base in _ALIKE
 
 
-def _held_as(type: Type | None) -> Type:
+def _column_type(type: Type | None) -> Type:
     """Return the type that columns hold a procedure's values in."""
     return MIXED if type is None or type.base not in _PLAIN or type.base is Base.DATE else type
 

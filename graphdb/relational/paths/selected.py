@@ -228,7 +228,7 @@ class SelectedRun(PathBase):
             if prepared.around is not None:
                 stack.enter_context(self._matched(prepared.around).visible())
             blocks = self._found(prepared, self._search(prepared))
-            stack.enter_context(self._held(prepared, blocks).visible())
+            stack.enter_context(self._cached_paths(prepared, blocks).visible())
             yield
 
     def projected(self, prepared: Selected, names: Sequence[str]) -> arrow.Table | Arrays | Waiting:
@@ -239,7 +239,7 @@ class SelectedRun(PathBase):
         if len(first) == 1 and not numbered and window == (0, None):
             columns = _columns(prepared, first[0])
             return Arrays([columns[name]() for name in names], len(first[0]))
-        found = self._held(prepared, chain(first, blocks))
+        found = self._cached_paths(prepared, chain(first, blocks))
         table = found.table
         if table is None:
             return found
@@ -257,7 +257,7 @@ class SelectedRun(PathBase):
         self.control = control = self.new_control()
         return Paths(self._snapshot.graph, prepared.step, control)
 
-    def _held(self, prepared: Selected, blocks: Iterable[PathRows]) -> Waiting:
+    def _cached_paths(self, prepared: Selected, blocks: Iterable[PathRows]) -> Waiting:
         """Keep the paths that are found, as many as are wanted."""
         limit = prepared.wanted.limit if prepared.around is None else None
         found: Waiting | None = None

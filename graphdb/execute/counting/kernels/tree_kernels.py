@@ -40,7 +40,7 @@ STRIDE = 8
 
 
 @kernel
-def kept_cell(node: int, nodes: Ints, depends: Ints, fits: Ints, values: Ints, stack: Ints) -> int:
+def cached_cell(node: int, nodes: Ints, depends: Ints, fits: Ints, values: Ints, stack: Ints) -> int:
     """The address of the place for the count that a node is asked for, if it is there; minus that, if not."""
     first, last = nodes[node, DEPENDS], nodes[node, DEPENDS_END]
     mixed = 0
@@ -169,7 +169,7 @@ def walk(
         work += STRIDE
         if phase == ASK:
             if nodes[node, SLOTS] > 0:
-                cell = kept_cell(node, nodes, depends, fits, values, stack)
+                cell = cached_cell(node, nodes, depends, fits, values, stack)
                 if cell > 0:
                     result = load(cell, nodes[node, DEPENDS_END] - nodes[node, DEPENDS], LONG) - 1
                     phase = ANSWER
