@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from graphdb.execute.host import HostExecutor
 from graphdb.gpu.data.pages import heat, hottest
+from graphdb.plan.executor import Traffic
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.data_graph import DataGraph
@@ -89,6 +90,8 @@ def test_a_graph_larger_than_the_budget(part: int) -> None:
         assert memory.used_bytes <= budget
         assert rows(device, plan) == rows(host, plan)
         assert "of the reads from host memory" in device.describe(plan)
+        assert "of the reads from host memory" in device.traffic().since(Traffic())
+        assert device.traffic().copied > 0
         pages = device.graph.residency.driver
         assert pages.device <= budget
         assert pages.host > 0
