@@ -46,7 +46,7 @@ def own_error(error: Exception, text: str | None = None) -> GraphDBError | None:
         return MemoryLimitError("there is not enough memory", hint="ask for less with LIMIT, or close other programs")
     if isinstance(error, OverflowError) or (isinstance(error, ValueError) and "integer string" in str(error)):
         return ParameterError("a number is out of range", hint="integers have 64 bits: -2^63 to 2^63 - 1")
-    if isinstance(error, ValueError) and "null byte" in str(error):
+    if isinstance(error, ValueError) and ("null byte" in str(error) or "null character" in str(error)):  # from 3.13 on
         return StorageError("a path has a NUL character")
     if isinstance(error, OSError):
         place = f"'{error.filename}': " if error.filename is not None else ""
