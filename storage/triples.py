@@ -130,6 +130,17 @@ class TripleStore:
                 raise damaged("a triple is there twice")
         return found
 
+    def occurring(self, resources: Ints) -> Ints:
+        """Those of some resources that are a subject, or an object of anything but ``rdf:type``: sorted."""
+        listed = "(SELECT unnest($ids::BIGINT[]))"
+        rows = self._query(
+            f"SELECT subject AS id FROM _graphdb.triple WHERE subject IN {listed} UNION"
+            f" SELECT object FROM _graphdb.triple WHERE object IN {listed} AND label <> $type",
+            {"ids": resources.tolist(), "type": -1 if self.type_label is None else self.type_label},
+        )
+        self.ids.resource(rows["id"], "subject")
+        return np.sort(rows["id"])
+
     def triples(self) -> Iterator[tuple[int | Ints, Ints, Ints]]:
         """Labels, subjects and objects of all triples: label by label, or at once where they are few."""
         if self.size > _AT_ONCE:

@@ -20,7 +20,7 @@ from graphdb.gpu.data.memory import DeviceMemory
 from graphdb.gpu.data.pages import PagedArray
 from graphdb.gpu.data.residency import Residency
 from graphdb.storage.graph.derived.orientation import Oriented
-from graphdb.storage.graph.pcsr import Partition
+from graphdb.storage.graph.pcsr import LAYERS, Layer, Partition
 
 Ints = NDArray[np.int64]
 Row = tuple[int, int, int, int, int, int]
@@ -30,7 +30,7 @@ Row = tuple[int, int, int, int, int, int]
 class DevicePartition:
     """A partition's arrays on the device, as :class:`graphdb.storage.graph.pcsr.Partition` describes them."""
 
-    hashed: bool
+    layer: Layer
     groups: int
     offsets: Any
     neighbours: Any
@@ -42,7 +42,7 @@ class DevicePartition:
     def row(self) -> Row:
         """What a kernel reads, in the order of :data:`graphdb.storage.graph.pcsr.PARTITION`."""
         code_offsets, codes = address(self.code_offsets), address(self.codes)
-        return (int(self.hashed), address(self.offsets), self.groups, address(self.neighbours), code_offsets, codes)
+        return (LAYERS[self.layer], address(self.offsets), self.groups, address(self.neighbours), code_offsets, codes)
 
     @property
     def nbytes(self) -> int:
@@ -68,7 +68,7 @@ class DeviceGraph:
 
         def copy() -> DevicePartition:
             return DevicePartition(
-                partition.layer == "hashed",
+                partition.layer,
                 partition.groups,
                 self.memory.upload(partition.offsets),
                 self.array(partition.neighbours),
@@ -81,20 +81,20 @@ class DeviceGraph:
 
     def lists(self, partition: Partition, whole: bool) -> DevicePartition:
         """The copy of a partition without codes; unless it is ``whole``, without any array."""
-        hashed, longest = partition.layer == "hashed", partition.max_degree
+        layer, longest = partition.layer, partition.max_degree
         if not whole:
-            return DevicePartition(hashed, partition.groups, None, None, None, None, longest)
+            return DevicePartition(layer, partition.groups, None, None, None, None, longest)
         upload, cached = self.memory.upload, self.memory.cached_or_built
         offsets = cached("whole", partition.offsets, lambda: upload(partition.offsets))
         neighbours = cached("whole", partition.neighbours, lambda: upload(partition.neighbours))
-        return DevicePartition(hashed, partition.groups, offsets, neighbours, None, None, longest)
+        return DevicePartition(layer, partition.groups, offsets, neighbours, None, None, longest)
 
     def oriented(self, oriented: Oriented) -> DevicePartition:
         """The copy of an oriented graph: the partition of its ranks, each with the neighbours of higher rank."""
 
         def copy() -> DevicePartition:
             offsets, neighbours = self.memory.upload(oriented.offsets), self.array(oriented.neighbours)
-            return DevicePartition(False, 0, offsets, neighbours, None, None, oriented.longest)
+            return DevicePartition("direct", 0, offsets, neighbours, None, None, oriented.longest)
 
         return self.memory.cached_or_built("oriented", oriented, copy)
 
@@ -121,7 +121,8 @@ class DeviceGraph:
 
     def missing_bytes(self, partition: Partition) -> int:
         """Bytes that a run would have to copy to the device before it reads this partition."""
-        return 0 if self.memory.is_cached("partition", partition) else partition.nbytes - partition.keys.nbytes
+        keys = partition.keys  # found out now, if they were not known: they count among its bytes, and are not copied
+        return 0 if self.memory.is_cached("partition", partition) else partition.nbytes - keys.nbytes
 
 
 def address(array: Any) -> int:

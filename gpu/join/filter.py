@@ -36,6 +36,6 @@ def narrowed(
     marks = (bits, positions)
     module.launch("keep_candidates", -(-entries // BLOCK), partition.neighbours, entries, *marks, neighbours)
     offsets, cells = memory.empty(partition.offsets.shape, np.int64), int(partition.offsets.size)
-    hashed = int(partition.hashed)
+    hashed = int(partition.layer == "hashed")
     module.launch("move_offsets", -(-cells // BLOCK), partition.offsets, cells, hashed, *marks, offsets)
-    return DevicePartition(partition.hashed, partition.groups, offsets, neighbours, None, None, partition.max_degree)
+    return DevicePartition(partition.layer, partition.groups, offsets, neighbours, None, None, partition.max_degree)

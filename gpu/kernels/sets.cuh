@@ -12,7 +12,7 @@ typedef unsigned int u32;
 
 // A row of a plan's table of partitions.
 struct Partition {
-  i64 hashed;
+  i64 layer;  // 0: offsets of all vertices, 1: hashed groups, 2: spans of the first vertices, as many as groups says
   const i64 *offsets;
   i64 groups;
   const ID *neighbours;
@@ -46,7 +46,11 @@ __device__ __forceinline__ bool holds(const T *__restrict__ list, i64 begin, i64
 
 // Where the neighbours of a vertex stand: one read of a pair of offsets, or of one group of 128 bytes.
 __device__ __forceinline__ Span neighbours_of(const Partition &partition, i64 vertex) {
-  if (!partition.hashed) return {__ldg(partition.offsets + vertex), __ldg(partition.offsets + vertex + 1)};
+  if (partition.layer == 0) return {__ldg(partition.offsets + vertex), __ldg(partition.offsets + vertex + 1)};
+  if (partition.layer == 2) {
+    if (vertex >= partition.groups) return {0, 0};
+    return {__ldg(partition.offsets + 2 * vertex), __ldg(partition.offsets + 2 * vertex + 1)};
+  }
   if (partition.groups == 0) return {0, 0};
   i64 group = (i64)((((u64)vertex * 0x9E3779B97F4A7C15ull) >> 20) % (u64)partition.groups);
   while (group >= 0) {

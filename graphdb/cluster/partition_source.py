@@ -93,6 +93,13 @@ class PartitionSource:
         found: Ints = subjects[objects == object]
         return found
 
+    def occurring(self, resources: Ints) -> Ints:
+        """Those of some resources that are a subject, or an object of anything but ``rdf:type``."""
+        found = [np.empty(0, np.int64)]
+        for label, subjects, objects in self.triples():
+            found += [subjects] if label == self.type_label else [subjects, objects]
+        return np.intersect1d(resources, np.concatenate(found))
+
     def triples(self) -> Iterator[tuple[int | Ints, Ints, Ints]]:
         """Labels, subjects and objects of all triples: label by label."""
         for label in self._labels:

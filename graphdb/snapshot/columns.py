@@ -24,7 +24,7 @@ from graphdb.common.duckdb.connection import Connection
 from graphdb.common.duckdb.fetch import batches
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays.arrow import values
-from graphdb.storage.arrays.sorted_sets import places
+from graphdb.storage.arrays.sorted_sets import joined, places, without
 from graphdb.storage.arrays.texts import taken
 from graphdb.storage.file import verify
 
@@ -93,7 +93,16 @@ class ValueColumn:
         return cls(first, None, taken(found, by_id), known)  # a place takes as much as a value
 
     def changed_to(self, vertices: Ints, later: ValueColumn) -> ValueColumn:
-        """Return the column in which some vertices (sorted) have other values, or none."""
+        """Return the column in which some vertices (sorted) have other values, or none: beside what changed before."""
+        if self.changed is not None and self.later is not None:
+            there, before = self.later.rows()
+            still = ~places(vertices, there)[1]
+            now, values_now = later.rows()
+            subjects = np.concatenate([there[still], now])
+            found = arrow.ChunkedArray([*_chunks(before), *_chunks(values_now)], later.values.type).combine_chunks()
+            chosen = np.append(np.flatnonzero(still), len(there) + np.arange(len(now)))
+            later = ValueColumn.of(subjects, np.arange(len(subjects), dtype=np.int32), taken(found, chosen))
+            vertices = joined(self.changed, vertices)
         return replace(self, changed=vertices, later=later, longest=max(self.longest, later.longest))
 
     def spread(self, memory: int) -> ValueColumn | None:
@@ -123,7 +132,7 @@ class ValueColumn:
             there = self.values.is_valid() if self.places is None else self.places >= 0
             vertices = np.flatnonzero(there) + self.first
         if self.changed is not None and self.later is not None:
-            vertices = np.union1d(np.setdiff1d(vertices, self.changed, assume_unique=True), self.later.rows()[0])
+            vertices = joined(without(vertices, self.changed), self.later.rows()[0])
         return vertices, self.gather(numbers(vertices))
 
     def gather(self, ids: arrow.Array | arrow.ChunkedArray) -> arrow.Array | arrow.ChunkedArray:
@@ -265,6 +274,10 @@ def _read_literals(
             raise verify.damaged("a value of a property is not there, or twice")
         found = taken(found, order)
     return found
+
+
+def _chunks(column: arrow.Array | arrow.ChunkedArray) -> list[arrow.Array]:
+    return [column] if isinstance(column, arrow.Array) else list(column.chunks)
 
 
 def _longest(texts: arrow.Array) -> int:

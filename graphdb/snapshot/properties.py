@@ -10,7 +10,7 @@ those within its memory limit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.duckdb.connection import Connection
-from graphdb.common.duckdb.fetch import fetched
+from graphdb.common.duckdb.fetch import rows_of
 from graphdb.common.values.numeric_keys import key_of_union, key_type
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.common.values.types import (
@@ -41,7 +41,9 @@ SMALL = 2_000_000
 """Values up to which a property may be cached in memory as arrays."""
 
 FOLLOWED = 1000
-"""Vertices whose values in a column are read anew; for more, all are."""
+"""Vertices whose values in a column are read anew, …"""
+_SHARE = 16
+"""… or a share of all, if these are more: beyond, all are."""
 
 _LEAST_BYTES = 8
 """Bytes of memory that a value takes at least."""
@@ -162,22 +164,21 @@ class Properties:
     def _relation(self, label: EdgeLabel, where: str = "") -> str:
         return property_relation(label, literal_sql("l", self.type_of(label)), where)
 
-    def _relation_of(self, label: EdgeLabel, vertices: Sequence[int]) -> str:
-        """Return the query for the values of so many vertices, which are its parameters."""
-        return self._relation(label, f" AND t.subject IN ({', '.join('?' * len(vertices)) or 'NULL'})")
+    def _relation_of(self, label: EdgeLabel, vertices: list[int]) -> tuple[str, dict[str, list[int]]]:
+        """Return the query for the values of some vertices, with its parameters."""
+        return self._relation(label, " AND t.subject IN (SELECT unnest($vertices::BIGINT[]))"), {"vertices": vertices}
 
     def _catch_up(self, label: EdgeLabel, column: PropertyColumn) -> None:
         """Read the values of single vertices anew; where that is cut short, it can be done again."""
         vertices = sorted(self._behind[label.id])
-        places = ", ".join("?" * len(vertices))
+        (rows, given), keys = self._relation_of(label, vertices), column.keys
         with self._connection.guard() as raw:
-            raw.execute(f"DELETE FROM {column.relation} WHERE subject IN ({places})", vertices)
-            rows, keys = self._relation_of(label, vertices), column.keys
+            raw.execute(f"DELETE FROM {column.relation} WHERE subject IN (SELECT unnest($vertices::BIGINT[]))", given)
             if keys is None:
-                raw.execute(f"INSERT INTO {column.relation} (subject, value) {rows}", vertices)
+                raw.execute(f"INSERT INTO {column.relation} (subject, value) {rows}", given)
             else:
                 rows = f"SELECT subject, value, {key_of_union('value', keys)} FROM ({rows})"
-                raw.execute(f"INSERT INTO {column.relation} (subject, value, key) {rows}", vertices)
+                raw.execute(f"INSERT INTO {column.relation} (subject, value, key) {rows}", given)
         del self._behind[label.id]
 
     def in_memory(self, label: EdgeLabel) -> bool:
@@ -210,9 +211,9 @@ class Properties:
 
     def _looked_up(self, label: EdgeLabel, vertices: NDArray[np.int64]) -> ValueColumn:
         """Return the values of some vertices, sorted, as a column of these."""
-        asked = vertices.tolist()
+        sql, given = self._relation_of(label, vertices.tolist())
         with self._connection.lock, self._connection.guard() as raw:
-            rows = fetched(raw.sql(self._relation_of(label, asked), params=asked))
+            rows = rows_of(raw, sql, given)
         subjects = values(rows.column("subject"))
         return ValueColumn.of(subjects, np.arange(len(subjects), dtype=np.int32), rows.column("value").combine_chunks())
 
@@ -232,8 +233,7 @@ class Properties:
             self._sweeps[label.id] = 0
         elif cached.behind:
             column = cached.column
-            changed = cached.behind if column.changed is None else cached.behind.union(column.changed.tolist())
-            vertices = np.array(sorted(changed), np.int64)
+            vertices = np.array(sorted(cached.behind), np.int64)
             cached = _Cached(column.changed_to(vertices, self._looked_up(label, vertices)), cached.type)
         self._cache(label, cached)
         return cached.column
@@ -266,7 +266,7 @@ class Properties:
         self._looks, self._sweeps = former._looks, former._sweeps
         for id, table in list(former._tables.items()):
             vertices, label = changed(id, former._behind.get(id, frozenset())), labels.get(id)
-            if label is not None and self._goes_on(label, table.type) and len(vertices) <= FOLLOWED:
+            if label is not None and self._goes_on(label, table.type) and len(vertices) <= _followed(label):
                 self._tables[id] = former._tables.pop(id)
                 if vertices:
                     self._behind[id] = vertices
@@ -275,7 +275,7 @@ class Properties:
             before = 0 if cached.column.changed is None else len(cached.column.changed)
             if label is None or not self._goes_on(label, cached.type) or not self.in_memory(label):
                 continue
-            if len(vertices) + before <= FOLLOWED:
+            if len(vertices) + before <= _followed(label):
                 self._arrays[id] = replace(cached, behind=vertices)
         former.drop()
 
@@ -295,6 +295,11 @@ class Properties:
     def drop_arrays(self) -> None:
         """Read arrays anew, because a setting changed how DuckDB hands values over."""
         self._arrays = {}
+
+
+def _followed(label: EdgeLabel) -> int:
+    """How many vertices' values in a column of a property are read anew before all are."""
+    return max(FOLLOWED, label.triples // _SHARE)
 
 
 def property_relation(label: EdgeLabel, value_sql: str, where: str = "") -> str:

@@ -44,6 +44,18 @@ def places(numbers: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[np.intp
     return at, there
 
 
+def without(numbers: Ints, gone: Ints) -> Ints:
+    """A sorted array without some numbers: each of these is looked up."""
+    at, there = places(numbers, gone)
+    return np.delete(numbers, at[there]) if there.any() else numbers
+
+
+def joined(numbers: Ints, come: Ints) -> Ints:
+    """A sorted array with some numbers, sorted, that it may have already: each of these is looked up."""
+    at, there = places(numbers, come)
+    return numbers if there.all() else np.insert(numbers, at[~there], come[~there])
+
+
 def each_once(ids: NDArray[np.signedinteger[Any]], bound: int) -> Ints:
     """Return the ids in a list, each once and sorted; all are below ``bound``."""
     first = 0

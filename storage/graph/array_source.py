@@ -57,6 +57,12 @@ class ArraySource:
         """All edge labels, sorted."""
         return tuple(self._runs)
 
+    def occurring(self, resources: Ints) -> Ints:
+        """Those of some resources that are a subject, or an object of anything but ``rdf:type``."""
+        labels, subjects, objects = self._triples
+        typed = -1 if self.type_label is None else self.type_label
+        return np.intersect1d(resources, np.concatenate([subjects, objects[labels != typed]]))
+
     def triples(self) -> Iterator[tuple[int | Ints, Ints, Ints]]:
         """Labels, subjects and objects of all triples: one piece."""
         yield self._triples

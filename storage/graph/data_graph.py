@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage.compile.cancellable import run_cancellable
-from graphdb.storage.graph.changes import Changes, Sizes, StaleStructures
+from graphdb.storage.graph.changed_partitions import with_gaps
+from graphdb.storage.graph.changes import Changes, Sizes
 from graphdb.storage.graph.degree_sketch import OUT, DegreeSketch
 from graphdb.storage.graph.derived.closure import Closure, Forest, closure_of, fits, forest_of
 from graphdb.storage.graph.derived.edge_subset import EdgeSubset, is_subset
@@ -29,6 +30,7 @@ from graphdb.storage.graph.derived.orientation import Oriented, orient
 from graphdb.storage.graph.pcsr import Direction, Layer, Partition, build_partition
 from graphdb.storage.graph.signatures import build_column
 from graphdb.storage.graph.source import LabelStatistics, TripleSource
+from graphdb.storage.graph.stale import StaleStructures
 
 Ints = NDArray[np.int64]
 T = TypeVar("T")
@@ -345,7 +347,9 @@ class DataGraph:
             forest, (number,) = self._forest(closure.label), labels
             return self._derive(
                 len(forest.parents),
-                lambda: forest.partition(closure, number, direction, self.vertices, self.dtype, self._layer),
+                lambda: self._in_layer(
+                    lambda layer: forest.partition(closure, number, direction, self.vertices, self.dtype, layer)
+                ),
             )
         if (subset := self._subset_in(labels)) is not None:
             found, s, o = subset.kinds, subset.subjects, subset.objects
@@ -358,15 +362,21 @@ class DataGraph:
             s = np.concatenate([run[1] for run in runs]) if runs else np.empty(0, np.int64)
             o = np.concatenate([run[2] for run in runs]) if runs else np.empty(0, np.int64)
             found = np.repeat(np.array(labels, np.int64), [len(run[1]) for run in runs])
-        return self._derive(
-            len(s), lambda: build_partition(found, s, o, direction, self.vertices, self.dtype, self._layer)
-        )
+        return self._partition_of(found, s, o, direction)
 
     def _build_parallel(self, labels: tuple[int, ...] | None, direction: Direction) -> Partition:
         found, s, o = self.source.parallel_edges(labels)
-        return self._derive(
-            len(s), lambda: build_partition(found, s, o, direction, self.vertices, self.dtype, self._layer)
-        )
+        return self._partition_of(found, s, o, direction)
+
+    def _partition_of(self, labels: Ints | int, subjects: Ints, objects: Ints, direction: Direction) -> Partition:
+        def build(layer: Layer | None) -> Partition:
+            return build_partition(labels, subjects, objects, direction, self.vertices, self.dtype, layer)
+
+        return self._derive(len(subjects), lambda: self._in_layer(build))
+
+    def _in_layer(self, build: Callable[[Layer | None], Partition]) -> Partition:
+        """Build a partition in the layer that is forced, if one is; ``spans`` are what changes make of others."""
+        return with_gaps(build(None)) if self._layer == "spans" else build(self._layer)
 
     def _build_universe(self) -> Ints:
         seen = np.zeros(self.resources, bool)
@@ -387,7 +397,7 @@ class DataGraph:
             if cached is not None:
                 self._cache.move_to_end(key)
                 return cached[0]  # type: ignore[no-any-return]
-            previous: T | None = self._stale.updated(key, self.sizes, self.type_label)
+            previous: T | None = self._stale.updated(key, self.sizes, self.type_label, self.source.occurring)
             value = build() if previous is None else previous
             size: int = value.nbytes  # type: ignore[attr-defined]
             self._cache[key] = (value, size)

@@ -2,7 +2,8 @@
 
 A :class:`Partition` answers "the neighbours of v" as one sorted run of an array.  Its offset layer finds the run: an
 array of offsets over all vertices where the label touches many of them, else hashed groups of 128 bytes, so that a
-sparse label costs memory only for the vertices it touches and is still found with one read.
+sparse label costs memory only for the vertices it touches and is still found with one read.  Where the graph has
+changed since, it is a table of where each run begins and ends (:mod:`.spans`).
 
 Several data edges can join one pair of vertices (several labels, or both directions of an undirected edge).  Each pair
 stands once among the neighbours, and its *codes* say which edges they are: ``label * 2 + orientation``, with
@@ -18,14 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage.arrays.sorted_sets import places
+from graphdb.storage.graph.spans import Spans
 
 Ints = NDArray[np.int64]
 Direction = Literal["out", "in", "both"]
-Layer = Literal["direct", "hashed"]
+Layer = Literal["direct", "hashed", "spans"]
 
 GROUP_BYTES = 128
-PARTITION = ("hashed", "offsets", "groups", "neighbours", "code_offsets", "codes")
-"""The row of a partition that kernels read, each an int64: a flag, a number, and addresses of arrays (0: none)."""
+LAYERS: dict[Layer, int] = {"direct": 0, "hashed": 1, "spans": 2}
+"""What stands for an offset layer in a partition's row."""
+PARTITION = ("layer", "offsets", "groups", "neighbours", "code_offsets", "codes")
+"""The row of a partition that kernels read, each an int64: two numbers, and addresses of arrays (0: none)."""
 _DIRECT_FAVOUR = 4
 """The direct layer is taken up to this multiple of the hashed layer's bytes: it saves the hash and the probe."""
 
@@ -37,19 +41,23 @@ class Partition:
     Attributes
     ----------
     layer, offsets, groups
-        The offset layer: ``direct``: int64 [vertices + 1]; ``hashed``: int64 [groups * 16], eight pairs per group.
+        The offset layer: ``direct``: int64 [vertices + 1]; ``hashed``: int64 [groups * 16], eight pairs per group;
+        ``spans``: int64 [groups * 2], of the first so many vertices, others having no neighbours.
     neighbours
-        int32 or int64 [entries]: the neighbours, sorted and unique within each vertex.
+        int32 or int64 [entries]: the neighbours, sorted and unique within each vertex; between ``spans`` there may be
+        others, which are nobody's.
     code_offsets, codes
         int64 [entries + 1] and int64 [data edges]; None for one directed label, whose code is known.
-    keys
-        int64: the vertices that have neighbours, sorted.
+    known_keys
+        int64: the vertices that have neighbours, sorted; None where they are to be found out (:attr:`keys`).
     max_degree
-        The longest run of neighbours.
+        The longest run of neighbours; of ``spans``, no run is longer.
     simple
-        No pair of vertices is joined by more than one data edge.
+        No pair of vertices is joined by more than one data edge; of ``spans``, True only where that is certain.
     loops
-        Some vertex is its own neighbour.
+        Some vertex is its own neighbour; of ``spans``, False only where that is certain.
+    spans
+        What changes the arrays in place.
     """
 
     layer: Layer
@@ -58,25 +66,42 @@ class Partition:
     neighbours: NDArray[Any]
     code_offsets: Ints | None
     codes: Ints | None
-    keys: Ints
+    known_keys: Ints | None
     max_degree: int
     simple: bool
     loops: bool
+    spans: Spans | None = None
     row: tuple[int, int, int, int, int, int] = field(init=False)
     """What a kernel reads, in the order of :data:`PARTITION`."""
+    without_gaps: Partition | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         code_offsets = 0 if self.code_offsets is None else self.code_offsets.ctypes.data
         codes = 0 if self.codes is None else self.codes.ctypes.data
-        hashed = int(self.layer == "hashed")
-        row = (hashed, self.offsets.ctypes.data, self.groups, self.neighbours.ctypes.data, code_offsets, codes)
+        row = (
+            LAYERS[self.layer],
+            self.offsets.ctypes.data,
+            self.groups,
+            self.neighbours.ctypes.data,
+            code_offsets,
+            codes,
+        )
         object.__setattr__(self, "row", row)
 
     @property
     def nbytes(self) -> int:
         """Bytes of all its arrays."""
-        arrays = (self.offsets, self.neighbours, self.code_offsets, self.codes, self.keys)
+        arrays = (self.offsets, self.neighbours, self.code_offsets, self.codes, self.known_keys)
         return sum(array.nbytes for array in arrays if array is not None)
+
+    @property
+    def keys(self) -> Ints:
+        """The vertices that have neighbours, sorted: int64."""
+        if self.known_keys is None:
+            begins, ends = self.offsets.reshape(-1, 2).T
+            object.__setattr__(self, "known_keys", np.flatnonzero(ends > begins))
+        assert self.known_keys is not None
+        return self.known_keys
 
     def lengths(self) -> Ints:
         """How many neighbours each of ``keys`` has: int64 [keys]."""
@@ -87,6 +112,9 @@ class Partition:
         if self.layer == "direct":
             begins = self.offsets[self.keys]
             return begins, self.offsets[self.keys + 1] - begins
+        if self.layer == "spans":
+            begins, ends = self.offsets.reshape(-1, 2)[self.keys].T
+            return begins, ends - begins
         if not self.groups:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         pairs = self.offsets.reshape(self.groups, -1, 2)
@@ -99,7 +127,9 @@ class Partition:
         """Where the neighbours of ``vertex`` stand in ``neighbours``: ``(begin, end)``."""
         if self.layer == "direct":
             return int(self.offsets[vertex]), int(self.offsets[vertex + 1])
-        if self.groups == 0:
+        if self.layer == "spans" and vertex < self.groups:
+            return int(self.offsets[2 * vertex]), int(self.offsets[2 * vertex + 1])
+        if self.layer == "spans" or self.groups == 0:
             return 0, 0
         from graphdb.storage.graph.pcsr_kernels import PAIRS, home_group
 
@@ -121,14 +151,13 @@ class Partition:
         """The neighbours of sorted vertices, one vertex after the other; None where they are more than ``most``."""
         if self.layer == "direct":
             begins, lengths = self.offsets[vertices], self.offsets[vertices + 1] - self.offsets[vertices]
+        elif self.layer == "spans":
+            begins, ends = self.offsets.reshape(-1, 2)[vertices[vertices < self.groups]].T
+            lengths = ends - begins
         else:
             at, there = places(self.keys, vertices)
             begins, lengths = (each[at[there]] for each in self.ranges())
-        total = int(lengths.sum())
-        if total > most:
-            return None
-        starts = np.cumsum(lengths) - lengths
-        return self.neighbours[np.repeat(begins - starts, lengths) + np.arange(total)]
+        return None if int(lengths.sum()) > most else self.neighbours[elements_of(begins, lengths)]
 
     def codes_of(self, vertex: int, neighbour: int) -> Ints:
         """The codes (int64) of the data edges between ``vertex`` and ``neighbour``, sorted: a view.
@@ -145,6 +174,40 @@ class Partition:
         if at == end or self.neighbours[at] != neighbour:
             return self.codes[:0]
         return self.codes[self.code_offsets[at] : self.code_offsets[at + 1]]
+
+    def laid_out(self) -> tuple[Ints, NDArray[Any], Ints | None, Ints | None]:
+        """(starts, neighbours, code_offsets, codes) in the order of ``keys``: the lists of these, one after the other.
+
+        ``starts`` is one longer than ``keys``.
+        """
+        begins, lengths = self.ranges()
+        starts = np.append(0, np.cumsum(lengths))
+        elements = elements_of(begins, lengths)
+        neighbours = self.neighbours[elements]
+        if self.code_offsets is None or self.codes is None:
+            return starts, neighbours, None, None
+        code_begins = self.code_offsets[elements]
+        counts = self.code_offsets[elements + 1] - code_begins
+        return starts, neighbours, np.append(0, np.cumsum(counts)), self.codes[elements_of(code_begins, counts)]
+
+    def contiguous(self, vertices: int) -> Partition:
+        """The partition, of so many vertices, without places between its lists that are nobody's: O(edges), once."""
+        if self.layer != "spans":
+            return self
+        if self.without_gaps is None:
+            starts, neighbours, code_offsets, codes = self.laid_out()
+            source = np.repeat(self.keys, np.diff(starts))
+            made = _laid_out(source, neighbours, code_offsets, codes, vertices, neighbours.dtype.type, None)
+            object.__setattr__(self, "without_gaps", made)
+        assert self.without_gaps is not None
+        return self.without_gaps
+
+
+def elements_of(begins: Ints, lengths: Ints) -> Ints:
+    """The places of the elements of some runs, one run after the other."""
+    starts = np.cumsum(lengths) - lengths
+    places: Ints = np.repeat(begins - starts, lengths) + np.arange(int(lengths.sum()))
+    return places
 
 
 def build_partition(
@@ -245,7 +308,7 @@ def partition_of_runs(
         neighbours=neighbours,
         code_offsets=None,
         codes=None,
-        keys=keys,
+        known_keys=keys,
         max_degree=int(lengths.max(initial=0)),
         simple=True,
         loops=loops,
@@ -300,7 +363,7 @@ def _laid_out(
         neighbours=np.ascontiguousarray(neighbours, dtype=dtype),
         code_offsets=code_offsets,
         codes=codes,
-        keys=keys,
+        known_keys=keys,
         max_degree=int(degrees.max(initial=0)),
         simple=codes is None or len(codes) == len(neighbours),
         loops=loops,

@@ -17,7 +17,9 @@ PAIRS = 8
 LONG = 0
 """Stands for int64 in ``load`` and ``store`` (:mod:`graphdb.storage.compile.kernels`)."""
 PARTITION_BYTES = 48
-"""A row of the table of partitions: (hashed?, offsets' address, groups, neighbours', code_offsets', codes')."""
+"""A row of the table of partitions: (layer, offsets' address, groups, neighbours', code_offsets', codes')."""
+SPANS = 2
+"""The layer of a table of where each list begins and ends."""
 
 
 @entry("i8, i8 -> i8")
@@ -128,9 +130,14 @@ def neighbours_of(partitions: int, row: int, vertex: int) -> tuple[int, int]:
     """Where the neighbours of a vertex begin and end in their partition."""
     entry = partitions + row * PARTITION_BYTES
     table = load(entry, 1, LONG)
-    if load(entry, 0, LONG) == 0:
+    layer = load(entry, 0, LONG)
+    if layer == 0:
         return load(table, vertex, LONG), load(table, vertex + 1, LONG)
     groups = load(entry, 2, LONG)
+    if layer == SPANS:
+        if vertex >= groups:
+            return 0, 0
+        return load(table, 2 * vertex, LONG), load(table, 2 * vertex + 1, LONG)
     group = home_group(vertex, groups) if groups > 0 else -1
     while group >= 0:
         at = group * 16

@@ -73,7 +73,5 @@ def runs(partition: Partition) -> tuple[Ints, Ints, Ints]:
     keys = partition.keys
     if partition.layer == "direct":
         return keys, np.append(partition.offsets[keys], partition.offsets[-1]), partition.neighbours.astype(np.int64)
-    runs = [partition.neighbours_of(int(key)) for key in keys]  # few: that is why they are hashed
-    starts = np.zeros(len(keys) + 1, np.int64)
-    np.cumsum([len(run) for run in runs], out=starts[1:])
-    return keys, starts, np.concatenate(runs).astype(np.int64) if runs else np.empty(0, np.int64)
+    starts, neighbours, _, _ = partition.laid_out()
+    return keys, starts, neighbours.astype(np.int64)

@@ -53,6 +53,9 @@ class TripleSource(Protocol):
     def subjects(self, label: int, object: int) -> Ints:
         """Subjects of the triples of one label with one object: int64, sorted, unique."""
 
+    def occurring(self, resources: Ints) -> Ints:
+        """Those of some resources that are a subject, or an object of anything but ``rdf:type``: int64, sorted."""
+
     def triples(self) -> Iterator[tuple[int | Ints, Ints, Ints]]:
         """Labels (one for all, or int64), subjects and objects of all triples: in pieces, in any order."""
 

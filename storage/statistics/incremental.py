@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 _TRIPLE = ("label", "subject", "object")
 
+MOST = 4096
+"""Triples up to which a change is counted by NumPy; of more, DuckDB counts sooner."""
+
 NONE: Ints = np.empty((0, 3), np.int64)
 """No triples."""
 
@@ -40,7 +43,7 @@ def listed(relation: str | arrow.Table | None) -> Ints | None:
     """Return the triples of a relation as int64 [triples, 3]; None where only DuckDB has them, or they are many."""
     if relation is None:
         return NONE
-    if isinstance(relation, str) or len(relation) > small_joins.SMALL // 2:
+    if isinstance(relation, str) or len(relation) > MOST:
         return None
     return np.column_stack([plain(relation.column(name).combine_chunks()) for name in _TRIPLE])
 

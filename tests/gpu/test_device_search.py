@@ -193,7 +193,7 @@ def test_rows_leave_through_the_ring(devices: Any) -> None:
 
 @pytest.mark.parametrize("mode", list(MatchMode))
 @EXAMPLES
-@given(case=cases(), layer=st.sampled_from(["direct", "hashed"]), dtype=st.sampled_from([np.int32, np.int64]))
+@given(case=cases(), layer=st.sampled_from(["direct", "hashed", "spans"]), dtype=st.sampled_from([np.int32, np.int64]))
 def test_each_mode(devices: Any, mode: MatchMode, case: Case, layer: Any, dtype: Any) -> None:
     """Random graphs and patterns: rows and counts are the oracle's."""
     clauses = tuple(replace(clause, mode=mode) for clause in case.pattern.clauses)

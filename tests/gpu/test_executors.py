@@ -55,7 +55,7 @@ def check(case: Case, graph: DataGraph, executor: Any, limit: int | None = None)
 
 
 @EXAMPLES
-@given(case=cases(), layer=st.sampled_from(["direct", "hashed"]), dtype=st.sampled_from([np.int32, np.int64]))
+@given(case=cases(), layer=st.sampled_from(["direct", "hashed", "spans"]), dtype=st.sampled_from([np.int32, np.int64]))
 def test_rows_and_counts(executor: Any, case: Case, layer: Any, dtype: Any) -> None:
     check(case, DataGraph(case.source, dtype=dtype, layer=layer), executor)
 

@@ -109,7 +109,7 @@ def tasks(case: Case, refine: Any = None, **graph: Any) -> Iterator[list[Refinem
     yield asked
 
 
-GRAPHS = {"layer": st.sampled_from(["direct", "hashed"]), "dtype": st.sampled_from([np.int32, np.int64])}
+GRAPHS = {"layer": st.sampled_from(["direct", "hashed", "spans"]), "dtype": st.sampled_from([np.int32, np.int64])}
 
 
 @EXAMPLES

@@ -121,7 +121,7 @@ def test_induced_patterns_are_counted_without_enumerating(case: Case) -> None:
 @EXAMPLES
 @given(
     st.one_of(simple_cases(), cases(most_vertices=5)),
-    st.sampled_from(["direct", "hashed"]),
+    st.sampled_from(["direct", "hashed", "spans"]),
     st.sampled_from([np.int32, np.int64]),
     st.lists(st.floats(0.01, 50), min_size=1, max_size=6),
     st.sampled_from([1, 5, 1 << 20]),

@@ -73,7 +73,11 @@ def test_larger_patterns(case: Case) -> None:
 
 @settings(EXAMPLES, max_examples=scaled(150))
 @given(
-    cases(), st.sampled_from(["direct", "hashed"]), st.sampled_from([np.int32, np.int64]), st.booleans(), st.booleans()
+    cases(),
+    st.sampled_from(["direct", "hashed", "spans"]),
+    st.sampled_from([np.int32, np.int64]),
+    st.booleans(),
+    st.booleans(),
 )
 def test_layers_id_types_signatures_and_candidate_sets(
     case: Case, layer: Any, dtype: Any, signatures: bool, large: bool

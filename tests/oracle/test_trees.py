@@ -143,7 +143,7 @@ def labelled_cases(draw: st.DrawFn) -> Case:
 @EXAMPLES
 @given(
     labelled_cases(),
-    st.sampled_from(["direct", "hashed"]),
+    st.sampled_from(["direct", "hashed", "spans"]),
     st.sampled_from([np.int32, np.int64]),
     st.sampled_from([0.0, 1.5, 100.0]),
     st.sampled_from([1, 4, 64]),

@@ -74,7 +74,7 @@ def twin_cases(draw: st.DrawFn) -> Case:
 
 
 @EXAMPLES
-@given(twin_cases(), st.sampled_from([np.int32, np.int64]), st.sampled_from([None, "direct", "hashed"]))
+@given(twin_cases(), st.sampled_from([np.int32, np.int64]), st.sampled_from([None, "direct", "hashed", "spans"]))
 def test_counts_are_the_oracles(case: Case, dtype: Any, layer: Any) -> None:
     graph = DataGraph(case.source, dtype=dtype, layer=layer)
     plan = planned(case.pattern, graph)

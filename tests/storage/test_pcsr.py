@@ -27,7 +27,7 @@ triples = st.sets(
     triples,
     st.sampled_from([None, (0,), (1,), (1, 2), (0, 1, 3), (9,), ()]),
     st.sampled_from(["out", "in", "both"]),
-    st.sampled_from(["direct", "hashed", None]),
+    st.sampled_from(["direct", "hashed", "spans", None]),
     st.sampled_from([np.int32, np.int64]),
 )
 def test_neighbours_and_codes(data: Any, labels: Any, direction: Any, layer: Any, dtype: Any) -> None:

@@ -18,7 +18,7 @@ triples = st.sets(st.tuples(st.integers(0, 11), st.integers(0, 2), st.integers(0
 
 
 @settings(max_examples=scaled(100), deadline=None)
-@given(triples, st.sampled_from(["out", "in", "both"]), st.sampled_from(["direct", "hashed"]))
+@given(triples, st.sampled_from(["out", "in", "both"]), st.sampled_from(["direct", "hashed", "spans"]))
 def test_columns_hold_saturated_counts(data: Any, direction: Any, layer: Any) -> None:
     s, p, o = (list(column) for column in zip(*data, strict=True)) if data else ([], [], [])
     graph = DataGraph(ArraySource(s, p, o, 12, type_label=0), layer=layer)

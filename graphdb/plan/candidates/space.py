@@ -94,7 +94,7 @@ class CandidateSpace:
                 neighbours=self.neighbours,
                 code_offsets=None,
                 codes=None,
-                keys=self.candidates[pair[0]],
+                known_keys=self.candidates[pair[0]],
                 max_degree=int(self.longest[row]),
                 simple=True,
                 loops=False,

@@ -99,7 +99,7 @@ class CountingCosts:
         partition = self._graph.partition(member.labels, member.direction)
         floor = self.biased(member) / max(self._graph.vertices, 1)
         neighbours, offsets = partition.neighbours, partition.offsets
-        if not len(neighbours) or partition.layer == "hashed":
+        if not len(neighbours) or partition.layer != "direct":
             return float(min(1.0, max(floor, _GUESS)))
         rng = np.random.default_rng(0)
         x = neighbours[rng.integers(0, len(neighbours), SAMPLES)]

@@ -27,7 +27,7 @@ from graphdb.relational.snapshot import Snapshot
 from graphdb.snapshot.columns import ValueColumn
 from graphdb.sql.constants import from_numpy
 from graphdb.storage.arrays.arrow import values
-from graphdb.storage.arrays.sorted_sets import both, each_once
+from graphdb.storage.arrays.sorted_sets import both, each_once, joined, without
 from graphdb.storage.catalog import EdgeLabel
 
 Ids = NDArray[np.int64]
@@ -127,7 +127,7 @@ def _of_column(column: ValueColumn, tests: Sequence[NumberTest]) -> Ids:
     ids = found + column.first if column.subjects is None else column.subjects[found]
     if column.changed is None or column.later is None:
         return ids
-    return np.union1d(np.setdiff1d(ids, column.changed, assume_unique=True), _of_column(column.later, tests))
+    return joined(without(ids, column.changed), _of_column(column.later, tests))
 
 
 def _of_table(snapshot: Snapshot, label: EdgeLabel, tests: Sequence[NumberTest]) -> Ids:

@@ -24,6 +24,7 @@ from graphdb.storage.compile import sources
 from graphdb.storage.compile.entries import Entry, entries
 from graphdb.storage.compile.signature import Signature
 from graphdb.storage.graph import pcsr_kernels
+from graphdb.storage.graph.changed_partitions import with_gaps
 from graphdb.storage.graph.pcsr import build_partition
 from graphdb.storage.loaders.ntriples import line_kernels
 from graphdb.storage.loaders.terms import stored_kernels, unify_kernels
@@ -37,9 +38,11 @@ def _counts(rng: np.random.Generator) -> Iterator[tuple[Any, Arguments]]:
     vertices = int(rng.integers(4, 12))
     dtype = (np.int32, np.int64)[int(rng.integers(2))]
     pairs = np.unique(rng.integers(0, vertices, (20, 2)), axis=0)
-    layer = str(rng.choice(["direct", "hashed"]))
+    layer = str(rng.choice(["direct", "hashed", "spans"]))
     subjects, objects = pairs.T.copy()
-    partition = build_partition(3, subjects, objects, "out", vertices, dtype, layer)  # type: ignore[arg-type]
+    forced = None if layer == "spans" else layer
+    partition = build_partition(3, subjects, objects, "out", vertices, dtype, forced)  # type: ignore[arg-type]
+    partition = with_gaps(partition) if layer == "spans" else partition
     partitions = np.array([partition.row], np.int64)
     support, flags, like = partition.keys, np.zeros(2, np.int64), np.empty(0, dtype)
     values, out = rng.integers(0, 9, vertices), np.zeros(vertices, np.int64)

@@ -1,0 +1,135 @@
+"""Neighbour lists that take batches of changes in place: the offset layer ``spans`` of :mod:`.pcsr`.
+
+A partition is laid out once, list after list.  Where the graph changes, it gets a table of where each list begins and
+ends, and its arrays become a pool: the lists of changed vertices are written anew behind all others, and their old
+places are abandoned.  So a batch costs what the changed vertices' lists have, and nothing that is written is changed
+but the table.  Once more than half of the pool is abandoned the lists are laid out again: batches share that cost.
+
+This is the log-structured answer to the gaps of a packed memory array (GAMMA, batch-dynamic, §V-C): lists stay
+contiguous and sorted, as searches read them, and no list is moved for another one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.storage.graph.spans_kernels import CELLS, CODES, KEYS, LIVE, LONGEST, SEVERAL, USED, rewrite_lists
+
+Ints = NDArray[np.int64]
+
+_SLACK = 1 << 12
+"""Entries that are free in a new pool, beside an eighth of those in use."""
+
+
+class Spans:
+    """The arrays of one partition, which are changed in place.
+
+    Parameters
+    ----------
+    keys, begins, lengths
+        int64: the vertices that have neighbours, sorted, and where the list of each begins, and how long it is.
+    neighbours, code_offsets, codes
+        As in a partition; they are copied.
+
+    Attributes
+    ----------
+    table
+        int64 [vertices, 2]: where the list of each vertex begins and ends; vertices behind them have none.
+    neighbours
+        int32 or int64 [entries]: the pool.
+    code_offsets, codes
+        int64, as in a partition, by places of the pool; empty without codes.
+    """
+
+    def __init__(
+        self,
+        keys: Ints,
+        begins: Ints,
+        lengths: Ints,
+        neighbours: NDArray[Any],
+        code_offsets: Ints | None,
+        codes: Ints | None,
+    ) -> None:
+        self.table = np.zeros((int(keys[-1]) + 1 if len(keys) else 0, 2), np.int64)
+        self.table[keys, 0], self.table[keys, 1] = begins, begins + lengths
+        used = len(neighbours)
+        self.neighbours = _extended(neighbours, _with_slack(used))
+        self.code_offsets, self.codes = np.empty(0, np.int64), np.empty(0, np.int64)
+        self._state = np.zeros(CELLS, np.int64)
+        self._state[[USED, LIVE, LONGEST]] = used, used, lengths.max(initial=0)
+        if code_offsets is not None and codes is not None:
+            self.code_offsets = _extended(code_offsets, _with_slack(used) + 1)
+            self.codes = _extended(codes, _with_slack(len(codes)))
+            self._state[CODES] = len(codes)
+            self._state[SEVERAL] = int(len(codes) > used)
+        self.most = max(int(self.neighbours[:used].max(initial=-1)), len(self.table) - 1)
+        """The largest vertex that is an end."""
+
+    @property
+    def sparse(self) -> bool:
+        """Whether more than half of the pool is abandoned."""
+        used, live = self._state[USED], self._state[LIVE]
+        return bool(used > 2 * live + _SLACK)
+
+    def change(self, source: Ints, target: Ints, codes: Ints, comes: Ints) -> bool:
+        """Take edges in and out, sorted by source, target and code; return whether other vertices have neighbours now.
+
+        Of an edge that comes and goes there is one row: what becomes of it.
+        """
+        if not len(source):
+            return False
+        begins = np.append(np.flatnonzero(np.diff(source, prepend=source[0] - 1)), len(source))
+        vertices = source[begins[:-1]]
+        rows = int(vertices[-1]) + 1
+        if rows > len(self.table):
+            self.table = _extended(self.table, max(rows, len(self.table) * 9 // 8), fill=0)
+        spans = self.table[vertices]
+        entries = int((spans[:, 1] - spans[:, 0]).sum()) + int(comes.sum())
+        used = int(self._state[USED])
+        if used + entries > len(self.neighbours):
+            self.neighbours = _extended(self.neighbours[:used], _with_slack(used + entries))
+        if len(self.code_offsets):
+            old = int((self.code_offsets[spans[:, 1]] - self.code_offsets[spans[:, 0]])[spans[:, 1] > 0].sum())
+            if len(self.code_offsets) <= len(self.neighbours):
+                self.code_offsets = _extended(self.code_offsets[: used + 1], len(self.neighbours) + 1)
+            known = int(self._state[CODES])
+            if known + old + len(codes) > len(self.codes):
+                self.codes = _extended(self.codes[:known], _with_slack(known + old + len(codes)))
+        self._state[KEYS] = 0
+        arrays = (self.table, self.neighbours, self.code_offsets, self.codes, self._state)
+        rewrite_lists(vertices, begins, target, codes, comes, *arrays)
+        self.most = max(self.most, int(vertices[-1]), int(target.max()))
+        return bool(self._state[KEYS])
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], Ints | None, Ints | None]:
+        """The pool as far as it is in use: neighbours, code offsets and codes, views."""
+        used, codes = int(self._state[USED]), int(self._state[CODES])
+        if not len(self.code_offsets):
+            return self.neighbours[:used], None, None
+        return self.neighbours[:used], self.code_offsets[: used + 1], self.codes[:codes]
+
+    @property
+    def max_degree(self) -> int:
+        """The longest list that there was since the lists were laid out."""
+        return int(self._state[LONGEST])
+
+    @property
+    def simple(self) -> bool:
+        """Whether each entry has had one code at most since the lists were laid out."""
+        return not self._state[SEVERAL]
+
+
+def _with_slack(entries: int) -> int:
+    return entries + entries // 8 + _SLACK
+
+
+def _extended(array: NDArray[Any], rows: int, fill: int | None = None) -> NDArray[Any]:
+    """A copy of an array with space for more."""
+    shape = (rows, *array.shape[1:])
+    found = np.empty(shape, array.dtype) if fill is None else np.full(shape, fill, array.dtype)
+    found[: len(array)] = array
+    return found

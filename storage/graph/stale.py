@@ -1,0 +1,100 @@
+"""Derived structures of an earlier graph, each brought up to date when it is asked for.
+
+So the first query after a small load or update does not derive everything anew.  A structure of edge labels that did
+not change is moved, a partition of one that did takes in what came and went (:mod:`.changed_partitions`), and so do
+sets of vertices (:mod:`.changes`).  Whatever is neither is derived anew when it is next asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.storage.graph.changed_partitions import merged, moved
+from graphdb.storage.graph.changes import MOST, Changes, Sizes, grown, having, loops, members, moved_column
+from graphdb.storage.graph.derived.closure import closure_of
+
+Ints = NDArray[np.int64]
+
+_ESTIMATES = ("met", "degrees", "closure")
+"""What planners estimate from a graph: it is not made anew for a handful of triples."""
+_DRIFT = 64
+"""How many vertices there are at least for each triple that changes before estimates are made anew."""
+
+
+class StaleStructures:
+    """Derived structures of an earlier graph, until they are asked for or dropped.
+
+    Each is stored with the sizes that the graph had, and where in the log the changes since begin.
+    """
+
+    def __init__(self) -> None:
+        self._entries: dict[tuple[Any, ...], tuple[Any, Sizes, int]] = {}
+        self._log: list[tuple[Changes, frozenset[int]]] = []
+        """Changes in their order, with their labels: as long as some structure needs them."""
+        self._totals = [0]
+        """How many triples changed before each, and with all of them."""
+        self._drift: dict[tuple[Any, ...], int] = {}
+        """How many triples changed since estimates were made."""
+
+    def __contains__(self, key: tuple[Any, ...]) -> bool:
+        return key in self._entries
+
+    def add(self, key: tuple[Any, ...], value: Any, sizes: Sizes) -> None:
+        """Add a structure of the graph as it is."""
+        self._entries[key] = (value, sizes, len(self._log))
+
+    def note(self, changes: Changes) -> None:
+        """Note a change for all of them; those behind by more than :data:`MOST` triples are dropped."""
+        least, totals = self._totals[-1] - MOST, self._totals
+        self._entries = {key: entry for key, entry in self._entries.items() if totals[entry[2]] >= least}
+        if not self._entries:
+            self._log, self._totals = [], [0]
+            return
+        self._log.append((changes, changes.labels))
+        self._totals.append(self._totals[-1] + len(changes.added) + len(changes.removed))
+
+    def updated(
+        self, key: tuple[Any, ...], now: Sizes, type_label: int | None, occurring: Callable[[Ints], Ints]
+    ) -> Any:
+        """The structure ``key`` as it is now; None where it is to be derived anew.  See :func:`grown`."""
+        if key not in self._entries:
+            return None
+        value, before, begin = self._entries.pop(key)
+        if key[:1] == ("derived",) and key[1] in _ESTIMATES:
+            self._drift[key] = self._drift.get(key, 0) + self._totals[-1] - self._totals[begin]
+            if self._drift[key] * _DRIFT <= now.vertices:
+                return value
+            del self._drift[key]
+            return None
+        since = [changes for changes, _ in self._log[begin:]]
+        touched = frozenset[int]().union(*(labels for _, labels in self._log[begin:]))
+        match key:
+            case ("partition", (label,), _) if (closure := closure_of(label)) is not None:
+                if closure.label in touched or (closure.low == 0 and before.resources != now.resources):
+                    return None  # of 0 edges, each vertex is joined with itself
+                return moved(value, before, now)
+            case ("forest", label) if label not in touched:
+                return value.grown(now.resources)
+            case ("signature", label, _) if closure_of(label) is not None:
+                return None
+            case ("partition", labels, _) if labels is not None and not touched.intersection(labels):
+                return moved(value, before, now)
+            case ("partition", labels, direction):
+                return merged(value, labels, direction, type_label, before, now, since)
+            case ("signature", label, _) if not touched & {label, type_label}:
+                return moved_column(value, before, now)
+            case ("oriented", labels) if labels is not None and before == now and not touched.intersection(labels):
+                return value
+            case ("members", class_id):
+                return members(value, class_id, type_label, since)
+            case ("universe",):
+                return grown(value, type_label, since, occurring)
+            case ("derived", "has property", label):
+                return having(value, label, now, since)
+            case ("derived", "loops", labels) if labels is None or not any(map(closure_of, labels)):
+                return loops(value, labels, type_label, since)
+        return None
