@@ -29,11 +29,11 @@ def changed(partition: Partition, edges: Edges) -> Partition:
     """The partition after edges came and went (:meth:`.Spans.change`); the one before is not to be read any more."""
     spans = partition.spans
     if spans is None:
-        arrays = (partition.neighbours, partition.code_offsets, partition.codes)
-        spans = Spans(partition.keys, *partition.ranges(), *arrays)
+        begins, lengths = partition.ranges()
+        spans = Spans(partition.keys, begins, lengths, partition.neighbours, partition.code_offsets, partition.codes)
     elif spans.sparse:
-        starts, *arrays = partition.laid_out()
-        spans = Spans(partition.keys, starts[:-1], np.diff(starts), *arrays)
+        begins, neighbours, code_offsets, codes = partition.laid_out()
+        spans = Spans(partition.keys, begins[:-1], np.diff(begins), neighbours, code_offsets, codes)
     other_keys, (source, target, *_) = spans.change(*edges), edges
     neighbours, code_offsets, codes = spans.arrays
     return replace(
