@@ -23,6 +23,7 @@ from graphdb.relational.paths.run import PathRun
 from graphdb.relational.paths.selected import Selected
 from graphdb.relational.program import Program
 from graphdb.relational.query import Prepared, QueryRun
+from graphdb.relational.reads import Reads, reads_of
 from graphdb.relational.session.state import State
 from graphdb.relational.session.versions import Version
 from graphdb.results.result import Counted, Result
@@ -241,6 +242,7 @@ class Queries:
             run.step_plans = cached.steps
             return cached.plan  # type: ignore[no-any-return]
         prepared: Prepared | Program | None = None
+        reads: Reads | None = None
         if arguments and (general := plans.general(*key, given_counts(query))) is not None:
             if isinstance(general, Selected):
                 if (found := run.for_arguments(general)) is not None:
@@ -253,11 +255,12 @@ class Queries:
             prepared = self.prepare_anew(run, query, text, arguments)
             if _computes_window(query):
                 return prepared
+            reads = reads_of(prepared, query, self._state.snapshot(), arguments, text)
             is_general = prepared.given is not None if isinstance(prepared, Selected) else run.is_general(prepared)
             if arguments and is_general:
-                plans.put_general(*key, given_counts(query), prepared, _own_bytes(prepared))
+                plans.put_general(*key, given_counts(query), prepared, _own_bytes(prepared), reads)
         if specialised:
-            run.step_plans = plans.put(*key, prepared, _own_bytes(prepared))
+            run.step_plans = plans.put(*key, prepared, _own_bytes(prepared), reads)
         return prepared
 
     def prepare_anew(

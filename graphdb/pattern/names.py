@@ -92,6 +92,17 @@ class Names:
         names.edge_labels, names.vertex_labels, names._classes, names.hidden = known, classes, classes, hidden
         return names
 
+    def stay(self, edge_labels: Mapping[int, tuple[int, ...] | None], vertex_labels: Mapping[int, int]) -> bool:
+        """Whether each name stands for what it did, and properties have values of the same types, after some changes.
+
+        These are what is counted now of the edge labels (:attr:`.EdgeLabel.counts`) and vertex labels that changed.
+        """
+        for id, row in edge_labels.items():
+            known = self.edge_labels.get(id)
+            if known is None or row is None or known.counts[6:] != tuple(row[6:]):
+                return False
+        return all(count and (id in self.vertex_labels or id in self.hidden) for id, count in vertex_labels.items())
+
     def strict(self) -> Names:
         """Return these names, where one that nothing has is a mistake, whoever made them."""
         names = copy(self)

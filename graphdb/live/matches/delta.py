@@ -6,7 +6,7 @@ away, and the query's own SQL makes rows of them.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from graphdb.common.errors import BindError, NotSupportedError
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.functions.table import SIGNATURE_OF
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import replaced, walk
 from graphdb.incremental.matcher import refuse
@@ -25,6 +24,7 @@ from graphdb.pattern.graph import PatternEdge, PatternGraph, PatternVertex
 from graphdb.pattern.names import ABSENT
 from graphdb.plan.executor import Block
 from graphdb.relational.edges.assignment import Chooser
+from graphdb.relational.reads import facts_read
 from graphdb.results.display import made_in_python
 from graphdb.semantics.aggregation import contains_aggregate
 from graphdb.storage.graph.derived.closure import closure_of
@@ -37,13 +37,6 @@ if TYPE_CHECKING:
     from graphdb.storage.graph.changes import Changes
 
 Ints = NDArray[np.int64]
-
-_IDENTITY = frozenset({"id", "elementid", "type", "startnode", "endnode", "iri"})
-"""Functions that read nothing of a vertex or edge but which one it is."""
-
-_ENTITY_READERS = (ast.Subscript, ast.Slice, ast.MapProjection, ast.ListComprehension, ast.Reduce)
-"""Expressions that may read any property of what they are over."""
-
 
 _NO_MATCHES = "its rows are not the matches of one pattern"
 
@@ -170,7 +163,15 @@ class DeltaQuery:
         except NotSupportedError as error:
             raise NotIncremental(error.message) from None
         names, counted = _resolved(query, snapshot.names, text), needs.duplicates == "count"
-        return cls(text, bound, pattern, counted, _reads(query, snapshot, text), names, _known(snapshot.names))
+        return cls(
+            text,
+            bound,
+            pattern,
+            counted,
+            facts_read(query, snapshot.names, snapshot.store.type_label, text),
+            names,
+            _known(snapshot.names),
+        )
 
     @property
     def conditions(self) -> list[Hashable]:
@@ -268,36 +269,3 @@ def _resolved(query: ast.Query, names: Names, text: str) -> dict[object, int]:
                     for words in names.chains(piece.words):
                         found[ast.LabelChain(tuple(words))] = names.vertex_label(words, text).id
     return found
-
-
-def _reads(query: ast.Query, snapshot: Snapshot, text: str) -> frozenset[int] | None:
-    """Return the labels of the triples that a query reads of its vertices, beside edges; None for all."""
-    found: set[int] = set()
-    elements = set(_elements(query))
-    for piece in walk(query):
-        match piece:
-            case ast.KeyName():
-                try:
-                    found.add(snapshot.names.property(piece.words, text).id)
-                except BindError:  # a key of a map
-                    return None
-            case ast.NodePattern(labels=None):
-                pass
-            case ast.NodePattern() | ast.LabelPredicate():
-                if snapshot.store.type_label is not None:
-                    found.add(snapshot.store.type_label)
-            case ast.FunctionCall():
-                signature = SIGNATURE_OF.get(piece.name.lower())
-                named = any(isinstance(a, ast.Variable) and a.name in elements for a in piece.arguments)
-                if signature is None or (named and signature.key not in _IDENTITY):
-                    return None
-            case _ if isinstance(piece, _ENTITY_READERS):
-                return None
-    return frozenset(found)
-
-
-def _elements(query: ast.Query) -> Iterator[str]:
-    """Yield the names of a query's vertices and edges."""
-    for piece in walk(query.matches):
-        if isinstance(piece, (ast.NodePattern, ast.EdgePattern)) and piece.variable is not None:
-            yield piece.variable.name

@@ -2,7 +2,7 @@
 
 There is one cache, and one key: a statement's text, its position in the text, and the names and types of its arguments.
 What an entry depends on beyond the key stands in it.  A plan specialised for arguments is found by their values; a
-general plan takes their values when it runs.  All of them depend on the data: every write clears the cache.
+general plan takes their values when it runs.  All of them depend on the data: a write evicts those that it concerns.
 
 A text that is nothing but one count is found by the text alone (:meth:`PlanCache.counting`), so that a repeated count
 neither parses nor looks at arguments.
@@ -11,14 +11,17 @@ neither parses nor looks at arguments.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.plan.physical import PhysicalPlan
+
+if TYPE_CHECKING:
+    from graphdb.storage.graph.changes import Changes
 
 Plan = TypeVar("Plan")
 Ids = NDArray[np.int64]
@@ -62,6 +65,13 @@ class StepPlans:
             self._last[step] = tuple(given), plan
 
 
+class Reads(Protocol):
+    """What of the data a plan depends on; see :class:`graphdb.relational.reads.Reads`."""
+
+    def concerned(self, changes: Iterable[Changes], type_label: int | None, resources: int) -> bool:
+        """Whether some changes concern it, of a graph of so many resources before."""
+
+
 @dataclass(slots=True)
 class CachedPlan(Generic[Plan]):
     """A plan, what it takes of memory in bytes, and the plans of its steps that start from rows."""
@@ -69,6 +79,8 @@ class CachedPlan(Generic[Plan]):
     plan: Plan
     size: int
     steps: StepPlans
+    reads: Reads | None
+    """What of the data it depends on; None where that may be anything."""
 
 
 @dataclass(slots=True)
@@ -76,7 +88,7 @@ class _Statement(Generic[Plan]):
     """The plans of a statement for arguments of some types: by their values, and general ones by numbers of paths."""
 
     specialised: OrderedDict[Values, CachedPlan[Plan]] = field(default_factory=OrderedDict)
-    general: dict[tuple[int, ...], Plan] = field(default_factory=dict)
+    general: dict[tuple[int, ...], CachedPlan[Plan]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -142,13 +154,21 @@ class PlanCache(Generic[Plan]):
         statement.specialised.move_to_end(values)
         return cached
 
-    def put(self, text: str, position: int, arguments: Mapping[str, object], plan: Plan, size: int) -> StepPlans:
+    def put(
+        self,
+        text: str,
+        position: int,
+        arguments: Mapping[str, object],
+        plan: Plan,
+        size: int,
+        reads: Reads | None = None,
+    ) -> StepPlans:
         """Cache the plan of a statement, of ``size`` bytes, for these values; return what caches its steps' plans."""
         found = self._used(text)
         specialised = found.statements.setdefault(_signature(position, arguments), _Statement()).specialised
         values = _values(arguments)
         replaced = specialised.pop(values, None)
-        cached = specialised[values] = CachedPlan(plan, max(size, self._least), StepPlans())
+        cached = specialised[values] = CachedPlan(plan, max(size, self._least), StepPlans(), reads)
         self._resize(found, cached.size - (0 if replaced is None else replaced.size))
         if len(specialised) > MAX_SPECIALISED:
             self._resize(found, -specialised.popitem(last=False)[1].size)
@@ -164,18 +184,42 @@ class PlanCache(Generic[Plan]):
         """
         found = self._texts.get(text)
         statement = None if found is None else found.statements.get(_signature(position, arguments))
-        return None if statement is None else statement.general.get(counts)
+        found_general = None if statement is None else statement.general.get(counts)
+        return None if found_general is None else found_general.plan
 
     def put_general(
-        self, text: str, position: int, arguments: Mapping[str, object], counts: tuple[int, ...], plan: Plan, size: int
+        self,
+        text: str,
+        position: int,
+        arguments: Mapping[str, object],
+        counts: tuple[int, ...],
+        plan: Plan,
+        size: int,
+        reads: Reads | None = None,
     ) -> None:
         """Cache a plan of ``size`` bytes to be found for other values of the arguments, too."""
         found = self._used(text)
         general = found.statements.setdefault(_signature(position, arguments), _Statement()).general
-        if counts not in general:
-            self._resize(found, max(size, self._least))
-        general[counts] = plan
+        replaced = general.get(counts)
+        cached = general[counts] = CachedPlan(plan, max(size, self._least), StepPlans(), reads)
+        self._resize(found, cached.size - (0 if replaced is None else replaced.size))
         self._evict()
+
+    def retain(self, concerned: Callable[[Reads], bool]) -> None:
+        """Evict the plans that a change of the data concerns, and those of which that is not known."""
+        for name, text in list(self._texts.items()):
+            for signature, statement in list(text.statements.items()):
+                for plans in (statement.specialised, statement.general):
+                    for key, cached in list(plans.items()):  # type: ignore[attr-defined]
+                        if cached.reads is None or concerned(cached.reads):
+                            del plans[key]  # type: ignore[attr-defined]
+                            self._resize(text, -cached.size)
+                if not statement.specialised and not statement.general:
+                    del text.statements[signature]
+            if not any(statement.specialised for statement in text.statements.values()):
+                text.count = None
+            if not text.statements:
+                del self._texts[name]
 
     def clear(self) -> None:
         """Drop all plans: the data has changed, or what else they depend on."""

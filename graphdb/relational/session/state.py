@@ -397,6 +397,7 @@ class State:
             self._former = (self._lazy_snapshot, [])
         if self._lazy_degrees is not None:
             self._lazy_degrees.follow(changes)
+        self._evict_plans([change for change in changes if change is not None], None in changes)
         if self._former is not None:
             self._former[1].extend(change for change in changes if change is not None)
             if None in changes:
@@ -405,7 +406,22 @@ class State:
                 self._former = None
         self._lazy_snapshot = None
         self._empty = False
-        self.plans.clear()
+
+    def _evict_plans(self, changes: Sequence[Changes], more: bool) -> None:
+        """Evict the plans that changes concern: all, where there are more changes than these, or names change."""
+        names = None if self._former is None else self._former[0].names
+        counted = [change.counted for change in changes]
+        stay = (
+            names is not None
+            and not more
+            and not self.subclasses
+            and all(each is not None and names.stay(each.edge_labels, each.vertex_labels) for each in counted)
+        )
+        if not stay or self._former is None:
+            self.plans.clear()
+            return
+        graph = self._former[0].graph
+        self.plans.retain(lambda reads: reads.concerned(changes, graph.type_label, graph.resources))
 
     @contextmanager
     def diagnosed(self, text: str | None = None) -> Iterator[None]:

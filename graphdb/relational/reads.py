@@ -1,0 +1,142 @@
+"""What of the data a prepared query depends on: so a change that does not concern it leaves its plan as it is.
+
+A plan has partitions, candidates and SQL that were made of one state of the data.  Changes of edges whose labels its
+pattern does not admit, of properties that it does not read and of vertex labels that it does not name change none of
+these.  What is not certain counts as concerned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from graphdb.common.errors import BindError
+from graphdb.common.values.elements import Node
+from graphdb.functions.table import SIGNATURE_OF
+from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
+from graphdb.relational.query import Prepared
+from graphdb.storage.graph.derived.closure import closure_of
+
+if TYPE_CHECKING:
+    from graphdb.pattern.names import Names
+    from graphdb.relational.program import Program
+    from graphdb.relational.snapshot import Snapshot
+    from graphdb.storage.graph.changes import Changes
+
+_IDENTITY = frozenset({"id", "elementid", "type", "startnode", "endnode", "iri"})
+"""Functions that read nothing of a vertex or edge but which one it is."""
+
+_ENTITY_READERS = (ast.Subscript, ast.Slice, ast.MapProjection, ast.ListComprehension, ast.Reduce)
+"""Expressions that may read any property of what they are over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """What a plan depends on."""
+
+    labels: frozenset[int]
+    """Labels of its pattern's edges, and of the properties that it reads."""
+    classes: frozenset[int]
+    """Vertex labels that it names."""
+    terms: bool
+    """Whether it names resources, or has vertices that are literals: new resources concern it."""
+
+    def concerned(self, changes: Iterable[Changes], type_label: int | None, resources: int) -> bool:
+        """Whether some changes concern it, of a graph of so many resources before."""
+        for change in changes:
+            touched = change.labels | change.edges.come | change.edges.parallel | change.edges.gone
+            if touched & self.labels:
+                return True
+            if type_label in touched and self.classes:
+                typed = (rows[rows[:, 0] == type_label, 2] for rows in (change.removed, change.added))
+                if any(not self.classes.isdisjoint(rows.tolist()) for rows in typed):
+                    return True
+            sizes = None if change.counted is None else change.counted.sizes
+            if self.terms and sizes is not None and sizes.resources != resources:
+                return True
+        return False
+
+
+def reads_of(
+    prepared: Prepared | Program,
+    query: ast.Query | ast.Composite,
+    snapshot: Snapshot,
+    arguments: Mapping[str, object],
+    text: str,
+) -> Reads | None:
+    """Return what a prepared query depends on; None where that may be anything."""
+    if type(prepared) is not Prepared or not isinstance(query, ast.Query) or prepared.computing is not None:
+        return None
+    names, bound, type_label = snapshot.names, prepared.bound, snapshot.store.type_label
+    if names.with_subclasses or bound.choices or bound.edge_conditions or bound.edge_tests or prepared.plan is None:
+        return None
+    facts = facts_read(query, names, type_label, text)
+    classes = _classes(query, names, text)
+    if facts is None or classes is None or any(info.resources_only or info.exists for info in bound.vertices):
+        return None
+    joined = {end for edge in bound.edges for end in (edge.source, edge.target)}
+    if any(v not in joined and not info.labels for v, info in enumerate(bound.vertices)):
+        return None  # it ranges over all vertices
+    labels = set(facts) - ({type_label} if type_label is not None else set())
+    for edge in bound.edges:
+        for label in (None,) if edge.labels is None else edge.labels:
+            closure = None if label is None else closure_of(label)
+            if label is None or (closure is not None and closure.low == 0):
+                return None
+            labels.add(label if closure is None else closure.label)
+    named = any(isinstance(part, ast.IriLiteral) for part in walk(query)) or any(
+        isinstance(value, (Node, list)) for value in arguments.values()
+    )
+    terms = named or any(info.iris or info.kinds for info in bound.vertices)
+    return Reads(frozenset(labels), classes, terms)
+
+
+def _classes(query: ast.Query, names: Names, text: str) -> frozenset[int] | None:
+    """Return the vertex labels that a query names; None where it asks for vertices without some."""
+    found: set[int] = set()
+    for piece in walk(query):
+        match piece:
+            case ast.LabelNot() | ast.LabelAny():
+                return None
+            case ast.NodePattern() | ast.LabelPredicate():
+                for chain in (part for part in walk(piece) if isinstance(part, ast.LabelChain)):
+                    try:
+                        found.update(names.vertex_label(words, text).id for words in names.chains(chain.words))
+                    except BindError:
+                        return None
+    return frozenset(found)
+
+
+def facts_read(query: ast.Query, names: Names, type_label: int | None, text: str) -> frozenset[int] | None:
+    """Return the labels of the triples that a query reads of its vertices, beside edges; None for all."""
+    found: set[int] = set()
+    elements = set(_elements(query))
+    for piece in walk(query):
+        match piece:
+            case ast.KeyName():
+                try:
+                    found.add(names.property(piece.words, text).id)
+                except BindError:  # a key of a map
+                    return None
+            case ast.NodePattern(labels=None):
+                pass
+            case ast.NodePattern() | ast.LabelPredicate():
+                if type_label is not None:
+                    found.add(type_label)
+            case ast.FunctionCall():
+                signature = SIGNATURE_OF.get(piece.name.lower())
+                named = any(isinstance(a, ast.Variable) and a.name in elements for a in piece.arguments)
+                if signature is None or (named and signature.key not in _IDENTITY):
+                    return None
+            case _ if isinstance(piece, _ENTITY_READERS):
+                return None
+    return frozenset(found)
+
+
+def _elements(query: ast.Query) -> Iterator[str]:
+    """Yield the names of a query's vertices and edges."""
+    for piece in walk(query.matches):
+        if isinstance(piece, (ast.NodePattern, ast.EdgePattern)) and piece.variable is not None:
+            yield piece.variable.name
