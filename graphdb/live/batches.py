@@ -282,6 +282,8 @@ def _quoted(text: str) -> str:
 
 def _refuse_blanks(state: State, resources: arrow.Array) -> None:
     """Raise `LoadError` where a blank node is none of the database's."""
+    if resources.data is None or b"_:" not in resources.data.tobytes():
+        return
     blanks = taken(resources, beginning_with(b"_:", resources))
     if not len(blanks):
         return

@@ -120,7 +120,7 @@ class HashIndex:
         values: Sequence[str] = (),
         known: KnownHashes | None = None,
     ) -> None:
-        self._known = KnownHashes(0) if known is None else known
+        self.known = KnownHashes(0) if known is None else known
         self._asked: Entries = np.empty(0, np.uint64)
         self._connection = connection
         self._views = views
@@ -196,17 +196,17 @@ class HashIndex:
         hashes = execute(self._connection, f"SELECT {self._hash} AS hash FROM {terms}", given).fetchnumpy()["hash"]
         self._asked = np.asarray(hashes, np.uint64)
         if count <= SMALL_LOOKUP and self._knows_all(runs, next_id):
-            return self._base + self._known.numbers(self._asked), next_id
+            return self._base + self.known.numbers(self._asked), next_id
         return self._candidates(runs, self._asked), runs[-1].first + runs[-1].size
 
     def note(self, positions: Ints, ids: Ints) -> None:
         """Note that the terms at some positions of the last lookup of a handful got the next ids."""
         if len(self._asked):
-            self._known.add(self._asked[positions], ids - self._base)
+            self.known.add(self._asked[positions], ids - self._base)
 
     def _knows_all(self, runs: Sequence[_Run], next_id: int) -> bool:
         """Whether the entries of all terms are in memory, or come there now."""
-        known = self._known
+        known = self.known
         if known.size is None and known.wanted(next_id - self._base):
             behind = runs[-1].first + runs[-1].size
             pages = [np.arange(run.page, run.page + run.pages) for run in runs]
@@ -286,17 +286,17 @@ class HashIndex:
 
     def _noted(self) -> str:
         """Return what the file notes; nothing where there is nothing."""
-        if self._known.noted is None:
+        if self.known.noted is None:
             sql = "SELECT value FROM _graphdb.meta WHERE key = ?"
             found = execute(self._connection, sql, [self._pages]).fetchall()
-            self._known.noted = found[0][0] if found else ""
-        return self._known.noted
+            self.known.noted = found[0][0] if found else ""
+        return self.known.noted
 
     def _note(self, *words: str) -> None:
         """Note in the file what there is."""
         noted = " ".join(words)
         self._connection.execute("INSERT OR REPLACE INTO _graphdb.meta VALUES (?, ?)", [self._pages, noted])
-        self._known.noted = noted
+        self.known.noted = noted
 
     def _built(self, first: int, end: int, page: int) -> _Run:
         """Write a run of terms, sorted by DuckDB, which keeps on disk what is more than it has memory for."""

@@ -1,4 +1,4 @@
-"""What a process knows of the hash index between changes, so that a new term is known to be new without reading.
+"""What a process knows of terms between changes, so that a new term is known to be new without reading.
 
 A process that looks for a few terms again and again reads all entries once (ski rental) and keeps them, sorted by hash;
 what it writes itself is added beside them, and merged when it is a share of the rest (a log-structured merge; O'Neil et
@@ -6,6 +6,8 @@ al., 1996).  All is dropped where changes are not known, or are rolled back.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +20,9 @@ LOOKS = 16
 
 _SHARE = 8
 """What was added is merged when it is this part of the rest."""
+
+_TERMS = 1 << 16
+"""Terms whose ids are remembered, at most."""
 
 _LOW = np.uint64((1 << 32) - 1)
 
@@ -40,6 +45,19 @@ class KnownHashes:
         """Terms whose entries are known, the first ones; None where none are."""
         self._looks = 0
         self._entries = self._added = np.empty(0, np.uint64)
+        self._ids: dict[object, int] = {}
+
+    def ids(self, terms: Sequence[object]) -> list[int] | None:
+        """Return the ids of terms that were remembered; None where not all of them were."""
+        found = [self._ids.get(term) for term in terms]
+        return None if None in found else found  # type: ignore[return-value]
+
+    def remember(self, ids: Mapping[object, int]) -> None:
+        """Remember the ids of some terms that are in the file; those that were remembered first are forgotten."""
+        for term, id in ids.items():
+            if len(self._ids) >= _TERMS:
+                del self._ids[next(iter(self._ids))]
+            self._ids[term] = id
 
     @property
     def nbytes(self) -> int:

@@ -336,13 +336,18 @@ class Numbering:
     ) -> None:
         """Find a handful of terms in ``table``, and note their ``ids``."""
         names, _ = _COLUMNS[table]
-        columns = [arrow.pylist(terms.column(name)) for name in names]
+        columns, memory = [arrow.pylist(terms.column(name)) for name in names], self._keys[table].known
+        if table == "resource" and (remembered := memory.ids(columns[0])) is not None:
+            ids[:] = remembered
+            return
         rows = self._keys[table].rows_of(source, given, columns[0], before)
         known = {row[1 : 1 + len(names)]: row for row in rows}
         found = [known.get(key) for key in zip(*columns, strict=True)]
         for position, row in enumerate(found):
             if row is not None:
                 ids[position] = row[0]
+        if table == "resource":
+            memory.remember({row[1]: row[0] for row in found if row is not None})
         if table == "literal":
             there = [row for row in found if row is not None]
             kinds = {"id": [row[0] for row in there], "kind": [row[-1] for row in there]}
