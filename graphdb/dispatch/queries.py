@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from graphdb.common.config import Executors
@@ -242,7 +243,6 @@ class Queries:
             run.step_plans = cached.steps
             return cached.plan  # type: ignore[no-any-return]
         prepared: Prepared | Program | None = None
-        reads: Reads | None = None
         if arguments and (general := plans.general(*key, given_counts(query))) is not None:
             if isinstance(general, Selected):
                 if (found := run.for_arguments(general)) is not None:
@@ -255,13 +255,25 @@ class Queries:
             prepared = self.prepare_anew(run, query, text, arguments)
             if _computes_window(query):
                 return prepared
-            reads = reads_of(prepared, query, self._state.snapshot(), arguments, text)
             is_general = prepared.given is not None if isinstance(prepared, Selected) else run.is_general(prepared)
             if arguments and is_general:
-                plans.put_general(*key, given_counts(query), prepared, _own_bytes(prepared), reads)
+                depends = self._depends(prepared, query, arguments, text)
+                plans.put_general(*key, given_counts(query), prepared, _own_bytes(prepared), depends)
         if specialised:
-            run.step_plans = plans.put(*key, prepared, _own_bytes(prepared), reads)
+            depends = self._depends(prepared, query, arguments, text)
+            run.step_plans = plans.put(*key, prepared, _own_bytes(prepared), depends)
         return prepared
+
+    def _depends(
+        self,
+        prepared: Prepared | Program,
+        query: ast.Query | ast.Composite,
+        arguments: Mapping[str, object],
+        text: str,
+    ) -> Callable[[], Reads | None]:
+        """Return what finds out what of the data a query depends on."""
+        snapshot = self._state.snapshot()
+        return partial(reads_of, prepared, query, snapshot.names, snapshot.store.type_label, arguments, text)
 
     def prepare_anew(
         self, run: QueryRun, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]

@@ -22,7 +22,6 @@ from graphdb.storage.graph.derived.closure import closure_of
 if TYPE_CHECKING:
     from graphdb.pattern.names import Names
     from graphdb.relational.program import Program
-    from graphdb.relational.snapshot import Snapshot
     from graphdb.storage.graph.changes import Changes
 
 _IDENTITY = frozenset({"id", "elementid", "type", "startnode", "endnode", "iri"})
@@ -62,14 +61,15 @@ class Reads:
 def reads_of(
     prepared: Prepared | Program,
     query: ast.Query | ast.Composite,
-    snapshot: Snapshot,
+    names: Names,
+    type_label: int | None,
     arguments: Mapping[str, object],
     text: str,
 ) -> Reads | None:
     """Return what a prepared query depends on; None where that may be anything."""
     if type(prepared) is not Prepared or not isinstance(query, ast.Query) or prepared.computing is not None:
         return None
-    names, bound, type_label = snapshot.names, prepared.bound, snapshot.store.type_label
+    bound = prepared.bound
     if names.with_subclasses or bound.choices or bound.edge_conditions or bound.edge_tests or prepared.plan is None:
         return None
     facts = facts_read(query, names, type_label, text)

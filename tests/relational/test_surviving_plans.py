@@ -75,10 +75,10 @@ def write(db: graphdb.Database, draw: random.Random) -> None:
             db.apply([(f"urn:graphdb:v{new % 7}", label, f"urn:graphdb:v{one}")])
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_what_survives_answers_as_what_is_made_anew(db: graphdb.Database, seed: int) -> None:
     draw = random.Random(seed)
-    for _ in range(25):
+    for _ in range(15):
         answers(db)
         answers(db)  # counts that are asked twice are found by their text
         write(db, draw)

@@ -72,6 +72,9 @@ class Reads(Protocol):
         """Whether some changes concern it, of a graph of so many resources before."""
 
 
+FindReads: TypeAlias = Callable[[], "Reads | None"]
+
+
 @dataclass(slots=True)
 class CachedPlan(Generic[Plan]):
     """A plan, what it takes of memory in bytes, and the plans of its steps that start from rows."""
@@ -79,8 +82,16 @@ class CachedPlan(Generic[Plan]):
     plan: Plan
     size: int
     steps: StepPlans
-    reads: Reads | None
-    """What of the data it depends on; None where that may be anything."""
+    depends: FindReads
+    """Finds out what of the data it depends on, at the first change: few plans live to see one."""
+    reads: Reads | None = None
+    """What that is, once it is found out; None where it may be anything."""
+
+    def concerned(self, concerned: Callable[[Reads], bool]) -> bool:
+        """Whether a change concerns it, or may do so."""
+        if self.reads is None:
+            self.reads = self.depends()
+        return self.reads is None or concerned(self.reads)
 
 
 @dataclass(slots=True)
@@ -161,14 +172,14 @@ class PlanCache(Generic[Plan]):
         arguments: Mapping[str, object],
         plan: Plan,
         size: int,
-        reads: Reads | None = None,
+        depends: FindReads = lambda: None,
     ) -> StepPlans:
         """Cache the plan of a statement, of ``size`` bytes, for these values; return what caches its steps' plans."""
         found = self._used(text)
         specialised = found.statements.setdefault(_signature(position, arguments), _Statement()).specialised
         values = _values(arguments)
         replaced = specialised.pop(values, None)
-        cached = specialised[values] = CachedPlan(plan, max(size, self._least), StepPlans(), reads)
+        cached = specialised[values] = CachedPlan(plan, max(size, self._least), StepPlans(), depends)
         self._resize(found, cached.size - (0 if replaced is None else replaced.size))
         if len(specialised) > MAX_SPECIALISED:
             self._resize(found, -specialised.popitem(last=False)[1].size)
@@ -195,13 +206,13 @@ class PlanCache(Generic[Plan]):
         counts: tuple[int, ...],
         plan: Plan,
         size: int,
-        reads: Reads | None = None,
+        depends: FindReads = lambda: None,
     ) -> None:
         """Cache a plan of ``size`` bytes to be found for other values of the arguments, too."""
         found = self._used(text)
         general = found.statements.setdefault(_signature(position, arguments), _Statement()).general
         replaced = general.get(counts)
-        cached = general[counts] = CachedPlan(plan, max(size, self._least), StepPlans(), reads)
+        cached = general[counts] = CachedPlan(plan, max(size, self._least), StepPlans(), depends)
         self._resize(found, cached.size - (0 if replaced is None else replaced.size))
         self._evict()
 
@@ -209,10 +220,11 @@ class PlanCache(Generic[Plan]):
         """Evict the plans that a change of the data concerns, and those of which that is not known."""
         for name, text in list(self._texts.items()):
             for signature, statement in list(text.statements.items()):
-                for plans in (statement.specialised, statement.general):
-                    for key, cached in list(plans.items()):  # type: ignore[attr-defined]
-                        if cached.reads is None or concerned(cached.reads):
-                            del plans[key]  # type: ignore[attr-defined]
+                cached_plans: tuple[dict[Any, CachedPlan[Plan]], ...] = (statement.specialised, statement.general)
+                for plans in cached_plans:
+                    for key, cached in list(plans.items()):
+                        if cached.concerned(concerned):
+                            del plans[key]
                             self._resize(text, -cached.size)
                 if not statement.specialised and not statement.general:
                     del text.statements[signature]
