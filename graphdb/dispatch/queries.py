@@ -225,7 +225,7 @@ class Queries:
     def prepare(
         self, run: PathRun, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]
     ) -> Prepared | Program:
-        """Return the query ready to run: as it was prepared last time, while the data stays as it is.
+        """Return the query ready to run: as it was prepared last time, while what it reads of the data stays as it is.
 
         Raises
         ------
@@ -243,7 +243,9 @@ class Queries:
             run.step_plans = cached.steps
             return cached.plan  # type: ignore[no-any-return]
         prepared: Prepared | Program | None = None
-        if arguments and (general := plans.general(*key, given_counts(query))) is not None:
+        if specialised and (left := plans.unplanned(*key)) is not None:
+            prepared = run.planned(left)
+        elif arguments and (general := plans.general(*key, given_counts(query))) is not None:
             if isinstance(general, Selected):
                 if (found := run.for_arguments(general)) is not None:
                     return found

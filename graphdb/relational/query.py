@@ -219,6 +219,10 @@ class QueryRun(MatchRun):
         except (Beforehand, ExecutionError):
             return None
 
+    def planned(self, prepared: Prepared) -> Prepared:
+        """Return a query of one pattern with a plan over the data of now; the rest of it is as it was prepared."""
+        return replace(prepared, plan=self._plan(prepared.bound, prepared.wanted))
+
     def _replanned(self, step: AnyStep) -> AnyStep:
         if not isinstance(step, Step):
             return step

@@ -8,7 +8,7 @@ these.  What is not certain counts as concerned.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from graphdb.common.errors import BindError
@@ -41,12 +41,14 @@ class Reads:
     """Vertex labels that it names."""
     terms: bool
     """Whether it names resources, or has vertices that are literals: new resources concern it."""
+    unplanned: Prepared | None
+    """The query without its plan, where that is all that a change concerns: it only counts."""
 
     def concerned(self, changes: Iterable[Changes], type_label: int | None, resources: int) -> bool:
         """Whether some changes concern it, of a graph of so many resources before."""
         for change in changes:
-            touched = change.labels | change.edges.come | change.edges.parallel | change.edges.gone
-            if touched & self.labels:
+            touched = change.labels
+            if (touched | _described(change)) & self.labels:
                 return True
             if type_label in touched and self.classes:
                 typed = (rows[rows[:, 0] == type_label, 2] for rows in (change.removed, change.added))
@@ -56,6 +58,15 @@ class Reads:
             if self.terms and sizes is not None and sizes.resources != resources:
                 return True
         return False
+
+    def rebound(self, changes: Iterable[Changes]) -> bool:
+        """Whether after some changes its pattern may be bound otherwise: there are rows of single edges, or none."""
+        return any(_described(change) & self.labels for change in changes)
+
+
+def _described(change: Changes) -> frozenset[int]:
+    """Return the labels of which rows of single edges were written."""
+    return change.edges.come | change.edges.parallel | change.edges.gone
 
 
 def reads_of(
@@ -90,7 +101,8 @@ def reads_of(
         isinstance(value, (Node, list)) for value in arguments.values()
     )
     terms = named or any(info.iris or info.kinds for info in bound.vertices)
-    return Reads(frozenset(labels), classes, terms)
+    unplanned = replace(prepared, plan=None) if prepared.wanted.count_only else None
+    return Reads(frozenset(labels), classes, terms, unplanned)
 
 
 def _classes(query: ast.Query, names: Names, text: str) -> frozenset[int] | None:

@@ -104,3 +104,26 @@ def test_only_what_a_change_concerns_is_prepared_again(db: graphdb.Database) -> 
     assert QUERIES[3] not in survivors("MATCH (a {n: 1}) SET a:B")
     assert {others, QUERIES[7]} <= survivors("MATCH (a {n: 2}) SET a:B")
     assert not survivors("MATCH (a {n: 2}) SET a:Other"), "a name may stand for something else by now"
+
+
+def test_a_count_that_a_change_concerns_is_planned_anew_and_nothing_else(
+    db: graphdb.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, rows = QUERIES[0], QUERIES[2]
+    before = [db.query(each).fetchall() for each in (text, rows)]
+    db.query("MATCH (a {n: 1}), (b {n: 3}) CREATE (a)-[:r]->(b), (a)-[:s]->(b)")
+    plans = db._state.plans
+    assert plans.get(text, 0, {}) is None
+    left = plans.unplanned(text, 0, {})
+    assert left is not None
+    assert left.plan is None, "no partition of before stays in memory with it"
+    assert plans.unplanned(rows, 0, {}) is None
+    monkeypatch.setattr("graphdb.relational.query.bind", None)
+    assert db.query(text).scalar() == before[0][0][0] + 1
+    assert plans.get(text, 0, {}) is not None
+    assert plans.unplanned(text, 0, {}) is None
+    monkeypatch.undo()
+    assert len(db.query(rows).fetchall()) == len(before[1]) + 1
+    db.query("MATCH (a {n: 1}), (b {n: 3}) CREATE (a)-[:r]->(b)")  # another one beside it
+    assert plans.unplanned(text, 0, {}) is None, "edges of this label are told from one another by now"
+    assert db.query(text).scalar() == before[0][0][0] + 2

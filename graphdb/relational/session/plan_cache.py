@@ -1,4 +1,4 @@
-"""The plan cache: statements that are ready to run again, for as long as the data stays as it is.
+"""The plan cache: statements that are ready to run again, until what they read of the data changes.
 
 There is one cache, and one key: a statement's text, its position in the text, and the names and types of its arguments.
 What an entry depends on beyond the key stands in it.  A plan specialised for arguments is found by their values; a
@@ -68,8 +68,15 @@ class StepPlans:
 class Reads(Protocol):
     """What of the data a plan depends on; see :class:`graphdb.relational.reads.Reads`."""
 
+    @property
+    def unplanned(self) -> Any:
+        """What is left of a prepared statement that a change concerns: it is to be planned anew; None for nothing."""
+
     def concerned(self, changes: Iterable[Changes], type_label: int | None, resources: int) -> bool:
         """Whether some changes concern it, of a graph of so many resources before."""
+
+    def rebound(self, changes: Iterable[Changes]) -> bool:
+        """Whether after some changes its pattern may be bound otherwise: then nothing is left of it."""
 
 
 FindReads: TypeAlias = Callable[[], "Reads | None"]
@@ -86,6 +93,8 @@ class CachedPlan(Generic[Plan]):
     """Finds out what of the data it depends on, at the first change: few plans live to see one."""
     reads: Reads | None = None
     """What that is, once it is found out; None where it may be anything."""
+    planned: bool = True
+    """Whether it is as good as new; else a change has concerned it since (:attr:`Reads.unplanned`)."""
 
     def concerned(self, concerned: Callable[[Reads], bool]) -> bool:
         """Whether a change concerns it, or may do so."""
@@ -159,11 +168,18 @@ class PlanCache(Generic[Plan]):
         if found is None or statement is None:
             hash(values)  # or the plan could not be cached later
             return None
-        if (cached := statement.specialised.get(values)) is None:
+        if (cached := statement.specialised.get(values)) is None or not cached.planned:
             return None
         self._texts.move_to_end(text)
         statement.specialised.move_to_end(values)
         return cached
+
+    def unplanned(self, text: str, position: int, arguments: Mapping[str, object]) -> Plan | None:
+        """Return what is left of a statement's plan for these values since a change concerned it, if anything is."""
+        found = self._texts.get(text)
+        statement = None if found is None else found.statements.get(_signature(position, arguments))
+        cached = None if statement is None else statement.specialised.get(_values(arguments))
+        return None if cached is None or cached.planned else cached.plan
 
     def put(
         self,
@@ -216,25 +232,36 @@ class PlanCache(Generic[Plan]):
         self._resize(found, cached.size - (0 if replaced is None else replaced.size))
         self._evict()
 
-    def retain(self, concerned: Callable[[Reads], bool]) -> None:
-        """Evict the plans that a change of the data concerns, and those of which that is not known."""
+    def retain(self, concerned: Callable[[Reads], bool], rebound: Callable[[Reads], bool]) -> None:
+        """Evict the plans that a change of the data concerns, and those of which that is not known.
+
+        What such a change leaves of a statement that only counts is found by :meth:`unplanned`.
+        """
         for name, text in list(self._texts.items()):
             for signature, statement in list(text.statements.items()):
                 cached_plans: tuple[dict[Any, CachedPlan[Plan]], ...] = (statement.specialised, statement.general)
                 for plans in cached_plans:
                     for key, cached in list(plans.items()):
-                        if cached.concerned(concerned):
+                        if cached.planned and not cached.concerned(concerned):
+                            continue
+                        reads = cached.reads
+                        left = None if reads is None or rebound(reads) else reads.unplanned
+                        if left is None:
                             del plans[key]
                             self._resize(text, -cached.size)
+                        else:
+                            self._resize(text, self._least - cached.size)
+                            cached.plan, cached.size, cached.planned = left, self._least, False
                 if not statement.specialised and not statement.general:
                     del text.statements[signature]
-            if not any(statement.specialised for statement in text.statements.values()):
+            every = (each for statement in text.statements.values() for each in statement.specialised.values())
+            if not any(each.planned for each in every):
                 text.count = None
             if not text.statements:
                 del self._texts[name]
 
     def clear(self) -> None:
-        """Drop all plans: the data has changed, or what else they depend on."""
+        """Drop all plans: it is not known what has changed, or names have, or what else they depend on."""
         self._texts.clear()
         self._bytes = 0
 

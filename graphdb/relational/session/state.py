@@ -92,7 +92,7 @@ class State:
         self.procedures = standard()
         """What CALL knows."""
         self.plans: PlanCache[Any] = PlanCache(budget.bindings // 16)
-        """Queries that are ready to run again, for as long as the data stays as it is."""
+        """Queries that are ready to run again, until what they read of the data changes."""
         self.versions = Versions(self)
         """What results read."""
         self.moved = False
@@ -421,7 +421,10 @@ class State:
             self.plans.clear()
             return
         graph = self._former[0].graph
-        self.plans.retain(lambda reads: reads.concerned(changes, graph.type_label, graph.resources))
+        self.plans.retain(
+            lambda reads: reads.concerned(changes, graph.type_label, graph.resources),
+            lambda reads: reads.rebound(changes),
+        )
 
     @contextmanager
     def diagnosed(self, text: str | None = None) -> Iterator[None]:
