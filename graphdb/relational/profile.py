@@ -100,11 +100,11 @@ class Profile:
     @contextmanager
     def measuring(self, name: str) -> Iterator[None]:
         """Measure the time of one step, or of another piece of it."""
-        found, started = self.steps.setdefault(name, Measured()), time.perf_counter()
+        found, asking, started = self.steps.setdefault(name, Measured()), self.asking, time.perf_counter()
         try:
             yield
         finally:
-            found.seconds += time.perf_counter() - started
+            found.seconds += time.perf_counter() - started - (self.asking - asking)
 
     @contextmanager
     def entering(self, name: str, scope: AbstractContextManager[T], tables: Mapping[str, arrow.Table]) -> Iterator[T]:

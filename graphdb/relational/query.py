@@ -318,6 +318,7 @@ class QueryRun(MatchRun):
     @contextmanager
     def _shown(self, step: AnyStep, shares: int) -> Iterator[None]:
         """Run one step of a program, one of so many that share the memory for rows, and show what it makes to SQL."""
+        scope: AbstractContextManager[None]
         if isinstance(step, Rows):
             scope = self._materialized(step, shares)
         elif isinstance(step, Joined):
