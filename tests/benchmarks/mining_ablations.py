@@ -11,7 +11,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -65,19 +65,21 @@ def laid_out(device: Device, macros: Mapping[str, int] | None) -> Iterator[None]
     if macros is None:
         yield
         return
-    plain, modules, kind = device.module, dict[tuple[str, ...], Module](), macros.get("KIND", 1)
-    text = exchanged(macros)
+    plain, kind, text = device.module, macros.get("KIND", 1), exchanged(macros)
 
     def module(name: str, wanted: Mapping[str, object], *arguments: Any, **more: Any) -> Module:
         if name != "extension" or wanted["KIND"] != kind or not (wanted["MERGED"] or kind == 0):
             return plain(name, wanted, *arguments, **more)
-        options = defines({**wanted, **macros})
-        if options not in modules:
-            modules[options] = device.compile(Source(name, text, options))
-        return modules[options]
+        return _loaded(device, text, defines({**wanted, **macros}))
 
     with mock.patch.object(device, "module", module):
         yield
+
+
+@cache
+def _loaded(device: Device, text: str, options: tuple[str, ...]) -> Module:
+    """A module, loaded once: the first launch of a kernel waits for the driver."""
+    return device.compile(Source("extension", text, options))
 
 
 def layouts(graphs: Sequence[str], runs: int) -> Table:
