@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.plan.physical import PhysicalPlan
+if TYPE_CHECKING:
+    from graphdb.plan.physical import PhysicalPlan
 
 Plan = TypeVar("Plan")
 Ids = NDArray[np.int64]
