@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from graphdb.common.errors import LoadError
+from graphdb.common.foreign_errors import check_installed
 from graphdb.common.progress import Progress, watching
 from graphdb.common.stopping import seconds_of, stopping
 from graphdb.dispatch.interface.contents import Contents
@@ -161,6 +162,7 @@ class Transfer(Contents):
         It is one graph: where there are named ones, ``graphs`` has to say which, as for :meth:`export`.  It is stopped
         after ``timeout`` seconds.
         """
+        check_installed("to_networkx", "networkx", "NetworkX")
         from graphdb.storage.writers.networks import to_networkx
 
         state = self._state
