@@ -257,7 +257,7 @@ class Database(Transfer):
 
     @property
     def progress(self) -> Progress | bool | None:
-        """Told how far a statement is, or True for a bar: see :func:`graphdb.connect`."""
+        """Called with how far a statement is, or True for a bar: see :func:`graphdb.connect`."""
         return self._state.progress
 
     @progress.setter

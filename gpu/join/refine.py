@@ -77,7 +77,7 @@ class DeviceRefiner:
             return self._refined(task)
 
     def _refined(self, task: Refinement) -> Sets:
-        """Lay out the tables that the kernel reads (``kernels/refine.cu`` says how), launch it, and read its marks."""
+        """Lay out the tables that the kernel reads (``refine.cu`` says how), launch it, and read its marks."""
         module = self._device.module("refine", {"ID": IDS[task.dtype], **self._macros}, check=task.check)
         memory, count = self._device.memory, len(task.sets)
         level = _levels(task)

@@ -1,7 +1,7 @@
 """The vertex-oriented join on the device (SGSI §5): level by level, depth-first over pieces of tables.
 
 A level takes a table of partial matches, finds how many elements its rows' shortest lists have, marks those that are in
-all other lists and pass the checks, and combines the marked ones into the next table (``kernels/join.cu``).  Where SGSI
+all other lists and pass the checks, and combines the marked ones into the next table (``join.cu``).  Where SGSI
 preallocates room for every element, a prefix sum of the marks says how many there are before anything is written.
 However many those are, the next table is at most a piece: it is joined to the end before the next piece is made.  So
 memory is bounded by the number of levels, and rows come out in one order, whatever the size of the pieces.

@@ -1,4 +1,4 @@
-"""Search plans as CUDA C++: the steps of one plan, for ``kernels/search.cu``.
+"""Search plans as CUDA C++: the steps of one plan, for ``kernels/search/search.cu``.
 
 What becomes code is the plan's structure: which lists and checks a step has, and of which slots.  Addresses, candidate
 sets, constants and codes are read from tables.  Of the values bound so far, a batch keeps those that later steps read.

@@ -118,7 +118,7 @@ class Selector:
 
 
 NO_COUNT = "a number of paths is 1 or more"
-"""What is told of any other number before paths."""
+"""The error for any other number before paths."""
 
 
 @dataclass(frozen=True, slots=True)

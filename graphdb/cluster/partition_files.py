@@ -40,7 +40,7 @@ _MEMORY = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Partitions:
-    """A graph's folder, as workers are told it."""
+    """A graph's folder, as it is sent to workers."""
 
     url: str
     digest: str

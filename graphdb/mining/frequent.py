@@ -240,7 +240,7 @@ class Miner:
     def _found(
         self, made: list[Shapes], keep: bool, share: Callable[[float], float]
     ) -> tuple[list[Shapes], list[Frequent]]:
-        """Find the domains of patterns: those that are frequent, as the next level is made of, and as they are told."""
+        """Find the domains of patterns; return the frequent ones, for the next level and as they are reported."""
         supports, examples = self.search.find(candidates_of(made), self._support, keep, share)
         frequent, ids = np.flatnonzero(supports), self._graph.ids
         lists = self.search.keep(frequent) if keep else np.zeros((len(frequent), PLACES), np.int64)

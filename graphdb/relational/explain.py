@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from graphdb.common import arrow
 from graphdb.common.arrow import strings
 from graphdb.plan.explain import explain_text
-from graphdb.relational.edges.parallel_edges import settled
+from graphdb.relational.edges.parallel_edges import resolutions
 from graphdb.relational.paths.base import PreparedPaths
 from graphdb.relational.program import Applied, Called, Computed, Joined, Program, Rows, Searched
 from graphdb.storage.graph.derived.closure import closure_of, named
@@ -163,7 +163,7 @@ def _plan(
     memory = f"; {plan.worker_bytes:,} bytes of buffers per thread" if executor == "cpu" else ""
     yield f"{words} on {executor} ({', '.join(c.mode.value for c in bound.clauses)}{memory})"
     yield from ("  " + line for line in explain_text(plan, _relations(bound, names), control).splitlines())
-    yield from ("  " + line for line in settled(bound, plan))
+    yield from ("  " + line for line in resolutions(bound, plan))
     yield from _closures(bound, names)
 
 

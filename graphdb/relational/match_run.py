@@ -269,7 +269,7 @@ class MatchRun:
         return with_columns(bindings, beside, self._snapshot.properties, self._snapshot.graph)
 
     def _blocks(self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, control: Control) -> Iterator[Block]:
-        """Run a match, and settle which edges its triples stand for; no more rows than are wanted."""
+        """Run a match, and resolve which edges its triples stand for; no more rows than are wanted."""
         chooser = Chooser(self._snapshot, bound, needs, plan.met)
         if not chooser:
             yield from self.executor.run(plan, control)

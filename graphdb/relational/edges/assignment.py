@@ -27,7 +27,7 @@ Triples = tuple[Ids, Ids, Ids]
 """Labels, starts and ends."""
 
 _BLOCK = 1 << 18
-"""Edges that are gone through at a time, and rows that are made of a block at a time."""
+"""Edges that are scanned at a time, and rows that are made of a block at a time."""
 
 
 _LOOKED_AT = 1 << 20
@@ -82,7 +82,7 @@ class Chooser:
         self._before = {
             number: [other for other in order[:at] if (other, number) in pairs] for at, number in enumerate(order)
         }
-        """The pattern edges that are settled before one, and must bind another edge."""
+        """The pattern edges that are resolved before one, and must bind another edge."""
         ends = (end for number in self.edges for end in (bound.edges[number].source, bound.edges[number].target))
         self.vertices = tuple(dict.fromkeys(ends))
         self.cuts |= any(choice.fulfil is not None and number not in self._met for number, choice in self._chosen)
@@ -102,9 +102,9 @@ class Chooser:
             rows = slice(begin, begin + size)
             columns = {name: column[rows] for name, column in block.columns.items()}
             matches = None if block.matches is None else block.matches[rows]
-            yield from self._settled(Block(columns, min(size, block.count - begin), matches), check)
+            yield from self._resolved(Block(columns, min(size, block.count - begin), matches), check)
 
-    def _settled(self, block: Block, check: Callable[[], None]) -> Iterator[Block]:
+    def _resolved(self, block: Block, check: Callable[[], None]) -> Iterator[Block]:
         triples = {number: self._triples(block, number) for number in self.edges}
         found = {
             number: self._snapshot.edges.table(choice.labels).find(*triples[number])

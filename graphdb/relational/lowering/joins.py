@@ -17,7 +17,7 @@ from graphdb.pattern.graph import Duplicates, PatternGraph, Wanted
 from graphdb.pattern.paths.lengths import all_hold
 from graphdb.pattern.paths.unroll import is_plain
 from graphdb.pattern.rename import rewritten
-from graphdb.relational.edges.parallel_edges import settle
+from graphdb.relational.edges.parallel_edges import resolve_edges
 from graphdb.relational.program import AnyStep, Counted, Given, Joined, Matched, Rows, Step
 from graphdb.relational.projection.compile import ProjectionCompiler
 from graphdb.relational.projection.late import BesideBindings, Gathered, gathered_in, needed_first
@@ -80,7 +80,7 @@ class Joins:
             matches = [self._without_computed(match, later) for match in matches]
         bound = bind(tuple(matches), self._snapshot.names, self._text, relation.names)
         bound.residual += later
-        settle(self._snapshot, self._text, self._arguments, bound, self._clauses)
+        resolve_edges(self._snapshot, self._text, self._arguments, bound, self._clauses)
         return bound
 
     def _is_plain(self, match: ast.MatchClause) -> bool:

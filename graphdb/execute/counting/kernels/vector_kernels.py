@@ -1,13 +1,13 @@
 """Sparse vectors, and what is done with one neighbour list each: filled, met, added up.
 
-Numbers, and the parameters that are not told here, are those of :mod:`graphdb.execute.counting.kernels.count_kernels`.
+Numbers, and parameters that are not described here, are those of :mod:`graphdb.execute.counting.kernels.count_kernels`.
 
 values, indices, count
     A vector: int64 [vertices], zero where there is no entry; the vertices of its entries, in ``indices[:count]``; how
     many.
 lows, highs, kept
     Local lists, neighbour lists cut down to what can still be matched: int64 [locals, vertices], where a vertex's
-    begins (-1: not kept) and ends; int64 [locals, 2], the address and the capacity of each local's ids.  ``local`` is
+    begins (-1: not cached) and ends; int64 [locals, 2], the address and the capacity of each local's ids.  ``local`` is
     one's row, or -1.
 """
 
@@ -26,7 +26,7 @@ Ints = NDArray[np.int64]
 Ids = NDArray[Any]
 
 PROBES = 24
-"""A list this much longer than a vector has values is searched for each value, not gone through."""
+"""A list this much longer than a vector has values is searched for each value, not scanned."""
 
 
 @kernel
