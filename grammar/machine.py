@@ -178,7 +178,7 @@ class Machine:
                     raise Stopped(None if token is None else at, self._accepted(stack))
                 if action.passes:
                     stack.pop()
-                    stack.append(self._settle(stack[-1], action.name, kind))
+                    stack.append(self._reduced(stack[-1], action.name, kind))
                     continue
                 size = action.size
                 children = action.children(values)
@@ -212,7 +212,7 @@ class Machine:
                         depths[-size:] = [depth]
                 beyond = settled.get((stack[-1], action.name, kind))
                 if beyond is None:
-                    beyond = self._settle(stack[-1], action.name, kind)
+                    beyond = self._reduced(stack[-1], action.name, kind)
                 stack.append(beyond)
                 if token is None and beyond == self._end:
                     return values[-1]
@@ -244,7 +244,7 @@ class Machine:
                 todo.append(((self.states[below[0]][reduction.name], below), kinds))
         return frozenset(found)
 
-    def _settle(self, state: int, name: str, kind: str) -> int:
+    def _reduced(self, state: int, name: str, kind: str) -> int:
         """The state after a symbol, and after the rules of which it is all that the next token lets pass."""
         beyond: int = self.states[state][name]
         while True:

@@ -266,7 +266,7 @@ class Database(Transfer):
 
     @property
     def untrusted(self) -> bool:
-        """Whether statements are kept from files and the network: see :func:`graphdb.connect`."""
+        """Whether files and the network are closed to statements: see :func:`graphdb.connect`."""
         return self._state.untrusted
 
     @property

@@ -106,7 +106,7 @@ class Subpath:
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """Which of the paths between the same two ends are kept: ``count`` of any, the shortest, or groups of a length."""
+    """Which paths between the same two ends are selected: ``count`` of any, the shortest, or groups of a length."""
 
     count: int
     shortest: bool = False

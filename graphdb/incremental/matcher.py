@@ -289,7 +289,7 @@ class IncrementalMatcher:
         if not changed.candidates and sizes == old:
             self._put_somewhere(self._rows(updates))
             return
-        self._settle()
+        self._catch_up()
         vertices.grow(*sizes)
         fresh = [np.empty(0, np.int64)]
         for change in changed.candidates:
@@ -398,7 +398,7 @@ class IncrementalMatcher:
         if device is None or not device.takes(self._searches, len(rows)) or not device.stage(rows):
             self._put(rows)
 
-    def _settle(self) -> None:
+    def _catch_up(self) -> None:
         """Have the lists be as the device's, which may have had batches alone."""
         from graphdb.incremental.kernels import batch_kernels as kernels
 
@@ -410,7 +410,7 @@ class IncrementalMatcher:
         """Put changed edges into the new version, and write down which versions they are in."""
         from graphdb.incremental.kernels import batch_kernels as kernels
 
-        self._settle()
+        self._catch_up()
         if self._device is not None:
             self._device.updates = len(rows)
         cells, like, at = self._lists.cells.ctypes.data, self._lists.like, 0

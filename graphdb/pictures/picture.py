@@ -109,7 +109,7 @@ class Picture:
         return file.name
 
     def _repr_html_(self) -> str:
-        """The page within a notebook, kept apart from it."""
+        """The page within a notebook, isolated from it."""
         frame = 'style="width: 100%; height: 520px; border: 1px solid #8884" sandbox="allow-scripts"'
         return f'<iframe title="{escape(self.title)}" {frame} srcdoc="{escape(self.html())}"></iframe>'
 

@@ -259,8 +259,8 @@ class PhysicalPlan:
     finds."""
     scan: EdgeScan | None = field(default=None, repr=False)
     """What is run instead of a search for the rows, and the number, of a pattern of one edge."""
-    met: frozenset[int] = frozenset()
-    """The pattern edges whose conditions all edges fulfil that the search meets: nothing tests them after it."""
+    fulfilled: frozenset[int] = frozenset()
+    """The pattern edges whose conditions all edges fulfil that the search finds: nothing tests them after it."""
     origin: Origin | None = field(default=None, repr=False)
     """The pattern and the graph, where they are as a planner was given them."""
     cache: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)

@@ -142,11 +142,11 @@ class MatchRun:
             return plan
         if not (subsets := subsets_of(self._snapshot, bound, pattern, plan)):
             return with_weights(self._snapshot, bound, needs, pattern, plan)
-        met = frozenset(number for number in subsets if not bound.choices[number].parallel)
-        asked = _asking(among(pattern, subsets), bound, needs, Chooser(self._snapshot, bound, needs, met))
+        fulfilled = frozenset(number for number in subsets if not bound.choices[number].parallel)
+        asked = _asking(among(pattern, subsets), bound, needs, Chooser(self._snapshot, bound, needs, fulfilled))
         plan = make_plan(asked, self._snapshot.graph, refine=self.executor.refine)
         own = sum({id(each): each.nbytes for each in subsets.values()}.values())
-        return replace(plan, met=met, own_bytes=plan.own_bytes + own)
+        return replace(plan, fulfilled=fulfilled, own_bytes=plan.own_bytes + own)
 
     def _pattern(self, bound: BoundPattern, needs: Wanted) -> PatternGraph:
         # Which edges a pattern leaves is not found anew for other values.
@@ -270,7 +270,7 @@ class MatchRun:
 
     def _blocks(self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, control: Control) -> Iterator[Block]:
         """Run a match, and resolve which edges its triples stand for; no more rows than are wanted."""
-        chooser = Chooser(self._snapshot, bound, needs, plan.met)
+        chooser = Chooser(self._snapshot, bound, needs, plan.fulfilled)
         if not chooser:
             yield from self.executor.run(plan, control)
             return

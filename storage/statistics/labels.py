@@ -122,7 +122,7 @@ _ELSEWHERE = " UNION ALL ".join(
     f" WHERE {end} IN (SELECT vertex FROM old) GROUP BY label, {end}"
     for direction, end in _ENDS
 )
-_KEPT_PAIRS = f"""
+_CURRENT_PAIRS = f"""
 SELECT label, class, direction, sum(after - before) AS edges,
     sum((after > 0)::BIGINT - (before > 0)::BIGINT) AS vertices
 FROM temp._graphdb_touched JOIN ({_CLASSES.format(triples="_graphdb.triple")}) USING (vertex)
@@ -249,7 +249,7 @@ def change(
     _add_labels(connection, literals=literals)
     typed = type_label(connection)
     if typed is not None:
-        pairs, parameters = _KEPT_PAIRS, {"type": typed}
+        pairs, parameters = _CURRENT_PAIRS, {"type": typed}
         if _has(connection, typed, added) or _has(connection, typed, removed):
             _add_vertex_labels(connection, typed, added, removed)
             pairs, parameters = _GROWN_PAIRS.format(**triples), {"type": typed, "fresh": fresh}

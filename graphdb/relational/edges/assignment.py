@@ -39,7 +39,7 @@ class Chooser:
 
     Parameters
     ----------
-    met
+    fulfilled
         Pattern edges whose conditions are fulfilled by all that the match binds them to.
 
     Attributes
@@ -50,8 +50,8 @@ class Chooser:
         Whether it drops rows.
     """
 
-    def __init__(self, snapshot: Snapshot, bound: BoundPattern, needs: Wanted, met: Collection[int] = ()) -> None:
-        self._met = met
+    def __init__(self, snapshot: Snapshot, bound: BoundPattern, needs: Wanted, fulfilled: Collection[int] = ()) -> None:
+        self._fulfilled = fulfilled
         self._snapshot = snapshot
         self._bound = bound
         self._needs = needs
@@ -72,7 +72,7 @@ class Chooser:
         compared = {number for pair in bound.differ for number in pair}
         for number, choice in bound.choices.items():
             shown = number in needs.facts or (number in needs.edges and bool(choice.parallel or choice.facts))
-            if shown or (choice.fulfil is not None and number not in self._met):
+            if shown or (choice.fulfil is not None and number not in self._fulfilled):
                 self._chosen.append((number, choice))
             elif number in compared or (choice.parallel and (self._counts or needs.duplicates == "keep")):
                 self._counted.append((number, choice))
@@ -85,7 +85,7 @@ class Chooser:
         """The pattern edges that are resolved before one, and must bind another edge."""
         ends = (end for number in self.edges for end in (bound.edges[number].source, bound.edges[number].target))
         self.vertices = tuple(dict.fromkeys(ends))
-        self.cuts |= any(choice.fulfil is not None and number not in self._met for number, choice in self._chosen)
+        self.cuts |= any(choice.fulfil is not None and number not in self._fulfilled for number, choice in self._chosen)
 
     def __bool__(self) -> bool:
         return bool(self.edges)

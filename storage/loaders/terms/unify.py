@@ -58,7 +58,7 @@ class Union:
         if max(totals) >= LITERAL:
             raise LoadError(f"these are {max(totals):,} terms, more than a load can have", hint="load it in parts")
         self._fresh = [np.full((total + 63) // 64 + 1, -1, np.int64) for total in totals]
-        owned = self._settle()
+        owned = self._find_shared()
         before = [np.cumsum(np.bitwise_count(words.view(np.uint64)), dtype=np.int64) for words in self._fresh]
         self._before = [np.concatenate([np.zeros(1, np.int64), ends[:-1]]) for ends in before]
         last = [np.array([total], np.uint32) for total in totals]
@@ -118,7 +118,7 @@ class Union:
         for batch in self._batches:
             batch.close()
 
-    def _settle(self) -> list[list[SpillArray]]:
+    def _find_shared(self) -> list[list[SpillArray]]:
         """Find what earlier batches have: for each batch, codes and provisional codes."""
         owned: list[list[SpillArray]] = [[] for _ in self._batches]
         sizes = np.zeros(PARTS, np.int64) if self._known is None else self._known.sizes()
