@@ -7,8 +7,9 @@ Queries are drawn anew from a seed: random walks of 6 to 16 vertices over labell
 an R-MAT graph without labels, and walks of 3 to 8 triples over RDF data, some with constants.  Of each, all ways count
 the matches: on the CPU a search, sums, a tree, twins or cliques, on a device the join, the search and sums, each pinned,
 on plans of their own.  *first* is a text that was never seen, by ``db.query``, over the least that a way takes for
-planning and its first run; *anew* the same once data and kernels are there, which pinned ways find so, too: the first
-regret is overstated, as whoever comes first reads the lists of an edge label and ways that follow do not.  *warm* is the median of later runs: of the plan that ``db.query`` had settled on by then, and of
+planning and its first run.  The lists of the edge labels are there by then, whoever reads them (a text is asked for the
+first time more often than a label), and device code that is written per plan is there for none: before each way's
+first run it is unloaded, and its files are deleted.  *anew* is the same once all code is there.  *warm* is the median of later runs: of the plan that ``db.query`` had settled on by then, and of
 the ways that come near the best, run in turns, so that what slows the machine slows them alike.  All counts are compared.
 
 A way may take ``--limit`` seconds (the choice :data:`ALLOWED` times that), and not much longer than the best one so far;
@@ -27,8 +28,10 @@ import re
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import wait
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -67,6 +70,8 @@ UNMEASURED = 2
 """Queries of each graph that come first: they read and compile what all others share …"""
 BRIEF = 0.3
 """… and take so many seconds at most."""
+READING = 0.5
+"""Seconds in which the lists that a pattern reads are made, and copied to a device."""
 LARGEST_ALWAYS = 8
 """Patterns of so many vertices are summed up whatever the planner says; larger ones take it seconds to write down."""
 
@@ -124,7 +129,7 @@ def opened(name: str, device: str) -> Graph:
 
 @dataclass
 class Time:
-    """Seconds of a way: planning and the first run (of what is chosen, also where data and kernels are there); later
+    """Seconds of a way: planning and the first run, without and with device code that is written for its plan; later
     runs; infinite where it did not end.
     """
 
@@ -143,6 +148,8 @@ class Measured:
     chosen: Time = field(default_factory=Time)
     ways: dict[str, Time] = field(default_factory=dict)
     answers: set[int] = field(default_factory=set)
+    parsing: float = 0.0
+    """Seconds to parse the text, which later runs of it need not."""
     explained: str = ""
     costs: dict[str, float] = field(default_factory=dict)
     """What the planner expects, in elements; and what the choice made of that."""
@@ -150,13 +157,12 @@ class Measured:
     def regret(self, kind: str) -> float:
         """The chosen time over the best; 1 where the chosen way is the best."""
         chosen = getattr(self.chosen, kind)
-        best = min([chosen, *(getattr(way, kind if kind == "warm" else "first") for way in self.ways.values())])
+        best = min([chosen, *(getattr(way, kind) for way in self.ways.values())])
         return float((chosen + CALL) / (best + CALL)) if best < math.inf else 1.0
 
     def best(self, kind: str) -> str:
         """The best of the pinned ways."""
-        key = kind if kind == "warm" else "first"
-        return min(self.ways, key=lambda way: getattr(self.ways[way], key), default="-")
+        return min(self.ways, key=lambda way: getattr(self.ways[way], kind), default="-")
 
 
 Make = Callable[[], PhysicalPlan | None]
@@ -202,6 +208,7 @@ def device_ways(device: Any) -> dict[str, Executor]:
 def measure(graph: Graph, number: int, rng: np.random.Generator, given: argparse.Namespace) -> Measured:
     """Ask by ``db.query``, then by all ways."""
     found, settled = Measured(graph.name, number, graph.draw(rng)), None
+    _read(graph, found.text)
     started = time.perf_counter()
 
     def ask() -> int:
@@ -216,6 +223,9 @@ def measure(graph: Graph, number: int, rng: np.random.Generator, given: argparse
                 break
         found.chosen.warm = _warm(ask)
         settled = graph.database._state.plans.counting(found.text)
+        device = _executors(graph.executor)[1]
+        if device is not None:
+            device._counter.settle()
         for _ in range(ANEW):
             graph.database._state.plans.clear()
             graph.database._state.snapshot().plans.clear()
@@ -235,6 +245,9 @@ def measure(graph: Graph, number: int, rng: np.random.Generator, given: argparse
         graph.database._statements().queries.check(query, found.text)
         prepared = run.prepare(query)
         planning = time.perf_counter() - started
+        started = time.perf_counter()
+        parse.__wrapped__(found.text)
+        found.parsing = time.perf_counter() - started
         assert isinstance(prepared, Prepared)
         assert prepared.plan is not None
         pattern, data, plan = run._pattern(prepared.bound, prepared.wanted), run._snapshot.graph, prepared.plan
@@ -252,6 +265,52 @@ def measure(graph: Graph, number: int, rng: np.random.Generator, given: argparse
         if settled is not None and settled.plan is not None:
             _in_turns(found, partial(graph.executor.count, settled.plan), runs)
     return found
+
+
+def _read(graph: Graph, text: str) -> None:
+    """Have the lists that a pattern reads in memory and on the device, but no plan and no code of its own."""
+    with QueryRun(graph.database._state.snapshot(), graph.executor, text, {}, bindings_bytes=8 << 30) as run:
+        query = parse(text)
+        assert isinstance(query, Query)
+        graph.database._statements().queries.check(query, text)
+        prepared = run.prepare(query)
+        assert isinstance(prepared, Prepared)
+        pattern, data = run._pattern(prepared.bound, prepared.wanted), run._snapshot.graph
+        host, device = _executors(graph.executor)
+        readers = [host] if device is None else [host, device_ways(device)["join"]]
+        for reader in readers:
+            try:
+                reader.count(make_plan(pattern, data, counting="never"), Control(timeout=READING))
+            except GraphDBError:
+                continue
+        if device is not None:
+            forget_code(device)
+    graph.database._state.plans.clear()
+    graph.database._state.snapshot().plans.clear()
+
+
+def _executors(executor: Executor) -> tuple[HostExecutor, Any]:
+    """The CPU's, and the device's where one is open."""
+    if isinstance(executor, ChoosingExecutor):
+        return executor.host, executor._device
+    return HostExecutor(), None if isinstance(executor, HostExecutor) else executor
+
+
+def forget_code(device: Any) -> None:
+    """Unload and delete all device code that is written per plan."""
+    from graphdb.gpu.code.launch import written_per_plan
+
+    device._counter.settle()
+    device._counter._known.clear()
+    code, modules = device.device.code, device.device._modules
+    wait([compilation.done for compilation in code._compilations.values()])
+    for key in [key for key in modules if written_per_plan(key[0])]:
+        del modules[key]
+    code._compilations.clear()
+    if code.disk is not None:
+        for file in Path(code.disk.folder()).iterdir():
+            if written_per_plan(file.name.rsplit("-", 1)[0]):
+                file.unlink(missing_ok=True)
 
 
 def _in_turns(found: Measured, chosen: Callable[[], int], runs: dict[str, Callable[[], int]]) -> None:
@@ -282,8 +341,7 @@ def _pinned(
     runs: dict[str, Callable[[], int]] = {}
     if not plan.count_only:
         return runs
-    host = executor.host if isinstance(executor, ChoosingExecutor) else HostExecutor()
-    device = executor._device if isinstance(executor, ChoosingExecutor) else None
+    host, device = _executors(executor)
     started = time.perf_counter()
     make_plan(pattern, data, refine=executor.refine)
     binding = max(prepared - (time.perf_counter() - started), 0.0)
@@ -301,6 +359,8 @@ def _pinned(
     for name, who, make in ways:
         best = min([found.chosen.warm, *(way.warm for way in found.ways.values())])
         limit = min(given.limit, SLACK + PATIENCE * best)
+        if who is not host:
+            forget_code(device)
         compiling = given.limit if name in ("cuda search", "cuda sums") else limit
         try:
             run = _measure(found, name, who, *make, data, limit, compiling)
@@ -323,7 +383,7 @@ def _measure(
 ) -> Callable[[], int] | None:
     """Plan and run one way; what runs it once more, or None where there is no such way."""
     seen, plan = found.ways.setdefault(name, Time()), None
-    for _ in range(ANEW):
+    for run in range(1 + ANEW):
         started = time.perf_counter()
         with data.watched(Control(timeout=compiling).check):
             plan = make()
@@ -333,8 +393,9 @@ def _measure(
             del found.ways[name]
             return None
         found.answers.add(who.count(plan, Control(timeout=compiling)))
-        seen.first = min(seen.first, time.perf_counter() - started + before)
-        if seen.first > BRIEF:
+        taken = time.perf_counter() - started + before
+        seen.first, seen.anew = (taken + found.parsing if run == 0 else seen.first), min(taken, seen.anew)
+        if seen.first > BRIEF and run > 0:
             break
     for _ in range(2):
         who.count(plan, Control(timeout=limit))
@@ -382,8 +443,7 @@ def tables(measured: list[Measured], worst: int) -> list[Table]:
         for one in sorted(measured, key=lambda one: -one.regret(kind))[:worst]:
             best = one.best(kind)
             row = f"{one.graph} {one.number}", f"{one.regret(kind):,.1f}", _ms(getattr(one.chosen, kind))
-            key = kind if kind == "warm" else "first"
-            table.add(*row, best, _ms(getattr(one.ways.get(best, Time()), key)), one.explained)
+            table.add(*row, best, _ms(getattr(one.ways.get(best, Time()), kind)), one.explained)
         listed.append(table)
     return [quantiles, *listed]
 
@@ -394,7 +454,7 @@ def _ms(seconds: float) -> str:
 
 def line(one: Measured) -> str:
     """A query as JSON, for whoever fits the constants of the cost model."""
-    times = {name: [_ms(way.first), _ms(way.warm)] for name, way in one.ways.items()}
+    times = {name: [_ms(getattr(way, kind)) for kind in KINDS] for name, way in one.ways.items()}
     costs = {name: float(f"{cost:.3g}") for name, cost in one.costs.items()}
     shown = {"graph": one.graph, "number": one.number, "count": max(one.answers, default=None), "ways": times}
     chosen = {"chosen": [_ms(getattr(one.chosen, kind)) for kind in KINDS], "costs": costs, "explained": one.explained}
