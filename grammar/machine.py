@@ -135,7 +135,7 @@ class Machine:
         self.states = _States(configuration.states)
         self._rows: list[dict[str, Any] | None] = [None] * (max(configuration.states) + 1)
         """The rows of :attr:`states` that were reached, by state: a list is looked up sooner."""
-        self._settled: dict[tuple[int, str, str], int] = {}
+        self._followed: dict[tuple[int, str, str], int] = {}
         """By state, symbol and next token: the state after the symbol and whatever rules it passes through."""
         self._filter = lark.parser.lexer
         self._start, self._end = configuration.start_state, configuration.end_state
@@ -150,7 +150,7 @@ class Machine:
         TooDeep
             Its tree would be deeper than ``deepest``.
         """
-        states, rows, settled, stack = self.states, self._rows, self._settled, [self._start]
+        states, rows, followed, stack = self.states, self._rows, self._followed, [self._start]
         values: list[Any] = []
         firsts: list[int] = []
         """Where each value starts; it ends where the next begins, so the last one ends with the last token."""
@@ -210,7 +210,7 @@ class Machine:
                         if depth > deepest:
                             raise TooDeep
                         depths[-size:] = [depth]
-                beyond = settled.get((stack[-1], action.name, kind))
+                beyond = followed.get((stack[-1], action.name, kind))
                 if beyond is None:
                     beyond = self._reduced(stack[-1], action.name, kind)
                 stack.append(beyond)
@@ -252,5 +252,5 @@ class Machine:
             if not isinstance(action, _Reduction) or not action.passes:
                 break
             beyond = self.states[state][action.name]
-        self._settled[state, name, kind] = beyond
+        self._followed[state, name, kind] = beyond
         return beyond

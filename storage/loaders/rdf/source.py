@@ -51,7 +51,7 @@ class Source:
         self._shown: tuple[int, str] = 0, ""
         """The line shown last, and its number: its errors share one text."""
         self._forgotten = self._lines_forgotten = 0
-        self._remembered = 0
+        self._recent_bytes = 0
         self._token = 0
         self.is_xml = file.format is RDF_XML
         self.closely = closely and file.format in _BIT
@@ -94,10 +94,10 @@ class Source:
             self._rest = memoryview(chunk)
             self._recent.append(chunk)
             self._text = self._lines = None
-            self._remembered += len(chunk)
-            while self._remembered - len(self._recent[0]) > _REMEMBERED:
+            self._recent_bytes += len(chunk)
+            while self._recent_bytes - len(self._recent[0]) > _REMEMBERED:
                 gone = self._recent.popleft()
-                self._remembered -= len(gone)
+                self._recent_bytes -= len(gone)
                 self._forgotten += len(gone)
                 self._lines_forgotten += gone.count(b"\n")
             # The library would look through all of a text again with every piece of it.
