@@ -131,7 +131,7 @@ class Loops:
 
 
 def list_lengths(partition: Partition, vertices: Ints) -> Ints:
-    """How many neighbours each vertex has."""
+    """How many neighbours each of some vertices has: int64 [vertices] both."""
     if not len(partition.keys):
         return np.zeros(len(vertices), np.int64)
     at = np.minimum(np.searchsorted(partition.keys, vertices), len(partition.keys) - 1)

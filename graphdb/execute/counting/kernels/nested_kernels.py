@@ -37,7 +37,7 @@ def cut_down(
     bundles: Ints, j: int, parent: int, members: Ints, partitions: Ints, lows: Ints, highs: Ints, pool: Ints, out: int,
     indices: Ids, count: int, target: Ints, like: Ids,
 ) -> None:  # fmt: skip
-    """Keep the lists of all entries, cut down to what ``target`` holds, while there is room."""
+    """Store the lists of all entries, cut down to what ``target`` has, while there is room (see :func:`nested`)."""
     room, used = pool[out, 1], 0
     for i in range(count):
         x = item(indices, i)
