@@ -155,18 +155,18 @@ class Join:
     def _levels(self, plan: PhysicalPlan, *, counting: bool) -> Levels:
         """The plan's levels, with what they read on the device; cached as long as the plan."""
         clique = plan.clique if counting else None
-        kept = 0 if counting or plan.row_steps == len(plan.steps) else plan.row_steps
+        row_levels = 0 if counting or plan.row_steps == len(plan.steps) else plan.row_steps
         segments = self.segments(plan, counting)
 
         def build() -> Levels:
             if segments is not None:
-                return plan_levels(plan, self.graph, kept, lambda copy, bits: None, segments)
+                return plan_levels(plan, self.graph, row_levels, lambda copy, bits: None, segments)
             if clique is None:
-                return plan_levels(plan, self.graph, kept, lambda copy, bits: self._narrow(plan, copy, bits))
+                return plan_levels(plan, self.graph, row_levels, lambda copy, bits: self._narrow(plan, copy, bits))
             ranks = len(clique.graph.offsets) - 1
             return clique_levels(clique.size, self.graph.oriented(clique.graph), ranks, self.graph)
 
-        how = f"levels {kept}{' by segments' * (segments is not None)}" if clique is None else "clique"
+        how = f"levels {row_levels}{' by segments' * (segments is not None)}" if clique is None else "clique"
         with self.device.active():
             return self.device.memory.cached_or_built(how, plan, build)
 

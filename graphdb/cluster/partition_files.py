@@ -159,8 +159,8 @@ def _put(columns: dict[str, Ints], here: Path, files: AbstractFileSystem, there:
     narrow = max(int(column.max()) for column in columns.values()) < 1 << 31
     file = ParquetFile(here, _MEMORY)
     try:
-        kept = {name: column.astype(np.int32) if narrow else column for name, column in columns.items()}
-        file.add(table_of(kept))
+        narrowed = {name: column.astype(np.int32) if narrow else column for name, column in columns.items()}
+        file.add(table_of(narrowed))
         file.close()
         files.put_file(str(here), there)
         digest = digest_of_file(here)

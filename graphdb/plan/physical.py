@@ -178,7 +178,7 @@ class CliqueCount:
     @property
     def cost(self) -> float:
         """Elements of the neighbours' lists that are read, for each further vertex again: cliques, whose vertices are
-        kept as bits, take little more.
+        stored as bits, take little more.
         """
         return float(self.graph.work[-1]) * (self.size - 2)
 

@@ -223,17 +223,17 @@ class Chooser:
             end = min(at + _BLOCK, scan.edges)
             every, run = (np.arange(at, end), slice(at, end)) if fulfil is None else (fulfil[at:end], fulfil[at:end])
             for backwards in (False,) if edge.directed or edge.source == edge.target else (False, True):
-                numbers, ends, kept = every, [table.starts[run], table.ends[run]], None
+                numbers, ends, allowed = every, [table.starts[run], table.ends[run]], None
                 if edge.source == edge.target:
-                    kept = ends[0] == ends[1]
+                    allowed = ends[0] == ends[1]
                 if backwards:
                     ends.reverse()
-                    kept = ends[0] != ends[1]  # a self loop is one way to go, not two
+                    allowed = ends[0] != ends[1]  # a self loop is one way to go, not two
                 for side, mask in zip(ends, masks, strict=True):
                     if mask is not None:
-                        kept = mask[side] if kept is None else kept & mask[side]
-                if kept is not None and not kept.all():
-                    numbers, ends = numbers[kept], [side[kept] for side in ends]
+                        allowed = mask[side] if allowed is None else allowed & mask[side]
+                if allowed is not None and not allowed.all():
+                    numbers, ends = numbers[allowed], [side[allowed] for side in ends]
                 columns = {name: side for name, side, is_one in zip(names, ends, wanted, strict=True) if is_one}
                 columns[f"#n{number}"] = numbers
                 if number in self._needs.edges:

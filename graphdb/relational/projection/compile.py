@@ -149,8 +149,8 @@ class ProjectionCompiler:
         cut = limit is not None and relation.groups is None and not all(columns)
         source, joins, after, tail = relation.source, rows.joins, where, self._ordered(order, window, relation.groups)
         if cut:
-            kept = "".join(f", {value.sql} AS s{i}" for i, value in keys.items())
-            top = f"SELECT b.*{kept} FROM {source} b {joins}{_where(where)}{order}{window_sql(window)}"
+            key_columns = "".join(f", {value.sql} AS s{i}" for i, value in keys.items())
+            top = f"SELECT b.*{key_columns} FROM {source} b {joins}{_where(where)}{order}{window_sql(window)}"
             place = ", row_number() OVER () AS top" if order else ""
             source = Source.made(f"(SELECT q.*{place} FROM ({top}) q)", source)
             keys = {i: value.at(f"s{i}") for i, value in keys.items()}
