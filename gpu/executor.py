@@ -78,7 +78,7 @@ class GpuExecutor:
         self.graph = DeviceGraph(self.device.memory)
         self._beside_host = beside_host
         self.strategies = Strategies(self.device, self.graph, hint)
-        self._counter = Counter(self.device, self.graph, pinned=hint == "sums")
+        self._counter = Counter(self.device, self.graph, pinned=hint == "sums", beside_host=beside_host)
         self.costs = Costs(self.device, self.graph, self._counter, self.strategies, beside_host=beside_host)
         self.refiner = DeviceRefiner(self.device, self.graph)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -38,6 +38,7 @@ from graphdb.storage.graph.derived.edge_subset import EdgeSubset
 
 if TYPE_CHECKING:
     from graphdb.common.duckdb.connection import Connection
+    from graphdb.relational.profile import Profile
 
 Ids = NDArray[np.int64]
 T = TypeVar("T")
@@ -94,6 +95,8 @@ class MatchRun:
         """Bindings and rows that are in memory, by the views that SQL reads them from."""
         self.control: Control | None = None
         """What the match reported, once it ran."""
+        self.profile: Profile | None = None
+        """What is measured besides, for PROFILE."""
 
     @property
     def connection(self) -> Connection:
@@ -117,6 +120,13 @@ class MatchRun:
             progress=None if report is None else lambda share: report(share, 1.0, 0, "matching"),
             buffer_bytes=max(self._bindings_bytes // 4, 1 << 20),
         )
+
+    def _measuring(self, name: str) -> AbstractContextManager[None]:
+        return nullcontext() if self.profile is None else self.profile.measuring(name)
+
+    def _entered(self, name: str, scope: AbstractContextManager[T]) -> AbstractContextManager[T]:
+        """Return a scope that makes the rows of a step, whose time and number PROFILE asks for."""
+        return scope if self.profile is None else self.profile.entering(name, scope, self._tables)
 
     def _left(self) -> float | None:
         return None if self._deadline is None else max(self._deadline - time.monotonic(), 0.0)

@@ -82,3 +82,13 @@ def turn(cells: Ints, base: int, directed: bool, turned: Ints) -> None:
             result = with_code(result, ((code - 1) ^ 1) + 1 if directed else code, base)
             cell //= base
         turned[i] = result
+
+
+@entry("i8[:, :], i8[:], i4[:, :], u1[:, :]")
+def mark_images(vertices: Ints, quick_of_row: Ints, slots: NDArray[np.int32], flags: NDArray[np.uint8]) -> None:
+    """Set the flag of each vertex at the slot that it takes in its row; ``slots`` are by quick pattern and place."""
+    for r in range(len(vertices)):
+        for i in range(vertices.shape[1]):
+            slot = slots[quick_of_row[r], i]
+            if slot >= 0:
+                flags[slot, vertices[r, i]] = 1
