@@ -312,6 +312,20 @@ class Counter:
             raise OutOfRange
         return tuple(totals.values())
 
+    def division_jointly(self, joint: JointCount, watch: Watch) -> Division | None:
+        """How the sums of several plans divide, as those of one."""
+        prepared = self._prepared(joint.counting, watch)
+        weights = None if isinstance(prepared, _Unable) else prepared.share_weights()
+        return None if weights is None else Division("vertices", weights)
+
+    def partial_jointly(self, joint: JointCount, watch: Watch, share: tuple[int, int] | None) -> Partial:
+        """Count a share; raises as :meth:`count_jointly` does."""
+        prepared = self._prepared(joint.counting, watch)
+        totals = None if isinstance(prepared, _Unable) else prepared.totals(watch, share)
+        if totals is None:
+            raise OutOfRange
+        return tuple(totals.values())
+
     def total(self, plan: PhysicalPlan, sums: Partial) -> int:
         """The number of matches, from the sums over all shares of vertices."""
         summed = self._sums(plan, True)

@@ -19,13 +19,14 @@ VARIANTS["aggregation"] = ({},)
 
 def quick_patterns(
     device: Device, graph: DeviceGraph, lists: Adjacency, rows: Narrow, task: Aggregated
-) -> tuple[Ints, Ints, float]:
+) -> tuple[Ints, Ints, Ints, float]:
     """Find the distinct quick patterns of rows (:meth:`graphdb.plan.extension.Extender.quick`).
 
     Returns
     -------
     tuple
-        int64 [patterns, width]; int64 [rows]: the first row with the pattern of each; and the device's milliseconds.
+        int64 [patterns, width]; int64 [patterns]: the first row that has each, ascending; int64 [rows]: the pattern of
+        each row; and the device's milliseconds.
     """
     memory, codes = device.memory, task.codes
     count, size = rows.shape
@@ -52,11 +53,13 @@ def quick_patterns(
     module.launch("find_slots", blocks, quick, count, width, slots, bits, firsts, slot_of)
     module.launch("name_firsts", blocks, firsts, slot_of, count, named)
     took = device.milliseconds(begin, device.event())
-    first: Ints = named.get().astype(np.int64)
-    which = np.unique(first)
+    first = named.get()
+    begins = first == np.arange(count, dtype=np.int32)
+    which = np.flatnonzero(begins)
+    number: Ints = (np.cumsum(begins) - 1)[first]
     out = memory.empty((len(which), width), np.int64)
     module.launch("gather_patterns", blocks, quick, memory.upload(which), len(which), width, out)
-    return out.get(), first, took
+    return out.get(), which, number, took
 
 
 class Images:

@@ -227,13 +227,13 @@ class DeviceExtension:
                 self.milliseconds += device.milliseconds(begin, end)
                 self.moved += 4 * own.size
 
-    def quick(self, rows: Narrow, task: Aggregated) -> tuple[Ints, Ints]:
+    def quick(self, rows: Narrow, task: Aggregated) -> tuple[Ints, Ints, Ints]:
         """The distinct quick patterns of rows (:meth:`graphdb.plan.extension.Extender.quick`)."""
         with faults(), self._device.active():
-            patterns, first, took = quick_patterns(self._device, self._device_graph, self._lists, rows, task)
+            patterns, first, number, took = quick_patterns(self._device, self._device_graph, self._lists, rows, task)
         self.milliseconds += took
         self.moved += rows.nbytes + 4 * len(rows) + patterns.nbytes
-        return patterns, first
+        return patterns, first, number
 
     def images(
         self, pieces: Iterable[tuple[Narrow, Narrow]], slots: Narrow, count: int, task: Aggregated

@@ -104,13 +104,14 @@ class Extender(Protocol):
             As the limits of the run say; where one row's extensions do not fit; where the device fails.
         """
 
-    def quick(self, rows: Narrow, task: Aggregated) -> tuple[Ints, Ints]:
+    def quick(self, rows: Narrow, task: Aggregated) -> tuple[Ints, Ints, Ints]:
         """Return the quick patterns of rows, each once, in the order of the rows that come first with them.
 
         Returns
         -------
         tuple
-            int64 [patterns, width], as aggregation writes them; and int64 [rows]: the first row with the same.
+            int64 [patterns, width], as aggregation writes them; int64 [patterns]: the first row that has each; and
+            int64 [rows]: the pattern of each row.
         """
 
     def images(

@@ -177,7 +177,7 @@ def images(runs: int, edges: int) -> Table:
     """The vertices that patterns take: flags, bits, and sorted keys; within a quarter of the memory that keys take."""
     columns = [
         *("graph", "rows", "slots", "distinct", "host sorts", "host flags", "bits kernels", "bits call"),
-        *("sort kernels", "merge kernels", "sort call", "hash kernels", "label sort"),
+        *("sort kernels", "merge kernels", "sort call", "hash kernels", "label sort", "aggregation", "on the host"),
     ]
     table = Table("minimum image supports of sets of three vertices: ms", columns)
     device = GpuExecutor(0)
@@ -228,7 +228,12 @@ def images(runs: int, edges: int) -> Table:
             sort.merging / calls,
             sorted_call,
         ]
-        cells += [hashing.milliseconds, label_sort.sorting]
+        limits = Limits(executor=device)
+        mine, on_device = _timed(partial(aggregation.aggregation, rows, graph, limits=limits), 1)
+        known, on_host = _timed(partial(aggregation.aggregation, rows, graph), 0)
+        assert mine.patterns == known.patterns
+        assert np.array_equal(mine.supports, known.supports)
+        cells += [hashing.milliseconds, label_sort.sorting, on_device, on_host]
         shape = f"{len(rows):,}", f"{len(slots):,}", f"{int(wanted.sum()):,}"
         table.add(name, *shape, *(f"{each:,.1f}" for each in cells))
         progress(f"{name}: {shape} {cells}")

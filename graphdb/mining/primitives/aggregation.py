@@ -1,7 +1,7 @@
 """Aggregation: the patterns that a table's embeddings have, how often, and with which support.
 
 What an embedding looks like is first written down as it stands, its *quick pattern* (Arabesque §5.2); rows with the
-same quick pattern have the same pattern, and only the distinct quick patterns, which are few, get canonical labels.
+same quick pattern, found by hashing, have the same pattern, and only the distinct quick patterns get canonical labels.
 Where the limits name an executor that has a device, and that is expected to be sooner, quick patterns are made and
 hashed there, and the vertices that patterns take are marked there (:mod:`graphdb.gpu.mining.aggregation`).
 """
@@ -104,8 +104,9 @@ def aggregation(
     def work(begin: int, worker: int, pause: Pause) -> None:
         pause()
         quick = reader.quick(np.arange(begin, min(begin + PIECE, len(table))))[1]
-        first, place, _ = distinct(quick)
-        found[begin] = (quick[first], first + begin, place)
+        firsts, numbers = _numbered(quick)
+        order, rank, _ = distinct(quick[firsts])
+        found[begin] = (quick[firsts[order]], firsts[order] + begin, rank[numbers])
 
     extender = _extender(table, reader, limits)
     begins = range(0, len(table), PIECE if extender is None else DEVICE_PIECE)
@@ -140,10 +141,19 @@ def _extender(table: EmbeddingTable, reader: _Reader, limits: Limits) -> Extende
 
 def _quick_on(extender: Extender, rows: Ints, begin: int, task: Aggregated) -> tuple[Ints, Ints, Ints]:
     """Quick patterns of a piece, a row of each, and the pattern of each row; in the order that the host has them in."""
-    quick, firsts = extender.quick(np.ascontiguousarray(rows, np.int32), task)
-    places = np.searchsorted(np.unique(firsts), firsts)
+    quick, first, number = extender.quick(np.ascontiguousarray(rows, np.int32), task)
     order, rank, _ = distinct(quick)
-    return quick[order], np.unique(firsts)[order] + begin, rank[places]
+    return quick[order], first[order] + begin, rank[number]
+
+
+def _numbered(quick: Ints) -> tuple[Ints, Ints]:
+    """The first of each of the distinct rows, in their order, and for every row which it is."""
+    from graphdb.mining.kernels.aggregation_kernels import number_rows
+
+    firsts, numbers = np.empty(len(quick), np.int64), np.empty(len(quick), np.int64)
+    slots = np.zeros(1 << (2 * len(quick)).bit_length(), np.int64)
+    count = number_rows(quick, slots, firsts, numbers)
+    return firsts[:count], numbers
 
 
 def _patterns(

@@ -14,12 +14,13 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.plan.physical import PhysicalPlan
+if TYPE_CHECKING:
+    from graphdb.plan.physical import PhysicalPlan
 
 Plan = TypeVar("Plan")
 Ids = NDArray[np.int64]
