@@ -294,7 +294,7 @@ class Database(Transfer, OtherNames):
 
     @property
     def progress(self) -> Progress | bool | None:
-        """Told how far a statement is, or True for a bar: see :func:`graphdb.connect`."""
+        """Called with how far a statement is, or True for a bar: see :func:`graphdb.connect`."""
         return self._state.progress
 
     @progress.setter
@@ -303,7 +303,7 @@ class Database(Transfer, OtherNames):
 
     @property
     def untrusted(self) -> bool:
-        """Whether statements are kept from files and the network: see :func:`graphdb.connect`."""
+        """Whether files and the network are closed to statements: see :func:`graphdb.connect`."""
         return self._state.untrusted
 
     @property

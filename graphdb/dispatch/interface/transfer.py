@@ -39,7 +39,7 @@ class Transfer(Contents):
         mapping: str | os.PathLike[str] | None = None,
         timeout: float | None = None,
     ) -> LoadReport:
-        """Load files and tables, in one transaction: all of it is kept, or nothing.
+        """Load files and tables, in one transaction: all of it is written, or nothing.
 
         Parameters
         ----------
@@ -67,12 +67,12 @@ class Transfer(Contents):
         mapping
             A file, in JSON or YAML, that lists tables with such options: all of it is one load.
         timeout
-            Seconds after which the load is stopped, and nothing of it is kept.
+            Seconds after which the load is stopped, and nothing of it is written.
 
         Raises
         ------
         LoadError
-            With file, line, column and the text; nothing of the load was kept.
+            With file, line, column and the text; nothing of the load was written.
         QueryTimeout
             It took longer than its ``timeout``.
         """
@@ -201,7 +201,7 @@ class Transfer(Contents):
             Lines of an RDF patch (``A <s> <p> <o> .``, ``D …``, ``TX``, ``TC``), as a path, an open file, or text: what
             counts of a triple is its last line.
         timeout
-            Seconds after which it is stopped, and nothing of it is kept.
+            Seconds after which it is stopped, and nothing of it is written.
 
         Returns
         -------
