@@ -234,16 +234,16 @@ class Queries:
         """
         plans, key = self._state.plans, (text, query.span.start, arguments)
         try:
-            cached, specialised = plans.get(*key), True
+            cached, cacheable = plans.get(*key), True
         except TypeError:  # a list among the arguments
-            cached, specialised = None, False
+            cached, cacheable = None, False
         if cached is not None:
             if not arguments and self._only_counts(cached.plan) and len(parse_script(text)) == 1:
                 plans.put_count(text, cached.plan)  # asked twice, it will be asked again: counted_again finds it
             run.step_plans = cached.steps
             return cached.plan  # type: ignore[no-any-return]
         prepared: Prepared | Program | None = None
-        if specialised and (left := plans.unplanned(*key)) is not None:
+        if cacheable and (left := plans.unplanned(*key)) is not None:
             prepared = run.planned(left)
         elif arguments and (general := plans.general(*key, given_counts(query))) is not None:
             if isinstance(general, Selected):
@@ -261,7 +261,7 @@ class Queries:
             if arguments and is_general:
                 depends = self._depends(prepared, query, arguments, text)
                 plans.put_general(*key, given_counts(query), prepared, _own_bytes(prepared), depends)
-        if specialised:
+        if cacheable:
             depends = self._depends(prepared, query, arguments, text)
             run.step_plans = plans.put(*key, prepared, _own_bytes(prepared), depends)
         return prepared

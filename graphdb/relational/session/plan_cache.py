@@ -1,7 +1,7 @@
 """The plan cache: statements that are ready to run again, until what they read of the data changes.
 
 There is one cache, and one key: a statement's text, its position in the text, and the names and types of its arguments.
-What an entry depends on beyond the key stands in it.  A plan specialised for arguments is found by their values; a
+What an entry depends on beyond the key stands in it.  A plan for given arguments is found by their values; a
 general plan takes their values when it runs.  All of them depend on the data: a write evicts those that it concerns.
 
 A text that is nothing but one count is found by the text alone (:meth:`PlanCache.counting`), so that a repeated count
@@ -10,6 +10,7 @@ neither parses nor looks at arguments.
 
 from __future__ import annotations
 
+import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,9 +19,8 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.plan.physical import PhysicalPlan
-
 if TYPE_CHECKING:
+    from graphdb.plan.physical import PhysicalPlan
     from graphdb.storage.graph.changes import Changes
 
 Plan = TypeVar("Plan")
@@ -45,24 +45,38 @@ _WRITTEN = _EXACT | {float}
 """Types whose values are the same where they are written alike."""
 
 STEP_BYTES = 64 << 10
-"""Bytes of a step's plan, with the vertices it is for, up to which it is cached: longer ones take longer to run."""
+"""Bytes of a step's plan up to which it is cached: longer ones take longer to run."""
+
+_COMPARED = 1 << 12
+"""Bytes of vertices that are compared as they are; of more, up to ..."""
+
+_GIVEN = 1 << 20
+"""... as many, a digest is."""
 
 
 class StepPlans:
     """The last plan of each step that starts from rows: for the same vertices, over the same data, it is the plan."""
 
     def __init__(self) -> None:
-        self._last: dict[str, tuple[tuple[Ids, ...], PhysicalPlan]] = {}
+        self._last: dict[str, tuple[tuple[tuple[int, bytes], ...], PhysicalPlan]] = {}
 
     def get(self, step: str, given: Sequence[Ids]) -> PhysicalPlan | None:
         """Return the last plan of a step, if that was for the same vertices."""
         vertices, plan = self._last.get(step, ((), None))
-        return plan if len(given) == len(vertices) and all(map(np.array_equal, given, vertices)) else None
+        if len(given) != len(vertices) or sum(ids.nbytes for ids in given) > _GIVEN:
+            return None
+        return plan if all(_stamp(ids) == stamp for ids, stamp in zip(given, vertices, strict=True)) else None
 
-    def put(self, step: str, given: Sequence[Ids], plan: PhysicalPlan) -> None:
-        """Cache the plan of a step for vertices, if both are small."""
-        if plan.own_bytes + sum(ids.nbytes for ids in given) <= STEP_BYTES:
-            self._last[step] = tuple(given), plan
+    def put(self, step: str, given: Sequence[Ids], plan: PhysicalPlan, own_bytes: int) -> None:
+        """Cache the plan of a step, of so many bytes of its own, for some vertices, if both are small."""
+        if own_bytes <= STEP_BYTES and sum(ids.nbytes for ids in given) <= _GIVEN:
+            self._last[step] = tuple(map(_stamp, given)), plan
+
+
+def _stamp(ids: Ids) -> tuple[int, bytes]:
+    """Return what only equal arrays have: their size, and their bytes or a digest of them."""
+    written = ids.tobytes()
+    return len(written), written if len(written) <= _COMPARED else hashlib.blake2b(written).digest()
 
 
 class Reads(Protocol):
@@ -107,7 +121,7 @@ class CachedPlan(Generic[Plan]):
 class _Statement(Generic[Plan]):
     """The plans of a statement for arguments of some types: by their values, and general ones by numbers of paths."""
 
-    specialised: OrderedDict[Values, CachedPlan[Plan]] = field(default_factory=OrderedDict)
+    by_values: OrderedDict[Values, CachedPlan[Plan]] = field(default_factory=OrderedDict)
     general: dict[tuple[int, ...], CachedPlan[Plan]] = field(default_factory=dict)
 
 
@@ -137,9 +151,9 @@ class PlanCache(Generic[Plan]):
         self._texts: OrderedDict[str, _Text[Plan]] = OrderedDict()
 
     def __len__(self) -> int:
-        """Return the number of specialised plans."""
+        """Return the number of plans for given arguments."""
         statements = (statement for text in self._texts.values() for statement in text.statements.values())
-        return sum(len(statement.specialised) for statement in statements)
+        return sum(len(statement.by_values) for statement in statements)
 
     def counting(self, text: str) -> Plan | None:
         """Return the plan of a text that is one count; see :meth:`put_count`."""
@@ -168,17 +182,17 @@ class PlanCache(Generic[Plan]):
         if found is None or statement is None:
             hash(values)  # or the plan could not be cached later
             return None
-        if (cached := statement.specialised.get(values)) is None or not cached.planned:
+        if (cached := statement.by_values.get(values)) is None or not cached.planned:
             return None
         self._texts.move_to_end(text)
-        statement.specialised.move_to_end(values)
+        statement.by_values.move_to_end(values)
         return cached
 
     def unplanned(self, text: str, position: int, arguments: Mapping[str, object]) -> Plan | None:
         """Return what is left of a statement's plan for these values since a change concerned it, if anything is."""
         found = self._texts.get(text)
         statement = None if found is None else found.statements.get(_signature(position, arguments))
-        cached = None if statement is None else statement.specialised.get(_values(arguments))
+        cached = None if statement is None else statement.by_values.get(_values(arguments))
         return None if cached is None or cached.planned else cached.plan
 
     def put(
@@ -192,13 +206,13 @@ class PlanCache(Generic[Plan]):
     ) -> StepPlans:
         """Cache the plan of a statement, of ``size`` bytes, for these values; return what caches its steps' plans."""
         found = self._used(text)
-        specialised = found.statements.setdefault(_signature(position, arguments), _Statement()).specialised
+        by_values = found.statements.setdefault(_signature(position, arguments), _Statement()).by_values
         values = _values(arguments)
-        replaced = specialised.pop(values, None)
-        cached = specialised[values] = CachedPlan(plan, max(size, self._least), StepPlans(), depends)
+        replaced = by_values.pop(values, None)
+        cached = by_values[values] = CachedPlan(plan, max(size, self._least), StepPlans(), depends)
         self._resize(found, cached.size - (0 if replaced is None else replaced.size))
-        if len(specialised) > MAX_SPECIALISED:
-            self._resize(found, -specialised.popitem(last=False)[1].size)
+        if len(by_values) > MAX_SPECIALISED:
+            self._resize(found, -by_values.popitem(last=False)[1].size)
         self._evict()
         return cached.steps
 
@@ -239,7 +253,7 @@ class PlanCache(Generic[Plan]):
         """
         for name, text in list(self._texts.items()):
             for signature, statement in list(text.statements.items()):
-                cached_plans: tuple[dict[Any, CachedPlan[Plan]], ...] = (statement.specialised, statement.general)
+                cached_plans: tuple[dict[Any, CachedPlan[Plan]], ...] = (statement.by_values, statement.general)
                 for plans in cached_plans:
                     for key, cached in list(plans.items()):
                         if cached.planned and not cached.concerned(concerned):
@@ -252,9 +266,9 @@ class PlanCache(Generic[Plan]):
                         else:
                             self._resize(text, self._least - cached.size)
                             cached.plan, cached.size, cached.planned = left, self._least, False
-                if not statement.specialised and not statement.general:
+                if not statement.by_values and not statement.general:
                     del text.statements[signature]
-            every = (each for statement in text.statements.values() for each in statement.specialised.values())
+            every = (each for statement in text.statements.values() for each in statement.by_values.values())
             if not any(each.planned for each in every):
                 text.count = None
             if not text.statements:
