@@ -23,6 +23,7 @@ from graphdb.common.duckdb.connection import Connection
 from graphdb.common.values.terms import LITERAL_BASE, Kind
 from graphdb.common.values.types import INT64
 from graphdb.storage.arrays.arrow import values as plain
+from graphdb.storage.arrays.small_joins import in_list
 from graphdb.storage.catalog import EdgeLabel
 from graphdb.storage.file.prepared_sql import execute
 from graphdb.storage.graph.changes import Changes
@@ -189,11 +190,12 @@ class KeyIndex:
             return
         literals = sorted({literal for _, literal in self._added})
         rows = f"SELECT id, {self._column} FROM _graphdb.literal WHERE id"
-        sql = " UNION ALL ".join([f"{rows} = ?"] * len(literals))
+        sql, given = " UNION ALL ".join([f"{rows} = ?"] * len(literals)), literals
         if len(literals) > _APART:
-            sql = f"{rows} IN ({', '.join('?' * len(literals))})"
+            places, given = in_list(np.array(literals, np.int64))
+            sql = f"{rows} IN ({places})"
         with connection.guard() as raw:
-            values = dict(execute(raw, sql, literals).fetchall())
+            values = dict(execute(raw, sql, given).fetchall())
         for vertex, literal in self._added:
             self._since.setdefault(values[literal], []).append(vertex)
         self._added = []
@@ -201,13 +203,13 @@ class KeyIndex:
     def _read_anew(self, connection: Connection) -> None:
         """Find out which literals the vertices have that lost one."""
         lost = sorted(self._anew)
-        places = ", ".join("?" * len(lost))
+        places, given = in_list(np.array(lost, np.int64))
         sql = (
             f"SELECT subject, object FROM _graphdb.triple WHERE label = ? AND object >= {LITERAL_BASE}"
             f" AND subject IN ({places})"
         )
         with connection.guard() as raw:
-            rows = execute(raw, sql, [self._label, *lost]).fetchall()
+            rows = execute(raw, sql, [self._label, *given]).fetchall()
         for value, vertices in list(self._since.items()):
             self._since[value] = [vertex for vertex in vertices if vertex not in self._anew]
         self._lost |= self._anew
