@@ -45,4 +45,4 @@ WRITTEN_OUT: Mapping[str, Callable[[Arguments, s.Span], s.Expression]] = {
     "power": _operator("^"),
     "same": _same,
 }
-"""What a call is written out as, by its name in lower case; :data:`~graphdb.grammar.spelling.ARITIES` has their names, too."""
+"""What a call is written out as, by its name in lower case (as in :data:`~graphdb.grammar.spelling.ARITIES`)."""
