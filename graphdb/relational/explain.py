@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from graphdb.common import arrow
 from graphdb.common.arrow import strings
 from graphdb.plan.explain import aligned, explain_text, verdict
-from graphdb.relational.edges.parallel_edges import settled
+from graphdb.relational.edges.parallel_edges import resolutions
 from graphdb.relational.paths.base import FIXED, FOUND, PreparedPaths
 from graphdb.relational.profile import LATE, PLANNING, RESULT, planning_of
 from graphdb.relational.program import Applied, Called, Computed, Joined, Program, Rows, Searched, Step
@@ -177,6 +177,8 @@ def _described(
     elif isinstance(step, Searched):
         yield f"paths {step.view}" + (f" from {step.start}" if step.start else "")
         yield f"  {step.path.describe(_labels(names))}"
+        if step.of_data is not None:
+            yield "  its edges and their costs depend on the data alone: found once, until it changes"
     else:
         yield from _step(step, plan or step.plan, names, describe, control)
 
@@ -204,8 +206,8 @@ def _plan(
 ) -> Iterator[str]:
     memory = f"; {plan.worker_bytes:,} bytes of buffers per thread" if executor == "cpu" else ""
     yield f"{words} on {executor} ({', '.join(c.mode.value for c in bound.clauses)}{memory})"
-    yield from ("  " + line for line in explain_text(plan, _relations(bound, names), control).splitlines())
-    yield from ("  " + line for line in settled(bound, plan))
+    yield from ("  " + line for line in explain_text(plan, _relations(plan, names), control).splitlines())
+    yield from ("  " + line for line in resolutions(bound, plan))
     yield from _closures(bound, names)
 
 
@@ -227,11 +229,10 @@ def _labels(names: Names) -> Callable[[int], str]:
     return named(label)
 
 
-def _relations(bound: BoundPattern, names: Names) -> Callable[[int], str]:
+def _relations(plan: PhysicalPlan, names: Names) -> Callable[[int], str]:
     """Return what writes edge labels, and the subsets of their edges that a pattern's are matched among."""
     written = _labels(names)
-    subsets = [choice.subset for choice in bound.choices.values() if choice.subset is not None]
-    known = {each.number: f"{'|'.join(map(written, each.labels))} of {len(each):,} edges" for each in subsets}
+    known = {each.number: f"{'|'.join(map(written, each.labels))} of {len(each):,} edges" for each in plan.subsets}
     return lambda number: known.get(number) or written(number)
 
 

@@ -22,11 +22,12 @@ from graphdb.grammar.walk import walk
 from graphdb.pattern.apart import apart
 from graphdb.pattern.bind import MOST, BoundPattern, bind, edge_names, size_of
 from graphdb.pattern.free import SUBQUERIES
-from graphdb.pattern.graph import Wanted
+from graphdb.pattern.graph import PatternVertex, Wanted
 from graphdb.plan.executor import Control
+from graphdb.plan.paths import Weighted
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.relational.array_joins import joined
-from graphdb.relational.edges.parallel_edges import settle
+from graphdb.relational.edges.parallel_edges import resolve_edges
 from graphdb.relational.lowering.joins import Setting, leaves_out
 from graphdb.relational.lowering.lower import Lowering
 from graphdb.relational.match_run import MatchRun, restricted
@@ -41,6 +42,7 @@ from graphdb.relational.projection.relation import BINDINGS, UNIT, Relation, bin
 from graphdb.relational.projection.return_clause import combines_aggregates, expand_star, wanted, window_of
 from graphdb.relational.projection.sql import Projection, counted
 from graphdb.relational.rewrites.list_subqueries import sees_items, with_rows
+from graphdb.relational.rewrites.pattern_quantifiers import with_existence
 from graphdb.relational.rewrites.written_lists import without_quantifiers
 from graphdb.relational.session.plan_cache import StepPlans
 from graphdb.results.decode import Arrays
@@ -75,6 +77,8 @@ class QueryRun(MatchRun):
         super().__init__(*arguments, **named)
         self.controls: list[tuple[Step | Searched, PhysicalPlan | None, Control | None]] = []
         """What each match of a program reported, once it ran."""
+        self._known: dict[str, Weighted] = {}
+        """The edges that cheapest paths go along, by their steps, where they were found before."""
         self.step_plans = StepPlans()
         """The plans of steps that start from rows: those that the plan cache has for the query, if it has it."""
 
@@ -113,7 +117,7 @@ class QueryRun(MatchRun):
             return None
         if combines_aggregates(query.returns.items):
             return None
-        settle(self._snapshot, self._text, self._arguments, bound, query.returns)
+        resolve_edges(self._snapshot, self._text, self._arguments, bound, query.returns)
         window = window_of(query.returns, self._snapshot, self._arguments, self._text)
         items = expand_star(query.returns, bound)
         needs = wanted(query.returns, items, bound, window)
@@ -157,6 +161,7 @@ class QueryRun(MatchRun):
         GraphDBError
             Something is wrong with it, or it is more than a limit allows.
         """
+        query = with_existence(query)
         if sees_items(query):
             query = with_rows(query)
         beforehand: list[ast.Expression] = []
@@ -306,7 +311,10 @@ class QueryRun(MatchRun):
             alive: dict[str, ExitStack] = {}
             shares = sum(isinstance(step, Step | Rows | Joined) for step in program.steps)
             last_use = program.last_uses()
+            done = self._found_before(program)
             for number, step in enumerate(program.steps[:most]):
+                if step.view in done:
+                    continue
                 for name in [name for name in alive if last_use.get(name, 0) < number]:
                     alive.pop(name).close()
                 alive[step.view] = stack = everything.enter_context(ExitStack())
@@ -349,6 +357,19 @@ class QueryRun(MatchRun):
             elif isinstance(step, Step):
                 self.controls.append((step, plan, self.control))
             yield
+
+    def _found_before(self, program: Program) -> set[str]:
+        """Return the steps whose results are known: edges with costs, which the data says."""
+        known: dict[str, Weighted] = {}
+        steps: set[str] = set()
+        for step in program.steps:
+            if isinstance(step, Searched) and step.of_data is not None:
+                weighted = self._snapshot.costed.get(step.of_data.key)
+                if weighted is not None:
+                    known[step.view] = weighted
+                    steps |= step.of_data.views
+        self._known = known
+        return steps
 
     def _paths_found(self, step: Searched) -> AbstractContextManager[None]:
         """Search for paths, and show them to SQL; abstract: see :mod:`graphdb.relational.paths.steps`."""
@@ -405,11 +426,20 @@ class QueryRun(MatchRun):
             return cached
         vertices = list(step.pattern.vertices)
         for one, ids in zip(step.given, given, strict=True):
-            vertices[one.vertex] = restricted(vertices[one.vertex], ids)
+            vertices[one.vertex] = self._restricted(vertices[one.vertex], one, ids)
         with self._measuring(planning_of(step.view)), self._snapshot.graph.watched(self.new_control().check):
             plan = self._made(replace(step.pattern, vertices=tuple(vertices)), step.bound, step.needs)
-        self.step_plans.put(step.view, given, plan)
+        subsets = {id(choice.subset): choice.subset for choice in step.bound.choices.values() if choice.subset}
+        own_bytes = plan.own_bytes - sum(each.nbytes for each in subsets.values())  # these go with the pattern
+        self.step_plans.put(step.view, given, plan, own_bytes)
         return plan
+
+    def _restricted(self, vertex: PatternVertex, given: Given, ids: Ids) -> PatternVertex:
+        """Return a pattern vertex that must be one of those that are given, or none of them."""
+        if not given.excluded:
+            return restricted(vertex, ids)
+        among = self._snapshot.graph.universe() if vertex.candidates is None else vertex.candidates
+        return replace(vertex, candidates=np.setdiff1d(among, ids, assume_unique=True))
 
     def _given(self, given: Given) -> Ids:
         rows = self._tables.get(given.column[0]) if given.column is not None else None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from graphdb._version import DISTRIBUTION
 from graphdb.common import arrow as columnar
 from graphdb.common.errors import ExecutionError, ParameterError
-from graphdb.common.foreign_errors import own_errors
+from graphdb.common.foreign_errors import check_installed, own_errors
 from graphdb.common.values.types import Column, has_ids
 from graphdb.pictures import MOST
 from graphdb.results.display import made_in_python
@@ -101,11 +101,13 @@ class Exports:
         ExecutionError
             PyArrow is not installed.
         """
+        check_installed("to_pandas", "pandas", "pandas")
         return _pyarrow("to_pandas").table(self._exported()).to_pandas()
 
     @own_errors
     def to_polars(self) -> polars.DataFrame:
         """Return the rows as a Polars data frame."""
+        check_installed("to_polars", "polars", "Polars")
         import polars
 
         return polars.DataFrame(self._exported())
@@ -122,6 +124,7 @@ class Exports:
         ExecutionError
             The rows have no vertices, edges or paths.
         """
+        check_installed("to_networkx", "networkx", "NetworkX")
         return self._network().networkx()
 
     @own_errors
@@ -135,6 +138,7 @@ class Exports:
         ExecutionError
             The rows have no vertices, edges or paths.
         """
+        check_installed("to_igraph", "igraph", "igraph")
         return self._network().igraph()
 
     @own_errors
