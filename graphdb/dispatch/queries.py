@@ -24,7 +24,7 @@ from graphdb.relational.paths.run import PathRun
 from graphdb.relational.paths.selected import Selected
 from graphdb.relational.program import Program
 from graphdb.relational.query import Prepared, QueryRun
-from graphdb.relational.reads import Reads, reads_of
+from graphdb.relational.session.reads import Reads, reads_of
 from graphdb.relational.session.state import State
 from graphdb.relational.session.versions import Version
 from graphdb.results.result import Counted, Result
@@ -274,8 +274,12 @@ class Queries:
         text: str,
     ) -> Callable[[], Reads | None]:
         """Return what finds out what of the data a query depends on."""
-        snapshot = self._state.snapshot()
-        return partial(reads_of, prepared, query, snapshot.names, snapshot.store.type_label, arguments, text)
+        of_one_pattern = type(prepared) is Prepared and prepared.plan is not None and prepared.computing is None
+        if not of_one_pattern or not isinstance(prepared, Prepared) or not isinstance(query, ast.Query):
+            return lambda: None
+        names, type_label = self._state.snapshot().names, self._state.snapshot().store.type_label
+        unplanned = replace(prepared, plan=None) if prepared.wanted.count_only else None
+        return partial(reads_of, query, prepared.bound, names, type_label, arguments, text, unplanned)
 
     def prepare_anew(
         self, run: QueryRun, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]

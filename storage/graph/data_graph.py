@@ -21,16 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage.compile.cancellable import run_cancellable
-from graphdb.storage.graph.changed_partitions import with_gaps
 from graphdb.storage.graph.changes import Changes, Sizes
 from graphdb.storage.graph.degree_sketch import OUT, DegreeSketch
 from graphdb.storage.graph.derived.closure import Closure, Forest, closure_of, fits, forest_of
 from graphdb.storage.graph.derived.edge_subset import EdgeSubset, is_subset
 from graphdb.storage.graph.derived.orientation import Oriented, orient
+from graphdb.storage.graph.following.partitions import with_gaps
+from graphdb.storage.graph.following.stale import StaleStructures
 from graphdb.storage.graph.pcsr import Direction, Layer, Partition, build_partition
 from graphdb.storage.graph.signatures import build_column
 from graphdb.storage.graph.source import LabelStatistics, TripleSource
-from graphdb.storage.graph.stale import StaleStructures
 
 Ints = NDArray[np.int64]
 T = TypeVar("T")
@@ -237,6 +237,10 @@ class DataGraph:
         ``key`` begins with a word.
         """
         return self._cached(("derived", *key), build)
+
+    def estimate(self, key: tuple[Any, ...], build: Callable[[], T]) -> T:
+        """What a planner estimates from the graph, as :meth:`derived`; a handful of changes leaves it as it is."""
+        return self._cached(("estimate", *key), build)
 
     def statistics(self, labels: tuple[int, ...] | None) -> LabelStatistics:
         """Statistics of a set of edge labels (None: any edge between resources other than ``rdf:type``)."""

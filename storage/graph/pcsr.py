@@ -3,7 +3,7 @@
 A :class:`Partition` answers "the neighbours of v" as one sorted run of an array.  Its offset layer finds the run: an
 array of offsets over all vertices where the label touches many of them, else hashed groups of 128 bytes, so that a
 sparse label costs memory only for the vertices it touches and is still found with one read.  Where the graph has
-changed since, it is a table of where each run begins and ends (:mod:`.spans`).
+changed since, it is a table of where each run begins and ends (:mod:`.in_place.spans`).
 
 Several data edges can join one pair of vertices (several labels, or both directions of an undirected edge).  Each pair
 stands once among the neighbours, and its *codes* say which edges they are: ``label * 2 + orientation``, with
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage.arrays.sorted_sets import places
-from graphdb.storage.graph.spans import Spans
+from graphdb.storage.graph.in_place.spans import Spans
 
 Ints = NDArray[np.int64]
 Direction = Literal["out", "in", "both"]

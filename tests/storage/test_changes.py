@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 import graphdb
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.storage.graph import stale as stale_structures
 from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.changes import Changes, Sizes
 from graphdb.storage.graph.data_graph import DataGraph
+from graphdb.storage.graph.following import stale as stale_structures
+from graphdb.storage.graph.following.stale import StaleStructures
 from graphdb.storage.graph.pcsr import Partition
-from graphdb.storage.graph.stale import StaleStructures
 from graphdb.storage.statistics import labels as statistics
 from graphdb.storage.statistics import tables as label_tables
 from tests.fuzz import scaled
@@ -247,3 +247,24 @@ def test_structures_are_behind_by_what_changed_since_they_were_added(
                 known[label].add(vertex)
                 stale.note(Changes(added=np.array([[TYPE, vertex, label]], np.int64)))
                 behind = {label: count + 1 for label, count in behind.items()}
+
+
+def test_estimates_are_made_anew_once_much_has_changed() -> None:
+    made, vertices = list[int](), 6400
+    data = {(1, number, number + 1) for number in range(vertices)}
+    graph = graph_of(data, None)
+
+    def estimate() -> np.ndarray[Any, Any]:
+        made.append(len(made))
+        return np.array([made[-1]])
+
+    found = []
+    for number in range(30):
+        row = (1, number, number + 7)
+        data.add(row)
+        follower = graph_of(data, None)
+        follower.follow(graph, [Changes(added=np.array([row] * 20, np.int64))])
+        graph = follower
+        found.append(int(graph.estimate(("one",), estimate)[0]))
+    assert found == sorted(found)
+    assert len(made) == 1 + 29 // 6, "once more than a hundred triples have changed, and not for each change"

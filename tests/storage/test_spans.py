@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphdb.storage.graph.changed_partitions import merged, moved
 from graphdb.storage.graph.changes import Changes, Sizes
+from graphdb.storage.graph.following.partitions import merged, moved
 from graphdb.storage.graph.pcsr import Direction, Partition, build_partition
 
 TYPE = 0

@@ -24,7 +24,7 @@ from graphdb.pattern.graph import PatternEdge, PatternGraph, PatternVertex
 from graphdb.pattern.names import ABSENT
 from graphdb.plan.executor import Block
 from graphdb.relational.edges.assignment import Chooser
-from graphdb.relational.reads import facts_read
+from graphdb.relational.session.reads import facts_read
 from graphdb.results.display import made_in_python
 from graphdb.semantics.aggregation import contains_aggregate
 from graphdb.storage.graph.derived.closure import closure_of

@@ -54,7 +54,7 @@ class CountingCosts:
         arrival = member if arrival is None else arrival
         if (member, arrival) not in self._overlaps:
             kinds = (member.labels, member.direction, arrival.labels, arrival.direction)
-            found = self._graph.derived(("overlap", *kinds), lambda: np.array([self._overlap(member, arrival)]))
+            found = self._graph.estimate(("overlap", *kinds), lambda: np.array([self._overlap(member, arrival)]))
             self._overlaps[member, arrival] = float(found[0])
         return self._overlaps[member, arrival]
 
@@ -70,13 +70,13 @@ class CountingCosts:
         """The share of two steps' ends that such an edge joins; more than one condition counts as half each."""
         member = members[0]
         key = ("closure", member.labels, member.direction)
-        share = float(self._graph.derived(key, lambda: np.array([self._sampled(member)]))[0])
+        share = float(self._graph.estimate(key, lambda: np.array([self._sampled(member)]))[0])
         return float(share * 0.5 ** (len(members) - 1))
 
     def _of(self, member: Member) -> tuple[float, float]:
         if member not in self._figures:
             key = ("degrees", member.labels, member.direction)
-            keys, mean = self._graph.derived(key, lambda: self._degrees(member)).tolist()
+            keys, mean = self._graph.estimate(key, lambda: self._degrees(member)).tolist()
             self._figures[member] = (keys, mean)
         return self._figures[member]
 

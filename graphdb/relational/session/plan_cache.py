@@ -88,7 +88,7 @@ def _stamp(ids: Ids) -> tuple[int, bytes]:
 
 
 class Reads(Protocol):
-    """What of the data a plan depends on; see :class:`graphdb.relational.reads.Reads`."""
+    """What of the data a plan depends on; see :class:`graphdb.relational.session.reads.Reads`."""
 
     @property
     def unplanned(self) -> Any:

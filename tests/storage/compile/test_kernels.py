@@ -24,7 +24,7 @@ from graphdb.storage.compile import sources
 from graphdb.storage.compile.entries import Entry, entries
 from graphdb.storage.compile.signature import Signature
 from graphdb.storage.graph import pcsr_kernels
-from graphdb.storage.graph.changed_partitions import with_gaps
+from graphdb.storage.graph.following.partitions import with_gaps
 from graphdb.storage.graph.pcsr import build_partition
 from graphdb.storage.loaders.ntriples import line_kernels
 from graphdb.storage.loaders.terms import stored_kernels, unify_kernels

@@ -1,8 +1,8 @@
 """Partitions brought up to date: their vertices move, and edges come and go.
 
 Vertex ids are dense, resources before literals, so new resources move all literals.  Between resources nothing moves;
-what changes of a partition is written into :class:`.spans.Spans`, in the time that the lists of these
-vertices take.
+what changes of a partition is written in place (:mod:`graphdb.storage.graph.in_place.spans`): that takes as long as the
+lists of these vertices are.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.graph.changes import Changes, Sizes, among, moved_ids
+from graphdb.storage.graph.in_place.spans import Spans
 from graphdb.storage.graph.pcsr import Direction, Partition
-from graphdb.storage.graph.spans import Spans
 
 Ints = NDArray[np.int64]
 Edges = tuple[Ints, Ints, Ints, Ints]

@@ -1,8 +1,8 @@
 """Derived structures of an earlier graph, each brought up to date when it is asked for.
 
 So the first query after a small load or update does not derive everything anew.  A structure of edge labels that did
-not change is moved, a partition of one that did takes in what came and went (:mod:`.changed_partitions`), and so do
-sets of vertices (:mod:`.changes`).  Whatever is neither is derived anew when it is next asked for.
+not change is moved, a partition of one that did takes in what came and went (:mod:`.partitions`), and so do
+sets of vertices (:mod:`graphdb.storage.graph.changes`).  Whatever is neither is derived anew when it is next asked for.
 """
 
 from __future__ import annotations
@@ -13,14 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.graph.changed_partitions import merged, moved
 from graphdb.storage.graph.changes import MOST, Changes, Sizes, grown, having, loops, members, moved_column
 from graphdb.storage.graph.derived.closure import closure_of
+from graphdb.storage.graph.following.partitions import merged, moved
 
 Ints = NDArray[np.int64]
 
-_ESTIMATES = ("met", "degrees", "closure")
-"""What planners estimate from a graph: it is not made anew for a handful of triples."""
 _DRIFT = 64
 """How many vertices there are at least for each triple that changes before estimates are made anew."""
 
@@ -64,7 +62,7 @@ class StaleStructures:
         if key not in self._entries:
             return None
         value, before, begin = self._entries.pop(key)
-        if key[:1] == ("derived",) and key[1] in _ESTIMATES:
+        if key[0] == "estimate":
             self._drift[key] = self._drift.get(key, 0) + self._totals[-1] - self._totals[begin]
             if self._drift[key] * _DRIFT <= now.vertices:
                 return value

@@ -1,4 +1,4 @@
-"""The loop behind :mod:`graphdb.storage.graph.spans`: changed neighbour lists are written anew behind the others."""
+"""The loop behind :mod:`.spans`: changed neighbour lists are written anew behind the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Neighbour lists that take batches of changes in place: the offset layer ``spans`` of :mod:`.pcsr`.
+"""Neighbour lists that take batches of changes in place: the offset layer ``spans`` of partitions.
 
 A partition is laid out once, list after list.  Where the graph changes, it gets a table of where each list begins and
 ends, and its arrays become a pool: the lists of changed vertices are written anew behind all others, and their old
@@ -16,7 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.graph.spans_kernels import CELLS, CODES, KEYS, LIVE, LONGEST, SEVERAL, USED, rewrite_lists
+from graphdb.storage.graph.in_place.spans_kernels import (
+    CELLS,
+    CODES,
+    KEYS,
+    LIVE,
+    LONGEST,
+    SEVERAL,
+    USED,
+    rewrite_lists,
+)
 
 Ints = NDArray[np.int64]
 

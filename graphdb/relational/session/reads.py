@@ -8,7 +8,7 @@ these.  What is not certain counts as concerned.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphdb.common.errors import BindError
@@ -16,12 +16,11 @@ from graphdb.common.values.elements import Node
 from graphdb.functions.table import SIGNATURE_OF
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
-from graphdb.relational.query import Prepared
 from graphdb.storage.graph.derived.closure import closure_of
 
 if TYPE_CHECKING:
+    from graphdb.pattern.bind import BoundPattern
     from graphdb.pattern.names import Names
-    from graphdb.relational.program import Program
     from graphdb.storage.graph.changes import Changes
 
 _IDENTITY = frozenset({"id", "elementid", "type", "startnode", "endnode", "iri"})
@@ -41,8 +40,8 @@ class Reads:
     """Vertex labels that it names."""
     terms: bool
     """Whether it names resources, or has vertices that are literals: new resources concern it."""
-    unplanned: Prepared | None
-    """The query without its plan, where that is all that a change concerns: it only counts."""
+    unplanned: object
+    """The query without its plan, where that is all that a change concerns; else None."""
 
     def concerned(self, changes: Iterable[Changes], type_label: int | None, resources: int) -> bool:
         """Whether some changes concern it, of a graph of so many resources before."""
@@ -70,18 +69,19 @@ def _described(change: Changes) -> frozenset[int]:
 
 
 def reads_of(
-    prepared: Prepared | Program,
-    query: ast.Query | ast.Composite,
+    query: ast.Query,
+    bound: BoundPattern,
     names: Names,
     type_label: int | None,
     arguments: Mapping[str, object],
     text: str,
+    unplanned: object,
 ) -> Reads | None:
-    """Return what a prepared query depends on; None where that may be anything."""
-    if type(prepared) is not Prepared or not isinstance(query, ast.Query) or prepared.computing is not None:
-        return None
-    bound = prepared.bound
-    if names.with_subclasses or bound.choices or bound.edge_conditions or bound.edge_tests or prepared.plan is None:
+    """Return what a query of one pattern depends on, as it was bound; None where that may be anything.
+
+    ``unplanned`` is the query without its plan, where that is all that a change concerns.
+    """
+    if names.with_subclasses or bound.choices or bound.edge_conditions or bound.edge_tests:
         return None
     facts = facts_read(query, names, type_label, text)
     classes = _classes(query, names, text)
@@ -101,7 +101,6 @@ def reads_of(
         isinstance(value, (Node, list)) for value in arguments.values()
     )
     terms = named or any(info.iris or info.kinds for info in bound.vertices)
-    unplanned = replace(prepared, plan=None) if prepared.wanted.count_only else None
     return Reads(frozenset(labels), classes, terms, unplanned)
 
 

@@ -1,0 +1,1 @@
+"""Arrays of neighbour lists that are changed in place."""
