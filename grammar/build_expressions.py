@@ -15,7 +15,7 @@ from graphdb.grammar import syntax as s
 from graphdb.grammar.build_base import Base
 from graphdb.grammar.compose import path_of
 from graphdb.grammar.spelling import STRING
-from graphdb.grammar.sugar import FORMS, SAME_AS, WRITTEN_OUT
+from graphdb.grammar.sugar import FORMS, SAME_AS, WRITTEN_OUT, is_too_large
 
 _LARGEST = 2**63 - 1
 _INTEGER = re.compile(r"-?\d+")
@@ -128,12 +128,19 @@ class Expressions(Base):
         if written_out is None:
             known = SAME_AS.get(name.lower(), name)
             return s.FunctionCall(known, arguments, quantifier == "DISTINCT", quantifier, span)
-        make, least, most = written_out
+        make, least, most, times = written_out
         if quantifier is not None or not least <= len(arguments) <= most:
             wanted = f"{least} arguments" if least == most else f"at least {least} arguments"
             found = f"{len(arguments)}" if quantifier is None else quantifier
             raise self.error(f"{name} takes {wanted}, found {found}", span.start)
+        for argument in arguments:
+            self.check_repeated(argument, times(len(arguments)))
         return make(arguments, span)
+
+    def check_repeated(self, argument: s.Expression, times: int) -> None:
+        """Raise if an expression that is written once is too large to stand there so many times."""
+        if is_too_large(argument, times):
+            raise self.error("this expression is too large here: name it in a WITH before", argument.span.start)
 
     def trimmed(self, span: s.Span, children: list[Any]) -> s.FunctionCall:
         _, side, characters, text = children
@@ -244,6 +251,7 @@ class Expressions(Base):
             return s.Case(operand, tuple(branches), otherwise, span)
         if operand is None:
             raise self.error("this condition is of the value after CASE, and there is none", partial.span.start)
+        self.check_repeated(operand, sum(len(tests) for tests, _ in branches))
         searched = [(tuple(_test(operand, test) for test in tests), result) for tests, result in branches]
         return s.Case(None, tuple(searched), otherwise, span)
 

@@ -10,6 +10,7 @@ from itertools import combinations, pairwise
 from typing import TypeAlias
 
 from graphdb.grammar import syntax as s
+from graphdb.grammar.walk import is_larger
 
 SAME_AS: Mapping[str, str] = {
     "cardinality": "size",
@@ -55,11 +56,21 @@ def _all_different(arguments: Arguments, span: s.Span) -> s.Expression:
     return _all([s.Comparison(("<>",), pair, span) for pair in combinations(arguments, 2)], span)
 
 
-WRITTEN_OUT: Mapping[str, tuple[Callable[[Arguments, s.Span], s.Expression], int, int]] = {
-    "all_different": (_all_different, 2, 99),
-    "mod": (_operator("%"), 2, 2),
-    "nullif": (_null_if, 2, 2),
-    "power": (_operator("^"), 2, 2),
-    "same": (_same, 2, 99),
+MOST_REPEATED = 1000
+"""Pieces of syntax that an argument and its copies have together: copies of copies would soon be millions."""
+
+
+def is_too_large(argument: s.Expression, times: int) -> bool:
+    """Whether an expression is too large to stand in what is written out so many times."""
+    return times > 1 and is_larger(argument, MOST_REPEATED // times)
+
+
+WRITTEN_OUT: Mapping[str, tuple[Callable[[Arguments, s.Span], s.Expression], int, int, Callable[[int], int]]] = {
+    "all_different": (_all_different, 2, 99, lambda arguments: arguments - 1),
+    "mod": (_operator("%"), 2, 2, lambda _: 1),
+    "nullif": (_null_if, 2, 2, lambda _: 2),
+    "power": (_operator("^"), 2, 2, lambda _: 1),
+    "same": (_same, 2, 99, lambda arguments: min(arguments - 1, 2)),
 }
-"""What a call is written out as, by its name in lower case, and how many arguments it takes at least and at most."""
+"""What a call is written out as, by its name in lower case, how many arguments it takes at least and at most, and how
+often one of so many stands there."""
