@@ -14,8 +14,8 @@ from graphdb.common.stopping import checked
 from graphdb.grammar import syntax as s
 from graphdb.grammar.build_base import Base
 from graphdb.grammar.compose import path_of
-from graphdb.grammar.spelling import STRING
-from graphdb.grammar.sugar import FORMS, SAME_AS, WRITTEN_OUT, is_too_large
+from graphdb.grammar.spelling import ARITIES, SAME_AS, STRING
+from graphdb.grammar.sugar import FORMS, REPEATED, WRITTEN_OUT, is_too_large
 
 _LARGEST = 2**63 - 1
 _INTEGER = re.compile(r"-?\d+")
@@ -124,17 +124,17 @@ class Expressions(Base):
         match arguments:
             case (text, s.Variable(form, span=at)) if name.lower() == "normalize" and form.upper() in FORMS:
                 arguments = text, s.Literal(form.upper(), at)
-        written_out = WRITTEN_OUT.get(name.lower())
-        if written_out is None:
+        make = WRITTEN_OUT.get(name.lower())
+        if make is None:
             known = SAME_AS.get(name.lower(), name)
             return s.FunctionCall(known, arguments, quantifier == "DISTINCT", quantifier, span)
-        make, least, most, times = written_out
+        least, most = ARITIES[name.lower()]
         if quantifier is not None or not least <= len(arguments) <= most:
             wanted = f"{least} arguments" if least == most else f"at least {least} arguments"
             found = f"{len(arguments)}" if quantifier is None else quantifier
             raise self.error(f"{name} takes {wanted}, found {found}", span.start)
         for argument in arguments:
-            self.check_repeated(argument, times(len(arguments)))
+            self.check_repeated(argument, min(REPEATED.get(name.lower(), 1), len(arguments)))
         return make(arguments, span)
 
     def check_repeated(self, argument: s.Expression, times: int) -> None:

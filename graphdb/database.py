@@ -28,11 +28,12 @@ from typing import TYPE_CHECKING
 
 from graphdb.common.arguments import brief, path_of, text_of
 from graphdb.common.config import Budget, Executors, cores, memory_bytes
-from graphdb.common.errors import GraphDBError, NotSupportedError, ParameterError
+from graphdb.common.errors import GraphDBError, NotSupportedError, ParameterError, StorageError
 from graphdb.common.progress import Progress
 from graphdb.common.stopping import seconds_of
 from graphdb.dispatch.interface.transfer import Transfer
 from graphdb.dispatch.parameters import Parameters, by_name
+from graphdb.pictures import AROUND
 from graphdb.relational.session.state import State
 from graphdb.storage.file.scratch import EXPORTED, SPILLED, sweep
 
@@ -45,6 +46,9 @@ if TYPE_CHECKING:
     from graphdb.live.watch import Change, Watch
     from graphdb.mining.graph import MiningGraph
     from graphdb.results.result import Result
+
+_AROUND_SECONDS = 10.0
+"""How long a picture may take to find the edges of a vertex."""
 
 
 class Database(Transfer):
@@ -101,6 +105,7 @@ class Database(Transfer):
         self._lazy_statements: Statements | None = None
         own = weakref.ref(self)
         self._state.observed.maintainer = lambda: _alive(own)._statements().live.maintenance
+        self._around = lambda iri: _open(own).query(AROUND, timeout=_AROUND_SECONDS, iri=iri)
 
     # --- statements
 
@@ -134,7 +139,9 @@ class Database(Transfer):
             timeout = seconds_of(timeout)
         try:  # no context manager: small counts would take longer
             with self._state.hold(timeout):
-                return self._statements().run(text, by_name(parameters, named), timeout)
+                result = self._statements().run(text, by_name(parameters, named), timeout)
+                result.around = self._around
+                return result
         except GraphDBError:
             raise
         except Exception as error:
@@ -371,6 +378,14 @@ class Database(Transfer):
 
             self._lazy_statements = Statements(self._state, self._executors)
         return self._lazy_statements
+
+
+def _open(database: weakref.ref[Database]) -> Database:
+    """Return the database that a result is of, if somebody still has it."""
+    found = database()
+    if found is None:
+        raise StorageError("the database is closed")
+    return found
 
 
 def _alive(database: weakref.ref[Database]) -> Database:

@@ -112,7 +112,7 @@ class MultiExecutor:
             control.seconds = time.monotonic() - started
 
     def _rows(self, plan: PhysicalPlan, division: Division, control: Control, limit: int | None) -> Iterator[Block]:
-        schedule = self._scheduled(plan, division, control, limit, counting=False)
+        schedule = self._scheduled(division, self._wanted(plan, False), control, limit)
         blocks = schedule.rows(lambda executor, own: executor.rows_of(plan, division, own))
         try:
             # A number for each vertex: all, before any is given, since one may not fit.
@@ -150,14 +150,9 @@ class MultiExecutor:
             control.seconds = time.monotonic() - started
 
     def _counted(self, plan: PhysicalPlan, division: Division, control: Control, limit: int | None) -> int:
-        sums: Partial = ()
         started = time.monotonic()
-        schedule = self._scheduled(plan, division, control, limit, counting=True)
-        try:
-            for partial in schedule.partials(lambda executor, own: executor.partial(plan, division, own)):
-                sums = tuple(a + b for a, b in zip(sums, partial, strict=True)) if sums else partial
-        finally:
-            self._note_failures(schedule)
+        schedule = self._scheduled(division, self._wanted(plan, True), control, limit)
+        sums = self._added_up(schedule, lambda executor, own: executor.partial(plan, division, own))
         control.report(1.0)
         if limit is None:
             self._note(plan, True, schedule.busy)
@@ -166,17 +161,47 @@ class MultiExecutor:
                 executor.missed(plan, True, time.monotonic() - started)
         return self._alone(lambda executor: executor.total(plan, division, sums)) if sums else 0
 
+    def _added_up(self, schedule: GuidedSchedule, count: Callable[[Divisible, Control], Partial]) -> Partial:
+        """What the shares of a count add up to, place by place."""
+        sums: Partial = ()
+        try:
+            for partial in schedule.partials(count):
+                sums = tuple(a + b for a, b in zip(sums, partial, strict=True)) if sums else partial
+        finally:
+            self._note_failures(schedule)
+        return sums
+
     def count_jointly(self, joint: JointCount, control: Control | None = None) -> list[int]:
-        """Count several plans together, on the first executor: all read the same lists."""
-        return self._alone(lambda executor: executor.count_jointly(joint, control))
+        """Count several plans together; raises like :meth:`run`."""
+        control, started = control or Control(), time.monotonic()
+        wanted = self._worth(joint.cache.get("taken"), lambda: self.first.seconds_jointly(joint))
+        try:
+            divided = len(self._executors) > 1 and wanted > 1
+            division = self._alone(lambda executor: executor.division_jointly(joint, control)) if divided else None
+            if division is None:
+                return self._alone(lambda executor: executor.count_jointly(joint, control))
+            schedule = self._scheduled(division, wanted, control, None)
+            try:
+                sums = self._added_up(schedule, lambda executor, own: executor.partial_jointly(joint, own))
+            except OutOfRange:
+                return self._alone(lambda executor: executor.count_jointly(joint, control))
+            joint.cache["taken"] = schedule.busy
+            control.report(1.0)
+            return joint.numbers_of(sums)
+        finally:
+            control.seconds = time.monotonic() - started
 
     def counts_cliques(self, plan: PhysicalPlan) -> bool:
         """Whether the first does: all have the same kernels."""
         return self.first.counts_cliques(plan)
 
     def describe_jointly(self, joint: JointCount) -> str:
-        """How the first counts them."""
-        return self.first.describe_jointly(joint)
+        """How the first counts them, and whether all do."""
+        text = self.first.describe_jointly(joint)
+        wanted = self._worth(joint.cache.get("taken"), lambda: self.first.seconds_jointly(joint))
+        if wanted < 2 or len(self._executors) < 2:
+            return text
+        return f"{self.name}{text.removeprefix(self.first.name)}, in shares"
 
     def domain_search(
         self, lists: LabelledLists, scanned: float, control: Control, host_memory: int | None
@@ -220,13 +245,15 @@ class MultiExecutor:
     # --- who runs what
 
     def _wanted(self, plan: PhysicalPlan, counting: bool) -> int:
+        """How many shares a run is worth."""
+        return self._worth(plan.cache.get(("taken", counting)), lambda: self.first.seconds(plan, counting))
+
+    def _worth(self, taken: float | None, expected: Callable[[], float]) -> int:
         """How many shares a run is worth, by what its last run took, or by what is expected."""
         many = self._shares * len(self._executors)
         if not self._least or len(self._executors) < 2:
             return many
-        taken: float | None = plan.cache.get(("taken", counting))
-        seconds = self.first.seconds(plan, counting) if taken is None else taken
-        return int(min(many, seconds / self._least))
+        return int(min(many, (expected() if taken is None else taken) / self._least))
 
     @staticmethod
     def _note(plan: PhysicalPlan, counting: bool, seconds: float) -> None:
@@ -244,11 +271,9 @@ class MultiExecutor:
         except OutOfRange:
             return self._alone(lambda executor: executor.division(plan, counting, control, search=True))
 
-    def _scheduled(
-        self, plan: PhysicalPlan, division: Division, control: Control, limit: int | None, *, counting: bool
-    ) -> GuidedSchedule:
+    def _scheduled(self, division: Division, wanted: int, control: Control, limit: int | None) -> GuidedSchedule:
         """The shares of a run."""
-        cuts, parts = division.factored(len(self._executors), self._wanted(plan, counting))
+        cuts, parts = division.factored(len(self._executors), wanted)
         schedule = GuidedSchedule(self._executors, cuts, parts, control, limit, ordered=division.ordered)
         self.tasks = schedule.tasks
         return schedule

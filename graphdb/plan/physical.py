@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from graphdb.pattern.graph import Duplicates, PatternGraph
 from graphdb.plan.checks import Check, Neighbours, Relation
 from graphdb.storage.graph.data_graph import DataGraph
+from graphdb.storage.graph.derived.edge_subset import EdgeSubset
 from graphdb.storage.graph.derived.orientation import Oriented
 from graphdb.storage.graph.pcsr import Partition
 
@@ -261,6 +262,8 @@ class PhysicalPlan:
     """What is run instead of a search for the rows, and the number, of a pattern of one edge."""
     met: frozenset[int] = frozenset()
     """The pattern edges whose conditions all edges fulfil that the search meets: nothing tests them after it."""
+    subsets: tuple[EdgeSubset, ...] = field(default=(), repr=False)
+    """The subsets of edges whose numbers stand in the place of its edge labels: in memory as long as it is."""
     origin: Origin | None = field(default=None, repr=False)
     """The pattern and the graph, where they are as a planner was given them."""
     cache: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)

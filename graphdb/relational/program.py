@@ -18,6 +18,7 @@ from graphdb.plan.paths import PathStep
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.procedures.answers import Answer, arrow_type
 from graphdb.procedures.registry import Call
+from graphdb.relational.costed_edges import DataEdges
 from graphdb.relational.path_patterns.edges import Pattern
 from graphdb.relational.projection.arrays import Beside
 from graphdb.relational.projection.lookups import Key
@@ -115,6 +116,8 @@ class Given:
     """The view of bindings or rows, and its column, that they stand in as they are, but for nulls."""
     key: Key | None = None
     """The property, and its values, that they are found by, where an index has it and the values are not many."""
+    excluded: bool = False
+    """Whether it is none of them instead; then it has a label, so that it is a resource."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +173,8 @@ class Searched:
     """The edges that it goes along, as other steps find them; None for all of its labels."""
     cost: ast.Cost | None = None
     """What these cost, where they cost something."""
+    of_data: DataEdges | None = None
+    """How the edges and costs are found again, where the data alone says what they are."""
 
     @property
     def columns(self) -> list[str]:

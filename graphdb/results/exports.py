@@ -46,6 +46,8 @@ class Exports:
     _shape: tuple[Column, ...] | None
     _fetched: list[list[Any]] | None
     _value_of: Callable[[bytes], object] | None
+    around: Callable[[str], Exports] | None
+    """What finds the edges of a vertex by its IRI, where somebody can be asked."""
 
     if TYPE_CHECKING:  # what the result has
 
@@ -154,8 +156,9 @@ class Exports:
         """
         from graphdb.pictures.picture import Picture
 
-        network = self._network()
-        return Picture.of(network.nodes, network.relationships, number_of(most, "most"))
+        network, around = self._network(), self.around
+        expand = None if around is None else lambda iri: around(iri).graph()
+        return Picture.of(network.nodes, network.relationships, number_of(most, "most"), expand=expand)
 
     @own_errors
     def edge_index(self) -> EdgeIndex:

@@ -241,6 +241,11 @@ def test_where_the_host_walks_along_a_tree_a_device_sums(executor: Any) -> None:
     assert executor._counter.count(plan, Control()) is None
     with mock.patch.object(counter, "COMPILING", 0.0):
         assert executor._counter.count(plan, Control()) == want > 0
+        # Beside a host whose tree is quick, nobody writes down sums.
+        with mock.patch.object(executor._counter, "_beside_host", True):
+            assert executor._counter.expected(plan, True) is None
+            with mock.patch.object(counter, "DEAR", 0.0):
+                assert executor._counter.expected(plan, True) is not None
 
 
 def by_vertex(pattern: PatternGraph, graph: DataGraph, executor: Any) -> bool:

@@ -309,6 +309,23 @@ def test_dear_trees_give_way_to_sums(seed: int) -> None:
     assert len(found) == 1
 
 
+def test_sums_of_thousands_of_terms_are_not_written_beside_a_tree() -> None:
+    """A path of twelve vertices with one label: what must differ multiplies out to a term for each way to merge them."""
+    graph, known = labelled_graph(0, 60, 4.0, 1)
+    pattern = labelled_pattern(nx.path_graph(12), known, rows=False)
+    plan = make_plan(pattern, graph)
+    assert plan.tree is not None
+    looked = 0
+
+    def look() -> None:
+        nonlocal looked
+        looked += 1
+
+    with graph.watched(look):
+        assert plan.tree.otherwise() is None
+    assert looked < 2_000
+
+
 def test_a_memory_limit_leaves_the_search() -> None:
     """Where there is no room for what a tree keeps, the steps count."""
     graph, known = labelled_graph(3, 60, 4.0, 4)

@@ -127,18 +127,22 @@ def test_general_plans_are_for_types_and_numbers_of_paths() -> None:
 
 
 def test_a_steps_plan_is_for_the_same_vertices_and_small() -> None:
-    class Plan:
-        own_bytes = 1000
-
-    plans, ids = StepPlans(), np.arange(3)
-    plans.put("step", [ids], Plan())  # type: ignore[arg-type]
+    plan, plans, ids = object(), StepPlans(), np.arange(3)
+    plans.put("step", [ids], plan, 1000)  # type: ignore[arg-type]
     assert plans.get("step", [np.arange(3)]) is not None
     for given in ([np.arange(4)], [ids, ids], [], [np.array([0, 1, 3])]):
         assert plans.get("step", given) is None
     assert plans.get("other", [ids]) is None
-    plans.put("step", [np.arange(STEP_BYTES // 8)], Plan())  # type: ignore[arg-type]
-    assert plans.get("step", [np.arange(STEP_BYTES // 8)]) is None
+    plans.put("step", [np.arange(4)], plan, STEP_BYTES + 1)  # type: ignore[arg-type]
+    assert plans.get("step", [np.arange(4)]) is None
     assert plans.get("step", [ids]) is not None
+    many = np.arange(100_000)
+    plans.put("step", [many], plan, 1000)  # type: ignore[arg-type]
+    assert plans.get("step", [many.copy()]) is plan
+    many[50_000] += 1
+    assert plans.get("step", [many]) is None
+    plans.put("step", [np.arange(1_000_000)], plan, 1000)  # type: ignore[arg-type]
+    assert plans.get("step", [np.arange(1_000_000)]) is None
 
 
 # --- within a database

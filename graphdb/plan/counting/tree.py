@@ -29,6 +29,9 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Pair = tuple[int, int]
 
+DEAR = 1e7
+"""Trees that are expected to scan so many elements (a tenth of a second) are compared with counting as a sum of
+products."""
 LOOK = 5_000.0
 """Trees that are expected to scan fewer elements are not looked at with random walks (some 0.2 ms)."""
 KEPT = 1.5

@@ -47,6 +47,9 @@ MOST_QUOTIENTS = 200
 """Sums of more terms are left to the search, …"""
 MOST_BESIDE = 16
 """… and where there is a tree beside it, sums of more than these are: finding them takes longer than it helps."""
+MOST_COMPILED = 24
+"""Sums of more terms are not written for a device where the CPU counts along a tree: each term is compiled (about
+0.1 s), and to write down thousands takes seconds."""
 MOST_UNSAMPLED = 6
 """Sums of more terms take longer to find than random walks over the search do, so walks come first."""
 MOST_TRUSTED = 8
@@ -70,6 +73,7 @@ def counting_plan(
     beside: float | None = None,
     sampled: bool = True,
     always: bool = False,
+    most: int = MOST_STATES,
     known: dict[tuple[Quotient, int], tuple[Part, ...] | None] | None = None,
 ) -> CountingPlan | None:
     """Plan to count a pattern without enumerating; None where the search is expected to be cheaper, or is needed.
@@ -86,7 +90,7 @@ def counting_plan(
         Whether random walks corrected what the search is expected to cost: what the model alone says of a skewed graph
         may be far too much, and counts for less (:data:`SURELY`).
     always
-        Whatever it costs.
+        Whatever it costs, with up to ``most`` terms.
     known
         How quotients are counted (with cores of at most so many vertices) that were planned before, which is added to.
     """
@@ -111,10 +115,9 @@ def counting_plan(
         instead_of = max(instead_of if sampled else instead_of / SURELY, _search_cost(pattern, search, costs))
     if uncertain:
         instead_of = max(instead_of, QUICK)
-    most = MOST_STATES if always else MOST_QUOTIENTS if beside is None else MOST_BESIDE
-    most = most if sampled else MOST_UNSAMPLED
     if not always:
-        most = min(most, int((instead_of - OVERHEAD) / TERM) + 1)
+        most = min(most, MOST_QUOTIENTS if beside is None else MOST_BESIDE, int((instead_of - OVERHEAD) / TERM) + 1)
+    most = most if sampled else min(most, MOST_UNSAMPLED)
     quotients = expansion.quotients(most)
     if quotients is None:
         return None

@@ -10,15 +10,17 @@ neither parses nor looks at arguments.
 
 from __future__ import annotations
 
+import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.plan.physical import PhysicalPlan
+if TYPE_CHECKING:
+    from graphdb.plan.physical import PhysicalPlan
 
 Plan = TypeVar("Plan")
 Ids = NDArray[np.int64]
@@ -42,24 +44,38 @@ _WRITTEN = _EXACT | {float}
 """Types whose values are the same where they are written alike."""
 
 STEP_BYTES = 64 << 10
-"""Bytes of a step's plan, with the vertices it is for, up to which it is cached: longer ones take longer to run."""
+"""Bytes of a step's plan up to which it is cached: longer ones take longer to run."""
+
+_COMPARED = 1 << 12
+"""Bytes of vertices that are compared as they are; of more, up to ..."""
+
+_GIVEN = 1 << 20
+"""... as many, a digest is."""
 
 
 class StepPlans:
     """The last plan of each step that starts from rows: for the same vertices, over the same data, it is the plan."""
 
     def __init__(self) -> None:
-        self._last: dict[str, tuple[tuple[Ids, ...], PhysicalPlan]] = {}
+        self._last: dict[str, tuple[tuple[tuple[int, bytes], ...], PhysicalPlan]] = {}
 
     def get(self, step: str, given: Sequence[Ids]) -> PhysicalPlan | None:
         """Return the last plan of a step, if that was for the same vertices."""
         vertices, plan = self._last.get(step, ((), None))
-        return plan if len(given) == len(vertices) and all(map(np.array_equal, given, vertices)) else None
+        if len(given) != len(vertices) or sum(ids.nbytes for ids in given) > _GIVEN:
+            return None
+        return plan if all(_stamp(ids) == stamp for ids, stamp in zip(given, vertices, strict=True)) else None
 
-    def put(self, step: str, given: Sequence[Ids], plan: PhysicalPlan) -> None:
-        """Cache the plan of a step for vertices, if both are small."""
-        if plan.own_bytes + sum(ids.nbytes for ids in given) <= STEP_BYTES:
-            self._last[step] = tuple(given), plan
+    def put(self, step: str, given: Sequence[Ids], plan: PhysicalPlan, own_bytes: int) -> None:
+        """Cache the plan of a step, of so many bytes of its own, for some vertices, if both are small."""
+        if own_bytes <= STEP_BYTES and sum(ids.nbytes for ids in given) <= _GIVEN:
+            self._last[step] = tuple(map(_stamp, given)), plan
+
+
+def _stamp(ids: Ids) -> tuple[int, bytes]:
+    """Return what only equal arrays have: their size, and their bytes or a digest of them."""
+    written = ids.tobytes()
+    return len(written), written if len(written) <= _COMPARED else hashlib.blake2b(written).digest()
 
 
 @dataclass(slots=True)
