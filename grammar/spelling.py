@@ -52,5 +52,5 @@ ARITIES: Mapping[str, tuple[int, int]] = {
     "power": (2, 2),
     "same": (2, 99),
 }
-"""Calls that are written out as other expressions (:mod:`graphdb.grammar.sugar`), by their names in lower case: how many
-arguments they take at least and at most."""
+"""Calls that are written out as other expressions (:mod:`graphdb.grammar.sugar`), by their names in lower case: how
+many arguments they take at least and at most."""

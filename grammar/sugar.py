@@ -46,10 +46,10 @@ WRITTEN_OUT: Mapping[str, Callable[[Arguments, s.Span], s.Expression]] = {
     "power": _operator("^"),
     "same": _same,
 }
-"""What a call is written out as, by its name in lower case; :data:`~graphdb.grammar.spelling.ARITIES` has their names, too."""
+"""What a call is written out as, by its name in lower case; :data:`~graphdb.grammar.spelling.ARITIES` has them, too."""
 
 REPEATED: Mapping[str, int] = {"all_different": 99, "nullif": 2, "same": 2}
-"""How often an argument of such a call stands in what is written out, at most; it is less where it has few arguments."""
+"""How often an argument of such a call stands in what is written out, at most."""
 
 MOST_REPEATED = 1000
 """Pieces of syntax that an argument and its copies have together: copies of copies would soon be millions."""
