@@ -465,6 +465,6 @@ class GpuExecutor:
             if self._beside_host:
                 raise
         except Refused as error:  # these sums, by this device: the matches are left
-            _log.info("a query is not counted by sums: %s", error)
+            _log.info("the matches of a query are enumerated, not counted by programs: %s", error)
             timings_of(plan, counting).rule_out("count")
         return None

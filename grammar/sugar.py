@@ -46,7 +46,7 @@ WRITTEN_OUT: Mapping[str, Callable[[Arguments, s.Span], s.Expression]] = {
     "power": _operator("^"),
     "same": _same,
 }
-"""What a call is written out as, by its name in lower case; :data:`~graphdb.grammar.spelling.ARITIES` has them, too."""
+"""What a call is written out as, by its name in lower case (as in :data:`~graphdb.grammar.spelling.ARITIES`)."""
 
 REPEATED: Mapping[str, int] = {"all_different": 99, "nullif": 2, "same": 2}
 """How often an argument of such a call stands in what is written out, at most."""

@@ -29,6 +29,8 @@ from typing import TYPE_CHECKING
 from graphdb.common.arguments import brief, path_of, text_of
 from graphdb.common.config import Budget, Executors, cores, memory_bytes
 from graphdb.common.errors import GraphDBError, NotSupportedError, ParameterError, StorageError
+from graphdb.common.other_names import OtherNames
+from graphdb.common.other_names import by_name as named_by
 from graphdb.common.progress import Progress
 from graphdb.common.stopping import seconds_of
 from graphdb.dispatch.interface.transfer import Transfer
@@ -51,8 +53,36 @@ _AROUND_SECONDS = 10.0
 """How long a picture may take to find the edges of a vertex."""
 
 
-class Database(Transfer):
+_ELSEWHERE = named_by(
+    {
+        "run execute_query read_transaction write_transaction": "query(text)",
+        "session driver": "query(text): a database is its own session",
+        "cursor executemany": "graphdb.dbapi has cursors; query(text) returns rows",
+        "begin begin_transaction transaction": "query('BEGIN')",
+        "commit": "query('COMMIT')",
+        "rollback": "query('ROLLBACK')",
+        "register register_table": "sql(text) and LOAD FROM find data frames by their Python names",
+        "register_function create_function register_udf": "register_procedure(…), for CALL",
+        "read_csv read_parquet read_json parse": "load(path)",
+        "serialize to_turtle": "export(path)",
+        "nodes vertices": "query('MATCH (n) RETURN n')",
+        "edges relationships triples": "query('MATCH (a)-[e]->(b) RETURN a, e, b')",
+        "table view": "sql(text)",
+        "types": "relationship_types",
+        "properties keys": "property_keys",
+        "bind namespaces namespace_manager": "query('PREFIX ex: <…>'), prefixes()",
+        "update": "query('INSERT DATA { … }'), add(triples)",
+        "remove delete": "apply(deletions=triples)",
+        "profile": "query('PROFILE …').plan()",
+    }
+)
+"""What the drivers of Neo4j, Kùzu and DuckDB, and rdflib, call it."""
+
+
+class Database(Transfer, OtherNames):
     """An open database; use it as a context manager, or :meth:`close` it.  See :func:`graphdb.connect`."""
+
+    _elsewhere = _ELSEWHERE
 
     def __init__(
         self,
@@ -262,7 +292,7 @@ class Database(Transfer):
 
     @property
     def progress(self) -> Progress | bool | None:
-        """Told how far a statement is, or True for a bar: see :func:`graphdb.connect`."""
+        """Called with how far a statement is, or True for a bar: see :func:`graphdb.connect`."""
         return self._state.progress
 
     @progress.setter
@@ -271,7 +301,7 @@ class Database(Transfer):
 
     @property
     def untrusted(self) -> bool:
-        """Whether statements are kept from files and the network: see :func:`graphdb.connect`."""
+        """Whether files and the network are closed to statements: see :func:`graphdb.connect`."""
         return self._state.untrusted
 
     @property

@@ -232,7 +232,7 @@ class Counter:
         ready = None if summed is None else self._device.memory.cached("count", summed)
         return isinstance(ready, _Unable) and ready.too_wide
 
-    def settle(self) -> None:
+    def wait_for_all(self) -> None:
         """Wait for all that is got ready beside queries."""
         wait([*(each.done for each in list(self._under_way.values())), *list(self._compiling.values())])
 

@@ -219,7 +219,7 @@ def _tree_text(plan: PhysicalPlan, tree: TreeCount, control: Actuals | None) -> 
     """A plan that counts along a tree: one row per vertex, indented below the one that it hangs from."""
     profiled = control is not None and len(control.rows) == len(tree.nodes) and control.seconds > 0
     figures = ["estimated times", *(["times"] if profiled else [])]
-    table = [["counted along a tree", "candidates", "joined with", "checks", "kept for", *figures]]
+    table = [["counted along a tree", "candidates", "joined with", "checks", "cached for", *figures]]
     depth: list[int] = []
     for i, node in enumerate(tree.nodes):
         depth.append(depth[node.parent] + 1 if node.parent >= 0 else 0)
@@ -283,7 +283,7 @@ def _how(plan: PhysicalPlan, step: Step, name: LabelName) -> str:
     lists = [_arrow(plan, near.of, near.relation, name) for near in step.neighbours]
     if step.shared:
         first = min(i for i, other in enumerate(plan.steps) if _shares(other, step.neighbours[: step.shared]))
-        known = "kept" if plan.steps[first] == step else f"as in step {first + 1}"
+        known = "cached" if plan.steps[first] == step else f"as in step {first + 1}"
         lists = [f"({' ∩ '.join(lists[: step.shared])} {known})", *lists[step.shared :]]
     if step.constants is not None:
         lists.append(f"{len(step.constants):,} candidates" + (f" {condition}" if condition else ""))

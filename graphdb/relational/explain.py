@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from graphdb.common import arrow
 from graphdb.common.arrow import strings
 from graphdb.plan.explain import aligned, explain_text, verdict
-from graphdb.relational.edges.parallel_edges import settled
+from graphdb.relational.edges.parallel_edges import resolutions
 from graphdb.relational.paths.base import FIXED, FOUND, PreparedPaths
 from graphdb.relational.profile import LATE, PLANNING, RESULT, planning_of
 from graphdb.relational.program import Applied, Called, Computed, Joined, Program, Rows, Searched, Step
@@ -207,7 +207,7 @@ def _plan(
     memory = f"; {plan.worker_bytes:,} bytes of buffers per thread" if executor == "cpu" else ""
     yield f"{words} on {executor} ({', '.join(c.mode.value for c in bound.clauses)}{memory})"
     yield from ("  " + line for line in explain_text(plan, _relations(plan, names), control).splitlines())
-    yield from ("  " + line for line in settled(bound, plan))
+    yield from ("  " + line for line in resolutions(bound, plan))
     yield from _closures(bound, names)
 
 

@@ -161,12 +161,12 @@ class MatchRun:
         self, pattern: PatternGraph, bound: BoundPattern, needs: Wanted, subsets: Mapping[int, EdgeSubset]
     ) -> PhysicalPlan:
         """Plan a match some of whose edges are among subsets."""
-        met = frozenset(number for number in subsets if not bound.choices[number].parallel)
-        asked = _asking(among(pattern, subsets), bound, needs, Chooser(self._snapshot, bound, needs, met))
+        fulfilled = frozenset(number for number in subsets if not bound.choices[number].parallel)
+        asked = _asking(among(pattern, subsets), bound, needs, Chooser(self._snapshot, bound, needs, fulfilled))
         plan = make_plan(asked, self._snapshot.graph, refine=self.executor.refine)
         distinct = {id(each): each for each in subsets.values()}.values()
         own = sum(each.nbytes for each in distinct)
-        return replace(plan, met=met, own_bytes=plan.own_bytes + own, subsets=tuple(distinct))
+        return replace(plan, fulfilled=fulfilled, own_bytes=plan.own_bytes + own, subsets=tuple(distinct))
 
     def _pattern(self, bound: BoundPattern, needs: Wanted) -> PatternGraph:
         # Which edges a pattern leaves is not found anew for other values.
@@ -289,8 +289,8 @@ class MatchRun:
         return with_columns(bindings, beside, self._snapshot.properties, self._snapshot.graph)
 
     def _blocks(self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, control: Control) -> Iterator[Block]:
-        """Run a match, and settle which edges its triples stand for; no more rows than are wanted."""
-        chooser = Chooser(self._snapshot, bound, needs, plan.met)
+        """Run a match, and resolve which edges its triples stand for; no more rows than are wanted."""
+        chooser = Chooser(self._snapshot, bound, needs, plan.fulfilled)
         if not chooser:
             yield from self.executor.run(plan, control)
             return

@@ -39,7 +39,7 @@ class Rows:
     parameters: Mapping[str, object]
     reads: frozenset[str]
     """The names of the tables and views that the SQL reads, of those that the program makes."""
-    kept: bool = False
+    lasting: bool = False
     """Whether whatever comes later may read them, to the end."""
     beside: tuple[Beside, ...] = ()
     """Properties of their vertices that SQL reads as further columns."""
@@ -52,7 +52,7 @@ class Matched:
     view: str
     on: tuple[tuple[str, str], ...]
     """The columns of vertices that must be equal: of the rows, and of the bindings."""
-    kept: tuple[str, ...]
+    retained: tuple[str, ...]
     """The columns of the rows that stay."""
     added: tuple[tuple[str, str], ...]
     """Names of further columns, and the columns of the bindings that they are."""
@@ -305,5 +305,5 @@ class Program:
     def last_uses(self) -> dict[str, int]:
         """Return the number of the last step that reads each table or view; past the last if the result does."""
         found = {name: number for number, step in enumerate(self.steps) for name in step.reads}
-        kept = {step.view for step in self.steps if isinstance(step, Rows) and step.kept}
-        return found | dict.fromkeys(self.projection.reads | kept, len(self.steps))
+        lasting = {step.view for step in self.steps if isinstance(step, Rows) and step.lasting}
+        return found | dict.fromkeys(self.projection.reads | lasting, len(self.steps))

@@ -27,7 +27,7 @@ from graphdb.plan.executor import Control
 from graphdb.plan.paths import Weighted
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.relational.array_joins import joined
-from graphdb.relational.edges.parallel_edges import settle
+from graphdb.relational.edges.parallel_edges import resolve_edges
 from graphdb.relational.lowering.joins import Setting, leaves_out
 from graphdb.relational.lowering.lower import Lowering
 from graphdb.relational.match_run import MatchRun, restricted
@@ -117,7 +117,7 @@ class QueryRun(MatchRun):
             return None
         if combines_aggregates(query.returns.items):
             return None
-        settle(self._snapshot, self._text, self._arguments, bound, query.returns)
+        resolve_edges(self._snapshot, self._text, self._arguments, bound, query.returns)
         window = window_of(query.returns, self._snapshot, self._arguments, self._text)
         items = expand_star(query.returns, bound)
         needs = wanted(query.returns, items, bound, window)

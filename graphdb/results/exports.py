@@ -17,7 +17,7 @@ from graphdb._version import DISTRIBUTION
 from graphdb.common import arrow as columnar
 from graphdb.common.arguments import number_of
 from graphdb.common.errors import ExecutionError
-from graphdb.common.foreign_errors import own_errors
+from graphdb.common.foreign_errors import check_installed, own_errors
 from graphdb.common.values.types import Column, has_ids
 from graphdb.pictures import MOST
 from graphdb.results.display import made_in_python
@@ -104,11 +104,13 @@ class Exports:
         ExecutionError
             PyArrow is not installed.
         """
+        check_installed("to_pandas", "pandas", "pandas")
         return _pyarrow("to_pandas").table(self._exported()).to_pandas()
 
     @own_errors
     def to_polars(self) -> polars.DataFrame:
         """Return the rows as a Polars data frame."""
+        check_installed("to_polars", "polars", "Polars")
         import polars
 
         return polars.DataFrame(self._exported())
@@ -125,6 +127,7 @@ class Exports:
         ExecutionError
             The rows have no vertices, edges or paths.
         """
+        check_installed("to_networkx", "networkx", "NetworkX")
         return self._network().networkx()
 
     @own_errors
@@ -138,6 +141,7 @@ class Exports:
         ExecutionError
             The rows have no vertices, edges or paths.
         """
+        check_installed("to_igraph", "igraph", "igraph")
         return self._network().igraph()
 
     @own_errors

@@ -1,6 +1,6 @@
 """What mining on a device does without: GAMMA's layout and filter for intersections, and its external sort.
 
-``layout`` exchanges ``gpu/kernels/prefix.cuh`` for ``prefix_layouts.cuh`` and extends the same cliques; ``sort`` finds what
+``layout`` exchanges ``gpu/kernels/mining/prefix.cuh`` for ``prefix_layouts.cuh`` and extends the same cliques; ``sort`` finds what
 aggregation needs of all embeddings together by sorted segments and multi-merge (:mod:`.external_sort`).  Run by
 ``python -m tests.benchmarks.device_mining --only layout sort``.
 """

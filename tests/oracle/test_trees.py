@@ -45,8 +45,8 @@ def spaces(kept: float = 0.0, most_kept: int = 16, passes: int = 6) -> Iterator[
         stack.enter_context(mock.patch.object(space, "SMALLEST", 2))
         stack.enter_context(mock.patch.object(space, "LEAST_CONDITIONS", 0.0))
         stack.enter_context(mock.patch.object(space, "PASSES", passes))
-        stack.enter_context(mock.patch.object(tree, "KEPT", kept))
-        stack.enter_context(mock.patch.object(tree, "MOST_KEPT", most_kept))
+        stack.enter_context(mock.patch.object(tree, "CACHED", kept))
+        stack.enter_context(mock.patch.object(tree, "MOST_CACHED", most_kept))
         yield
 
 
@@ -244,7 +244,7 @@ def endless() -> tuple[PatternGraph, DataGraph]:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_count_along_a_tree_stops(threads: int) -> None:
     pattern, graph = endless()
-    with mock.patch.object(tree, "MOST_KEPT", 1):
+    with mock.patch.object(tree, "MOST_CACHED", 1):
         plan = make_plan(pattern, graph)
     assert plan.tree is not None
     control = Control(timeout=0.3)

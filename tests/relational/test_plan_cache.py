@@ -89,7 +89,7 @@ def test_bytes_are_those_of_what_is_cached() -> None:
     for step in range(3000):
         cache.put(f"t{rng.integers(20)}", 0, {"x": int(rng.integers(200))}, step, int(rng.integers(300)))
         statements = [each for text in cache._texts.values() for each in text.statements.values()]
-        sizes = [plan.size for each in statements for plan in each.specialised.values()]
+        sizes = [plan.size for each in statements for plan in each.by_values.values()]
         assert cache._bytes == sum(sizes) == sum(text.size for text in cache._texts.values())
         assert cache._bytes <= 20_000 or len(cache._texts) == 1
 

@@ -41,7 +41,7 @@ class _Rows:
 
     @classmethod
     def of(cls, tails: Ints, heads: Ints, costs: Floats, vertices: int) -> _Rows:
-        """Sort edges by where they begin."""
+        """Sort edges by where they begin: int64 [edges] ends and float64 [edges] costs."""
         order = stable_order(tails, vertices)
         row = np.append(0, np.cumsum(np.bincount(tails, minlength=vertices))).astype(np.int64)
         return cls(row, order, heads[order], tails[order], costs[order])
@@ -117,7 +117,7 @@ class _Search:
             )
 
     def settled(self, ends: Ints) -> Ints:
-        """Return those of some vertices that are reached for good."""
+        """Return those of some vertices (int64) whose least costs are final."""
         return ends[self._settled[ends]]
 
 

@@ -239,12 +239,12 @@ def _search_cost(pattern: PatternGraph, search: PhysicalPlan, costs: CountingCos
         members = [Member(near.relation.labels, near.relation.direction, False) for near in step.neighbours]
         lengths = [costs.mean(m) if depth == 1 else costs.biased(m) for m in members]
         shortest = min(lengths, default=1.0)
-        kept = shortest * share
+        remaining = shortest * share
         for member in members[1:]:
-            kept *= costs.closure((member,))
+            remaining *= costs.closure((member,))
         if len(members) > 1:
             cost += rows * shortest * 2.0 * (len(members) - 1)
-        rows, before = rows * max(kept, 1e-3), rows
+        rows, before = rows * max(remaining, 1e-3), rows
         cost += before if last else rows + before
         depth += 1
     return cost

@@ -17,7 +17,7 @@ from graphdb.pattern.graph import Wanted
 from graphdb.pattern.paths.lengths import all_hold
 from graphdb.pattern.paths.pieces import Piece, conditions_on, names_of
 from graphdb.relational.costed_edges import DataEdges, Key, key_of
-from graphdb.relational.edges.parallel_edges import settle
+from graphdb.relational.edges.parallel_edges import resolve_edges
 from graphdb.relational.lowering.subqueries import Subqueries
 from graphdb.relational.path_patterns.edges import Part, Pattern, Table
 from graphdb.relational.path_patterns.step import asks_ends, code_of, direction_of
@@ -156,7 +156,7 @@ class PathEdges(Subqueries):
         condition = all_hold(where, nodes[0].span)
         clause = ast.MatchClause((pattern,), ast.MatchMode.REPEATABLE_ELEMENTS, condition, nodes[0].span)
         bound = bind((clause,), self._snapshot.names, self._text)
-        settle(self._snapshot, self._text, self._arguments, bound, () if asked is None else asked)
+        resolve_edges(self._snapshot, self._text, self._arguments, bound, () if asked is None else asked)
         return bound
 
     def _found(self, bound: BoundPattern, needs: Wanted, columns: Mapping[str, SqlValue], most: int = 0) -> Table:

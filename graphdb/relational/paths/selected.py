@@ -23,7 +23,7 @@ from graphdb.pattern.paths.lengths import length_name, with_lengths, without
 from graphdb.pattern.paths.pieces import pieces_of
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.paths import PathStep
-from graphdb.relational.edges.parallel_edges import settle
+from graphdb.relational.edges.parallel_edges import resolve_edges
 from graphdb.relational.filtering.candidates import Candidates
 from graphdb.relational.path_patterns.step import goes_everywhere, path_step
 from graphdb.relational.paths.base import (
@@ -111,7 +111,7 @@ class SelectedRun(PathBase):
         named = {variable.name for variable in (path.variable, edge.variable) if variable is not None}
         matches, after = without(matches, named)
         bound = bind(matches, self._snapshot.names, self._text)
-        settle(self._snapshot, self._text, self._arguments, bound)
+        resolve_edges(self._snapshot, self._text, self._arguments, bound)
         if bound.choices:
             return None
         items = items_of(returns, unnamed(bound.variables) | named)

@@ -1,7 +1,7 @@
 """The plan cache: statements that are ready to run again, for as long as the data stays as it is.
 
 There is one cache, and one key: a statement's text, its position in the text, and the names and types of its arguments.
-What an entry depends on beyond the key stands in it.  A plan specialised for arguments is found by their values; a
+What an entry depends on beyond the key stands in it.  A plan for given arguments is found by their values; a
 general plan takes their values when it runs.  All of them depend on the data: every write clears the cache.
 
 A text that is nothing but one count is found by the text alone (:meth:`PlanCache.counting`), so that a repeated count
@@ -91,7 +91,7 @@ class CachedPlan(Generic[Plan]):
 class _Statement(Generic[Plan]):
     """The plans of a statement for arguments of some types: by their values, and general ones by numbers of paths."""
 
-    specialised: OrderedDict[Values, CachedPlan[Plan]] = field(default_factory=OrderedDict)
+    by_values: OrderedDict[Values, CachedPlan[Plan]] = field(default_factory=OrderedDict)
     general: dict[tuple[int, ...], Plan] = field(default_factory=dict)
 
 
@@ -121,9 +121,9 @@ class PlanCache(Generic[Plan]):
         self._texts: OrderedDict[str, _Text[Plan]] = OrderedDict()
 
     def __len__(self) -> int:
-        """Return the number of specialised plans."""
+        """Return the number of plans for given arguments."""
         statements = (statement for text in self._texts.values() for statement in text.statements.values())
-        return sum(len(statement.specialised) for statement in statements)
+        return sum(len(statement.by_values) for statement in statements)
 
     def counting(self, text: str) -> Plan | None:
         """Return the plan of a text that is one count; see :meth:`put_count`."""
@@ -152,22 +152,22 @@ class PlanCache(Generic[Plan]):
         if found is None or statement is None:
             hash(values)  # or the plan could not be cached later
             return None
-        if (cached := statement.specialised.get(values)) is None:
+        if (cached := statement.by_values.get(values)) is None:
             return None
         self._texts.move_to_end(text)
-        statement.specialised.move_to_end(values)
+        statement.by_values.move_to_end(values)
         return cached
 
     def put(self, text: str, position: int, arguments: Mapping[str, object], plan: Plan, size: int) -> StepPlans:
         """Cache the plan of a statement, of ``size`` bytes, for these values; return what caches its steps' plans."""
         found = self._used(text)
-        specialised = found.statements.setdefault(_signature(position, arguments), _Statement()).specialised
+        by_values = found.statements.setdefault(_signature(position, arguments), _Statement()).by_values
         values = _values(arguments)
-        replaced = specialised.pop(values, None)
-        cached = specialised[values] = CachedPlan(plan, max(size, self._least), StepPlans())
+        replaced = by_values.pop(values, None)
+        cached = by_values[values] = CachedPlan(plan, max(size, self._least), StepPlans())
         self._resize(found, cached.size - (0 if replaced is None else replaced.size))
-        if len(specialised) > MAX_SPECIALISED:
-            self._resize(found, -specialised.popitem(last=False)[1].size)
+        if len(by_values) > MAX_SPECIALISED:
+            self._resize(found, -by_values.popitem(last=False)[1].size)
         self._evict()
         return cached.steps
 
