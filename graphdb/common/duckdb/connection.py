@@ -344,6 +344,8 @@ class Guard:
         try:
             if error is not None:
                 abandon(self._connection.raw)
+                if isinstance(error, KeyboardInterrupt):
+                    self._connection.calm()
                 self._raise(error)
         finally:
             self._leave()
