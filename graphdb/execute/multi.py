@@ -14,9 +14,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
+import numpy as np
+
 from graphdb.common.errors import DeviceError, GraphDBError
 from graphdb.execute.divided_domains import DividedDomains
 from graphdb.execute.guided_scheduling import FAILURES, GuidedSchedule, Task
+from graphdb.execute.work_profile import WorkProfile
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, OutOfRange, Refused, Traffic
@@ -27,8 +30,13 @@ from graphdb.plan.shares import Divisible, Division, Partial
 
 T = TypeVar("T")
 
-SHARES = 32
+SHARES = 64
 """The last shares are so small a part of what each executor works: as long the last to end works alone, about."""
+WAITING, MOST = 2, 1 << 6
+"""So many shares' rows of each executor find room while they wait for those before them; and shares, at most, for
+that."""
+REST = 16
+"""Such a part of a long run is left to who is done first."""
 LEAST = 1e-2
 """Seconds that a share is expected to take at least: some launches, and an answer to wait for, are a tenth of that."""
 MINED_ALONE = 1e8
@@ -47,10 +55,14 @@ class MultiExecutor:
         They, all of a kind, with the same graph and plans.
     shares, least
         How many shares each gets, and the seconds that one takes at least.
+    alike
+        Whether they are equally fast: then a run that is known is divided into shares of equal time.
     """
 
-    def __init__(self, executors: Sequence[Divisible], *, shares: int = SHARES, least: float | None = None) -> None:
-        self._executors = list(executors)
+    def __init__(
+        self, executors: Sequence[Divisible], *, shares: int = SHARES, least: float | None = None, alike: bool = True
+    ) -> None:
+        self._executors, self._alike = list(executors), alike
         self._shares, self._least = shares, LEAST if least is None else least
         self.name = _together([executor.name for executor in executors])
         self.tasks: list[Task] = []
@@ -118,7 +130,7 @@ class MultiExecutor:
             # A number for each vertex: all, before any is given, since one may not fit.
             yield from blocks if division.unit != "vertices" else list(blocks)
             if limit is None:
-                self._note(plan, False, schedule.busy)
+                self._note(plan, division, False, schedule)
             return
         except OutOfRange:
             pass
@@ -160,7 +172,7 @@ class MultiExecutor:
             self._note_failures(schedule)
         control.report(1.0)
         if limit is None:
-            self._note(plan, True, schedule.busy)
+            self._note(plan, division, True, schedule)
         if division.unit == "roots" and limit is None:
             for executor in self._executors:
                 executor.missed(plan, True, time.monotonic() - started)
@@ -219,19 +231,16 @@ class MultiExecutor:
 
     # --- who runs what
 
-    def _wanted(self, plan: PhysicalPlan, counting: bool) -> int:
-        """How many shares a run is worth, by what its last run took, or by what is expected."""
-        many = self._shares * len(self._executors)
+    def _wanted(self, plan: PhysicalPlan, counting: bool, shares: int = 0) -> int:
+        """How many shares a run is worth, by what its last run took, or by what is expected: at most as many as
+        keep the executors busy, or ``shares``.
+        """
+        many = max(self._shares * len(self._executors), shares)
         if not self._least or len(self._executors) < 2:
             return many
         taken: float | None = plan.cache.get(("taken", counting))
         seconds = self.first.seconds(plan, counting) if taken is None else taken
         return int(min(many, seconds / self._least))
-
-    @staticmethod
-    def _note(plan: PhysicalPlan, counting: bool, seconds: float) -> None:
-        """Remember what a whole run took, all executors together."""
-        plan.cache["taken", counting] = seconds
 
     def _division(
         self, plan: PhysicalPlan, counting: bool, control: Control, *, search: bool = False
@@ -248,10 +257,41 @@ class MultiExecutor:
         self, plan: PhysicalPlan, division: Division, control: Control, limit: int | None, *, counting: bool
     ) -> GuidedSchedule:
         """The shares of a run."""
-        cuts, parts = division.factored(len(self._executors), self._wanted(plan, counting))
+        most, profile = 1.0, self._profile(plan, division, counting)
+        if not counting:  # rows wait in the buffer for all before them: who fills it waits, too
+            rows_bytes = plan.steps[plan.row_steps - 1].estimate * plan.columns.size * np.dtype(plan.dtype).itemsize
+            most = control.buffer_bytes / (WAITING * len(self._executors) * max(rows_bytes, 1.0))
+        if profile is not None and self._alike and most * len(self._executors) >= 1:
+            cuts = profile.cuts(self._equal(plan.cache["taken", counting]))
+            parts = [(end - begin) / max(len(division.weights), 1) for begin, end in cuts]
+        else:
+            wanted = self._wanted(plan, counting, int(min(1 / most, MOST)))
+            cuts, parts = division.factored(len(self._executors), wanted, most)
         schedule = GuidedSchedule(self._executors, cuts, parts, control, limit, ordered=division.ordered)
         self.tasks = schedule.tasks
         return schedule
+
+    def _equal(self, seconds: float) -> list[float]:
+        """The parts of a run that takes so many seconds: one for each executor, of a long one something behind them."""
+        count = len(self._executors)
+        if seconds < REST * count * self._least * 4:
+            return [1 / count] * count
+        return [(1 - 1 / REST) / count] * count + [1 / REST / count] * count
+
+    def _profile(self, plan: PhysicalPlan, division: Division, counting: bool) -> WorkProfile | None:
+        """How a run's work was spread the last time; None before it ran, and where a share takes no time."""
+        found: WorkProfile | None = plan.cache.get(("profile", counting, division.unit, len(division.weights)))
+        return found if self._least and ("taken", counting) in plan.cache else None
+
+    def _note(self, plan: PhysicalPlan, division: Division, counting: bool, schedule: GuidedSchedule) -> None:
+        """Remember what a whole run took, all executors together, and which of its units how much."""
+        plan.cache["taken", counting] = schedule.busy
+        if self._least and not schedule.failed:
+            key = ("profile", counting, division.unit, len(division.weights))
+            before = plan.cache.get(key) or WorkProfile.expected(division.weights)
+            plan.cache[key] = before.measured(
+                [(task.begin, task.end, task.ended - task.started) for task in schedule.tasks]
+            )
 
     def _note_failures(self, schedule: GuidedSchedule) -> None:
         """Leave out those whose device was lost in a run."""

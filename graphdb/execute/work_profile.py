@@ -1,0 +1,68 @@
+"""What the units of a run took, as its last run showed: where the next one is divided into shares of equal time.
+
+Expected work is a guess: cliques of dense parts, or lists of hubs, take many times what weights say.  A share's time
+says what its units took together; within a share weights go on telling how it spreads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+POINTS = 1 << 12
+"""Units, about, between which work is taken to be spread evenly."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WorkProfile:
+    """How work is spread over the units of a run.
+
+    Attributes
+    ----------
+    units
+        int64 [points]: rising, from 0 to how many there are.
+    work
+        float64 [points]: what all units before each take, in any unit of time.
+    """
+
+    units: NDArray[np.int64]
+    work: NDArray[np.float64]
+
+    @classmethod
+    def expected(cls, weights: NDArray[np.float64]) -> WorkProfile:
+        """By the expected work of each unit: float64 [units]."""
+        work = np.append(0.0, np.cumsum(weights + 1e-9))
+        heavy = np.searchsorted(work, np.linspace(0.0, work[-1], POINTS))
+        units = np.unique(np.concatenate([[0], heavy, [len(weights)]]))
+        return cls(units, work[units])
+
+    def measured(self, shares: Sequence[tuple[int, int, float]]) -> WorkProfile:
+        """The same after a run whose shares (first unit, last + 1, seconds) are all units, each once.
+
+        >>> found = WorkProfile.expected(np.ones(4)).measured([(0, 2, 3.0), (2, 4, 1.0)])
+        >>> found.cuts([0.5, 0.5])
+        [(0, 1), (1, 4)]
+        """
+        shares = sorted(shares)
+        units = np.unique(np.concatenate([self.units, [begin for begin, *_ in shares]]))
+        before, work = np.interp(units, self.units, self.work), np.zeros(len(units))
+        done = 0.0
+        for begin, end, seconds in shares:
+            first, last = np.searchsorted(units, [begin, end])
+            part = before[first : last + 1] - before[first]
+            work[first : last + 1] = done + part * (seconds / max(float(part[-1]), 1e-12))
+            done += seconds
+        if len(units) > 2 * POINTS:
+            chosen = np.unique(np.append(np.searchsorted(work, np.linspace(0.0, done, POINTS)), [0, len(units) - 1]))
+            units, work = units[chosen], work[chosen]
+        return WorkProfile(units, work)
+
+    def cuts(self, parts: Sequence[float]) -> list[tuple[int, int]]:
+        """Ranges of units that are such parts of the work, one after the other; empty ones are left out."""
+        ends = np.interp(np.cumsum(parts) * self.work[-1], self.work, self.units)
+        bounds = [0, *np.rint(ends[:-1]).astype(int).tolist(), int(self.units[-1])]
+        return [(begin, end) for begin, end in pairwise(bounds) if begin < end]
