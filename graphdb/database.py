@@ -27,11 +27,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from graphdb.common.config import Budget, Executors, cores, memory_bytes
-from graphdb.common.errors import GraphDBError, NotSupportedError, ParameterError
+from graphdb.common.errors import GraphDBError, NotSupportedError, ParameterError, StorageError
+from graphdb.common.other_names import OtherNames
+from graphdb.common.other_names import by_name as named_by
 from graphdb.common.progress import Progress
 from graphdb.common.stopping import seconds_of
 from graphdb.dispatch.interface.transfer import Transfer
 from graphdb.dispatch.parameters import Parameters, by_name
+from graphdb.pictures import AROUND
 from graphdb.relational.session.state import State
 from graphdb.storage.file.scratch import EXPORTED, SPILLED, sweep
 
@@ -45,9 +48,40 @@ if TYPE_CHECKING:
     from graphdb.mining.graph import MiningGraph
     from graphdb.results.result import Result
 
+_AROUND_SECONDS = 10.0
+"""How long a picture may take to find the edges of a vertex."""
 
-class Database(Transfer):
+
+_ELSEWHERE = named_by(
+    {
+        "run execute_query read_transaction write_transaction": "query(text)",
+        "session driver": "query(text): a database is its own session",
+        "cursor executemany": "graphdb.dbapi has cursors; query(text) returns rows",
+        "begin begin_transaction transaction": "query('BEGIN')",
+        "commit": "query('COMMIT')",
+        "rollback": "query('ROLLBACK')",
+        "register register_table": "sql(text) and LOAD FROM find data frames by their Python names",
+        "register_function create_function register_udf": "register_procedure(…), for CALL",
+        "read_csv read_parquet read_json parse": "load(path)",
+        "serialize to_turtle": "export(path)",
+        "nodes vertices": "query('MATCH (n) RETURN n')",
+        "edges relationships triples": "query('MATCH (a)-[e]->(b) RETURN a, e, b')",
+        "table view": "sql(text)",
+        "types": "relationship_types",
+        "properties keys": "property_keys",
+        "bind namespaces namespace_manager": "query('PREFIX ex: <…>'), prefixes()",
+        "update": "query('INSERT DATA { … }'), add(triples)",
+        "remove delete": "apply(deletions=triples)",
+        "profile": "query('PROFILE …').plan()",
+    }
+)
+"""What the drivers of Neo4j, Kùzu and DuckDB, and rdflib, call it."""
+
+
+class Database(Transfer, OtherNames):
     """An open database; use it as a context manager, or :meth:`close` it.  See :func:`graphdb.connect`."""
+
+    _elsewhere = _ELSEWHERE
 
     def __init__(
         self,
@@ -99,6 +133,7 @@ class Database(Transfer):
         self._lazy_statements: Statements | None = None
         own = weakref.ref(self)
         self._state.observed.maintainer = lambda: _alive(own)._statements().live.maintenance
+        self._around = lambda iri: _open(own).query(AROUND, timeout=_AROUND_SECONDS, iri=iri)
 
     # --- statements
 
@@ -132,7 +167,9 @@ class Database(Transfer):
             timeout = seconds_of(timeout)
         try:  # no context manager: small counts would take longer
             with self._state.hold(timeout):
-                return self._statements().run(text, by_name(parameters, named), timeout)
+                result = self._statements().run(text, by_name(parameters, named), timeout)
+                result.around = self._around
+                return result
         except GraphDBError:
             raise
         except Exception as error:
@@ -257,7 +294,7 @@ class Database(Transfer):
 
     @property
     def progress(self) -> Progress | bool | None:
-        """Told how far a statement is, or True for a bar: see :func:`graphdb.connect`."""
+        """Called with how far a statement is, or True for a bar: see :func:`graphdb.connect`."""
         return self._state.progress
 
     @progress.setter
@@ -266,7 +303,7 @@ class Database(Transfer):
 
     @property
     def untrusted(self) -> bool:
-        """Whether statements are kept from files and the network: see :func:`graphdb.connect`."""
+        """Whether files and the network are closed to statements: see :func:`graphdb.connect`."""
         return self._state.untrusted
 
     @property
@@ -370,6 +407,14 @@ class Database(Transfer):
 
             self._lazy_statements = Statements(self._state, self._executors)
         return self._lazy_statements
+
+
+def _open(database: weakref.ref[Database]) -> Database:
+    """Return the database that a result is of, if somebody still has it."""
+    found = database()
+    if found is None:
+        raise StorageError("the database is closed")
+    return found
 
 
 def _alive(database: weakref.ref[Database]) -> Database:

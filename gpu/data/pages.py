@@ -2,7 +2,7 @@
 
 A kernel reads an array by its address and knows nothing of pages.  Those that are read most stand on the device; the
 others are mapped from host memory, and what a kernel reads of them comes over the link, 128 bytes at a time (zero-copy:
-GAMMA §3.2).  Which ones are read most is told by their *access heat* (GAMMA §5.1): :func:`heat`.  The driver's virtual
+GAMMA §3.2).  Which ones are read most is known by their *access heat* (GAMMA §5.1): :func:`heat`.  The driver's virtual
 memory maps them; memory that the driver migrates by itself ("managed") is not used: oversubscribed, it can hang a card.
 """
 

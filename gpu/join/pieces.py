@@ -278,21 +278,21 @@ class Run:
 
         The first level's table ``stays`` for other segments, where it is one.
         """
-        last, kept = number == self._last, self._levels.row_levels
+        last, row_levels = number == self._last, self._levels.row_levels
         whole = share * (marks.end - marks.begin) / elements.total
         done += share * marks.begin / elements.total
         made = 0
-        makes_rows = number == kept - 1 if kept else last
+        makes_rows = number == row_levels - 1 if row_levels else last
         most = self._rows if number else self._roots_rows
         for first, tiles, rows in self._tiles(marks, min(self._out_rows, most) if makes_rows else most):
-            if self._enough_before(marks, made) if last and not kept else self._enough():
+            if self._enough_before(marks, made) if last and not row_levels else self._enough():
                 return
             if rows == 0:
                 continue
             columns = self._levels.levels[number].columns
             following = self._combine(table, elements, marks, first, tiles, rows, len(columns))
             before, part = done + whole * made / marks.found, whole * rows / marks.found
-            if last and kept:
+            if last and row_levels:
                 self._launch("add_matches", rows, following.cells, rows, self._matches)
             elif last:
                 yield following

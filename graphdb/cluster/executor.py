@@ -26,7 +26,6 @@ from graphdb.cluster.tasks import Cuts, File, Job, Limits, OtherPlan, Source, Tr
 from graphdb.common.errors import ExecutionError, GraphDBError, NotSupportedError
 from graphdb.execute.host import RATE, HostExecutor
 from graphdb.plan.candidates.refinement import Refinement, Sets
-from graphdb.plan.counting.plan import parts_of
 from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, Executor, OutOfRange, Traffic
 from graphdb.plan.extension import Adjacency, Compressor, Extender
@@ -261,7 +260,7 @@ class ClusterExecutor:
             sums = None if run is None else self._summed(run, control, None)
             if not sums:
                 return self._local.count_jointly(joint, control)
-            return joint.numbers(dict(zip(parts_of(joint.counting.terms), sums, strict=True)))
+            return joint.numbers_of(sums)
         finally:
             control.seconds = time.monotonic() - started
 

@@ -26,11 +26,9 @@ from graphdb.cluster.partition_source import PartitionSource
 from graphdb.common.config import Budget
 from graphdb.common.errors import ExecutionError
 from graphdb.execute.choose import open_device
-from graphdb.execute.counting.plan_run import part_totals, share_weights
 from graphdb.execute.devices import devices_named
 from graphdb.execute.host import HostExecutor
 from graphdb.pattern.graph import PatternGraph
-from graphdb.plan.counting.plan import parts_of
 from graphdb.plan.executor import Control
 from graphdb.plan.joint import JointCount
 from graphdb.plan.passes.pipeline import make_plan
@@ -283,9 +281,7 @@ def counted(job: Job, source: Source, division: Division, share: tuple[int, int]
     plan, executor = _ready.plan(job, source), _ready.executor(job.device)
     with _control(limits, share) as control:
         if isinstance(plan, JointCount):
-            totals = part_totals(plan.counting, control, 1)
-            assert totals is not None
-            return tuple(totals[part] for part in parts_of(plan.counting.terms))
+            return executor.partial_jointly(plan, control)
         return executor.partial(plan, division, control)
 
 
@@ -306,8 +302,7 @@ def cuts_of(
     A count's shares become smaller where so many ``workers`` are named; else they are about equal.
     """
     if isinstance(plan, JointCount):
-        weights = share_weights(plan.counting)
-        division = None if weights is None else Division("vertices", weights)
+        division = executor.division_jointly(plan, control)
     else:
         division = executor.division(plan, plan.count_only, control)
     if division is None:

@@ -14,7 +14,7 @@ _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
 
 @dataclass(frozen=True, slots=True)
 class Executors:
-    """Where matches run, as :func:`graphdb.connect` is told."""
+    """Where matches run, as :func:`graphdb.connect` was asked."""
 
     device: str
     threads: int

@@ -79,10 +79,10 @@ def box(columns: Sequence[str], rows: Iterable[Row], width: int | None = None) -
 
 def _aligned(columns: Sequence[str], rows: Iterable[Row], width: int) -> tuple[list[list[str]], list[str]]:
     """Return the cells of header and rows, each as wide as its column, and a rule below each column."""
-    kept = [list(row) for row in rows]
-    cells = [[_one_line(text(value)) for value in row] for row in kept]
+    listed = [list(row) for row in rows]
+    cells = [[_one_line(text(value)) for value in row] for row in listed]
     names = [_one_line(name) for name in columns]
-    right = [_is_numeric(row[i] for row in kept) for i in range(len(columns))]
+    right = [_is_numeric(row[i] for row in listed) for i in range(len(columns))]
     natural = [max(map(_width, (name, *(row[i] for row in cells)))) for i, name in enumerate(names)]
     widths = _fit(natural, width)
     lines = [[_cell(cell, widths[i], right[i]) for i, cell in enumerate(row)] for row in [names, *cells]]
@@ -136,11 +136,11 @@ def json_lines(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
 
 def latex(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
     """Yield a ``tabular`` of LaTeX, numbers to the right."""
-    kept = [list(row) for row in rows]
-    sides = "".join("r" if _is_numeric(row[i] for row in kept) else "l" for i in range(len(columns)))
+    listed = [list(row) for row in rows]
+    sides = "".join("r" if _is_numeric(row[i] for row in listed) else "l" for i in range(len(columns)))
     yield f"\\begin{{tabular}}{{{sides}}}"
     yield " & ".join(map(_tex, columns)) + r" \\ \hline"
-    for row in kept:
+    for row in listed:
         yield " & ".join(_tex(text(value)) for value in row) + r" \\"
     yield r"\end{tabular}"
 
@@ -161,13 +161,13 @@ def markdown(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
 
 def as_html(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
     """Yield a table of HTML as notebooks show data frames: numbers to the right, long values cut."""
-    kept = [list(row) for row in rows]
-    sides = [' style="text-align: right"' if _is_numeric(row[i] for row in kept) else ' style="text-align: left"'
+    listed = [list(row) for row in rows]
+    sides = [' style="text-align: right"' if _is_numeric(row[i] for row in listed) else ' style="text-align: left"'
              for i in range(len(columns))]  # fmt: skip
     yield '<table class="dataframe">'
     head = "".join(f"<th{side}>{html.escape(name)}</th>" for side, name in zip(sides, columns, strict=True))
     yield f"<thead><tr>{head}</tr></thead><tbody>"
-    for row in kept:
+    for row in listed:
         cells = (_short(text(value)) if value is not None else None for value in row)
         yield "<tr>" + "".join(
             f"<td{side}>{'<em>null</em>' if cell is None else html.escape(cell)}</td>"

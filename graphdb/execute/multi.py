@@ -19,7 +19,7 @@ import numpy as np
 from graphdb.common.errors import DeviceError, GraphDBError
 from graphdb.execute.divided_domains import DividedDomains
 from graphdb.execute.guided_scheduling import FAILURES, GuidedSchedule, Task
-from graphdb.execute.work_profile import WorkProfile
+from graphdb.execute.work_profile import LastRun
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, OutOfRange, Refused, Traffic
@@ -35,8 +35,9 @@ SHARES = 64
 WAITING, MOST = 2, 1 << 6
 """So many shares' rows of each executor find room while they wait for those before them; and shares, at most, for
 that."""
-REST = 16
-"""Such a part of a long run is left to who is done first."""
+REST, LONG = 16, 64
+"""Such a part of a run that is known is left to whoever is done first, where each executor works as long as so many of
+the least shares."""
 LEAST = 1e-2
 """Seconds that a share is expected to take at least: some launches, and an answer to wait for, are a tenth of that."""
 MINED_ALONE = 1e8
@@ -124,13 +125,17 @@ class MultiExecutor:
             control.seconds = time.monotonic() - started
 
     def _rows(self, plan: PhysicalPlan, division: Division, control: Control, limit: int | None) -> Iterator[Block]:
-        schedule = self._scheduled(plan, division, control, limit, counting=False)
+        # Rows wait in the buffer for all before them: who fills it waits, too.
+        rows_bytes = plan.steps[plan.row_steps - 1].estimate * plan.columns.size * np.dtype(plan.dtype).itemsize
+        most = control.buffer_bytes / (WAITING * len(self._executors) * max(rows_bytes, 1.0))
+        wanted, key = self._wanted(plan, False, int(min(1 / most, MOST))), ("last run", False)
+        schedule = self._scheduled(division, plan.cache.get(key), wanted, control, limit, most)
         blocks = schedule.rows(lambda executor, own: executor.rows_of(plan, division, own))
         try:
             # A number for each vertex: all, before any is given, since one may not fit.
             yield from blocks if division.unit != "vertices" else list(blocks)
             if limit is None:
-                self._note(plan, division, False, schedule)
+                plan.cache[key] = LastRun.after(plan.cache.get(key), division, schedule)
             return
         except OutOfRange:
             pass
@@ -162,33 +167,59 @@ class MultiExecutor:
             control.seconds = time.monotonic() - started
 
     def _counted(self, plan: PhysicalPlan, division: Division, control: Control, limit: int | None) -> int:
-        sums: Partial = ()
         started = time.monotonic()
-        schedule = self._scheduled(plan, division, control, limit, counting=True)
-        try:
-            for partial in schedule.partials(lambda executor, own: executor.partial(plan, division, own)):
-                sums = tuple(a + b for a, b in zip(sums, partial, strict=True)) if sums else partial
-        finally:
-            self._note_failures(schedule)
+        key = ("last run", True)
+        schedule = self._scheduled(division, plan.cache.get(key), self._wanted(plan, True), control, limit)
+        sums = self._added_up(schedule, lambda executor, own: executor.partial(plan, division, own))
         control.report(1.0)
         if limit is None:
-            self._note(plan, division, True, schedule)
+            plan.cache[key] = LastRun.after(plan.cache.get(key), division, schedule)
         if division.unit == "roots" and limit is None:
             for executor in self._executors:
                 executor.missed(plan, True, time.monotonic() - started)
         return self._alone(lambda executor: executor.total(plan, division, sums)) if sums else 0
 
+    def _added_up(self, schedule: GuidedSchedule, count: Callable[[Divisible, Control], Partial]) -> Partial:
+        """What the shares of a count add up to, place by place."""
+        sums: Partial = ()
+        try:
+            for partial in schedule.partials(count):
+                sums = tuple(a + b for a, b in zip(sums, partial, strict=True)) if sums else partial
+        finally:
+            self._note_failures(schedule)
+        return sums
+
     def count_jointly(self, joint: JointCount, control: Control | None = None) -> list[int]:
-        """Count several plans together, on the first executor: all read the same lists."""
-        return self._alone(lambda executor: executor.count_jointly(joint, control))
+        """Count several plans together; raises like :meth:`run`."""
+        control, started = control or Control(), time.monotonic()
+        wanted = self._worth(joint.cache.get("last run"), lambda: self.first.seconds_jointly(joint))
+        try:
+            divided = len(self._executors) > 1 and wanted > 1
+            division = self._alone(lambda executor: executor.division_jointly(joint, control)) if divided else None
+            if division is None:
+                return self._alone(lambda executor: executor.count_jointly(joint, control))
+            schedule = self._scheduled(division, joint.cache.get("last run"), wanted, control, None)
+            try:
+                sums = self._added_up(schedule, lambda executor, own: executor.partial_jointly(joint, own))
+            except OutOfRange:
+                return self._alone(lambda executor: executor.count_jointly(joint, control))
+            joint.cache["last run"] = LastRun.after(joint.cache.get("last run"), division, schedule)
+            control.report(1.0)
+            return joint.numbers_of(sums)
+        finally:
+            control.seconds = time.monotonic() - started
 
     def counts_cliques(self, plan: PhysicalPlan) -> bool:
         """Whether the first does: all have the same kernels."""
         return self.first.counts_cliques(plan)
 
     def describe_jointly(self, joint: JointCount) -> str:
-        """How the first counts them."""
-        return self.first.describe_jointly(joint)
+        """How the first counts them, and whether all do."""
+        text = self.first.describe_jointly(joint)
+        wanted = self._worth(joint.cache.get("last run"), lambda: self.first.seconds_jointly(joint))
+        if wanted < 2 or len(self._executors) < 2:
+            return text
+        return f"{self.name}{text.removeprefix(self.first.name)}, in shares"
 
     def domain_search(
         self, lists: LabelledLists, scanned: float, control: Control, host_memory: int | None
@@ -232,15 +263,18 @@ class MultiExecutor:
     # --- who runs what
 
     def _wanted(self, plan: PhysicalPlan, counting: bool, shares: int = 0) -> int:
-        """How many shares a run is worth, by what its last run took, or by what is expected: at most as many as
-        keep the executors busy, or ``shares``.
+        """How many shares a run is worth."""
+        last = plan.cache.get(("last run", counting))
+        return self._worth(last, lambda: self.first.seconds(plan, counting), shares)
+
+    def _worth(self, last: LastRun | None, expected: Callable[[], float], shares: int = 0) -> int:
+        """How many shares a run is worth, by what its last run took, or by what is expected: at most as many as keep
+        the executors busy, or ``shares``.
         """
         many = max(self._shares * len(self._executors), shares)
         if not self._least or len(self._executors) < 2:
             return many
-        taken: float | None = plan.cache.get(("taken", counting))
-        seconds = self.first.seconds(plan, counting) if taken is None else taken
-        return int(min(many, seconds / self._least))
+        return int(min(many, (expected() if last is None else last.seconds) / self._least))
 
     def _division(
         self, plan: PhysicalPlan, counting: bool, control: Control, *, search: bool = False
@@ -254,44 +288,27 @@ class MultiExecutor:
             return self._alone(lambda executor: executor.division(plan, counting, control, search=True))
 
     def _scheduled(
-        self, plan: PhysicalPlan, division: Division, control: Control, limit: int | None, *, counting: bool
+        self,
+        division: Division,
+        last: LastRun | None,
+        wanted: int,
+        control: Control,
+        limit: int | None,
+        most: float = 1.0,
     ) -> GuidedSchedule:
-        """The shares of a run."""
-        most, profile = 1.0, self._profile(plan, division, counting)
-        if not counting:  # rows wait in the buffer for all before them: who fills it waits, too
-            rows_bytes = plan.steps[plan.row_steps - 1].estimate * plan.columns.size * np.dtype(plan.dtype).itemsize
-            most = control.buffer_bytes / (WAITING * len(self._executors) * max(rows_bytes, 1.0))
-        if profile is not None and self._alike and most * len(self._executors) >= 1:
-            cuts = profile.cuts(self._equal(plan.cache["taken", counting]))
-            parts = [(end - begin) / max(len(division.weights), 1) for begin, end in cuts]
+        """The shares of a run, none more than ``most`` of it: by its last run of equal time, or about as many as
+        wanted.
+        """
+        count = len(self._executors)
+        profile = None if last is None or not self._alike else last.profile_of(division)
+        if last is None or profile is None or not self._least or most * count < 1:
+            cuts, parts = division.factored(count, wanted, most)
         else:
-            wanted = self._wanted(plan, counting, int(min(1 / most, MOST)))
-            cuts, parts = division.factored(len(self._executors), wanted, most)
+            rest = 1 / REST if last.seconds > LONG * count * self._least else 0.0
+            cuts, parts = profile.shares([(1 - rest) / count] * count + [rest / count] * count)
         schedule = GuidedSchedule(self._executors, cuts, parts, control, limit, ordered=division.ordered)
         self.tasks = schedule.tasks
         return schedule
-
-    def _equal(self, seconds: float) -> list[float]:
-        """The parts of a run that takes so many seconds: one for each executor, of a long one something behind them."""
-        count = len(self._executors)
-        if seconds < REST * count * self._least * 4:
-            return [1 / count] * count
-        return [(1 - 1 / REST) / count] * count + [1 / REST / count] * count
-
-    def _profile(self, plan: PhysicalPlan, division: Division, counting: bool) -> WorkProfile | None:
-        """How a run's work was spread the last time; None before it ran, and where a share takes no time."""
-        found: WorkProfile | None = plan.cache.get(("profile", counting, division.unit, len(division.weights)))
-        return found if self._least and ("taken", counting) in plan.cache else None
-
-    def _note(self, plan: PhysicalPlan, division: Division, counting: bool, schedule: GuidedSchedule) -> None:
-        """Remember what a whole run took, all executors together, and which of its units how much."""
-        plan.cache["taken", counting] = schedule.busy
-        if self._least and not schedule.failed:
-            key = ("profile", counting, division.unit, len(division.weights))
-            before = plan.cache.get(key) or WorkProfile.expected(division.weights)
-            plan.cache[key] = before.measured(
-                [(task.begin, task.end, task.ended - task.started) for task in schedule.tasks]
-            )
 
     def _note_failures(self, schedule: GuidedSchedule) -> None:
         """Leave out those whose device was lost in a run."""

@@ -13,6 +13,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.execute.guided_scheduling import GuidedSchedule
+from graphdb.plan.shares import Division
+
 POINTS = 1 << 12
 """Units, about, between which work is taken to be spread evenly."""
 
@@ -44,7 +47,7 @@ class WorkProfile:
         """The same after a run whose shares (first unit, last + 1, seconds) are all units, each once.
 
         >>> found = WorkProfile.expected(np.ones(4)).measured([(0, 2, 3.0), (2, 4, 1.0)])
-        >>> found.cuts([0.5, 0.5])
+        >>> found.shares([0.5, 0.5])[0]
         [(0, 1), (1, 4)]
         """
         shares = sorted(shares)
@@ -61,8 +64,44 @@ class WorkProfile:
             units, work = units[chosen], work[chosen]
         return WorkProfile(units, work)
 
-    def cuts(self, parts: Sequence[float]) -> list[tuple[int, int]]:
-        """Ranges of units that are such parts of the work, one after the other; empty ones are left out."""
+    def shares(self, parts: Sequence[float]) -> tuple[list[tuple[int, int]], list[float]]:
+        """Ranges of units that are such parts of the work, one after the other, and each one's part; without those that
+        have no unit.
+        """
         ends = np.interp(np.cumsum(parts) * self.work[-1], self.work, self.units)
         bounds = [0, *np.rint(ends[:-1]).astype(int).tolist(), int(self.units[-1])]
-        return [(begin, end) for begin, end in pairwise(bounds) if begin < end]
+        cuts = list(pairwise(bounds))
+        chosen = [number for number, (begin, end) in enumerate(cuts) if begin < end]
+        return [cuts[number] for number in chosen], [parts[number] for number in chosen]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LastRun:
+    """What the last run of a plan showed.
+
+    Attributes
+    ----------
+    seconds
+        What it took, all executors together.
+    unit, profile
+        Of which units it was divided, and how its work was spread over them.
+    """
+
+    seconds: float
+    unit: str
+    profile: WorkProfile
+
+    @classmethod
+    def after(cls, before: LastRun | None, division: Division, schedule: GuidedSchedule) -> LastRun:
+        """What is known once a run has ended, of which something was known before."""
+        known = None if before is None else before.profile_of(division)
+        profile = WorkProfile.expected(division.weights) if known is None else known
+        if not schedule.failed:
+            shares = [(task.begin, task.end, task.ended - task.started) for task in schedule.tasks]
+            profile = profile.measured(shares)
+        return cls(schedule.busy, division.unit, profile)
+
+    def profile_of(self, division: Division) -> WorkProfile | None:
+        """How work was spread over the units of a division; None where it had others."""
+        same = division.unit == self.unit and len(division.weights) == int(self.profile.units[-1])
+        return self.profile if same else None

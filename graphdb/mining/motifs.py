@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.errors import MemoryLimitError
+from graphdb.common.errors import MemoryLimitError, QueryTimeout
+from graphdb.execute.host import HostExecutor
 from graphdb.execute.scheduler import Pause
 from graphdb.grammar.syntax import MatchMode
 from graphdb.mining.graph import ONE_WAY, UNLABELLED, MiningGraph
@@ -31,7 +32,7 @@ from graphdb.mining.primitives.canonical import canonical, distinct
 from graphdb.mining.primitives.extension import DEVICE_PIECE, vertex_extension
 from graphdb.mining.primitives.table import EmbeddingTable
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
-from graphdb.plan.executor import Executor, OutOfRange
+from graphdb.plan.executor import Control, Executor, OutOfRange
 from graphdb.plan.extension import Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.passes.pipeline import make_plan
@@ -39,6 +40,8 @@ from graphdb.plan.physical import PhysicalPlan
 
 Ints = NDArray[np.int64]
 
+_ALONE = 0.02
+"""Seconds that one thread looks for an example before all do."""
 _DERIVED = 320
 """Bytes that the lists which matches are counted from take for each edge while they are made, at most."""
 
@@ -168,6 +171,11 @@ def _pattern(cells: Ints, directed: bool) -> Pattern:
     return Pattern((0,) * size, tuple(sorted(edges)), directed)
 
 
+def derived_memory(graph: MiningGraph) -> int:
+    """Return the bytes that lists of neighbours take while sums over them are made."""
+    return _DERIVED * graph.edges
+
+
 def matched(pattern: Pattern, mode: MatchMode, *, limit: int | None = None) -> PatternGraph:
     """A pattern as the matcher takes it: to be counted, or to find so many matches of it."""
     vertices = tuple(PatternVertex(NAMES[place]) for place in range(len(pattern)))
@@ -189,7 +197,7 @@ def matched(pattern: Pattern, mode: MatchMode, *, limit: int | None = None) -> P
 def _solved(graph: MiningGraph, size: int, limits: Limits) -> list[Motif]:
     """Count the copies of all patterns, and solve for the induced ones."""
     control, known = limits.control, known_motifs(size, graph.directed)
-    limits.need(_DERIVED * graph.edges, "lists of neighbours")
+    limits.need(derived_memory(graph), "lists of neighbours")
     total = len(known.patterns)
     with graph.data.watched(control.check):
         joint = joint_count(graph, known.patterns)
@@ -234,7 +242,11 @@ def _example(pattern: Pattern, graph: MiningGraph, limits: Limits) -> tuple[int,
     if plan is None:
         plan = make_plan(matched(pattern, MatchMode.INDUCED, limit=1), graph.data)
         graph.plans[pattern] = plan
-    block = next(limits.host.run(plan, limits.control.within(1.0, 1.0)))
+    limits.control.check()
+    try:  # most are found in less time than threads take to start
+        block = next(HostExecutor(1, memory_limit=limits.memory).run(plan, Control(timeout=_ALONE)))
+    except QueryTimeout:
+        block = next(limits.host.run(plan, limits.control.within(1.0, 1.0)))
     return tuple(int(graph.ids[block.columns[NAMES[place]][0]]) for place in range(len(pattern)))
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.plan.executor import Block, Control, Executor
+from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan, VertexStep
 from graphdb.storage.graph.pcsr import Partition
 
@@ -141,3 +142,12 @@ class Divisible(Executor, Protocol):
 
     def total(self, plan: PhysicalPlan, division: Division, sums: Partial) -> int:
         """The number of matches, from the sums over all shares."""
+
+    def seconds_jointly(self, joint: JointCount) -> float:
+        """The seconds that a joint count is expected to take without being divided."""
+
+    def division_jointly(self, joint: JointCount, control: Control) -> Division | None:
+        """How a joint count divides; None where it is one piece, or is not counted as sums."""
+
+    def partial_jointly(self, joint: JointCount, control: Control) -> Partial:
+        """Count the share that the control names: what each part adds up to; raises as :meth:`partial` does."""

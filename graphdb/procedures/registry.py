@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from graphdb.common.errors import BindError, ExecutionError, GraphDBError, ParseError, TypeMismatchError, nearest
 from graphdb.common.values.elements import Node, Path, Relationship
-from graphdb.grammar import syntax as ast
 from graphdb.procedures.answers import Answer, Unfit, answer_of
 from graphdb.procedures.signature import Field, Signature
 from graphdb.procedures.types import NotOfType
 
 if TYPE_CHECKING:
     from graphdb.common.duckdb.connection import Connection
+    from graphdb.grammar import syntax as ast
     from graphdb.pattern.names import Names
     from graphdb.snapshot.edges import Edges
     from graphdb.storage.triples import TripleStore

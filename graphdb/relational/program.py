@@ -18,6 +18,7 @@ from graphdb.plan.paths import PathStep
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.procedures.answers import Answer, arrow_type
 from graphdb.procedures.registry import Call
+from graphdb.relational.costed_edges import DataEdges
 from graphdb.relational.path_patterns.edges import Pattern
 from graphdb.relational.projection.arrays import Beside
 from graphdb.relational.projection.lookups import Key
@@ -38,7 +39,7 @@ class Rows:
     parameters: Mapping[str, object]
     reads: frozenset[str]
     """The names of the tables and views that the SQL reads, of those that the program makes."""
-    kept: bool = False
+    lasting: bool = False
     """Whether whatever comes later may read them, to the end."""
     beside: tuple[Beside, ...] = ()
     """Properties of their vertices that SQL reads as further columns."""
@@ -51,7 +52,7 @@ class Matched:
     view: str
     on: tuple[tuple[str, str], ...]
     """The columns of vertices that must be equal: of the rows, and of the bindings."""
-    kept: tuple[str, ...]
+    retained: tuple[str, ...]
     """The columns of the rows that stay."""
     added: tuple[tuple[str, str], ...]
     """Names of further columns, and the columns of the bindings that they are."""
@@ -115,6 +116,8 @@ class Given:
     """The view of bindings or rows, and its column, that they stand in as they are, but for nulls."""
     key: Key | None = None
     """The property, and its values, that they are found by, where an index has it and the values are not many."""
+    excluded: bool = False
+    """Whether it is none of them instead; then it has a label, so that it is a resource."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +173,8 @@ class Searched:
     """The edges that it goes along, as other steps find them; None for all of its labels."""
     cost: ast.Cost | None = None
     """What these cost, where they cost something."""
+    of_data: DataEdges | None = None
+    """How the edges and costs are found again, where the data alone says what they are."""
 
     @property
     def columns(self) -> list[str]:
@@ -300,5 +305,5 @@ class Program:
     def last_uses(self) -> dict[str, int]:
         """Return the number of the last step that reads each table or view; past the last if the result does."""
         found = {name: number for number, step in enumerate(self.steps) for name in step.reads}
-        kept = {step.view for step in self.steps if isinstance(step, Rows) and step.kept}
-        return found | dict.fromkeys(self.projection.reads | kept, len(self.steps))
+        lasting = {step.view for step in self.steps if isinstance(step, Rows) and step.lasting}
+        return found | dict.fromkeys(self.projection.reads | lasting, len(self.steps))

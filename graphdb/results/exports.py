@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from graphdb._version import DISTRIBUTION
 from graphdb.common import arrow as columnar
 from graphdb.common.errors import ExecutionError, ParameterError
-from graphdb.common.foreign_errors import own_errors
+from graphdb.common.foreign_errors import check_installed, own_errors
 from graphdb.common.values.types import Column, has_ids
 from graphdb.pictures import MOST
 from graphdb.results.display import made_in_python
@@ -42,6 +42,8 @@ class Exports:
     _shape: tuple[Column, ...] | None
     _fetched: list[list[Any]] | None
     _value_of: Callable[[bytes], object] | None
+    around: Callable[[str], Exports] | None
+    """What finds the edges of a vertex by its IRI, where somebody can be asked."""
 
     if TYPE_CHECKING:  # what the result has
 
@@ -99,11 +101,13 @@ class Exports:
         ExecutionError
             PyArrow is not installed.
         """
+        check_installed("to_pandas", "pandas", "pandas")
         return _pyarrow("to_pandas").table(self._exported()).to_pandas()
 
     @own_errors
     def to_polars(self) -> polars.DataFrame:
         """Return the rows as a Polars data frame."""
+        check_installed("to_polars", "polars", "Polars")
         import polars
 
         return polars.DataFrame(self._exported())
@@ -120,6 +124,7 @@ class Exports:
         ExecutionError
             The rows have no vertices, edges or paths.
         """
+        check_installed("to_networkx", "networkx", "NetworkX")
         return self._network().networkx()
 
     @own_errors
@@ -133,6 +138,7 @@ class Exports:
         ExecutionError
             The rows have no vertices, edges or paths.
         """
+        check_installed("to_igraph", "igraph", "igraph")
         return self._network().igraph()
 
     @own_errors
@@ -151,8 +157,9 @@ class Exports:
         """
         from graphdb.pictures.picture import Picture
 
-        network = self._network()
-        return Picture.of(network.nodes, network.relationships, most)
+        network, around = self._network(), self.around
+        expand = None if around is None else lambda iri: around(iri).graph()
+        return Picture.of(network.nodes, network.relationships, most, expand=expand)
 
     @own_errors
     def edge_index(self) -> EdgeIndex:

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from graphdb.common import arrow as columnar
 from graphdb.common.errors import ExecutionError, GraphDBError, StorageError
 from graphdb.common.foreign_errors import own_errors
+from graphdb.common.other_names import OtherNames, by_name
 from graphdb.common.values.elements import without_collection
 from graphdb.common.values.types import STRING, Column, Type, has_ids, is_plain
 from graphdb.results.decode import Arrays, Known, decoded, pieces
@@ -83,7 +84,31 @@ class Counted:
         return columnar.table({f"c{i}": columnar.array([row[i] for row in self.rows], type) for i in range(self.width)})
 
 
-class Result(Exports):
+_ELSEWHERE = by_name(
+    {
+        "single peek get_next one first": "fetchone(), or scalar() for one value",
+        "value values scalars fetchval": "scalar() for one value, fetchall() for rows",
+        "data records to_dict dicts bindings mappings": "to_dicts()",
+        "get_as_df to_df fetchdf to_data_frame as_df": "df()",
+        "get_as_pl as_pl": "pl()",
+        "get_as_arrow fetch_arrow_table as_arrow": "arrow()",
+        "fetch_record_batch to_batches fetch_arrow_reader": "fetch_batches(size)",
+        "get_as_networkx networkx": "to_networkx()",
+        "get_column_names keys vars schema": "columns, or description with types",
+        "rows all to_list fetch_all tolist": "fetchall()",
+        "has_next consume next": "for row in result",
+        "num_rows rowcount get_num_tuples shape": "len(result)",
+        "summary counters stats": "message, elapsed",
+        "head print display": "show(rows)",
+        "create to_table insert_into": "into('table')",
+        "plot draw visualize": "graph()",
+        "profile explain": "plan(), of EXPLAIN or PROFILE",
+    }
+)
+"""What Neo4j's driver, Kùzu, DuckDB, rdflib and SQLAlchemy call it."""
+
+
+class Result(Exports, OtherNames):
     """The rows of one statement.
 
     Attributes
@@ -95,6 +120,8 @@ class Result(Exports):
     verbatim
         Whether the rows are lines of text to print as they are (EXPLAIN).
     """
+
+    _elsewhere = _ELSEWHERE
 
     def __init__(
         self,
@@ -127,6 +154,7 @@ class Result(Exports):
         """The rows that fetchone and fetchmany did not return yet, where one of them was called."""
         self.warn: Callable[[], list[str]] | None = None
         """What finds the warnings, where there may be some."""
+        self.around = None
         self.elapsed = elapsed
         self.message = message
         self.verbatim = verbatim
@@ -208,6 +236,11 @@ class Result(Exports):
         """Return all rows that :meth:`fetchone` and :meth:`fetchmany` did not return, as tuples of Python values."""
         with without_collection():
             return list(self._rows(whole=True) if self._fetching is None else self._fetching)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return all rows as dictionaries by the names of the columns; of several of one name the last one counts."""
+        with without_collection():
+            return [dict(zip(self.columns, row, strict=True)) for row in self._rows(whole=True)]
 
     def fetchone(self) -> tuple[Any, ...] | None:
         """Return the next row, or None where all were returned; iteration always begins with the first."""

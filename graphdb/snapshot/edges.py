@@ -211,9 +211,9 @@ class Edges:
                 if self._connection.transactions.inside:  # its ROLLBACK would take a table away
                     return rows
                 table = self._connection.temporary()
-                with self._connection.temporary_table(table) as kept:
+                with self._connection.temporary_table(table) as keep:
                     raw.execute(f"CREATE TEMP TABLE {table} AS FROM {rows}")
-                    kept()
+                    keep()
                     self._made[key] = found = f"temp.{table}"
         return found
 

@@ -27,8 +27,10 @@ def test_all_connected_patterns_are_known(size: int, directed: bool, patterns: i
 
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("seed", range(scaled(20)))
-def test_motifs_of_random_graphs(seed: int, directed: bool) -> None:
+def test_motifs_of_random_graphs(seed: int, directed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(seed)
+    if seed % 3 == 0:  # no example is found by one thread in time
+        monkeypatch.setattr("graphdb.mining.motifs._ALONE", -1.0)
     vertices = int(random.integers(3, 11))
     edges = int(random.integers(2, vertices * 4))
     graph = brute.random_graph(random, vertices, edges, directed=directed, edge_labels=2, labels=2)

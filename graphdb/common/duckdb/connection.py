@@ -216,8 +216,8 @@ class Connection:
         if self.closed:
             raise StorageError("the database is closed")
 
-    def unsettled(self) -> bool:
-        """Whether an earlier statement left something for :meth:`settle` to undo; asked between statements."""
+    def has_leftovers(self) -> bool:
+        """Whether an earlier statement left something for :meth:`undo_leftovers` to undo; asked between statements."""
         transactions = self.transactions
         return (
             self._depth != 0
@@ -228,7 +228,7 @@ class Connection:
             or self.cancelled.is_set()
         )
 
-    def settle(self) -> None:
+    def undo_leftovers(self) -> None:
         """Undo what an interrupted statement left half done, before another one begins; can itself be interrupted."""
         import duckdb
 
@@ -239,7 +239,7 @@ class Connection:
         self.cancelled.clear()
         WATCHDOG.release(self, None)
         abandon(self.raw)
-        self.transactions.settle()
+        self.transactions.undo_leftovers()
         while self._discarded and not self.transactions.inside:
             with contextlib.suppress(duckdb.Error):
                 self.raw.execute(f"DROP TABLE IF EXISTS {self._discarded[-1]}")

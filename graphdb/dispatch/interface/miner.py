@@ -23,13 +23,9 @@ class Miner:
     edges, vertices
         Names of edge labels and of vertex labels that the mined graph has: one, or several; by default all.  A name is
         bare, prefixed (``"foaf:knows"``), or an IRI in angle brackets.
-    source
+    source, parameters
         Instead of these, a query that returns an edge, or two vertices, in each row: ``"MATCH (a)-[e]->(b) … RETURN
-        e"``.
-
-    Parameters
-    ----------
-        Values for ``$name`` in that query.
+        e"``; and values for ``$name`` in that query.
     timeout
         Seconds after which mining is stopped with :class:`~graphdb.common.errors.QueryTimeout`.
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from graphdb.common.errors import LoadError
+from graphdb.common.foreign_errors import check_installed
 from graphdb.common.progress import Progress, watching
 from graphdb.common.stopping import seconds_of, stopping
 from graphdb.dispatch.interface.contents import Contents
@@ -38,7 +39,7 @@ class Transfer(Contents):
         mapping: str | os.PathLike[str] | None = None,
         timeout: float | None = None,
     ) -> LoadReport:
-        """Load files and tables, in one transaction: all of it is kept, or nothing.
+        """Load files and tables, in one transaction: all of it is written, or nothing.
 
         Parameters
         ----------
@@ -66,12 +67,12 @@ class Transfer(Contents):
         mapping
             A file, in JSON or YAML, that lists tables with such options: all of it is one load.
         timeout
-            Seconds after which the load is stopped, and nothing of it is kept.
+            Seconds after which the load is stopped, and nothing of it is written.
 
         Raises
         ------
         LoadError
-            With file, line, column and the text; nothing of the load was kept.
+            With file, line, column and the text; nothing of the load was written.
         QueryTimeout
             It took longer than its ``timeout``.
         """
@@ -161,6 +162,7 @@ class Transfer(Contents):
         It is one graph: where there are named ones, ``graphs`` has to say which, as for :meth:`export`.  It is stopped
         after ``timeout`` seconds.
         """
+        check_installed("to_networkx", "networkx", "NetworkX")
         from graphdb.storage.writers.networks import to_networkx
 
         state = self._state
@@ -199,7 +201,7 @@ class Transfer(Contents):
             Lines of an RDF patch (``A <s> <p> <o> .``, ``D …``, ``TX``, ``TC``), as a path, an open file, or text: what
             counts of a triple is its last line.
         timeout
-            Seconds after which it is stopped, and nothing of it is kept.
+            Seconds after which it is stopped, and nothing of it is written.
 
         Returns
         -------
