@@ -313,8 +313,8 @@ def _counted(graph: MiningGraph, size: int, extender: Extender, limits: Limits) 
             pending += [(middle, end), (begin, middle)]
             continue
         firsts.fill((1 << 64) - 1)
-        for first in range(0, len(table), DEVICE_PIECE):
-            extender.count_codes(table.rows(first, first + DEVICE_PIECE).astype(np.int32), first, counts, firsts)
+        for number, rows in enumerate(table.pieces(DEVICE_PIECE)):
+            extender.count_codes(rows, number * DEVICE_PIECE, counts, firsts)
         found = firsts.get()
         for code in np.flatnonzero(~known & (found != found.dtype.type((1 << 64) - 1))).tolist():
             row, vertex = divmod(int(found[code]), 1 << 31)
