@@ -23,7 +23,6 @@ from graphdb.relational.path_patterns.edges import Pattern
 from graphdb.relational.projection.arrays import Beside
 from graphdb.relational.projection.lookups import Key
 from graphdb.relational.projection.sql import Projection
-from graphdb.relational.session.plan_cache import STEP_BYTES
 from graphdb.sql.computing import Applying, Computing
 
 if TYPE_CHECKING:
@@ -296,11 +295,10 @@ class Program:
 
     @property
     def own_bytes(self) -> int:
-        """What its plans, and the candidates that later ones start from, hold of memory."""
+        """What its plans, and the candidates that later ones start from, take of memory."""
         plans = sum(step.plan.own_bytes for step in self.matches if step.plan is not None)
         later = [vertex.candidates for step in self.matches if step.plan is None for vertex in step.pattern.vertices]
-        given = STEP_BYTES * sum(step.plan is None for step in self.matches)
-        return plans + given + sum(ids.nbytes for ids in later if ids is not None)
+        return plans + sum(ids.nbytes for ids in later if ids is not None)
 
     def last_uses(self) -> dict[str, int]:
         """Return the number of the last step that reads each table or view; past the last if the result does."""

@@ -188,7 +188,7 @@ def images(runs: int, edges: int) -> Table:
         wanted, sorting = _timed(lambda arguments=arguments: supports._sorted(*arguments), 0)
         found, marking = _timed(lambda arguments=arguments: supports._marked(*arguments), 0)
         assert np.array_equal(found, wanted)
-        written = [tuple(each) for each in supports.pieces(rows.rows, quick_of_row, 1 << 19)]
+        written = [tuple(each) for each in supports.pieces(rows, quick_of_row, 1 << 19)]
         with device.device.active():
             kernels = list[float]()
 

@@ -88,7 +88,7 @@ def test_images_by_sorted_keys(device: Any) -> None:
     wanted = supports._sorted(*arguments)
     assert np.array_equal(supports._marked(*arguments), wanted)
     with device.device.active():
-        pieces = supports.pieces(rows.rows, quick_of_row, 100)
+        pieces = supports.pieces(rows, quick_of_row, 100)
         found = ExternalSort(device.device, 500).images(pieces, slots.of_place, len(slots), len(graph))
     assert np.array_equal(found, wanted)
     assert len(rows) > 300

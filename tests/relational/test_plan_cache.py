@@ -145,6 +145,21 @@ def test_a_steps_plan_is_for_the_same_vertices_and_small() -> None:
     assert plans.get("step", [np.arange(1_000_000)]) is None
 
 
+def test_plans_of_steps_count_as_part_of_their_texts() -> None:
+    cache: PlanCache[int] = PlanCache(10_000)
+    steps = cache.put("one", 0, {"x": 1}, 1, 1000)
+    cache.put("two", 0, {"x": 1}, 2, 1000)
+    steps.put("step", [np.arange(3)], object(), 4000)  # type: ignore[arg-type]
+    steps.put("step", [np.arange(4)], object(), 5000)  # type: ignore[arg-type]
+    assert cache.get("one", 0, {"x": 1}) is not None
+    assert cache.get("two", 0, {"x": 1}) is not None
+    steps.put("other", [np.arange(3)], object(), 4000)  # type: ignore[arg-type]
+    assert cache.get("one", 0, {"x": 1}) is None  # the text used last stays
+    assert cache.get("two", 0, {"x": 1}) is not None
+    steps.put("step", [np.arange(3)], object(), 9000)  # type: ignore[arg-type]
+    assert cache.get("two", 0, {"x": 1}) is not None
+
+
 # --- within a database
 
 

@@ -1,5 +1,6 @@
 // What rows of an embedding table with the same prefix have in common: intersected once, in shared memory, and searched for
-// each row (GAMMA §6.1, optimisation 2).
+// each row (GAMMA §6.1, optimisation 2).  A layout by banks and a filter in front (optimisation 3) gain nothing:
+// tests/benchmarks/prefix_layouts.cuh.
 
 const int ROOM = MERGED;  // ints of shared memory for a warp
 

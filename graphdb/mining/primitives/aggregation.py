@@ -113,9 +113,9 @@ def aggregation(
     if extender is None:
         limits.each(begins, work)
     else:
-        for begin in begins:
+        for begin, piece in zip(begins, table.pieces(DEVICE_PIECE), strict=True):
             limits.control.check()
-            found[begin] = _quick_on(extender, table.rows(begin, begin + DEVICE_PIECE), begin, reader.task)
+            found[begin] = _quick_on(extender, piece, begin, reader.task)
     if not found:
         empty = np.empty(0, np.int64)
         return PatternTable((), empty, empty, empty, ())
@@ -139,9 +139,9 @@ def _extender(table: EmbeddingTable, reader: _Reader, limits: Limits) -> Extende
     return limits.executor.extender(lists, scanned, limits.control)
 
 
-def _quick_on(extender: Extender, rows: Ints, begin: int, task: Aggregated) -> tuple[Ints, Ints, Ints]:
+def _quick_on(extender: Extender, rows: NDArray[np.int32], begin: int, task: Aggregated) -> tuple[Ints, Ints, Ints]:
     """Quick patterns of a piece, a row of each, and the pattern of each row; in the order that the host has them in."""
-    quick, first, number = extender.quick(np.ascontiguousarray(rows, np.int32), task)
+    quick, first, number = extender.quick(rows, task)
     order, rank, _ = distinct(quick)
     return quick[order], first[order] + begin, rank[number]
 
@@ -191,7 +191,7 @@ def _images(
 ) -> Ints:
     """Return how many vertices each slot of the patterns takes: on the device, where it has memory for their bits."""
     if extender is not None:
-        rows = pieces(table.rows, quick_of_row, DEVICE_PIECE)
+        rows = pieces(table, quick_of_row, DEVICE_PIECE)
         images = extender.images(rows, slots.of_place, len(slots), reader.task)
         if images is not None:
             return images

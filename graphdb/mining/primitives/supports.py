@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from graphdb.execute.scheduler import Pause
 from graphdb.mining.limits import Limits
+from graphdb.mining.primitives.table import EmbeddingTable
 
 Ints = NDArray[np.int64]
 Narrow = NDArray[np.int32]
@@ -124,8 +125,7 @@ def _distinct_keys(found: list[Ints]) -> Ints:
     return keys[first]
 
 
-def pieces(rows: Callable[[int, int], Ints], quick_of_row: Ints, size: int) -> Iterator[tuple[Narrow, Narrow]]:
+def pieces(table: EmbeddingTable, quick_of_row: Ints, size: int) -> Iterator[tuple[Narrow, Narrow]]:
     """Yield a table's rows with their quick patterns, so many at a time, as a device takes them."""
-    for begin in range(0, len(quick_of_row), size):
-        quick = quick_of_row[begin : begin + size]
-        yield np.ascontiguousarray(rows(begin, begin + size), np.int32), quick.astype(np.int32)
+    for number, rows in enumerate(table.pieces(size)):
+        yield rows, quick_of_row[number * size : (number + 1) * size].astype(np.int32)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
@@ -43,7 +43,7 @@ _ITEMS = 32
 _WRITTEN = _EXACT | {float}
 """Types whose values are the same where they are written alike."""
 
-STEP_BYTES = 64 << 10
+STEP_BYTES = 1 << 20
 """Bytes of a step's plan up to which it is cached: longer ones take longer to run."""
 
 _COMPARED = 1 << 12
@@ -54,10 +54,15 @@ _GIVEN = 1 << 20
 
 
 class StepPlans:
-    """The last plan of each step that starts from rows: for the same vertices, over the same data, it is the plan."""
+    """The last plan of each step that starts from rows: for the same vertices, over the same data, it is the plan.
 
-    def __init__(self) -> None:
+    ``resized`` is called with the bytes that they take more, or less, than before.
+    """
+
+    def __init__(self, resized: Callable[[int], None] = lambda change: None) -> None:
         self._last: dict[str, tuple[tuple[tuple[int, bytes], ...], PhysicalPlan]] = {}
+        self._sizes: dict[str, int] = {}
+        self._resized = resized
 
     def get(self, step: str, given: Sequence[Ids]) -> PhysicalPlan | None:
         """Return the last plan of a step, if that was for the same vertices."""
@@ -70,6 +75,9 @@ class StepPlans:
         """Cache the plan of a step, of so many bytes of its own, for some vertices, if both are small."""
         if own_bytes <= STEP_BYTES and sum(ids.nbytes for ids in given) <= _GIVEN:
             self._last[step] = tuple(map(_stamp, given)), plan
+            change = own_bytes - self._sizes.get(step, 0)
+            self._sizes[step] = own_bytes
+            self._resized(change)
 
 
 def _stamp(ids: Ids) -> tuple[int, bytes]:
@@ -164,7 +172,14 @@ class PlanCache(Generic[Plan]):
         by_values = found.statements.setdefault(_signature(position, arguments), _Statement()).by_values
         values = _values(arguments)
         replaced = by_values.pop(values, None)
-        cached = by_values[values] = CachedPlan(plan, max(size, self._least), StepPlans())
+
+        def resized(change: int) -> None:
+            if self._texts.get(text) is found and by_values.get(values) is cached:
+                cached.size += change
+                self._resize(found, change)
+                self._evict()
+
+        cached = by_values[values] = CachedPlan(plan, max(size, self._least), StepPlans(resized))
         self._resize(found, cached.size - (0 if replaced is None else replaced.size))
         if len(by_values) > MAX_SPECIALISED:
             self._resize(found, -by_values.popitem(last=False)[1].size)
