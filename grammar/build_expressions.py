@@ -15,7 +15,7 @@ from graphdb.grammar import syntax as s
 from graphdb.grammar.build_base import Base, Rule, always, items, node_of, node_of_all
 from graphdb.grammar.compose import path_of
 from graphdb.grammar.spelling import ARITIES, SAME_AS, STRING
-from graphdb.grammar.sugar import FORMS, WRITTEN_OUT
+from graphdb.grammar.sugar import FORMS, REPEATED, WRITTEN_OUT, is_too_large
 
 _LARGEST = 2**63 - 1
 _INTEGER = re.compile(r"-?\d+")
@@ -121,7 +121,14 @@ class Expressions(Base):
             wanted = f"{least} arguments" if least == most else f"at least {least} arguments"
             found = f"{len(arguments)}" if quantifier is None else quantifier
             raise self.error(f"{name} takes {wanted}, found {found}", span.start)
+        for argument in arguments:
+            self.check_repeated(argument, min(REPEATED.get(name.lower(), 1), len(arguments)))
         return make(arguments, span)
+
+    def check_repeated(self, argument: s.Expression, times: int) -> None:
+        """Raise if an expression that is written once is too large to stand there so many times."""
+        if is_too_large(argument, times):
+            raise self.error("this expression is too large here: name it in a WITH before", argument.span.start)
 
     def trimmed(self, span: s.Span, children: list[Any]) -> s.FunctionCall:
         _, side, characters, text = children
@@ -221,6 +228,7 @@ class Expressions(Base):
             return s.Case(operand, tuple(branches), otherwise, span)
         if operand is None:
             raise self.error("this condition is of the value after CASE, and there is none", partial.span.start)
+        self.check_repeated(operand, sum(len(tests) for tests, _ in branches))
         searched = [(tuple(_test(operand, test) for test in tests), result) for tests, result in branches]
         return s.Case(None, tuple(searched), otherwise, span)
 

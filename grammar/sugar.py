@@ -10,6 +10,7 @@ from itertools import combinations, pairwise
 from typing import TypeAlias
 
 from graphdb.grammar import syntax as s
+from graphdb.grammar.walk import is_larger
 
 FORMS = frozenset({"NFC", "NFD", "NFKC", "NFKD"})
 """Unicode's normal forms, which ``normalize`` takes as bare words."""
@@ -46,3 +47,14 @@ WRITTEN_OUT: Mapping[str, Callable[[Arguments, s.Span], s.Expression]] = {
     "same": _same,
 }
 """What a call is written out as, by its name in lower case (as in :data:`~graphdb.grammar.spelling.ARITIES`)."""
+
+REPEATED: Mapping[str, int] = {"all_different": 99, "nullif": 2, "same": 2}
+"""How often an argument of such a call stands in what is written out, at most."""
+
+MOST_REPEATED = 1000
+"""Pieces of syntax that an argument and its copies have together: copies of copies would soon be millions."""
+
+
+def is_too_large(argument: s.Expression, times: int) -> bool:
+    """Whether an expression is too large to stand in what is written out so many times."""
+    return times > 1 and is_larger(argument, MOST_REPEATED // times)

@@ -26,6 +26,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from graphdb.common.arguments import brief, path_of, text_of
 from graphdb.common.config import Budget, Executors, cores, memory_bytes
 from graphdb.common.errors import GraphDBError, NotSupportedError, ParameterError, StorageError
 from graphdb.common.other_names import OtherNames
@@ -103,8 +104,9 @@ class Database(Transfer, OtherNames):
         if threads is not None and (
             isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 1024
         ):
-            raise GraphDBError(f"threads must be a number from 1 to 1024, found {threads!r}")
-        if cluster is not None and os.fspath(path) == ":memory:":
+            raise GraphDBError(f"threads must be a number from 1 to 1024, found {brief(threads)}")
+        path = path_of(path, "a database")
+        if cluster is not None and path == ":memory:":
             raise GraphDBError("a cluster needs a database file", hint="workers open it by its path, for reading")
         if cluster_storage is not None and cluster is None:
             raise GraphDBError(
@@ -115,14 +117,14 @@ class Database(Transfer, OtherNames):
             from graphdb.execute.devices import check_devices
 
             check_devices(device)
-        self.path = os.fspath(path)
+        self.path = path
         self.device = device
         self.device_memory = None if device_memory is None else memory_bytes(device_memory, "device_memory")
         self.threads = threads or cores()
-        storage = None if cluster_storage is None else os.fspath(cluster_storage)
+        storage = None if cluster_storage is None else path_of(cluster_storage, "cluster_storage")
         self._executors = Executors(device, self.threads, self.device_memory, cluster, storage)
         budget = Budget.of(memory_limit)
-        spilled = os.fspath(spill) if spill is not None else None
+        spilled = path_of(spill, "spill") if spill is not None else None
         self._state = State(self.path, self.threads, budget, spilled, read_only, subclasses, untrusted, shared)
         self._state.progress = progress
         if self.path != ":memory:" and not read_only:
@@ -161,8 +163,8 @@ class Database(Transfer, OtherNames):
         GraphDBError
             With the place in the text, and what would be right.
         """
-        if not isinstance(text, str):
-            raise ParameterError(f"a statement is a text, found {type(text).__name__}")
+        if type(text) is not str:
+            text = text_of(text)
         if timeout is not None:
             timeout = seconds_of(timeout)
         try:  # no context manager: small counts would take longer
@@ -195,9 +197,7 @@ class Database(Transfer, OtherNames):
         """
         from graphdb.dispatch.interface.prepared import PreparedStatement
 
-        if not isinstance(text, str):
-            raise ParameterError(f"a statement is a text, found {type(text).__name__}")
-        with self._state.diagnosed(text), self._state.hold():
+        with self._state.diagnosed(text_of(text)), self._state.hold():
             return PreparedStatement(self.query, text, self._statements().parameters(text))
 
     def sql(
@@ -209,10 +209,8 @@ class Database(Transfer, OtherNames):
         :meth:`query`; a pattern query within the SQL has them too, and those of its second argument
         (``cypher($$ … $x … $$, {x: 1})``).
         """
-        if not isinstance(text, str):
-            raise ParameterError(f"a statement is a text, found {type(text).__name__}")
         timeout = seconds_of(timeout)
-        with self._state.diagnosed(text), self._state.hold(timeout):
+        with self._state.diagnosed(text_of(text)), self._state.hold(timeout):
             return self._statements().run_sql(text, by_name(parameters, named), timeout)
 
     def explain(self, text: str, parameters: Parameters | None = None, **named: object) -> str:
@@ -228,7 +226,7 @@ class Database(Transfer, OtherNames):
         from graphdb.grammar.parser import parse
 
         with self._state.diagnosed(), self._state.hold():
-            statement = parse(text)
+            statement = parse(text_of(text))
             if isinstance(statement, (ast.Explain, ast.CreateTable, ast.CreateView)):
                 statement = statement.query
             if not isinstance(statement, (ast.Query, ast.Composite, ast.Mine)):
@@ -289,7 +287,7 @@ class Database(Transfer, OtherNames):
         GraphDBError
             There is no such query, or the changes of that batch are not stored any more.
         """
-        with self._state.diagnosed(query), self._state.hold():
+        with self._state.diagnosed(text_of(query, "a query")), self._state.hold():
             return self._statements().live.watch(query, from_batch, on_change)
 
     @property
@@ -352,6 +350,9 @@ class Database(Transfer, OtherNames):
 
         if description is None:
             description = (getattr(function, "__doc__", None) or "").strip().partition("\n")[0]
+        if not callable(function):
+            raise ParameterError(f"a procedure calls a function, found {type(function).__name__}")
+        name = text_of(name, "the name of a procedure")
         procedure = Procedure(signature_of(name, function, parameters, columns), function, description)
         with self._state.hold():
             self._state.procedures.add(procedure, replace)
@@ -366,7 +367,7 @@ class Database(Transfer, OtherNames):
             None was.
         """
         with self._state.hold():
-            self._state.procedures.remove(name)
+            self._state.procedures.remove(text_of(name, "the name of a procedure"))
             self._state.plans.clear()
 
     def procedures(self) -> list[str]:

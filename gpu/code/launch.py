@@ -317,7 +317,8 @@ class Device:
 
     def side_stream(self) -> Any:
         """A stream beside the device's own, for kernels that run while others do."""
-        return self._cupy.cuda.Stream(non_blocking=True)
+        with self.memory.current():
+            return self._cupy.cuda.Stream(non_blocking=True)
 
     def event(self) -> Any:
         """An event, recorded now on the device's stream."""

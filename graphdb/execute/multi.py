@@ -14,9 +14,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
+import numpy as np
+
 from graphdb.common.errors import DeviceError, GraphDBError
 from graphdb.execute.divided_domains import DividedDomains
+from graphdb.execute.divided_extension import DividedExtension
 from graphdb.execute.guided_scheduling import FAILURES, GuidedSchedule, Task
+from graphdb.execute.work_profile import LastRun
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, OutOfRange, Refused, Traffic
@@ -27,8 +31,14 @@ from graphdb.plan.shares import Divisible, Division, Partial
 
 T = TypeVar("T")
 
-SHARES = 32
+SHARES = 64
 """The last shares are so small a part of what each executor works: as long the last to end works alone, about."""
+WAITING, MOST = 2, 1 << 6
+"""So many shares' rows of each executor find room while they wait for those before them; and shares, at most, for
+that."""
+REST, LONG = 16, 64
+"""Such a part of a run that is known is left to whoever is done first, where each executor works as long as so many of
+the least shares."""
 LEAST = 1e-2
 """Seconds that a share is expected to take at least: some launches, and an answer to wait for, are a tenth of that."""
 MINED_ALONE = 1e8
@@ -47,10 +57,14 @@ class MultiExecutor:
         They, all of a kind, with the same graph and plans.
     shares, least
         How many shares each gets, and the seconds that one takes at least.
+    alike
+        Whether they are equally fast: then a run that is known is divided into shares of equal time.
     """
 
-    def __init__(self, executors: Sequence[Divisible], *, shares: int = SHARES, least: float | None = None) -> None:
-        self._executors = list(executors)
+    def __init__(
+        self, executors: Sequence[Divisible], *, shares: int = SHARES, least: float | None = None, alike: bool = True
+    ) -> None:
+        self._executors, self._alike = list(executors), alike
         self._shares, self._least = shares, LEAST if least is None else least
         self.name = _together([executor.name for executor in executors])
         self.tasks: list[Task] = []
@@ -112,13 +126,17 @@ class MultiExecutor:
             control.seconds = time.monotonic() - started
 
     def _rows(self, plan: PhysicalPlan, division: Division, control: Control, limit: int | None) -> Iterator[Block]:
-        schedule = self._scheduled(division, self._wanted(plan, False), control, limit)
+        # Rows wait in the buffer for all before them: who fills it waits, too.
+        rows_bytes = plan.steps[plan.row_steps - 1].estimate * plan.columns.size * np.dtype(plan.dtype).itemsize
+        most = control.buffer_bytes / (WAITING * len(self._executors) * max(rows_bytes, 1.0))
+        wanted, key = self._wanted(plan, False, int(min(1 / most, MOST))), ("last run", False)
+        schedule = self._scheduled(division, plan.cache.get(key), wanted, control, limit, most)
         blocks = schedule.rows(lambda executor, own: executor.rows_of(plan, division, own))
         try:
             # A number for each vertex: all, before any is given, since one may not fit.
             yield from blocks if division.unit != "vertices" else list(blocks)
             if limit is None:
-                self._note(plan, False, schedule.busy)
+                plan.cache[key] = LastRun.after(plan.cache.get(key), division, schedule)
             return
         except OutOfRange:
             pass
@@ -151,11 +169,12 @@ class MultiExecutor:
 
     def _counted(self, plan: PhysicalPlan, division: Division, control: Control, limit: int | None) -> int:
         started = time.monotonic()
-        schedule = self._scheduled(division, self._wanted(plan, True), control, limit)
+        key = ("last run", True)
+        schedule = self._scheduled(division, plan.cache.get(key), self._wanted(plan, True), control, limit)
         sums = self._added_up(schedule, lambda executor, own: executor.partial(plan, division, own))
         control.report(1.0)
         if limit is None:
-            self._note(plan, True, schedule.busy)
+            plan.cache[key] = LastRun.after(plan.cache.get(key), division, schedule)
         if division.unit == "roots" and limit is None:
             for executor in self._executors:
                 executor.missed(plan, True, time.monotonic() - started)
@@ -174,18 +193,18 @@ class MultiExecutor:
     def count_jointly(self, joint: JointCount, control: Control | None = None) -> list[int]:
         """Count several plans together; raises like :meth:`run`."""
         control, started = control or Control(), time.monotonic()
-        wanted = self._worth(joint.cache.get("taken"), lambda: self.first.seconds_jointly(joint))
+        wanted = self._worth(joint.cache.get("last run"), lambda: self.first.seconds_jointly(joint))
         try:
             divided = len(self._executors) > 1 and wanted > 1
             division = self._alone(lambda executor: executor.division_jointly(joint, control)) if divided else None
             if division is None:
                 return self._alone(lambda executor: executor.count_jointly(joint, control))
-            schedule = self._scheduled(division, wanted, control, None)
+            schedule = self._scheduled(division, joint.cache.get("last run"), wanted, control, None)
             try:
                 sums = self._added_up(schedule, lambda executor, own: executor.partial_jointly(joint, own))
             except OutOfRange:
                 return self._alone(lambda executor: executor.count_jointly(joint, control))
-            joint.cache["taken"] = schedule.busy
+            joint.cache["last run"] = LastRun.after(joint.cache.get("last run"), division, schedule)
             control.report(1.0)
             return joint.numbers_of(sums)
         finally:
@@ -198,7 +217,7 @@ class MultiExecutor:
     def describe_jointly(self, joint: JointCount) -> str:
         """How the first counts them, and whether all do."""
         text = self.first.describe_jointly(joint)
-        wanted = self._worth(joint.cache.get("taken"), lambda: self.first.seconds_jointly(joint))
+        wanted = self._worth(joint.cache.get("last run"), lambda: self.first.seconds_jointly(joint))
         if wanted < 2 or len(self._executors) < 2:
             return text
         return f"{self.name}{text.removeprefix(self.first.name)}, in shares"
@@ -209,29 +228,44 @@ class MultiExecutor:
         """What finds domains on all that can, of patterns that are scheduled; on the first, where that is little work;
         None where none can.
         """
-        executors, stop = list(self._executors), threading.Event()
-        if len(executors) < 2 or scanned < MINED_ALONE:
+        if len(self._executors) < 2 or scanned < MINED_ALONE:
             return self._alone(lambda executor: executor.domain_search(lists, scanned, control, host_memory))
-        room = None if host_memory is None else host_memory // len(executors)
-        found: dict[int, DomainSearch] = {}
+        room, stop = None if host_memory is None else host_memory // len(self._executors), threading.Event()
+        own = Control(cancelled=stop)
+        found, failed = self._each(lambda executor: executor.domain_search(lists, scanned, own, room))
+        return DividedDomains(found, len(lists.spans), control, stop, failed) if found else None
+
+    def extender(self, lists: Adjacency, scanned: float, control: Control) -> Extender | None:
+        """What extends embeddings on all devices that can, or, where that is little work, on the first; None where none
+        can.
+        """
+        if len(self._executors) < 2 or scanned < MINED_ALONE:
+            return self._alone(lambda executor: executor.extender(lists, scanned, control))
+        stop = threading.Event()
+        own = Control(cancelled=stop)
+        found, failed = self._each(lambda executor: executor.extender(lists, scanned, own))
+        return DividedExtension(found, control, stop, failed) if found else None
+
+    def _each(self, ask: Callable[[Divisible], T | None]) -> tuple[dict[int, T], Callable[[int, GraphDBError], None]]:
+        """What every executor gives that gives something, by its number; and what leaves one out by that number.
+
+        Raises what the last one does, where all fail.
+        """
+        executors, found = list(self._executors), dict[int, T]()
         for number, executor in enumerate(executors):
             try:
-                search = executor.domain_search(lists, scanned, Control(cancelled=stop), room)
+                given = ask(executor)
             except FAILURES as error:
                 self._leave_out(executor, error)
                 if number == len(executors) - 1 and not found:
                     raise
             else:
-                found |= {} if search is None else {number: search}
+                found |= {} if given is None else {number: given}
 
         def failed(number: int, error: GraphDBError) -> None:
             self._leave_out(executors[number], error)
 
-        return DividedDomains(found, len(lists.spans), control, stop, failed) if found else None
-
-    def extender(self, lists: Adjacency, scanned: float, control: Control) -> Extender | None:
-        """What extends embeddings on the first device; None where the host does it."""
-        return self._alone(lambda executor: executor.extender(lists, scanned, control))
+        return found, failed
 
     def traffic(self) -> Traffic:
         """All executors' together."""
@@ -244,21 +278,19 @@ class MultiExecutor:
 
     # --- who runs what
 
-    def _wanted(self, plan: PhysicalPlan, counting: bool) -> int:
+    def _wanted(self, plan: PhysicalPlan, counting: bool, shares: int = 0) -> int:
         """How many shares a run is worth."""
-        return self._worth(plan.cache.get(("taken", counting)), lambda: self.first.seconds(plan, counting))
+        last = plan.cache.get(("last run", counting))
+        return self._worth(last, lambda: self.first.seconds(plan, counting), shares)
 
-    def _worth(self, taken: float | None, expected: Callable[[], float]) -> int:
-        """How many shares a run is worth, by what its last run took, or by what is expected."""
-        many = self._shares * len(self._executors)
+    def _worth(self, last: LastRun | None, expected: Callable[[], float], shares: int = 0) -> int:
+        """How many shares a run is worth, by what its last run took, or by what is expected: at most as many as keep
+        the executors busy, or ``shares``.
+        """
+        many = max(self._shares * len(self._executors), shares)
         if not self._least or len(self._executors) < 2:
             return many
-        return int(min(many, (expected() if taken is None else taken) / self._least))
-
-    @staticmethod
-    def _note(plan: PhysicalPlan, counting: bool, seconds: float) -> None:
-        """Remember what a whole run took, all executors together."""
-        plan.cache["taken", counting] = seconds
+        return int(min(many, (expected() if last is None else last.seconds) / self._least))
 
     def _division(
         self, plan: PhysicalPlan, counting: bool, control: Control, *, search: bool = False
@@ -271,9 +303,25 @@ class MultiExecutor:
         except OutOfRange:
             return self._alone(lambda executor: executor.division(plan, counting, control, search=True))
 
-    def _scheduled(self, division: Division, wanted: int, control: Control, limit: int | None) -> GuidedSchedule:
-        """The shares of a run."""
-        cuts, parts = division.factored(len(self._executors), wanted)
+    def _scheduled(
+        self,
+        division: Division,
+        last: LastRun | None,
+        wanted: int,
+        control: Control,
+        limit: int | None,
+        most: float = 1.0,
+    ) -> GuidedSchedule:
+        """The shares of a run, none more than ``most`` of it: by its last run of equal time, or about as many as
+        wanted.
+        """
+        count = len(self._executors)
+        profile = None if last is None or not self._alike else last.profile_of(division)
+        if last is None or profile is None or not self._least or most * count < 1:
+            cuts, parts = division.factored(count, wanted, most)
+        else:
+            rest = 1 / REST if last.seconds > LONG * count * self._least else 0.0
+            cuts, parts = profile.shares([(1 - rest) / count] * count + [rest / count] * count)
         schedule = GuidedSchedule(self._executors, cuts, parts, control, limit, ordered=division.ordered)
         self.tasks = schedule.tasks
         return schedule

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ from graphdb.mining.limits import BUDGET, Limits
 from graphdb.mining.patterns import NAMES, Pattern
 from graphdb.mining.primitives.canonical import canonical, distinct
 from graphdb.mining.primitives.extension import DEVICE_PIECE, vertex_extension
-from graphdb.mining.primitives.table import EmbeddingTable
+from graphdb.mining.primitives.table import Column, EmbeddingTable
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.executor import Control, Executor, OutOfRange
 from graphdb.plan.extension import Extender
@@ -49,6 +49,8 @@ LEAST, MOST = 3, 5
 """Sizes of motifs."""
 _LISTED = 21
 """Of more patterns, those that occur are listed."""
+_SHARES = 128
+"""Pieces for each thread."""
 _PIECE = 1 << 10
 """Rows that a worker takes at a time."""
 
@@ -260,19 +262,19 @@ def _enumerated(graph: MiningGraph, size: int, limits: Limits) -> list[Motif]:
     codes = 1 << size * (size - 1)
     ways = graph.ways
     workers: dict[int, tuple[NDArray[np.int32], Ints, NDArray[np.int32]]] = {}
-    done: list[int] = []
+    done: list[float] = []
 
-    def work(roots: tuple[int, int], worker: int, pause: Pause) -> None:
+    def work(piece: _Pairs, worker: int, pause: Pause) -> None:
         cells = workers.get(worker) or workers.setdefault(
             worker, (np.zeros(len(graph), np.int32), np.zeros(codes, np.int64), np.zeros((codes, size), np.int32))
         )
-        for table in _extended(graph, EmbeddingTable.of_vertices(graph, np.arange(*roots)), size - 1, pause, limits):
-            for begin in range(0, len(table), _PIECE):
-                rows, at = table.rows(begin, begin + _PIECE), 0
-                while at < len(rows):
-                    pause()
-                    at = int(count_codes(graph.offsets, graph.neighbours, ways, rows, at, BUDGET, *cells))
-        done.append(roots[1] - roots[0])
+        table = _extended(graph, piece.table, size - 1, pause, limits)
+        for begin in range(0, len(table), _PIECE):
+            rows, at = table.rows(begin, begin + _PIECE), 0
+            while at < len(rows):
+                pause()
+                at = int(count_codes(graph.offsets, graph.neighbours, ways, rows, at, BUDGET, *cells))
+        done.append(piece.work)
 
     extender = None
     if limits.executor is not None and graph.edges:
@@ -282,10 +284,7 @@ def _enumerated(graph: MiningGraph, size: int, limits: Limits) -> list[Motif]:
     limits.need(memory(graph, size, threads), f"the codes of sets of {size} vertices")
     if extender is not None:
         return _by_code(graph, size, [_counted(graph, size, extender, limits)])
-    # Sets are found from their lowest vertex: few of those with high numbers are left.
-    step = max(1, len(graph) // (64 * limits.threads))
-    roots = [(begin, min(begin + step, len(graph))) for begin in range(0, len(graph), step)]
-    limits.each(roots, work, lambda: sum(done) / max(len(graph), 1))
+    limits.each(_divided(graph, size, limits), work, lambda: sum(done))
     limits.control.report(1.0)
     return _by_code(graph, size, list(workers.values()))
 
@@ -330,16 +329,42 @@ def memory(graph: MiningGraph, size: int, threads: int) -> int:
     return threads * (4 * len(graph) + (8 + 4 * size) * (1 << size * (size - 1)))
 
 
-def _extended(
-    graph: MiningGraph, table: EmbeddingTable, size: int, pause: Pause, limits: Limits
-) -> list[EmbeddingTable] | tuple[EmbeddingTable, ...]:
-    """Tables of embeddings of ``size`` vertices that begin with those of a table, none of them too large."""
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """Some pairs of adjacent vertices, and the part of all work that the sets are which begin with them."""
+
+    table: EmbeddingTable
+    work: float
+
+
+def _divided(graph: MiningGraph, size: int, limits: Limits) -> list[_Pairs]:
+    """The pairs of a graph in pieces of about the same work, so that what is done says what is left."""
+    pairs = vertex_extension(EmbeddingTable.of_vertices(graph), graph, limits=replace(limits, executor=None, notes=[]))
+    if not len(pairs):
+        return []
+    first, second = pairs.columns
+    degrees = np.diff(graph.offsets).astype(np.float64)
+    # Each further vertex is a neighbour of what is there; sets begin with their lowest vertex, so some are left out.
+    reached = degrees[first.values[second.parents]] + degrees[second.values]
+    work = (reached * (1 - second.parents / max(len(graph), 1))) ** (size - 2)
+    ends = np.cumsum(work + 1e-9)
+    cuts = np.searchsorted(ends, ends[-1] * np.arange(1, _SHARES * limits.threads) / (_SHARES * limits.threads))
+    bounds = np.unique([0, *cuts, len(work)]).tolist()
+    parts = np.diff(np.append(0.0, ends)[bounds]) / ends[-1]
+    return [
+        _Pairs(EmbeddingTable("vertex", (first, Column(second.values[a:b], second.parents[a:b]))), float(part))
+        for (a, b), part in zip(pairwise(bounds), parts, strict=True)
+    ]
+
+
+def _extended(graph: MiningGraph, table: EmbeddingTable, size: int, pause: Pause, limits: Limits) -> EmbeddingTable:
+    """The embeddings of ``size`` vertices that begin with those of a table."""
     inner = Limits(threads=1, memory=limits.memory, control=limits.control.within(0.0, 0.0))
     inner.control.progress = None
     for _ in range(size - table.size):
         pause()
         table = vertex_extension(table, graph, limits=inner)
-    return (table,)
+    return table
 
 
 def _by_code(graph: MiningGraph, size: int, workers: list[tuple[NDArray[np.int32], Ints, Any]]) -> list[Motif]:

@@ -222,8 +222,11 @@ class Procedures:
         check()
         name, place = procedure.signature.name, {"text": call.text, "position": clause.named.start}
         try:
-            if procedure.sees:
-                returned = procedure.function(seen, *given)
+            if procedure.sees:  # one of ours, whose errors are the statement's
+                try:
+                    returned = procedure.function(seen, *given)
+                except GraphDBError as error:
+                    raise _Stopped(error) from None
             else:
                 with self._calling():
                     returned = procedure.function(*given)

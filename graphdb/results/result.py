@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from html import escape
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from graphdb.common import arrow as columnar
+from graphdb.common.arguments import number_of, text_of
 from graphdb.common.errors import ExecutionError, GraphDBError, StorageError
 from graphdb.common.foreign_errors import own_errors
 from graphdb.common.other_names import OtherNames, by_name
@@ -24,6 +26,8 @@ from graphdb.common.values.types import STRING, Column, Type, has_ids, is_plain
 from graphdb.results.decode import Arrays, Known, decoded, pieces
 from graphdb.results.display import array_of, made_in_python, shown
 from graphdb.results.exports import Exports
+
+T = TypeVar("T")
 
 _SHOWN = 10
 """Rows that a notebook and a prompt show."""
@@ -177,6 +181,22 @@ class Result(Exports, OtherNames):
             self.presented()
             self._fetched = self._decoded(rows)
 
+    def _looked_up(self, make: Callable[[], T]) -> T | None:
+        """Return what the database is asked for now, or None where everything was looked up ahead.
+
+        That is asked afterwards, too: whoever changes the data has had everything looked up before, so what was made
+        meanwhile is right if nothing was.
+        """
+        if self._fetched is not None:
+            return None
+        try:
+            made = make()
+        except GraphDBError:  # its connection was closed meanwhile
+            if self._fetched is None:
+                raise
+            return None
+        return made if self._fetched is None else None
+
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns' names, as written or by their aliases."""
@@ -226,10 +246,12 @@ class Result(Exports, OtherNames):
             return
         done = 0
         for part in pieces(rows, whole=whole):
-            if self._fetched is not None:
+            columns = self._looked_up(partial(self._decoded, part))
+            if columns is None:
+                assert self._fetched is not None
                 yield from islice(zip(*self._fetched, strict=True), done, None)
                 return
-            yield from zip(*self._decoded(part), strict=True)
+            yield from zip(*columns, strict=True)
             done += part.num_rows
 
     def fetchall(self) -> list[tuple[Any, ...]]:
@@ -252,7 +274,7 @@ class Result(Exports, OtherNames):
         """Return the next rows, ``size`` of them or as many as are left; see :meth:`fetchone`."""
         if self._fetching is None:
             self._fetching = iter(self)
-        return list(islice(self._fetching, size))
+        return list(islice(self._fetching, number_of(size, "a number of rows")))
 
     def scalar(self) -> Any:
         """Return the one value of a result with one row and one column.
@@ -334,7 +356,7 @@ class Result(Exports, OtherNames):
         """
         if self._table is None:
             raise ExecutionError("the statement gave no rows to keep")
-        return self._home.store(self.presented(), name, replace)
+        return self._home.store(self.presented(), text_of(name, "the name of a table"), replace)
 
     # --- for people
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from graphdb.common.arguments import path_of, text_of
 from graphdb.common.errors import LoadError
 from graphdb.common.foreign_errors import check_installed
 from graphdb.common.progress import Progress, watching
@@ -93,6 +94,8 @@ class Transfer(Contents):
                 raise LoadError("a mapping says itself what is loaded, and how", hint="load(mapping='graph.json')")
             self._state.require_files()
             data = read_mapping(mapping)
+        if format is not None:
+            text_of(format, "a format")
         options = Options(format, on_error, base, how, self._state.spill, self._state.batch)
         with self._state.diagnosed(), self._state.hold():
             return load(self._state, data, options, progress, seconds_of(timeout))
@@ -149,6 +152,9 @@ class Transfer(Contents):
             state.at_home(),
             state.connection.guard() as raw,
         ):
+            path_of(path, "where to export to")
+            if format is not None:
+                text_of(format, "a format")
             state.require_files()
             state.catalog()
             prefixes = self.prefixes()
