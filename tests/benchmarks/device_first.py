@@ -64,7 +64,9 @@ def run(argv: list[str]) -> list[Table]:
     return [_table(graph, published, given.device, given.repeat, given.limit) for graph in given.graphs]
 
 
-def _table(graph: str, published: dict[str, dict[str, dict[str, dict[str, int]]]], device: str, runs: int, limit: float) -> Table:
+def _table(
+    graph: str, published: dict[str, dict[str, dict[str, dict[str, int]]]], device: str, runs: int, limit: float
+) -> Table:
     heads = ["caches", "import", "connect", *PATTERNS, "connect + triangle", "right", "code"]
     table = Table(f"{graph} on {device}: first counts of a process, ms", heads)
     patterns = [published["patterns"][name] for name in PATTERNS]
@@ -77,7 +79,9 @@ def _table(graph: str, published: dict[str, dict[str, dict[str, dict[str, int]]]
             caches = folder / f"caches-{number}"
             for filled in ("empty", "full", "full"):
                 times, counts, code = json.loads(_python(COUNT, [file, device, *texts], caches, limit))
-                found = [count // int(pattern["automorphisms"]) for count, pattern in zip(counts, patterns, strict=True)]
+                found = [
+                    count // int(pattern["automorphisms"]) for count, pattern in zip(counts, patterns, strict=True)
+                ]
                 both = times[1] + times[2]
                 right = "yes" if found == wanted else "NO"
                 table.add(filled, *(f"{each:,.0f}" for each in (*times, both)), right, code)
