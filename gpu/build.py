@@ -26,7 +26,7 @@ OLDEST = 13
 
 def undeclared() -> set[str]:
     """Modules that no imported Python module says how to compile (:data:`graphdb.gpu.code.launch.VARIANTS`)."""
-    return {path.stem for path in Path(__file__).with_name("kernels").glob("*.cu")} - set(launch.VARIANTS)
+    return launch.modules() - set(launch.VARIANTS)
 
 
 def modules() -> dict[tuple[str, str], tuple[str, tuple[str, ...]]]:

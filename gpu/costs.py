@@ -1,4 +1,4 @@
-"""What each way of running a plan on a device is expected to take: enumerating its matches, or counting by sums."""
+"""What each strategy for a plan on a device is expected to take: enumeration, or counting without it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Costs:
     Parameters
     ----------
     device, graph, counter
-        Where they run, and what counts by sums there.
+        Where they run, and what counts there without enumeration.
     strategies
         What enumerates the matches, which says what is pinned.
     beside_host

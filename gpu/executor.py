@@ -78,7 +78,7 @@ class GpuExecutor:
         self.graph = DeviceGraph(self.device.memory)
         self._beside_host = beside_host
         self.strategies = Strategies(self.device, self.graph, hint)
-        self._counter = Counter(self.device, self.graph, pinned=hint == "sums")
+        self._counter = Counter(self.device, self.graph, pinned=hint == "sums", beside_host=beside_host)
         self.costs = Costs(self.device, self.graph, self._counter, self.strategies, beside_host=beside_host)
         self.refiner = DeviceRefiner(self.device, self.graph)
 
@@ -415,6 +415,23 @@ class GpuExecutor:
         """The number of matches, from the sums over all shares."""
         return self._counter.total(plan, sums) if division.unit == "vertices" else sums[0]
 
+    def seconds_jointly(self, joint: JointCount) -> float:
+        """The seconds that a joint count is expected to take here alone."""
+        return self.expected_jointly(joint).seconds
+
+    def division_jointly(self, joint: JointCount, control: Control) -> Division | None:
+        """How a joint count divides; None also where another way than sums is pinned."""
+        if self.hint not in ("auto", "sums"):
+            return None
+        self.strategies.drain(control)
+        with faults(self.name):
+            return self._counter.division_jointly(joint, control)
+
+    def partial_jointly(self, joint: JointCount, control: Control) -> Partial:
+        """Count a share; raises as :meth:`run` does."""
+        with faults(self.name):
+            return self._counter.partial_jointly(joint, control, control.share)
+
     def _counted_by_vertex(self, plan: PhysicalPlan, control: Control) -> tuple[Ints, Ints] | None:
         """The different rows and their numbers of matches, where that is possible and expected to be sooner."""
         costs, timings = self.costs.of(plan, counting=False), timings_of(plan, False)
@@ -448,6 +465,6 @@ class GpuExecutor:
             if self._beside_host:
                 raise
         except Refused as error:  # these sums, by this device: the matches are left
-            _log.info("a query is not counted by sums: %s", error)
+            _log.info("the matches of a query are enumerated, not counted by programs: %s", error)
             timings_of(plan, counting).rule_out("count")
         return None

@@ -1,14 +1,14 @@
 """Segments of lists on their way to the device: copied from pinned host memory while kernels work on those before.
 
 An array of lists that does not fit the device is cut into ranges (SGSI §6.2).  A :class:`Window` is the room on the
-device for one range of it at a time; one that changes with every step has two buffers, so that the next range is copied
-while the last one is read (the pipeline of SGSI §6.3).  Copies have a stream of their own; events order them with the
-kernels.  The host never waits for either.
+device for one range of some such arrays at a time; one that changes with every step has two buffers, so that the next
+range is copied while the last one is read (the pipeline of SGSI §6.3).  Copies have a stream of their own; events order
+them with the kernels.  The host never waits for either.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,9 @@ from graphdb.gpu.code.launch import Device
 from graphdb.gpu.data.graph import address
 
 Ints = NDArray[np.int64]
+
+ALIGNED = 16
+"""Bytes at whose multiples an array begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +44,40 @@ def pinned(device: Device, values: NDArray[Any]) -> NDArray[Any]:
     return device.memory.cached_or_built("pinned", values, copy).values
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One of the arrays of a window: pinned, int32 or int64 [entries].
+
+    Attributes
+    ----------
+    begins, ends
+        int64 [ranges]: the entries that begin each range, and those behind its last.
+    """
+
+    values: NDArray[Any]
+    begins: Ints
+    ends: Ints
+
+
 class Window:
-    """Room on the device for one range of an array at a time.
+    """Room on the device for one range of some arrays at a time, one behind the other.
+
+    Ranges that are long in one array are short in another: together they take less room than the longest of each.
 
     Parameters
     ----------
-    values
-        The pinned array: int32 or int64 [entries].
-    begins, ends
-        int64 [ranges]: the entries that begin each range, and those behind its last.
+    parts
+        The arrays.
     buffers
         1, or 2 where the next range is to be copied while the last one is read.
     """
 
-    def __init__(self, device: Device, values: NDArray[Any], begins: Ints, ends: Ints, buffers: int) -> None:
-        self._device, self._values, self._begins, self._ends = device, values, begins, ends
-        longest = max(int((ends - begins).max(initial=0)), 1)
-        self._buffers = [device.memory.empty(longest, values.dtype) for _ in range(buffers)]
+    def __init__(self, device: Device, parts: Sequence[Part], buffers: int) -> None:
+        self._device, self._parts = device, tuple(parts)
+        sizes = window_sizes([(part.ends - part.begins) * part.values.itemsize for part in parts])
+        self._places = np.cumsum(sizes, axis=0) - sizes
+        longest = max(int(sizes.sum(axis=0).max(initial=0)), ALIGNED)
+        self._buffers = [device.memory.empty(longest, np.uint8) for _ in range(buffers)]
         self._inside: list[int | None] = [None] * buffers
         self._copied: list[Any] = [None] * buffers
         self._read: list[Any] = [None] * buffers
@@ -77,21 +97,33 @@ class Window:
         at = (self._turn + 1) % len(self._buffers)
         if self._read[at] is not None:
             stream.wait_event(self._read[at])
-        begin, end = int(self._begins[number]), int(self._ends[number])
-        if end > begin:
-            self._buffers[at][: end - begin].set(self._values[begin:end], stream=stream)
+        for part, places in zip(self._parts, self._places, strict=True):
+            begin, end, place = int(part.begins[number]), int(part.ends[number]), int(places[number])
+            if end > begin:
+                size = (end - begin) * part.values.itemsize
+                target = self._buffers[at][place : place + size].view(part.values.dtype)
+                target.set(part.values[begin:end], stream=stream)
+                self.moved += size
         self._inside[at], self._copied[at] = number, self._device.event_on(stream)
-        self.moved += (end - begin) * self._values.itemsize
 
-    def base(self, number: int) -> int:
-        """Where the array's first entry would stand, by the place of a range that was started; kernels wait for it."""
+    def bases(self, number: int) -> list[int]:
+        """Where each array's first entry would stand, by the place of a range that was started; kernels wait for it."""
         at = self._turn = self._inside.index(number)  # the other one may be copied to meanwhile
         self._device.stream.wait_event(self._copied[at])
-        return address(self._buffers[at]) - int(self._begins[number]) * self._values.itemsize
+        begin = address(self._buffers[at])
+        return [
+            begin + int(places[number]) - int(part.begins[number]) * part.values.itemsize
+            for part, places in zip(self._parts, self._places, strict=True)
+        ]
 
     def read(self, number: int, event: Any) -> None:
         """The kernels that read a range have been launched before this event."""
         self._read[self._inside.index(number)] = event
+
+
+def window_sizes(sizes: Sequence[Ints]) -> Ints:
+    """Bytes that each array's part of a range takes in a window, from those that it has: int64 [arrays, ranges]."""
+    return -(-np.stack(sizes) // ALIGNED) * ALIGNED
 
 
 @dataclass(eq=False)
@@ -101,11 +133,11 @@ class SegmentStream:
     Parameters
     ----------
     windows
-        By key: a window, and which of the numbers of a combination is its range's.
+        One for each number of a combination, and the keys of its arrays.
     """
 
     device: Device
-    windows: Mapping[Any, tuple[Window, int]]
+    windows: Sequence[tuple[Window, Sequence[Any]]]
     _stream: Any = field(init=False)
 
     def __post_init__(self) -> None:
@@ -113,22 +145,21 @@ class SegmentStream:
         self._stream.wait_event(self.device.event())  # what used the buffers' memory before
 
     def through(self, combinations: Sequence[tuple[int, ...]]) -> Iterator[tuple[tuple[int, ...], dict[Any, int]]]:
-        """Give each combination with the bases of its ranges, by key, once kernels may read them."""
+        """Give each combination with the bases of its arrays, by key, once kernels may read them."""
         try:
             for number, chosen in enumerate(combinations):
-                bases = {}
-                for key, (window, at) in self.windows.items():
-                    window.start(chosen[at], self._stream)
-                    bases[key] = window.base(chosen[at])
+                bases: dict[Any, int] = {}
+                for at, (window, keys) in zip(chosen, self.windows, strict=True):
+                    window.start(at, self._stream)
+                    bases.update(zip(keys, window.bases(at), strict=True))
                 if number + 1 < len(combinations):
-                    following = combinations[number + 1]
-                    for window, at in self.windows.values():
+                    for at, (window, _) in zip(combinations[number + 1], self.windows, strict=True):
                         if window.ahead:
-                            window.start(following[at], self._stream)
+                            window.start(at, self._stream)
                 yield chosen, bases
                 event = self.device.event()
-                for window, at in self.windows.values():
-                    window.read(chosen[at], event)
+                for at, (window, _) in zip(chosen, self.windows, strict=True):
+                    window.read(at, event)
         finally:  # whatever gets the buffers' memory next is used after the last copy
             with self.device.active():
                 self.device.stream.wait_event(self.device.event_on(self._stream))
@@ -136,4 +167,4 @@ class SegmentStream:
     @property
     def moved(self) -> int:
         """Bytes copied so far."""
-        return sum(window.moved for window, _ in self.windows.values())
+        return sum(window.moved for window, _ in self.windows)

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 from graphdb.gpu.code.launch import StopFlag
 
 SPINNING = 3e-4
-"""Seconds in which it is asked again and again: to sleep takes a system some 60 microseconds more than it is told, also
-where that is nothing."""
+"""Seconds in which it is asked again and again: to sleep takes a system some 60 microseconds more than was asked for,
+also where that is nothing."""
 SHARE, LONGEST = 0.05, 2e-3
 """The share of the time so far that is slept through then, and the seconds at most."""
 

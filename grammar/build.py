@@ -8,6 +8,7 @@ from typing import Any
 
 from graphdb.common.errors import ParseError
 from graphdb.grammar import syntax as s
+from graphdb.grammar.build_base import always, first, items, node_of, node_of_all, option, plain
 from graphdb.grammar.build_expressions import TOO_LARGE, Expressions
 from graphdb.grammar.build_patterns import Patterns
 from graphdb.grammar.compose import as_projected, called, check_ends, composed, invoked, matched, unwound, with_columns
@@ -95,11 +96,10 @@ class _Builder(Patterns, Expressions):
             given[name] = value
         return s.Load(sources, **given, span=span)
 
-    def load_sources(self, span: s.Span, children: list[Any]) -> tuple[s.LoadSource, ...]:
-        return tuple(children)
+    load_sources = items
 
     def load_file(self, span: s.Span, children: list[Any]) -> s.LoadSource:
-        return s.LoadSource(path=self._plain(children[0]), **dict(children[1:]))
+        return s.LoadSource(path=self.plain(children[0]), **dict(children[1:]))
 
     def load_sql(self, span: s.Span, children: list[Any]) -> s.LoadSource:
         token = children[0]
@@ -109,7 +109,7 @@ class _Builder(Patterns, Expressions):
         return s.LoadSource(sql=text[1:-1].strip(), **dict(children[1:]))
 
     def load_mapping(self, span: s.Span, children: list[Any]) -> s.LoadSource:
-        return s.LoadSource(mapping=self._plain(children[0]))
+        return s.LoadSource(mapping=self.plain(children[0]))
 
     def load_as_label(self, span: s.Span, children: list[Any]) -> tuple[str, Any]:
         return "label", children[0]
@@ -117,75 +117,33 @@ class _Builder(Patterns, Expressions):
     def load_as_type(self, span: s.Span, children: list[Any]) -> tuple[str, Any]:
         return "type", children[0]
 
-    def load_labels(self, span: s.Span, children: list[Any]) -> tuple[str, ...]:
-        return tuple(children)
-
-    def load_format(self, span: s.Span, children: list[Any]) -> tuple[str, Any, int]:
-        return "format", children[0], span.start
-
-    def load_base(self, span: s.Span, children: list[Any]) -> tuple[str, Any, int]:
-        return "base", children[0], span.start
-
-    def load_columns(self, span: s.Span, children: list[Any]) -> tuple[str, Any, int]:
-        return "columns", tuple(children), span.start
-
-    def load_headers(self, span: s.Span, children: list[Any]) -> tuple[str, Any, int]:
-        return "columns", tuple(children), span.start
-
-    def load_label(self, span: s.Span, children: list[Any]) -> tuple[str, Any, int]:
-        return "label", children[0], span.start
-
-    def load_type(self, span: s.Span, children: list[Any]) -> tuple[str, Any, int]:
-        return "type", children[0], span.start
-
-    def load_delimiter(self, span: s.Span, children: list[Any]) -> tuple[str, Any, int]:
-        return "delimiter", self._plain(children[0]), span.start
-
-    def load_quote(self, span: s.Span, children: list[Any]) -> tuple[str, Any, int]:
-        return "quote", self._plain(children[0]), span.start
-
-    def load_null(self, span: s.Span, children: list[Any]) -> tuple[str, Any, int]:
-        return "null", self._plain(children[0]), span.start
-
-    def load_header_row(self, span: s.Span, children: list[Any]) -> tuple[str, Any, int]:
-        return "header", children[0], span.start
-
-    def load_list_delimiter(self, span: s.Span, children: list[Any]) -> tuple[str, Any, int]:
-        return "list_delimiter", self._plain(children[0]), span.start
-
-    def true_word(self, span: s.Span, children: list[Any]) -> bool:
-        return True
-
-    def false_word(self, span: s.Span, children: list[Any]) -> bool:
-        return False
-
-    def load_header(self, span: s.Span, children: list[Any]) -> str:
-        return self._plain(children[0])
-
-    def own_header(self, span: s.Span, children: list[Any]) -> None:
-        return None
-
-    def load_on_error(self, span: s.Span, children: list[Any]) -> tuple[str, Any, int]:
-        return "on_error", children[0], span.start
+    load_labels = items
+    load_format = option("format")
+    load_base = option("base")
+    load_columns = load_headers = option("columns", items)
+    load_label = option("label")
+    load_type = option("type")
+    load_delimiter = option("delimiter", plain)
+    load_quote = option("quote", plain)
+    load_null = option("null", plain)
+    load_header_row = option("header")
+    load_list_delimiter = option("list_delimiter", plain)
+    true_word = always(True)
+    false_word = always(False)
+    load_header = path = plain
+    own_header = always(None)
+    load_on_error = option("on_error")
 
     def load_column(self, span: s.Span, children: list[Any]) -> tuple[str, str]:
-        return children[0], self._plain(children[1])
+        return children[0], self.plain(children[1])
 
     def load_name(self, span: s.Span, children: list[Any]) -> str:
         token = children[0]
-        return str(token)[1:-1] if token.type == "IRI" else self._plain(token)
+        return str(token)[1:-1] if token.type == "IRI" else self.plain(token)
 
-    def paths(self, span: s.Span, children: list[Any]) -> tuple[str, ...]:
-        return tuple(children)
-
-    def path(self, span: s.Span, children: list[Any]) -> str:
-        return self._plain(children[0])
-
-    def stop(self, span: s.Span, children: list[Any]) -> str:
-        return "stop"
-
-    def skip_lines(self, span: s.Span, children: list[Any]) -> str:
-        return "skip"
+    paths = items
+    stop = always("stop")
+    skip_lines = always("skip")
 
     def create_table(self, span: s.Span, children: list[Any]) -> s.CreateTable:
         replace, temporary, if_not_exists, name, query = children
@@ -195,9 +153,7 @@ class _Builder(Patterns, Expressions):
         replace, temporary, if_not_exists, name, query = children
         return s.CreateView(name, query, bool(replace), bool(temporary), bool(if_not_exists), span)
 
-    def or_replace(self, span: s.Span, children: list[Any]) -> bool:
-        return True
-
+    or_replace = always(True)
     temporary = if_not_exists = if_exists = maximal = directed = undirected = mine_matches = or_replace
 
     def table_name(self, span: s.Span, children: list[Any]) -> tuple[str, ...]:
@@ -209,19 +165,18 @@ class _Builder(Patterns, Expressions):
         token = children[0]
         if token.type == "STRING" and token.startswith("'"):
             raise self.error("a table's name stands bare or in double quotes", token.start_pos)
-        return self._plain(token)
+        return self.plain(token)
 
     def continuous_value(self, span: s.Span, children: list[Any]) -> bool | int | str:
         value = children[0]
         if isinstance(value, bool):
             return value
-        return int(str(value).replace("_", ""), 0) if value.type == "INTEGER" else self._plain(value)
+        return int(str(value).replace("_", ""), 0) if value.type == "INTEGER" else self.plain(value)
 
     def continuous_option(self, span: s.Span, children: list[Any]) -> s.Option:
-        return s.Option(self._plain(children[0]).lower(), children[1], span)
+        return s.Option(self.plain(children[0]).lower(), children[1], span)
 
-    def continuous_options(self, span: s.Span, children: list[Any]) -> tuple[s.Option, ...]:
-        return tuple(children)
+    continuous_options = items
 
     def continuous_name(self, span: s.Span, children: list[Any]) -> tuple[str, s.Span]:
         return self.table_part(span, children), span
@@ -234,8 +189,7 @@ class _Builder(Patterns, Expressions):
         if_exists, (name, named) = children
         return s.DropContinuous(name, bool(if_exists), named, span)
 
-    def show_continuous(self, span: s.Span, children: list[Any]) -> s.ShowContinuous:
-        return s.ShowContinuous(span)
+    show_continuous = node_of(s.ShowContinuous)
 
     def explain_continuous(self, span: s.Span, children: list[Any], profile: bool = False) -> s.ExplainContinuous:
         [subject] = children
@@ -264,9 +218,7 @@ class _Builder(Patterns, Expressions):
         undirected, _, support, edges, matches = children
         return s.MineFrequent(support, edges, not undirected, bool(matches))
 
-    def mine_edges(self, span: s.Span, children: list[Any]) -> s.MineNumber:
-        number: s.MineNumber = children[0]
-        return number
+    mine_edges = first
 
     def mine_number(self, span: s.Span, children: list[Any]) -> s.MineNumber:
         return s.MineNumber(self._number(children[0]), span)
@@ -279,12 +231,8 @@ class _Builder(Patterns, Expressions):
     def mine_parameter(self, span: s.Span, children: list[Any]) -> s.MineNumber:
         return s.MineNumber(self.parameter(span, children), span)
 
-    def mine_from(self, span: s.Span, children: list[Any]) -> s.Query | s.Composite:
-        query: s.Query | s.Composite = children[0]
-        return query
-
-    def mine_labels(self, span: s.Span, children: list[Any]) -> tuple[tuple[s.Word, ...], ...]:
-        return tuple(children)
+    mine_from = first
+    mine_labels = items
 
     def mine_label(self, span: s.Span, children: list[Any]) -> tuple[s.Word, ...]:
         return tuple(word for word in children if word is not None)
@@ -303,8 +251,7 @@ class _Builder(Patterns, Expressions):
         optional, imported, query = children
         return called(query, imported, optional is not None, self, span)
 
-    def optional(self, span: s.Span, children: list[Any]) -> bool:
-        return True
+    optional = always(True)
 
     def imported(self, span: s.Span, children: list[Any]) -> tuple[s.Variable, ...] | bool:
         named = tuple(variable for variable in children if variable is not None)
@@ -328,8 +275,7 @@ class _Builder(Patterns, Expressions):
         *items, where = children
         return tuple(items), where
 
-    def yielded_all(self, span: s.Span, children: list[Any]) -> tuple[None, None]:
-        return None, None
+    yielded_all = always((None, None))
 
     def yield_item(self, span: s.Span, children: list[Any]) -> s.YieldItem:
         column, alias = children
@@ -379,8 +325,8 @@ class _Builder(Patterns, Expressions):
 
     def merge(self, span: s.Span, children: list[Any]) -> s.MergeClause:
         actions: dict[str, tuple[s.SetItem | s.LabelItem, ...]] = {"on_match": (), "on_create": ()}
-        for name, items in children[1:]:
-            actions[name] += items
+        for name, set_items in children[1:]:
+            actions[name] += set_items
         path = self._written(children[0], "MERGE")
         return s.MergeClause(path, actions["on_match"], actions["on_create"], span)
 
@@ -390,8 +336,7 @@ class _Builder(Patterns, Expressions):
     def on_create(self, span: s.Span, children: list[Any]) -> tuple[str, tuple[s.SetItem | s.LabelItem, ...]]:
         return "on_create", children[0].items
 
-    def set_clause(self, span: s.Span, children: list[Any]) -> s.SetClause:
-        return s.SetClause(tuple(children), span)
+    set_clause = node_of_all(s.SetClause)
 
     def set_item(self, span: s.Span, children: list[Any]) -> s.SetItem:
         return s.SetItem(children[0], children[1], False, span)
@@ -399,18 +344,10 @@ class _Builder(Patterns, Expressions):
     def add_item(self, span: s.Span, children: list[Any]) -> s.SetItem:
         return s.SetItem(children[0], children[-1], True, span)
 
-    def label_item(self, span: s.Span, children: list[Any]) -> s.LabelItem:
-        return s.LabelItem(children[0], children[1], span)
-
-    def remove(self, span: s.Span, children: list[Any]) -> s.RemoveClause:
-        return s.RemoveClause(tuple(children), span)
-
-    def remove_item(self, span: s.Span, children: list[Any]) -> s.Expression:
-        expression: s.Expression = children[0]
-        return expression
-
-    def detach(self, span: s.Span, children: list[Any]) -> bool:
-        return True
+    label_item = node_of(s.LabelItem)
+    remove = node_of_all(s.RemoveClause)
+    remove_item = first
+    detach = always(True)
 
     def delete(self, span: s.Span, children: list[Any]) -> s.DeleteClause:
         detach, *values = children
@@ -418,24 +355,12 @@ class _Builder(Patterns, Expressions):
 
     # --- match modes --------------------------------------------------------------------------------------
 
-    def different_edges(self, span: s.Span, children: list[Any]) -> s.MatchMode:
-        return s.MatchMode.DIFFERENT_EDGES
-
-    def different_nodes(self, span: s.Span, children: list[Any]) -> s.MatchMode:
-        return s.MatchMode.DIFFERENT_NODES
-
-    def repeatable(self, span: s.Span, children: list[Any]) -> s.MatchMode:
-        return s.MatchMode.REPEATABLE_ELEMENTS
-
-    def induced(self, span: s.Span, children: list[Any]) -> s.MatchMode:
-        return s.MatchMode.INDUCED
-
-    def patterns(self, span: s.Span, children: list[Any]) -> tuple[s.PathPattern, ...]:
-        return tuple(children)
-
-    def where(self, span: s.Span, children: list[Any]) -> s.Expression:
-        expression: s.Expression = children[0]
-        return expression
+    different_edges = always(s.MatchMode.DIFFERENT_EDGES)
+    different_nodes = always(s.MatchMode.DIFFERENT_NODES)
+    repeatable = always(s.MatchMode.REPEATABLE_ELEMENTS)
+    induced = always(s.MatchMode.INDUCED)
+    patterns = items
+    where = first
 
     def return_clause(self, span: s.Span, children: list[Any]) -> s.ReturnClause:
         quantifier, (star, items), order_by, skip, limit = children
@@ -448,8 +373,7 @@ class _Builder(Patterns, Expressions):
         star = children[0] is None
         return star, tuple(children[1:] if star else children)
 
-    def star(self, span: s.Span, children: list[Any]) -> None:
-        return None
+    star = always(None)
 
     def return_item(self, span: s.Span, children: list[Any]) -> s.ReturnItem:
         expression, alias = children
@@ -460,8 +384,7 @@ class _Builder(Patterns, Expressions):
             text = re.sub(r"\s+AS\s*$", "", self.text[span.start : alias.span.start], flags=re.IGNORECASE)
         return s.ReturnItem(expression, alias.text if alias else None, text, span)
 
-    def order_items(self, span: s.Span, children: list[Any]) -> tuple[s.OrderItem, ...]:
-        return tuple(children)
+    order_items = items
 
     def order_item(self, span: s.Span, children: list[Any]) -> s.OrderItem:
         expression, nulls_first = children
@@ -471,8 +394,5 @@ class _Builder(Patterns, Expressions):
         expression, nulls_first = children
         return s.OrderItem(expression, True, nulls_first is not False, span)
 
-    def nulls_first(self, span: s.Span, children: list[Any]) -> bool:
-        return True
-
-    def nulls_last(self, span: s.Span, children: list[Any]) -> bool:
-        return False
+    nulls_first = always(True)
+    nulls_last = always(False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from lark import Token
@@ -17,6 +18,45 @@ _SIMPLE = {"\\": "\\", "'": "'", '"': '"', "`": "`", "b": "\b", "f": "\f", "n": 
 def span_at(token: Token) -> s.Span:
     """Where a token stands."""
     return s.Span(int(token.start_pos or 0), int(token.end_pos or 0))
+
+
+Rule = Callable[[Any, s.Span, list[Any]], Any]
+"""What makes something of a rule: called with the builder, the place in the text, and what its parts became."""
+
+
+def always(value: Any) -> Rule:
+    """Return what a rule says whose words all mean one thing."""
+    return lambda builder, span, children: value
+
+
+def first(builder: Base, span: s.Span, children: list[Any]) -> Any:
+    """A rule is what its first part became."""
+    return children[0]
+
+
+def items(builder: Base, span: s.Span, children: list[Any]) -> tuple[Any, ...]:
+    """A rule is all that its parts became."""
+    return tuple(children)
+
+
+def plain(builder: Base, span: s.Span, children: list[Any]) -> str:
+    """A rule is a name or a string."""
+    return builder.plain(children[0])
+
+
+def option(name: str, value: Rule = first) -> Rule:
+    """Return what a rule says that gives an option its value: both, and where."""
+    return lambda builder, span, children: (name, value(builder, span, children), span.start)
+
+
+def node_of(make: Callable[..., Any], *before: object) -> Rule:
+    """Return what makes a node of a rule: its fields are those ``before``, and one for each part."""
+    return lambda builder, span, children: make(*before, *children, span)
+
+
+def node_of_all(make: Callable[..., Any], *before: object) -> Rule:
+    """Return what makes a node of a rule whose parts are one field."""
+    return lambda builder, span, children: make(*before, tuple(children), span)
 
 
 class Base:
@@ -45,7 +85,7 @@ class Base:
     def _name(self, token: Token) -> str:
         return token[1:-1].replace("``", "`") if token.startswith("`") else str(token)
 
-    def _plain(self, token: Token) -> str:
+    def plain(self, token: Token) -> str:
         """A name or string as SQL reads it: a doubled quote stands for one, and backslashes for themselves."""
         if token.type == "STRING":
             return token[1:-1].replace(token[0] * 2, token[0])

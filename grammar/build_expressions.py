@@ -12,10 +12,10 @@ from lark import Token
 
 from graphdb.common.stopping import checked
 from graphdb.grammar import syntax as s
-from graphdb.grammar.build_base import Base
+from graphdb.grammar.build_base import Base, Rule, always, items, node_of, node_of_all
 from graphdb.grammar.compose import path_of
-from graphdb.grammar.spelling import STRING
-from graphdb.grammar.sugar import FORMS, SAME_AS, WRITTEN_OUT
+from graphdb.grammar.spelling import ARITIES, SAME_AS, STRING
+from graphdb.grammar.sugar import FORMS, REPEATED, WRITTEN_OUT, is_too_large
 
 _LARGEST = 2**63 - 1
 _INTEGER = re.compile(r"-?\d+")
@@ -38,38 +38,27 @@ def _test(operand: s.Expression, test: s.Expression | _Partial) -> s.Expression:
     return s.Comparison(("=",), (operand, test), test.span)
 
 
+def _of_value(make: Callable[..., s.Expression], *before: object) -> Rule:
+    """Return what makes a condition of a rule without its left side, which is the value after CASE."""
+    return lambda builder, span, children: _Partial(span, lambda left, at: make(*before, left, children[0], at))
+
+
 class Expressions(Base):
     """One method for each rule of expressions."""
 
-    def or_(self, span: s.Span, children: list[Any]) -> s.Boolean:
-        return s.Boolean("OR", tuple(children), span)
-
-    def xor(self, span: s.Span, children: list[Any]) -> s.Boolean:
-        return s.Boolean("XOR", tuple(children), span)
-
-    def and_(self, span: s.Span, children: list[Any]) -> s.Boolean:
-        return s.Boolean("AND", tuple(children), span)
-
-    def negation(self, span: s.Span, children: list[Any]) -> s.Unary:
-        return s.Unary("NOT", children[0], span)
+    or_ = node_of_all(s.Boolean, "OR")
+    xor = node_of_all(s.Boolean, "XOR")
+    and_ = node_of_all(s.Boolean, "AND")
+    negation = node_of(s.Unary, "NOT")
 
     def chain(self, span: s.Span, children: list[Any]) -> s.Comparison:
         return s.Comparison(tuple(map(str, children[1::2])), tuple(children[::2]), span)
 
-    def starts_with(self, span: s.Span, children: list[Any]) -> s.StringPredicate:
-        return s.StringPredicate("STARTS WITH", children[0], children[1], span)
-
-    def ends_with(self, span: s.Span, children: list[Any]) -> s.StringPredicate:
-        return s.StringPredicate("ENDS WITH", children[0], children[1], span)
-
-    def contains(self, span: s.Span, children: list[Any]) -> s.StringPredicate:
-        return s.StringPredicate("CONTAINS", children[0], children[1], span)
-
-    def matches(self, span: s.Span, children: list[Any]) -> s.StringPredicate:
-        return s.StringPredicate("=~", children[0], children[1], span)
-
-    def in_(self, span: s.Span, children: list[Any]) -> s.In:
-        return s.In(children[0], children[1], span)
+    starts_with = node_of(s.StringPredicate, "STARTS WITH")
+    ends_with = node_of(s.StringPredicate, "ENDS WITH")
+    contains = node_of(s.StringPredicate, "CONTAINS")
+    matches = node_of(s.StringPredicate, "=~")
+    in_ = node_of(s.In)
 
     def is_null(self, span: s.Span, children: list[Any]) -> s.IsNull:
         return s.IsNull(children[0], False, span)
@@ -80,8 +69,7 @@ class Expressions(Base):
     def no_label_predicate(self, span: s.Span, children: list[Any]) -> s.Unary:
         return s.Unary("NOT", s.LabelPredicate(children[0], children[1], span), span)
 
-    def label_predicate(self, span: s.Span, children: list[Any]) -> s.LabelPredicate:
-        return s.LabelPredicate(children[0], children[1], span)
+    label_predicate = node_of(s.LabelPredicate)
 
     def binary(self, span: s.Span, children: list[Any]) -> s.Binary:
         return s.Binary(str(children[1]), children[0], children[2], span)
@@ -124,16 +112,23 @@ class Expressions(Base):
         match arguments:
             case (text, s.Variable(form, span=at)) if name.lower() == "normalize" and form.upper() in FORMS:
                 arguments = text, s.Literal(form.upper(), at)
-        written_out = WRITTEN_OUT.get(name.lower())
-        if written_out is None:
+        make = WRITTEN_OUT.get(name.lower())
+        if make is None:
             known = SAME_AS.get(name.lower(), name)
             return s.FunctionCall(known, arguments, quantifier == "DISTINCT", quantifier, span)
-        make, least, most = written_out
+        least, most = ARITIES[name.lower()]
         if quantifier is not None or not least <= len(arguments) <= most:
             wanted = f"{least} arguments" if least == most else f"at least {least} arguments"
             found = f"{len(arguments)}" if quantifier is None else quantifier
             raise self.error(f"{name} takes {wanted}, found {found}", span.start)
+        for argument in arguments:
+            self.check_repeated(argument, min(REPEATED.get(name.lower(), 1), len(arguments)))
         return make(arguments, span)
+
+    def check_repeated(self, argument: s.Expression, times: int) -> None:
+        """Raise if an expression that is written once is too large to stand there so many times."""
+        if is_too_large(argument, times):
+            raise self.error("this expression is too large here: name it in a WITH before", argument.span.start)
 
     def trimmed(self, span: s.Span, children: list[Any]) -> s.FunctionCall:
         _, side, characters, text = children
@@ -156,8 +151,7 @@ class Expressions(Base):
             raise self.error("this cannot be called: a function's name stands before (", position)
         return ".".join([expression.name, *reversed(parts)])
 
-    def arguments(self, span: s.Span, children: list[Any]) -> tuple[s.Expression, ...]:
-        return tuple(children)
+    arguments = items
 
     def integer(self, span: s.Span, children: list[Any]) -> s.Literal:
         token = children[0]
@@ -202,21 +196,16 @@ class Expressions(Base):
     def string(self, span: s.Span, children: list[Any]) -> s.Literal:
         return s.Literal(self._unquoted(children[0]), span)
 
-    def true(self, span: s.Span, children: list[Any]) -> s.Literal:
-        return s.Literal(True, span)
-
-    def false(self, span: s.Span, children: list[Any]) -> s.Literal:
-        return s.Literal(False, span)
-
-    def null(self, span: s.Span, children: list[Any]) -> s.Literal:
-        return s.Literal(None, span)
+    true = node_of(s.Literal, True)
+    false = node_of(s.Literal, False)
+    null = node_of(s.Literal, None)
 
     def iri(self, span: s.Span, children: list[Any]) -> s.IriLiteral:
         return s.IriLiteral(children[0][1:-1], span)
 
     def short_iri(self, span: s.Span, children: list[Any]) -> s.IriLiteral:
         prefix, local = children
-        return s.IriLiteral(local.text, span, s.Word(self._plain(prefix), span=span))
+        return s.IriLiteral(local.text, span, s.Word(self.plain(prefix), span=span))
 
     def list_(self, span: s.Span, children: list[Any]) -> s.ListLiteral:
         return s.ListLiteral(children[0] or (), span)
@@ -224,18 +213,13 @@ class Expressions(Base):
     def map(self, span: s.Span, children: list[Any]) -> s.MapLiteral:
         return s.MapLiteral(tuple(entry for entry in children if entry is not None), span)
 
-    def entry(self, span: s.Span, children: list[Any]) -> tuple[s.KeyName, s.Expression]:
-        return children[0], children[1]
+    entry = items
 
     def pattern_predicate(self, span: s.Span, children: list[Any]) -> s.PatternPredicate:
         return s.PatternPredicate(path_of(children, self, span), span)
 
-    def subscript(self, span: s.Span, children: list[Any]) -> s.Subscript:
-        return s.Subscript(children[0], children[1], span)
-
-    def slice(self, span: s.Span, children: list[Any]) -> s.Slice:
-        base, start, end = children
-        return s.Slice(base, start, end, span)
+    subscript = node_of(s.Subscript)
+    slice = node_of(s.Slice)
 
     def case(self, span: s.Span, children: list[Any]) -> s.Case:
         operand, *branches, otherwise = children
@@ -244,6 +228,7 @@ class Expressions(Base):
             return s.Case(operand, tuple(branches), otherwise, span)
         if operand is None:
             raise self.error("this condition is of the value after CASE, and there is none", partial.span.start)
+        self.check_repeated(operand, sum(len(tests) for tests, _ in branches))
         searched = [(tuple(_test(operand, test) for test in tests), result) for tests, result in branches]
         return s.Case(None, tuple(searched), otherwise, span)
 
@@ -261,27 +246,13 @@ class Expressions(Base):
     def being_something(self, span: s.Span, children: list[Any]) -> _Partial:
         return _Partial(span, lambda left, span: s.IsNull(left, True, span))
 
-    def being_in(self, span: s.Span, children: list[Any]) -> _Partial:
-        return _Partial(span, lambda left, span: s.In(left, children[0], span))
+    being_in = _of_value(s.In)
 
-    def _of_text(self, operator: str, span: s.Span, children: list[Any]) -> _Partial:
-        return _Partial(span, lambda left, span: s.StringPredicate(operator, left, children[0], span))
-
-    def starting(self, span: s.Span, children: list[Any]) -> _Partial:
-        return self._of_text("STARTS WITH", span, children)
-
-    def ending(self, span: s.Span, children: list[Any]) -> _Partial:
-        return self._of_text("ENDS WITH", span, children)
-
-    def containing(self, span: s.Span, children: list[Any]) -> _Partial:
-        return self._of_text("CONTAINS", span, children)
-
-    def matching(self, span: s.Span, children: list[Any]) -> _Partial:
-        return self._of_text("=~", span, children)
-
-    def list_comprehension(self, span: s.Span, children: list[Any]) -> s.ListComprehension:
-        variable, source, where, result = children
-        return s.ListComprehension(variable, source, where, result, span)
+    starting = _of_value(s.StringPredicate, "STARTS WITH")
+    ending = _of_value(s.StringPredicate, "ENDS WITH")
+    containing = _of_value(s.StringPredicate, "CONTAINS")
+    matching = _of_value(s.StringPredicate, "=~")
+    list_comprehension = node_of(s.ListComprehension)
 
     def pattern_comprehension(self, span: s.Span, children: list[Any]) -> s.PatternComprehension:
         name, *elements, where, result = children
@@ -291,9 +262,7 @@ class Expressions(Base):
         quantifier, variable, source, where = children
         return s.ListPredicate(quantifier.lower(), variable, source, where, span)
 
-    def reduce(self, span: s.Span, children: list[Any]) -> s.Reduce:
-        accumulator, start, variable, source, step = children
-        return s.Reduce(accumulator, start, variable, source, step, span)
+    reduce = node_of(s.Reduce)
 
     def subquery(self, span: s.Span, children: list[Any]) -> s.Subquery:
         return s.Subquery(children[0].lower(), children[1], span)
@@ -317,14 +286,12 @@ class Expressions(Base):
         key = s.KeyName((children[0],), span)
         return lambda base: (children[0].text, s.Property(base, key, span))
 
-    def fields(self, span: s.Span, children: list[Any]) -> None:
-        return None
+    fields = always(None)
 
     def variable_field(self, span: s.Span, children: list[Any]) -> tuple[str, s.Expression]:
         return children[0].name, children[0]
 
-    def shortest_path(self, span: s.Span, children: list[Any]) -> s.ShortestPath:
-        return s.ShortestPath(children[0], span)
+    shortest_path = node_of(s.ShortestPath)
 
 
 def _may_be_absent(argument: s.Expression) -> bool:

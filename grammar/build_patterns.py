@@ -9,7 +9,7 @@ from typing import Any
 from lark import Token
 
 from graphdb.grammar import syntax as s
-from graphdb.grammar.build_base import Base, span_at
+from graphdb.grammar.build_base import Base, always, first, node_of, node_of_all, span_at
 from graphdb.grammar.compose import path_of
 
 _MOST_STEPS = 2**31 - 1
@@ -37,8 +37,7 @@ class Patterns(Base):
         found = s.PathPattern(path.nodes, path.edges, span, name, path.mode, path.selector)
         return self._priced(found, cost)
 
-    def cost(self, span: s.Span, children: list[Any]) -> s.Cost:
-        return s.Cost(children[0], children[1], span)
+    cost = node_of(s.Cost)
 
     def _priced(self, path: s.PathPattern, cost: s.Cost | None) -> s.PathPattern:
         """Return a path with its cost, which is that of one repeated edge, alone or in brackets."""
@@ -91,8 +90,7 @@ class Patterns(Base):
             raise self.error("SHORTEST needs a number of paths", span.start, "write ANY SHORTEST or SHORTEST 1")
         return self._selector(count, shortest=True, groups=groups is not None), mode
 
-    def groups(self, span: s.Span, children: list[Any]) -> bool:
-        return True
+    groups = always(True)
 
     def _selector(
         self, count: Token | s.Parameter | None, *, shortest: bool = False, groups: bool = False
@@ -113,21 +111,11 @@ class Patterns(Base):
             raise self.error(f"{token} is out of range: there are at most {_MOST_STEPS}", int(token.start_pos or 0))
         return int(token)
 
-    def path_mode(self, span: s.Span, children: list[Any]) -> s.PathMode:
-        mode: s.PathMode = children[0]
-        return mode
-
-    def walk(self, span: s.Span, children: list[Any]) -> s.PathMode:
-        return s.PathMode.WALK
-
-    def trail(self, span: s.Span, children: list[Any]) -> s.PathMode:
-        return s.PathMode.TRAIL
-
-    def simple(self, span: s.Span, children: list[Any]) -> s.PathMode:
-        return s.PathMode.SIMPLE
-
-    def acyclic(self, span: s.Span, children: list[Any]) -> s.PathMode:
-        return s.PathMode.ACYCLIC
+    path_mode = first
+    walk = always(s.PathMode.WALK)
+    trail = always(s.PathMode.TRAIL)
+    simple = always(s.PathMode.SIMPLE)
+    acyclic = always(s.PathMode.ACYCLIC)
 
     def node(self, span: s.Span, children: list[Any]) -> s.NodePattern:
         variable, iri, labels, properties, where = children
@@ -137,7 +125,7 @@ class Patterns(Base):
     def known_node(self, span: s.Span, children: list[Any]) -> s.NodePattern:
         # Not a `variable` in the grammar: names would then be accepted behind every variable, and DESC be one.
         token, *rest = children
-        return self.node(span, [s.Variable(self._plain(token), s.Span(token.start_pos, token.end_pos)), *rest])
+        return self.node(span, [s.Variable(self.plain(token), s.Span(token.start_pos, token.end_pos)), *rest])
 
     def all_properties(self, span: s.Span, children: list[Any]) -> s.Parameter:
         self.given = True
@@ -180,14 +168,9 @@ class Patterns(Base):
 
     arrow_out, arrow_in, arrow_both = edge_out, edge_in, edge_both
 
-    def any_number(self, span: s.Span, children: list[Any]) -> s.Repeat:
-        return s.Repeat(0, None)
-
-    def some(self, span: s.Span, children: list[Any]) -> s.Repeat:
-        return s.Repeat(1, None)
-
-    def perhaps(self, span: s.Span, children: list[Any]) -> s.Repeat:
-        return s.Repeat(0, 1)
+    any_number = always(s.Repeat(0, None))
+    some = always(s.Repeat(1, None))
+    perhaps = always(s.Repeat(0, 1))
 
     def exactly(self, span: s.Span, children: list[Any]) -> s.Repeat:
         if children[0] is None:  # "*" in an edge's brackets
@@ -203,24 +186,12 @@ class Patterns(Base):
             raise self.error(f"the upper bound {high} is below the lower one", span.start, hint)
         return s.Repeat(int(inside) if low is None else low, high)
 
-    def labels(self, span: s.Span, children: list[Any]) -> s.LabelExpression:
-        expression: s.LabelExpression = children[0]
-        return expression
-
-    def label_or(self, span: s.Span, children: list[Any]) -> s.LabelOr:
-        return s.LabelOr(tuple(children), span)
-
-    def label_and(self, span: s.Span, children: list[Any]) -> s.LabelAnd:
-        return s.LabelAnd(tuple(children), span)
-
-    def label_not(self, span: s.Span, children: list[Any]) -> s.LabelNot:
-        return s.LabelNot(children[0], span)
-
-    def label_any(self, span: s.Span, children: list[Any]) -> s.LabelAny:
-        return s.LabelAny(span)
-
-    def label_chain(self, span: s.Span, children: list[Any]) -> s.LabelChain:
-        return s.LabelChain(tuple(children), span)
+    labels = first
+    label_or = node_of_all(s.LabelOr)
+    label_and = node_of_all(s.LabelAnd)
+    label_not = node_of(s.LabelNot)
+    label_any = node_of(s.LabelAny)
+    label_chain = node_of_all(s.LabelChain)
 
     # --- names --------------------------------------------------------------------------------------------
 

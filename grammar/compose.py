@@ -135,7 +135,7 @@ def _renamed(node: Any, known: Mapping[s.Expression, str]) -> Any:
             local = {node.variable.name, *([node.accumulator.name] if isinstance(node, s.Reduce) else [])}
             inner = {expression: name for expression, name in known.items() if local.isdisjoint(_names_in(expression))}
             outside = (node.source, node.start) if isinstance(node, s.Reduce) else (node.source,)
-            # What a local name hides of the row's: a column of that name cannot be told from it.
+            # What a local name hides of the row's: a column of that name cannot be distinguished from it.
             inner = {expression: name for expression, name in inner.items() if name not in local}
             return mapped(
                 node,

@@ -135,7 +135,7 @@ class Machine:
         self.states = _States(configuration.states)
         self._rows: list[dict[str, Any] | None] = [None] * (max(configuration.states) + 1)
         """The rows of :attr:`states` that were reached, by state: a list is looked up sooner."""
-        self._settled: dict[tuple[int, str, str], int] = {}
+        self._followed: dict[tuple[int, str, str], int] = {}
         """By state, symbol and next token: the state after the symbol and whatever rules it passes through."""
         self._filter = lark.parser.lexer
         self._start, self._end = configuration.start_state, configuration.end_state
@@ -150,7 +150,7 @@ class Machine:
         TooDeep
             Its tree would be deeper than ``deepest``.
         """
-        states, rows, settled, stack = self.states, self._rows, self._settled, [self._start]
+        states, rows, followed, stack = self.states, self._rows, self._followed, [self._start]
         values: list[Any] = []
         firsts: list[int] = []
         """Where each value starts; it ends where the next begins, so the last one ends with the last token."""
@@ -178,7 +178,7 @@ class Machine:
                     raise Stopped(None if token is None else at, self._accepted(stack))
                 if action.passes:
                     stack.pop()
-                    stack.append(self._settle(stack[-1], action.name, kind))
+                    stack.append(self._reduced(stack[-1], action.name, kind))
                     continue
                 size = action.size
                 children = action.children(values)
@@ -210,9 +210,9 @@ class Machine:
                         if depth > deepest:
                             raise TooDeep
                         depths[-size:] = [depth]
-                beyond = settled.get((stack[-1], action.name, kind))
+                beyond = followed.get((stack[-1], action.name, kind))
                 if beyond is None:
-                    beyond = self._settle(stack[-1], action.name, kind)
+                    beyond = self._reduced(stack[-1], action.name, kind)
                 stack.append(beyond)
                 if token is None and beyond == self._end:
                     return values[-1]
@@ -244,7 +244,7 @@ class Machine:
                 todo.append(((self.states[below[0]][reduction.name], below), kinds))
         return frozenset(found)
 
-    def _settle(self, state: int, name: str, kind: str) -> int:
+    def _reduced(self, state: int, name: str, kind: str) -> int:
         """The state after a symbol, and after the rules of which it is all that the next token lets pass."""
         beyond: int = self.states[state][name]
         while True:
@@ -252,5 +252,5 @@ class Machine:
             if not isinstance(action, _Reduction) or not action.passes:
                 break
             beyond = self.states[state][action.name]
-        self._settled[state, name, kind] = beyond
+        self._followed[state, name, kind] = beyond
         return beyond

@@ -151,20 +151,20 @@ def _machine() -> Machine:
 def _lark() -> Lark:
     """The LALR(1) parser, built at its first use.
 
-    Its tables take Lark half a second: they are kept beside the module's byte code, where that can be written, and made
-    anew where they are of another grammar, Lark or Python, or damaged.
+    Its tables take Lark half a second: they are cached beside the module's byte code, where that can be written, and
+    made anew where they are of another grammar, Lark or Python, or damaged.
     """
     from lark import Lark
 
     from graphdb.grammar.lexing import TokenFilter
 
     grammar = resources.files(__package__).joinpath("pattern.lark").read_text(encoding="utf-8")
-    kept = Path(__file__).with_name("__pycache__") / f"pattern.{sys.implementation.cache_tag}.lalr"
+    cached = Path(__file__).with_name("__pycache__") / f"pattern.{sys.implementation.cache_tag}.lalr"
     return Lark(
         grammar,
         parser="lalr",
         lexer=TokenFilter,
         propagate_positions=True,
         maybe_placeholders=True,
-        cache=str(kept),
+        cache=str(cached),
     )

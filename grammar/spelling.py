@@ -5,6 +5,8 @@ Nothing here imports Lark, so completion, highlighting and the cutting of script
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 KEYWORDS = frozenset(
     """ACYCLIC ALL AMONG AND ANY AS ASC ASCENDING BASE BY CALL CASE CLIQUES COLUMNS CONTAINS CONTINUOUS COST COUNTING
     CREATE DELETE DESC DESCENDING DETACH DIFFERENT DIRECTED DISTINCT DROP EDGES ELEMENTS ELSE END ENDS ERROR EXISTS
@@ -25,3 +27,30 @@ IRI = r"<[A-Za-z][A-Za-z0-9+.\-]*:[^<>\"{}|\\^`\x00-\x20]*>"
 STRING = r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\""
 QUOTED = r"`(?:[^`]|``)*`"
 TRIVIA = r"\s+|//[^\n]*|/\*.*?\*/"
+
+SAME_AS: Mapping[str, str] = {
+    "cardinality": "size",
+    "collect_list": "collect",
+    "duration_between": "duration.between",
+    "element_id": "elementId",
+    "local_datetime": "localdatetime",
+    "local_time": "localtime",
+    "path_length": "length",
+    "percentile_cont": "percentileCont",
+    "percentile_disc": "percentileDisc",
+    "stddev_pop": "stDevP",
+    "stddev_samp": "stDev",
+    "zoned_datetime": "datetime",
+    "zoned_time": "time",
+}
+"""GQL's names, in lower case, of functions that openCypher calls otherwise."""
+
+ARITIES: Mapping[str, tuple[int, int]] = {
+    "all_different": (2, 99),
+    "mod": (2, 2),
+    "nullif": (2, 2),
+    "power": (2, 2),
+    "same": (2, 99),
+}
+"""Calls that are written out as other expressions (:mod:`graphdb.grammar.sugar`), by their names in lower case: how
+many arguments they take at least and at most."""

@@ -10,23 +10,7 @@ from itertools import combinations, pairwise
 from typing import TypeAlias
 
 from graphdb.grammar import syntax as s
-
-SAME_AS: Mapping[str, str] = {
-    "cardinality": "size",
-    "collect_list": "collect",
-    "duration_between": "duration.between",
-    "element_id": "elementId",
-    "local_datetime": "localdatetime",
-    "local_time": "localtime",
-    "path_length": "length",
-    "percentile_cont": "percentileCont",
-    "percentile_disc": "percentileDisc",
-    "stddev_pop": "stDevP",
-    "stddev_samp": "stDev",
-    "zoned_datetime": "datetime",
-    "zoned_time": "time",
-}
-"""GQL's names, in lower case, of functions that openCypher calls otherwise."""
+from graphdb.grammar.walk import is_larger
 
 FORMS = frozenset({"NFC", "NFD", "NFKC", "NFKD"})
 """Unicode's normal forms, which ``normalize`` takes as bare words."""
@@ -55,11 +39,22 @@ def _all_different(arguments: Arguments, span: s.Span) -> s.Expression:
     return _all([s.Comparison(("<>",), pair, span) for pair in combinations(arguments, 2)], span)
 
 
-WRITTEN_OUT: Mapping[str, tuple[Callable[[Arguments, s.Span], s.Expression], int, int]] = {
-    "all_different": (_all_different, 2, 99),
-    "mod": (_operator("%"), 2, 2),
-    "nullif": (_null_if, 2, 2),
-    "power": (_operator("^"), 2, 2),
-    "same": (_same, 2, 99),
+WRITTEN_OUT: Mapping[str, Callable[[Arguments, s.Span], s.Expression]] = {
+    "all_different": _all_different,
+    "mod": _operator("%"),
+    "nullif": _null_if,
+    "power": _operator("^"),
+    "same": _same,
 }
-"""What a call is written out as, by its name in lower case, and how many arguments it takes at least and at most."""
+"""What a call is written out as, by its name in lower case (as in :data:`~graphdb.grammar.spelling.ARITIES`)."""
+
+REPEATED: Mapping[str, int] = {"all_different": 99, "nullif": 2, "same": 2}
+"""How often an argument of such a call stands in what is written out, at most."""
+
+MOST_REPEATED = 1000
+"""Pieces of syntax that an argument and its copies have together: copies of copies would soon be millions."""
+
+
+def is_too_large(argument: s.Expression, times: int) -> bool:
+    """Whether an expression is too large to stand in what is written out so many times."""
+    return times > 1 and is_larger(argument, MOST_REPEATED // times)

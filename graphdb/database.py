@@ -26,12 +26,16 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from graphdb.common.arguments import brief, path_of, text_of
 from graphdb.common.config import Budget, Executors, cores, memory_bytes
-from graphdb.common.errors import GraphDBError, NotSupportedError, ParameterError
+from graphdb.common.errors import GraphDBError, NotSupportedError, ParameterError, StorageError
+from graphdb.common.other_names import OtherNames
+from graphdb.common.other_names import by_name as named_by
 from graphdb.common.progress import Progress
 from graphdb.common.stopping import seconds_of
 from graphdb.dispatch.interface.transfer import Transfer
 from graphdb.dispatch.parameters import Parameters, by_name
+from graphdb.pictures import AROUND
 from graphdb.relational.session.state import State
 from graphdb.storage.file.scratch import EXPORTED, SPILLED, sweep
 
@@ -45,9 +49,40 @@ if TYPE_CHECKING:
     from graphdb.mining.graph import MiningGraph
     from graphdb.results.result import Result
 
+_AROUND_SECONDS = 10.0
+"""How long a picture may take to find the edges of a vertex."""
 
-class Database(Transfer):
+
+_ELSEWHERE = named_by(
+    {
+        "run execute_query read_transaction write_transaction": "query(text)",
+        "session driver": "query(text): a database is its own session",
+        "cursor executemany": "graphdb.dbapi has cursors; query(text) returns rows",
+        "begin begin_transaction transaction": "query('BEGIN')",
+        "commit": "query('COMMIT')",
+        "rollback": "query('ROLLBACK')",
+        "register register_table": "sql(text) and LOAD FROM find data frames by their Python names",
+        "register_function create_function register_udf": "register_procedure(…), for CALL",
+        "read_csv read_parquet read_json parse": "load(path)",
+        "serialize to_turtle": "export(path)",
+        "nodes vertices": "query('MATCH (n) RETURN n')",
+        "edges relationships triples": "query('MATCH (a)-[e]->(b) RETURN a, e, b')",
+        "table view": "sql(text)",
+        "types": "relationship_types",
+        "properties keys": "property_keys",
+        "bind namespaces namespace_manager": "query('PREFIX ex: <…>'), prefixes()",
+        "update": "query('INSERT DATA { … }'), add(triples)",
+        "remove delete": "apply(deletions=triples)",
+        "profile": "query('PROFILE …').plan()",
+    }
+)
+"""What the drivers of Neo4j, Kùzu and DuckDB, and rdflib, call it."""
+
+
+class Database(Transfer, OtherNames):
     """An open database; use it as a context manager, or :meth:`close` it.  See :func:`graphdb.connect`."""
+
+    _elsewhere = _ELSEWHERE
 
     def __init__(
         self,
@@ -69,8 +104,9 @@ class Database(Transfer):
         if threads is not None and (
             isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 1024
         ):
-            raise GraphDBError(f"threads must be a number from 1 to 1024, found {threads!r}")
-        if cluster is not None and os.fspath(path) == ":memory:":
+            raise GraphDBError(f"threads must be a number from 1 to 1024, found {brief(threads)}")
+        path = path_of(path, "a database")
+        if cluster is not None and path == ":memory:":
             raise GraphDBError("a cluster needs a database file", hint="workers open it by its path, for reading")
         if cluster_storage is not None and cluster is None:
             raise GraphDBError(
@@ -81,14 +117,14 @@ class Database(Transfer):
             from graphdb.execute.devices import check_devices
 
             check_devices(device)
-        self.path = os.fspath(path)
+        self.path = path
         self.device = device
         self.device_memory = None if device_memory is None else memory_bytes(device_memory, "device_memory")
         self.threads = threads or cores()
-        storage = None if cluster_storage is None else os.fspath(cluster_storage)
+        storage = None if cluster_storage is None else path_of(cluster_storage, "cluster_storage")
         self._executors = Executors(device, self.threads, self.device_memory, cluster, storage)
         budget = Budget.of(memory_limit)
-        spilled = os.fspath(spill) if spill is not None else None
+        spilled = path_of(spill, "spill") if spill is not None else None
         self._state = State(self.path, self.threads, budget, spilled, read_only, subclasses, untrusted, shared)
         self._state.progress = progress
         if self.path != ":memory:" and not read_only:
@@ -99,6 +135,7 @@ class Database(Transfer):
         self._lazy_statements: Statements | None = None
         own = weakref.ref(self)
         self._state.observed.maintainer = lambda: _alive(own)._statements().live.maintenance
+        self._around = lambda iri: _open(own).query(AROUND, timeout=_AROUND_SECONDS, iri=iri)
 
     # --- statements
 
@@ -126,13 +163,15 @@ class Database(Transfer):
         GraphDBError
             With the place in the text, and what would be right.
         """
-        if not isinstance(text, str):
-            raise ParameterError(f"a statement is a text, found {type(text).__name__}")
+        if type(text) is not str:
+            text = text_of(text)
         if timeout is not None:
             timeout = seconds_of(timeout)
         try:  # no context manager: small counts would take longer
             with self._state.hold(timeout):
-                return self._statements().run(text, by_name(parameters, named), timeout)
+                result = self._statements().run(text, by_name(parameters, named), timeout)
+                result.around = self._around
+                return result
         except GraphDBError:
             raise
         except Exception as error:
@@ -158,9 +197,7 @@ class Database(Transfer):
         """
         from graphdb.dispatch.interface.prepared import PreparedStatement
 
-        if not isinstance(text, str):
-            raise ParameterError(f"a statement is a text, found {type(text).__name__}")
-        with self._state.diagnosed(text), self._state.hold():
+        with self._state.diagnosed(text_of(text)), self._state.hold():
             return PreparedStatement(self.query, text, self._statements().parameters(text))
 
     def sql(
@@ -172,10 +209,8 @@ class Database(Transfer):
         :meth:`query`; a pattern query within the SQL has them too, and those of its second argument
         (``cypher($$ … $x … $$, {x: 1})``).
         """
-        if not isinstance(text, str):
-            raise ParameterError(f"a statement is a text, found {type(text).__name__}")
         timeout = seconds_of(timeout)
-        with self._state.diagnosed(text), self._state.hold(timeout):
+        with self._state.diagnosed(text_of(text)), self._state.hold(timeout):
             return self._statements().run_sql(text, by_name(parameters, named), timeout)
 
     def explain(self, text: str, parameters: Parameters | None = None, **named: object) -> str:
@@ -191,7 +226,7 @@ class Database(Transfer):
         from graphdb.grammar.parser import parse
 
         with self._state.diagnosed(), self._state.hold():
-            statement = parse(text)
+            statement = parse(text_of(text))
             if isinstance(statement, (ast.Explain, ast.CreateTable, ast.CreateView)):
                 statement = statement.query
             if not isinstance(statement, (ast.Query, ast.Composite, ast.Mine)):
@@ -252,12 +287,12 @@ class Database(Transfer):
         GraphDBError
             There is no such query, or the changes of that batch are not stored any more.
         """
-        with self._state.diagnosed(query), self._state.hold():
+        with self._state.diagnosed(text_of(query, "a query")), self._state.hold():
             return self._statements().live.watch(query, from_batch, on_change)
 
     @property
     def progress(self) -> Progress | bool | None:
-        """Told how far a statement is, or True for a bar: see :func:`graphdb.connect`."""
+        """Called with how far a statement is, or True for a bar: see :func:`graphdb.connect`."""
         return self._state.progress
 
     @progress.setter
@@ -266,7 +301,7 @@ class Database(Transfer):
 
     @property
     def untrusted(self) -> bool:
-        """Whether statements are kept from files and the network: see :func:`graphdb.connect`."""
+        """Whether files and the network are closed to statements: see :func:`graphdb.connect`."""
         return self._state.untrusted
 
     @property
@@ -315,6 +350,9 @@ class Database(Transfer):
 
         if description is None:
             description = (getattr(function, "__doc__", None) or "").strip().partition("\n")[0]
+        if not callable(function):
+            raise ParameterError(f"a procedure calls a function, found {type(function).__name__}")
+        name = text_of(name, "the name of a procedure")
         procedure = Procedure(signature_of(name, function, parameters, columns), function, description)
         with self._state.hold():
             self._state.procedures.add(procedure, replace)
@@ -329,7 +367,7 @@ class Database(Transfer):
             None was.
         """
         with self._state.hold():
-            self._state.procedures.remove(name)
+            self._state.procedures.remove(text_of(name, "the name of a procedure"))
             self._state.plans.clear()
 
     def procedures(self) -> list[str]:
@@ -370,6 +408,14 @@ class Database(Transfer):
 
             self._lazy_statements = Statements(self._state, self._executors)
         return self._lazy_statements
+
+
+def _open(database: weakref.ref[Database]) -> Database:
+    """Return the database that a result is of, if somebody still has it."""
+    found = database()
+    if found is None:
+        raise StorageError("the database is closed")
+    return found
 
 
 def _alive(database: weakref.ref[Database]) -> Database:

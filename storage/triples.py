@@ -163,7 +163,7 @@ class TripleStore:
         return self._labels(rows), *self.ends(rows)
 
     def to_vertices(self, terms: Ints) -> Ints:
-        """Vertex ids of term ids: the same array where none is a literal."""
+        """Vertex ids of term ids, int64 both: the same array where none is a literal."""
         if not len(terms) or int(terms.max()) < LITERAL_BASE:
             return terms
         return np.where(terms >= LITERAL_BASE, terms - LITERAL_BASE + self.resources, terms)
@@ -179,7 +179,7 @@ class TripleStore:
         return rows["label"]
 
     def ends(self, rows: Mapping[str, Ints]) -> tuple[Ints, Ints]:
-        """Return the ends of triples as vertex ids, which they are."""
+        """Return the columns ``subject`` and ``object`` of rows as vertex ids: int64 [rows] each."""
         self.ids.resource(rows["subject"], "subject")
         self.ids.term(rows["object"], "object")
         return rows["subject"], self.to_vertices(rows["object"])

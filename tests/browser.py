@@ -31,6 +31,7 @@ class Browser:
         assert CHROMIUM is not None
         arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage"]
         arguments += ["--remote-debugging-port=0", f"--user-data-dir={folder}", "--window-size=1100,700"]
+        arguments += ["--disable-features=IsolateSandboxedIframes"]  # this one protocol reaches frames, too
         arguments += ["--disable-background-networking", "--disable-component-update", "--disable-sync", "about:blank"]
         self.process = subprocess.Popen([CHROMIUM, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         port = self._waited(lambda: (folder / "DevToolsActivePort").read_text().split()[0])

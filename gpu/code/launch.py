@@ -1,9 +1,10 @@
 """Kernels: how they are assembled, loaded, launched, timed and stopped.
 
-The kernels are CUDA C++ in ``kernels/*.cu``, with ``#include "….cuh"`` of what they share.  A module is compiled with
-the macros that it was asked for as compile-time constants; the text is put together here, so that whoever caches its
-code knows all of it.  Modules that no query changes are compiled when a wheel is built; the others, and those that the
-wheel's code does not serve, by NVRTC when they are first used (:mod:`graphdb.gpu.code.machine_code`).
+The kernels are CUDA C++ in the folders of ``kernels/``, with ``#include "….cuh"`` of what they share; no two files have
+one name.  A module is compiled with the macros that it was asked for as compile-time constants; the text is put
+together here, so that whoever caches its code knows all of it.  Modules that no query changes are compiled when a wheel
+is built; the others, and those that the wheel's code does not serve, by NVRTC when they are first used
+(:mod:`graphdb.gpu.code.machine_code`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Any
 
 import numpy as np
@@ -62,8 +64,21 @@ _log = logging.getLogger("graphdb")
 
 
 @cache
+def _files() -> Mapping[str, Traversable]:
+    """The files of ``kernels/``, by their names."""
+    entries = list(resources.files("graphdb.gpu").joinpath("kernels").iterdir())
+    inside = [file for folder in entries if folder.is_dir() for file in folder.iterdir()]
+    return {file.name: file for file in (*entries, *inside)}
+
+
+@cache
 def _file(name: str) -> str:
-    return resources.files("graphdb.gpu").joinpath("kernels", name).read_text(encoding="utf-8")
+    return _files()[name].read_text(encoding="utf-8")
+
+
+def modules() -> set[str]:
+    """The names of all modules in ``kernels/``."""
+    return {name.removesuffix(".cu") for name in _files() if name.endswith(".cu")}
 
 
 def written_per_plan(name: str) -> bool:
@@ -302,7 +317,8 @@ class Device:
 
     def side_stream(self) -> Any:
         """A stream beside the device's own, for kernels that run while others do."""
-        return self._cupy.cuda.Stream(non_blocking=True)
+        with self.memory.current():
+            return self._cupy.cuda.Stream(non_blocking=True)
 
     def event(self) -> Any:
         """An event, recorded now on the device's stream."""

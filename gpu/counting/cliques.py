@@ -1,4 +1,4 @@
-"""Counts cliques on a device: see ``kernels/clique.cu``."""
+"""Counts cliques on a device: see ``kernels/counting/clique.cu``."""
 
 from __future__ import annotations
 

@@ -2,21 +2,22 @@
 
 What becomes code is the program's structure (which register is made how, of which relation, at which level) and a few
 numbers (threads, orders, powers); never a value, a name or an address, which a kernel gets as arguments.  Parts of the
-same shape share a kernel, which is compiled once and cached on disk.  How registers are stored is said in
-:mod:`graphdb.gpu.counting.registers`.
+same shape share a kernel, which is compiled once and cached on disk.  What is done with single registers is
+written by :mod:`.register_code`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from graphdb.gpu.card import Limits
 from graphdb.gpu.code.launch import VARIANTS
 from graphdb.gpu.code.layout import RANKED
-from graphdb.gpu.counting.registers import Layout, Register, Unsupported, Values, plain, type_of
+from graphdb.gpu.counting.register_code import RegisterCode, walk
+from graphdb.gpu.counting.registers import Register, Unsupported, Values, plain, type_of
 from graphdb.plan.checks import Relation
-from graphdb.plan.counting.programs import Accumulate, Bundle, Intersect, Load, Part, Through, Total
+from graphdb.plan.counting.programs import Accumulate, Intersect, Load, Part, Through, Total
 
 VARIANTS["count_nested"] = ({},)
 
@@ -85,8 +86,8 @@ def generate_code(
 
 
 @dataclass(slots=True)
-class _Writer(Layout):
-    lines: list[str] = field(default_factory=list)
+class _Writer(RegisterCode):
+    """Writes the levels of a program, and what they sum up."""
 
     def write(self) -> GeneratedCode:
         """The kernel."""
@@ -113,7 +114,7 @@ class _Writer(Layout):
         for number, weight in enumerate(self.weights):
             kind = "u32" if weight.bits else "u64"
             say(f"const {kind} *W{number} = (const {kind} *)__ldg(table + {len(RANKED) * len(self.degrees) + number});")
-        self._storage()
+        self.declare_storage()
         say("__shared__ u32 cursor;")
         say("u64 own = 0; double size = 0; TaskCounter<T0> tasks_left = {next, stop};")
         say("for (;;) {")
@@ -135,41 +136,6 @@ class _Writer(Layout):
         say("if (LANE == 0 && size != 0) atomicAdd(sizes, size);")
         say("}")
 
-    def _storage(self) -> None:
-        """Pointers to all that is dense, wiped once: whoever fills it empties it again."""
-        say = self.lines.append
-        say("u32 *room = (u32 *)shared_memory;")
-        for r in self.registers.values():
-            if not r.dense or r.where != "shared":
-                continue
-            team = f"T{min(r.level, 1)}"
-            size = {"bits": "words", "halves": "((vertices + 1) / 2)", "numbers": "((vertices + 1) / 2 * 2)"}.get(
-                r.form
-            )
-            size = size or str(self.longest_mask(r))
-            mine, after = f"{size} * (threadIdx.x / {team}::size())", f"{size} * (blockDim.x / {team}::size())"
-            kind = "const Halves D%d = {%s};" if r.form == "halves" else "u32 *D%d = %s;"
-            say(kind % (r.number, f"room + {mine}") + f" room += {after};")
-            if r.ranked:
-                half = "((words + 1) / 2)"
-                say(
-                    f"unsigned short *P{r.number} = (unsigned short *)(room + {half} * (threadIdx.x / {team}::size()));"
-                )
-                say(f"room += {half} * (blockDim.x / {team}::size());")
-        say("for (u32 *at = (u32 *)shared_memory + threadIdx.x; at < room; at += blockDim.x) *at = 0;")
-        say("char *mine = scratch + stride * blockIdx.x;")
-        for r in self.registers.values():
-            team = f"T{min(r.level, 1)}"
-            mine, after = f"(threadIdx.x / {team}::size())", f"(blockDim.x / {team}::size())"
-            if r.dense and r.where == "scratch":
-                size = f"((vertices * sizeof({r.type}) + 7) / 8 * 8)"
-                say(f"{r.type} *D{r.number} = ({r.type} *)(mine + {size} * {mine}); mine += {size} * {after};")
-            if r.listed:
-                size = "((vertices * 4 + 15) / 8 * 8)"
-                say(f"u32 *C{r.number} = (u32 *)(mine + {size} * {mine}); mine += {size} * {after};")
-                say(f"int *H{r.number} = (int *)C{r.number} + 2;")
-        say("__syncthreads();")
-
     def _level(self, level: int) -> None:
         say, team = self.lines.append, f"T{min(level, 1)}"
         before = "m_root" if level == 0 else f"m{level - 1} * v{level}"
@@ -178,7 +144,7 @@ class _Writer(Layout):
         instructions = self.part.levels[level].instructions
         for made in instructions:
             if isinstance(made, Load | Intersect):
-                self._list(f"{made.out}", made.at, made.bundle)
+                self.load_list(f"{made.out}", made.at, made.bundle)
         needed = [f"N{made.out} == 0" for made in instructions if isinstance(made, Load | Intersect)]
         if needed:
             say(f"if ({' || '.join(needed)}) m{level} = 0;")
@@ -187,13 +153,13 @@ class _Writer(Layout):
             linear = self.linear(level, at)
             match made:
                 case Load() | Intersect():
-                    self._fill(made.out, team)
+                    self.fill(made.out, team)
                 case Through():
                     if not self.registers[made.out].asked:
                         self._through(made, level, team, linear)
                 case Total(source, power):
                     self._total(
-                        level, team, linear, power, lambda s=source: self._each(s, team, "acc += v; big += (double)v;")
+                        level, team, linear, power, lambda s=source: self.scan(s, team, "acc += v; big += (double)v;")
                     )
                 case Accumulate():
                     self._total(level, team, linear, made.power, lambda m=made: self._accumulate(m, team))
@@ -201,17 +167,13 @@ class _Writer(Layout):
             self._loop(level + 1)
         elif not (instructions and self.linear(level, len(instructions) - 1)):
             say(f"if ({team}::rank() == 0) {{ own += m{level}; size += e{level}; }}")
-        self._clean(level, team)
+        self.clean(level, team)
         say("}")
-
-    def _list(self, name: str, at: int, bundle: Bundle) -> None:
-        self.lines.append(f"const List l{name} = list<{bundle.order}>(R{self.relation(bundle)}, x{at});")
-        self.lines.append(f"const int *L{name} = l{name}.ids; const u32 N{name} = l{name}.count;")
 
     def _loop(self, level: int) -> None:
         """The loop over a level's register: one binding at a time for each team."""
         say, register = self.lines.append, self.registers[self.part.levels[level].register]
-        ids, count = self._base(register.number)
+        ids, count = self.entries(register.number)
         x, v = f"x{level}", f"v{level}"
         piece = ("piece", "pieces") if level == 1 else ("0", "1")
         say("{")
@@ -228,7 +190,7 @@ class _Writer(Layout):
         if register.asked:
             self._ask(register, x, v, "T0" if level == 1 and self.inner == self.outer else "T1")
         else:
-            say(f"const u64 {v} = {self._value(register.number, x)};")
+            say(f"const u64 {v} = {self.value(register.number, x)};")
         say(f"if ({v} == 0) continue;")
         self._level(level)
         say("}")
@@ -238,130 +200,12 @@ class _Writer(Layout):
         """The value of a masked vertex: what its neighbours have together, times what the mask says."""
         say, made = self.lines.append, register.made
         assert isinstance(made, Through)
-        say(f"u64 {v} = {self._value(made.mask, x)};")
+        say(f"u64 {v} = {self.value(made.mask, x)};")
         say(f"if ({v}) {{ {type_of(register.got)} s = 0;")
         say(f"const List from = list<{made.backward.order}>(R{self.relation(made.backward)}, {x});")
-        look = self._look(made.source, "__ldg(from.ids + n)")
+        look = self.look(made.source, "__ldg(from.ids + n)")
         say(f"for (u32 n = {team}::rank(); n < from.count; n += {team}::size()) s += {look};")
         say(f"{v} *= raised((u64){team}::sum(s), {made.power}); }}")
-
-    # --- registers
-
-    def _base(self, number: int) -> tuple[str, str]:
-        """(the list that a register is scanned by, its length)."""
-        made = self.registers[number].made
-        if isinstance(made, Load | Intersect):
-            return f"L{number}", f"N{number}"
-        assert isinstance(made, Through)
-        return self._base(made.mask) if made.mask >= 0 else (f"H{number}", f"*C{number}")
-
-    def _size(self, number: int) -> str:
-        """How many values a register has, or more."""
-        register = self.registers[number]
-        if register.bit:
-            return f"K{number}" if register.dense and register.counted else self._base(number)[1]
-        assert isinstance(register.made, Through)
-        return self._size(register.made.mask) if register.made.mask >= 0 else f"*C{number}"
-
-    def _look(self, number: int, y: str) -> str:
-        """The value of a register at a vertex, wherever it is asked."""
-        register = self.registers[number]
-        if not register.bit:
-            return f"D{number}[{y}]"
-        if register.binary:
-            return f"(u32)bit(D{number}, {y})"
-        return f"(bit(D{number}, {y}) ? {self._bare(number, y)} : 0u)"
-
-    def _bare(self, number: int, y: str) -> str:
-        """The value of a register at a vertex that certainly has one."""
-        register = self.registers[number]
-        if register.binary:
-            return "1u"
-        match register.made:
-            case Load(weight=weight):
-                return self._weight_at(weight, y)
-            case Intersect(source=source):
-                return self._bare(source, y)
-            case _:
-                return f"D{number}[{y}]"
-
-    def _value(self, number: int, y: str) -> str:
-        """The value of a register at a vertex of its own list."""
-        made = self.registers[number].made
-        match made:
-            case Load(weight=weight):
-                return self._weight_at(weight, y)
-            case Intersect(source=source):
-                return self._look(source, y)
-            case _:
-                return self._look(number, y)
-
-    def _weight_at(self, weight: int, y: str) -> str:
-        if weight < 0:
-            return "1u"
-        return f"(u32)bit(W{weight}, {y})" if self.weights[weight].bits else f"__ldg(W{weight} + {y})"
-
-    def _each(self, number: int, team: str, body: str, divided: bool = False) -> None:
-        """Go through a register: ``body`` is run by whole warps, with ``y`` and ``v`` (0 where there is nothing)."""
-        say = self.lines.append
-        ids, count = self._base(number)
-        kind = "u32" if self.registers[number].type == "u32" else "u64"
-        first, step = f"{team}::warp()", f"{team}::warps()"
-        if divided:
-            first, step = f"({first} + piece * {step})", f"{step} * pieces"
-        say(f"{{ const u32 entries = {count};")
-        say(f"const u32 some = share<{team}>({'(entries + pieces - 1) / pieces' if divided else 'entries'});")
-        say(f"for (u32 at = {first} * some; at < entries; at += {step} * some) {{")
-        say("const u32 k = at + LANE; const bool on = LANE < some && k < entries;")
-        say(f"const int y = on ? {ids}[k] : 0; const {kind} v = on ? {self._value(number, 'y')} : 0;")
-        say(body)
-        say("} }")
-
-    def _fill(self, number: int, team: str) -> None:
-        """Make the dense form of a list."""
-        register = self.registers[number]
-        if not register.dense:
-            return
-        say = self.lines.append
-        if register.ranked:
-            say(f"for (u32 k = {team}::rank(); k < N{number}; k += {team}::size()) {{")
-            say(f"const int word = L{number}[k] >> 5;")
-            say(f"if (k == 0 || L{number}[k - 1] >> 5 != word) P{number}[word] = (unsigned short)k; }}")
-        if not register.counted:
-            self._each(number, team, f"if (v) set_bit(D{number}, y);")
-            say(f"{team}::sync();")
-            return
-        say(f"u32 K{number} = 0;")
-        self._each(number, team, f"if (v) {{ set_bit(D{number}, y); ++K{number}; }}")
-        say(f"{team}::sync();")
-        say(f"K{number} = {team}::sum(K{number});")
-
-    def _clean(self, level: int, team: str) -> None:
-        """Empty all that this level has filled."""
-        say = self.lines.append
-        made_here = [r for r in self.registers.values() if r.level == level and r.dense]
-        if not made_here:
-            return
-        say(f"{team}::sync();")
-        for r in reversed(made_here):
-            made = r.made
-            if isinstance(made, Load | Intersect):
-                ids, count = self._base(r.number)
-                say(f"if ({count} >= words) wipe<{team}>(D{r.number}, words);")
-                say(f"else {_walk(team, count)} D{r.number}[{ids}[k] >> 5] = 0;")
-            elif isinstance(made, Through) and made.mask >= 0:
-                ids, count = self._base(made.mask)
-                if made.total == 0:
-                    say(f"{_walk(team, count)} D{r.number}[{ids}[k]] = 0;")
-            elif isinstance(made, Through) and r.listed:
-                say(_walk(team, f"*C{r.number}"))
-                say(f"take_from(D{r.number}, H{r.number}[k]), H{r.number}[k] = 0;")
-                say(f"{team}::sync(); if ({team}::rank() == 0) *C{r.number} = 0;")
-            elif isinstance(made, Through) and made.total == 0:
-                say(f"if (sent{r.number} > (u64)vertices / 2) wipe<{team}>(D{r.number}, (u32)vertices); else {{")
-                self._push(made, team, f"take_from(D{r.number}, z);")
-                say(f"{team}::sync(); }}")
-        say(f"{team}::sync();")
 
     # --- sums
 
@@ -384,20 +228,10 @@ class _Writer(Layout):
     def _accumulate(self, made: Accumulate, team: str) -> None:
         say = self.lines.append
         say("{")
-        self._list("_", made.at, made.bundle)
+        self.load_list("_", made.at, made.bundle)
         say(f"for (u32 k = {team}::rank(); k < N_; k += {team}::size()) {{")
-        say(f"const u64 v = {self._look(made.source, '__ldg(L_ + k)')}; acc += v; big += (double)v; }}")
+        say(f"const u64 v = {self.look(made.source, '__ldg(L_ + k)')}; acc += v; big += (double)v; }}")
         say("}")
-
-    def _push(self, made: Through, team: str, take: str) -> None:
-        """``take`` is run for each neighbour ``z`` of each entry of the source, with its value ``s``."""
-        of = f"list<{made.forward.order}>(R{self.relation(made.forward)}, y)"
-        kind = "u32" if self.registers[made.source].type == "u32" else "u64"
-        body = f"List to = {{nullptr, 0}}; if (v) to = {of}; sent += to.count;\n"
-        body += f"each_of_lists(to.ids, to.count, v, [&](int z, {kind} s) {{ {take} }});"
-        self.lines.append("{ u64 sent = 0;")
-        self._each(made.source, team, body)
-        self.lines.append("(void)sent; }")
 
     def _through(self, made: Through, level: int, team: str, linear: bool) -> None:
         if made.mask < 0:
@@ -420,7 +254,7 @@ class _Writer(Layout):
         say(f"u64 sent{made.out} = 0;")
         body = f"List to = {{nullptr, 0}}; if (v) to = {of}; sent{made.out} += to.count;\n"
         body += f"each_of_lists(to.ids, to.count, v, [&](int z, {source_kind} s) {{ {take} }});"
-        self._each(made.source, team, body)
+        self.scan(made.source, team, body)
         say(f"sent{made.out} = {team}::sum(sent{made.out});")
         say(f"{team}::sync();")
         finish = "" if made.weight < 0 or early else f" * __ldg(W{made.weight} + z)"
@@ -436,13 +270,13 @@ class _Writer(Layout):
             say(f"const u64 s = {d}[z]; if (s) {{ {gain('s')} }} }}")
             say(f"{team}::sync(); wipe<{team}>({d}, (u32)vertices);")
             say("} else {")
-            self._push(made, team, f"const u64 t = take_from({d}, z); if (t) {{ {gain('t')} }}")
+            self.send(made, team, f"const u64 t = take_from({d}, z); if (t) {{ {gain('t')} }}")
             say("}")
             self._add(level, team, linear, made.total)
             say(f"{team}::sync(); }}")
         elif finish or made.power > 1:
             if out.listed:
-                say(f"{_walk(team, f'*C{made.out}')} {{ const int z = H{made.out}[k];")
+                say(f"{walk(team, f'*C{made.out}')} {{ const int z = H{made.out}[k];")
                 say(f"{d}[z] = ({kind})(raised((u64){d}[z], {made.power}){finish}); }}")
                 say(f"{team}::sync();")
             else:
@@ -460,45 +294,40 @@ class _Writer(Layout):
             give = f"acc += raised((u64)s, {made.power}) * v; big += raised((double)s, {made.power}) * (double)v;"
         divided = linear and level == 0 and self.split()
         of = f"list<{made.backward.order}>(R{self.relation(made.backward)}, y)"
-        look = f"[&](int x) -> {kind} {{ return {self._look(made.source, 'x')}; }}"
+        look = f"[&](int x) -> {kind} {{ return {self.look(made.source, 'x')}; }}"
         ask = f"List from = {{nullptr, 0}}; if (v) from = {of};\n"
         ask += f"const {kind} s = sum_lists<{kind}>(from.ids, from.count, v != 0, {look});\n"
         ask += give
         say("{ u64 acc = 0; double big = 0; (void)acc, (void)big;")
         if self.must_push(made):
             at = f"{d} + z"
-            guard = f"if ({self._look(made.mask, 'z')})"
+            guard = f"if ({self.look(made.mask, 'z')})"
             if out.form == "places":
                 guard = f"const u32 word = D{made.mask}[z >> 5]; if (word >> (z & 31) & 1)"
                 at = f"{d} + P{made.mask}[z >> 5] + __popc(word & ((1u << (z & 31)) - 1))"
-            self._push(made, team, f"{guard} atomicAdd({at}, ({out.type})s);")
+            self.send(made, team, f"{guard} atomicAdd({at}, ({out.type})s);")
             say(f"{team}::sync();")
             cell = f"{d}[{'k' if out.form == 'places' else 'y'}]"
             clear = f"{cell} = 0; " if made.total else ""
-            self._each(made.mask, team, f"if (v) {{ const u64 s = {cell}; {clear}{give} }}")
+            self.scan(made.mask, team, f"if (v) {{ const u64 s = {cell}; {clear}{give} }}")
         elif self.may_push(made):
-            say(f"if ({self._size(made.mask)} <= 2 * {self._size(made.source)}) {{")
-            self._each(made.mask, team, ask)
+            say(f"if ({self.size(made.mask)} <= 2 * {self.size(made.source)}) {{")
+            self.scan(made.mask, team, ask)
             say("} else {")
             kind_of_source = out.type
-            self._push(made, team, f"if ({self._look(made.mask, 'z')}) atomicAdd({d} + z, ({kind_of_source})s);")
+            self.send(made, team, f"if ({self.look(made.mask, 'z')}) atomicAdd({d} + z, ({kind_of_source})s);")
             say(f"{team}::sync();")
             collect = (
                 f"if (v) {{ const u64 s = {d}[y]; {d}[y] = 0; {give} }}"
                 if made.total
                 else f"if (v) {{ const u64 s = {d}[y]; {give} }}"
             )
-            self._each(made.mask, team, collect)
+            self.scan(made.mask, team, collect)
             say("}")
         else:
-            self._each(made.mask, team, ask, divided)
+            self.scan(made.mask, team, ask, divided)
         if made.total:
             self._add(level, team, linear, made.total)
         else:
             say(f"{team}::sync();")
         say("}")
-
-
-def _walk(team: str, count: str) -> str:
-    """The head of a loop in which the threads of a team take turns."""
-    return f"for (u32 k = {team}::rank(); k < {count}; k += {team}::size())"

@@ -30,6 +30,7 @@ from graphdb.gpu.data.graph import DeviceGraph
 from graphdb.gpu.watch import Watch
 from graphdb.plan.counting.plan import CountingPlan, added_up, parts_of
 from graphdb.plan.counting.programs import Part
+from graphdb.plan.counting.tree import DEAR
 from graphdb.plan.executor import OutOfRange
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import CliqueCount, PhysicalPlan
@@ -85,10 +86,12 @@ class Counter:
         Where to count.
     pinned
         Whether to sum up whatever can be, also where going through the matches, or the host, is sooner.
+    beside_host
+        Whether the CPU counts what it is sooner with.
     """
 
-    def __init__(self, device: Device, graph: DeviceGraph, *, pinned: bool = False) -> None:
-        self._device, self._graph, self._pinned = device, graph, pinned
+    def __init__(self, device: Device, graph: DeviceGraph, *, pinned: bool = False, beside_host: bool = False) -> None:
+        self._device, self._graph, self._pinned, self._beside_host = device, graph, pinned, beside_host
         self._known: set[Part] = set()
         self._missed: dict[Part, float] = {}
         """Seconds that counts took longer than with a part's kernel; other plans share it."""
@@ -229,7 +232,7 @@ class Counter:
         ready = None if summed is None else self._device.memory.cached("count", summed)
         return isinstance(ready, _Unable) and ready.too_wide
 
-    def settle(self) -> None:
+    def wait_for_all(self) -> None:
         """Wait for all that is got ready beside queries."""
         wait([*(each.done for each in list(self._under_way.values())), *list(self._compiling.values())])
 
@@ -309,6 +312,20 @@ class Counter:
             raise OutOfRange
         return tuple(totals.values())
 
+    def division_jointly(self, joint: JointCount, watch: Watch) -> Division | None:
+        """How the sums of several plans divide, as those of one."""
+        prepared = self._prepared(joint.counting, watch)
+        weights = None if isinstance(prepared, _Unable) else prepared.share_weights()
+        return None if weights is None else Division("vertices", weights)
+
+    def partial_jointly(self, joint: JointCount, watch: Watch, share: tuple[int, int] | None) -> Partial:
+        """Count a share; raises as :meth:`count_jointly` does."""
+        prepared = self._prepared(joint.counting, watch)
+        totals = None if isinstance(prepared, _Unable) else prepared.totals(watch, share)
+        if totals is None:
+            raise OutOfRange
+        return tuple(totals.values())
+
     def total(self, plan: PhysicalPlan, sums: Partial) -> int:
         """The number of matches, from the sums over all shares of vertices."""
         summed = self._sums(plan, True)
@@ -316,10 +333,13 @@ class Counter:
         return added_up(summed.terms, dict(zip(parts_of(summed.terms), sums, strict=True)))
 
     def _sums(self, plan: PhysicalPlan, counting: bool) -> CountingPlan | None:
-        """The sums that count a plan, if there are any; where a tree does on the host, only for the dearest matches."""
+        """The sums that count a plan, if there are any; where the CPU counts along a tree, only for the dearest
+        matches: to write down the sums takes longer than most trees do.
+        """
         found = plan.counting
-        if counting and found is None and plan.tree is not None and (self._pinned or self._matched(plan) > COMPILING):
-            found = plan.tree.otherwise()
+        if counting and found is None and plan.tree is not None:
+            dear = self._matched(plan) > COMPILING and not (self._beside_host and plan.tree.cost < DEAR)
+            found = plan.tree.otherwise() if dear or self._pinned else None
         return None if found is None or (found.root < 0) != counting else found
 
     @property

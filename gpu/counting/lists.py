@@ -98,7 +98,7 @@ class DeviceLists:
             The roots, as vertices; None: all.
         pieces
             About so many in all, or 0: roots stay whole.
-        kept
+        cached
             For other plans, as long as the candidates are (without any, these lists).
 
         Returns

@@ -222,35 +222,35 @@ class Layout:
 
     def place(self) -> tuple[int, int, int]:
         """Choose teams, and where registers lie: (threads, bytes of shared memory, bytes of scratch per block)."""
-        kept = [r for r in self.registers.values() if r.dense]
-        for r in kept:
+        placed = [r for r in self.registers.values() if r.dense]
+        for r in placed:
             r.form = "bits" if r.bit else "places" if self._placed(r) else "numbers"
             r.where = "shared" if r.form != "numbers" else "scratch"
-        outer, inner = (sum(4 * self._words(r) for r in kept if (r.level > 0) == deep) for deep in (False, True))
-        pushed = any(r.level == 0 and isinstance(r.made, Through) and r.made.mask < 0 for r in kept)
+        outer, inner = (sum(4 * self._words(r) for r in placed if (r.level > 0) == deep) for deep in (False, True))
+        pushed = any(r.level == 0 and isinstance(r.made, Through) and r.made.mask < 0 for r in placed)
         warp_bytes = min(WARP_BYTES, self.limits.shared // (THREADS // WARP))
         if not pushed and outer + inner <= warp_bytes:
             self.outer = self.inner = "Warp"
         elif len(self.part.levels) > 1 and inner <= warp_bytes:
             self.inner = "Warp"
-        for r in kept:
+        for r in placed:
             if r.where == "scratch" and self.team(r.level) == "Block" and r.type == "u32":
                 r.form = "halves" if self._halved(r) else "numbers"
-                fits = self._shared(kept, THREADS) + 4 * self._words(r, True) <= self.limits.shared
+                fits = self._shared(placed, THREADS) + 4 * self._words(r, True) <= self.limits.shared
                 r.where = "shared" if fits else "scratch"
                 r.form = r.form if r.where == "shared" else "numbers"
         # Few blocks fit a processor where each takes much shared memory: then they are larger.
         threads, limits = THREADS, self.limits
         while (
             threads < MOST_THREADS
-            and limits.processor_threads // threads * self._shared(kept, threads) > 2 * limits.processor_shared
+            and limits.processor_threads // threads * self._shared(placed, threads) > 2 * limits.processor_shared
         ):
-            if self._shared(kept, 2 * threads) > limits.shared or self.outer == "Warp":
+            if self._shared(placed, 2 * threads) > limits.shared or self.outer == "Warp":
                 break
             threads *= 2
-        if self._shared(kept, threads) > limits.shared:
+        if self._shared(placed, threads) > limits.shared:
             raise Unsupported("more bits than shared memory holds")
-        return threads, self._shared(kept, threads), sum(self._scratch(r, threads) for r in kept)
+        return threads, self._shared(placed, threads), sum(self._scratch(r, threads) for r in placed)
 
     def _placed(self, register: Register) -> bool:
         """Whether sums are stored by their places in the mask's list: it is one list, and only its members get any."""
@@ -287,9 +287,9 @@ class Layout:
         assert isinstance(mask, Load)
         return self.degrees[self.relation(mask.bundle)]
 
-    def _shared(self, kept: list[Register], threads: int) -> int:
+    def _shared(self, placed: list[Register], threads: int) -> int:
         """Bytes of shared memory that a block takes."""
-        return sum(4 * self._words(r) * self._teams(r, threads) for r in kept)
+        return sum(4 * self._words(r) * self._teams(r, threads) for r in placed)
 
     def _teams(self, register: Register, threads: int) -> int:
         return threads // WARP if self.team(register.level) == "Warp" else 1

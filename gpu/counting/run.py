@@ -106,7 +106,7 @@ class DeviceCount:
     """Whether the first run may take the weights as they were prepared."""
     _used: list[Module] = field(init=False, default_factory=list)
     """The modules that a run's kernels are of: they stay loaded until the next."""
-    _told: Ints = field(init=False)
+    _reported: Ints = field(init=False)
     """What a run adds up to, in page-locked memory: copied behind the kernels, before they are waited for."""
     _running: threading.Lock = field(init=False, default_factory=threading.Lock)
     """Its sums are one run's at a time."""

@@ -1,5 +1,5 @@
 """Weights on a device: the counts of the trees at a pattern vertex, bits or numbers by rank
-(``kernels/count_weights.cu``).
+(``kernels/counting/count_weights.cu``).
 
 They are launched one after the other without waiting; what has to be known of all of them, to write the kernels that
 read them, is asked at once.

@@ -55,6 +55,10 @@ class _CachedCopy:
     original: weakref.ref[Any]
 
 
+_threads = threading.local()
+"""Of each thread: the devices whose contexts it has been bound to."""
+
+
 class DeviceMemory:
     """The memory of one device.
 
@@ -98,6 +102,12 @@ class DeviceMemory:
 
         Each is used once: CuPy's remember the device before them, and threads would share that.
         """
+        bound = _threads.__dict__.setdefault("bound", set())
+        if self.number not in bound:
+            # A new thread has no context until the runtime is first called; what asks the driver itself needs one.
+            with self._cupy.cuda.Device(self.number):
+                self._cupy.cuda.Event()
+            bound.add(self.number)
         return self._cupy.cuda.Device(self.number)
 
     @contextmanager

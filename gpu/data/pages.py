@@ -2,7 +2,7 @@
 
 A kernel reads an array by its address and knows nothing of pages.  Those that are read most stand on the device; the
 others are mapped from host memory, and what a kernel reads of them comes over the link, 128 bytes at a time (zero-copy:
-GAMMA §3.2).  Which ones are read most is told by their *access heat* (GAMMA §5.1): :func:`heat`.  The driver's virtual
+GAMMA §3.2).  Which ones are read most is known by their *access heat* (GAMMA §5.1): :func:`heat`.  The driver's virtual
 memory maps them; memory that the driver migrates by itself ("managed") is not used: oversubscribed, it can hang a card.
 """
 
@@ -152,8 +152,6 @@ class PagedArray:
         It as an array of the device: what reads it keeps the pages mapped.
     nbytes
         Bytes that stand on the device.
-    host_bytes
-        Bytes that stand in host memory.
     """
 
     def __init__(self, memory: DeviceMemory, driver: Driver, values: NDArray[Any], resident: NDArray[np.bool_]) -> None:
@@ -174,8 +172,7 @@ class PagedArray:
         except BaseException:
             self.pages.release()
             raise
-        copied = int(np.count_nonzero(resident))
-        self.nbytes, self.host_bytes = copied * driver.page, (len(resident) - copied) * driver.page
+        self.nbytes = int(np.count_nonzero(resident)) * driver.page
         memory.uploaded += self.nbytes
         weakref.finalize(owner, memory.unused, self.pages)
 

@@ -1,6 +1,6 @@
 """DISTINCT and counts per row by a hash table on the device, before rows cross the link to the host.
 
-A row of one or two vertices is a 64-bit key of a hash table in device memory (``kernels/distinct.cu``), which leaves at
+A row of one or two vertices is a 64-bit key of a hash table in device memory (``distinct.cu``), which leaves at
 the end, or when it is full.  A key is put by one or two reads and atomic operations, some billions in a second; the
 link takes three billion rows of eight bytes, and the host then groups them at a tenth of that.  Where the first rows
 show that most of them differ, rows leave as they are.

@@ -15,7 +15,7 @@ from graphdb.gpu.code.launch import Device, Module, StopFlag
 from graphdb.gpu.data.graph import address
 from graphdb.gpu.join.levels import ALL, Level, Levels, Share, View
 from graphdb.gpu.join.segmentation import TABLES, Segmentation, segment_stream
-from graphdb.gpu.join.tables import Sizes, Table
+from graphdb.gpu.join.tables import Elements, Marks, Sizes, Table
 from graphdb.gpu.watch import wait_for
 from graphdb.plan.executor import Control
 from graphdb.plan.physical import PhysicalPlan
@@ -40,31 +40,6 @@ OUT = 0.1
 """Of what is free, so much is for an output block: others are copied to the host meanwhile."""
 BEHIND = 2
 """Launches that count, of which the host waits for none."""
-
-
-@dataclass(slots=True)
-class _Elements:
-    """The elements of the rows of a table: what ``bounds`` found."""
-
-    descriptor: Any
-    begins: Any
-    lengths: Any
-    which: Any
-    first: Any
-    offsets: Any
-    total: int
-
-
-@dataclass(slots=True)
-class _Marks:
-    """Which of the elements [begin, end) are bindings: one bit each (None: all), and how many, tile by tile."""
-
-    begin: int
-    end: int
-    starts: Any
-    bits: Any
-    positions: Any
-    found: int
 
 
 @dataclass(slots=True)
@@ -101,6 +76,8 @@ class Run:
         self._segments = segments
         self._stream = None if segments is None else segment_stream(device, plan, segments)
         self._view = ALL
+        self._first: tuple[Any, Table] | None = None
+        """The first level's table, where it is in one piece, and the range of vertices that it has."""
         self._counted: Any = None
         """Where bindings are counted of all rows, and of the level before: uint64 [2]."""
         self._launched: deque[Any] = deque()
@@ -177,7 +154,11 @@ class Run:
         if self._limit != 0:
             for view, done, share in self._views():
                 self._view = view
-                yield from self._extend(0, root, done, share)
+                if self._first is not None and self._first[0] == self._first_range:
+                    yield from self._with_shares(0, self._first[1], done, share)
+                else:
+                    self._first = None
+                    yield from self._extend(0, root, done, share)
             self._add_counted()
             self._control.report(1.0)
 
@@ -195,6 +176,11 @@ class Run:
             rows = {self._levels.streamed[key]: base for (key, cell), base in bases.items() if cell == "neighbours"}
             ranges = {each.slot: each.range(at) for each, at in zip(slots, chosen, strict=True)}
             yield View(address(table), rows, ranges), number * share, share
+
+    @property
+    def _first_range(self) -> tuple[int, int] | None:
+        """The vertices that the first slot is bound to now; None for all."""
+        return self._view.ranges.get(self._levels.levels[0].slot)
 
     def _enough(self) -> bool:
         return self._limit is not None and self.total >= self._limit
@@ -223,6 +209,7 @@ class Run:
                 self.total += elements.total
             return
         begin, last = (0, elements.total) if number else self._roots(elements)
+        whole = (begin, last)
         while begin < last and not self._enough():
             self._control.check()
             end = min(begin + min(self._span, self._spans[number]), last)
@@ -233,7 +220,7 @@ class Run:
             if number == self._last and not tallied:
                 self.total += marks.found
             if not counting:
-                yield from self._pieces(number, table, elements, marks, done, share)
+                yield from self._pieces(number, table, elements, marks, done, share, stays=whole == (begin, end))
             begin = end
             if number < TELLING and self._control.due:
                 self._control.report(done + share * begin / elements.total)
@@ -276,7 +263,7 @@ class Run:
         self._control.rows[self._last] += found
         self._control.rows[self._last - 1] += before
 
-    def _roots(self, elements: _Elements) -> tuple[int, int]:
+    def _roots(self, elements: Elements) -> tuple[int, int]:
         """The elements of the first level that are of the run's share: first and last + 1."""
         if self._view is ALL or self._control.share is None:
             return self._control.range_of(elements.total)
@@ -285,30 +272,35 @@ class Run:
         return first, last
 
     def _pieces(
-        self, number: int, table: Table, elements: _Elements, marks: _Marks, done: float, share: float
+        self, number: int, table: Table, elements: Elements, marks: Marks, done: float, share: float, *, stays: bool
     ) -> Iterator[Table]:
-        """Combine what was marked into tables that are not too large, and go on with each."""
-        last, kept = number == self._last, self._levels.row_levels
+        """Combine what was marked into tables that are not too large, and go on with each.
+
+        The first level's table ``stays`` for other segments, where it is one.
+        """
+        last, row_levels = number == self._last, self._levels.row_levels
         whole = share * (marks.end - marks.begin) / elements.total
         done += share * marks.begin / elements.total
         made = 0
-        makes_rows = number == kept - 1 if kept else last
+        makes_rows = number == row_levels - 1 if row_levels else last
         most = self._rows if number else self._roots_rows
         for first, tiles, rows in self._tiles(marks, min(self._out_rows, most) if makes_rows else most):
-            if self._enough_before(marks, made) if last and not kept else self._enough():
+            if self._enough_before(marks, made) if last and not row_levels else self._enough():
                 return
             if rows == 0:
                 continue
             columns = self._levels.levels[number].columns
             following = self._combine(table, elements, marks, first, tiles, rows, len(columns))
             before, part = done + whole * made / marks.found, whole * rows / marks.found
-            if last and kept:
+            if last and row_levels:
                 self._launch("add_matches", rows, following.cells, rows, self._matches)
             elif last:
                 yield following
             elif makes_rows:
                 yield from self._tallied(number, following, before, part)
             else:
+                if number == 0 and stays and rows == marks.found and self._segments is not None:
+                    self._first = self._first_range, following
                 yield from self._with_shares(number, following, before, part)
             made += rows
 
@@ -341,11 +333,11 @@ class Run:
         at = columns.index(self._levels.origin) * table.stride * self._width
         return np.uint64(int(table.address) + at)
 
-    def _enough_before(self, marks: _Marks, made: int) -> bool:
+    def _enough_before(self, marks: Marks, made: int) -> bool:
         """Whether the limit was reached before these marks' rows from ``made`` on."""
         return self._limit is not None and self.total - marks.found + made >= self._limit
 
-    def _tiles(self, marks: _Marks, most: int) -> Iterator[tuple[int, int, int]]:
+    def _tiles(self, marks: Marks, most: int) -> Iterator[tuple[int, int, int]]:
         """Divide the tiles of some marks into runs (first, how many, rows in them) of at most ``most`` rows each."""
         tile = self._sizes.tile
         tiles = -(-(marks.end - marks.begin) // tile)
@@ -399,7 +391,7 @@ class Run:
                 cuts |= set(self._rows_at(elements, table, 0, elements.total, span).get().tolist())
         yield from pairwise(sorted(cuts))
 
-    def _rows_at(self, elements: _Elements, table: Table, begin: int, end: int, step: int) -> Any:
+    def _rows_at(self, elements: Elements, table: Table, begin: int, end: int, step: int) -> Any:
         """The rows that elements ``begin``, ``begin + step`` … and ``end - 1`` belong to, on the device."""
         count = -(-(end - begin) // step) + 1
         rows = self._memory.empty(count, np.int64)
@@ -439,7 +431,7 @@ class Run:
 
     def _elements(
         self, descriptor: Ints, level: Level, table: Table, *, discounted: bool = False, waits: bool = True
-    ) -> _Elements:
+    ) -> Elements:
         """Find the lists of every row, and where their elements stand among those of all rows.
 
         How many those are is not known to the host where it does not wait.
@@ -456,14 +448,14 @@ class Run:
             self._launch("discount", rows, cells, table.address, table.stride, rows, first, counts)
         offsets = self._sums(counts)
         total = self._device.last(offsets) if waits else -1
-        return _Elements(cells, begins, lengths, which, first, offsets, total)
+        return Elements(cells, begins, lengths, which, first, offsets, total)
 
-    def _marks(self, level: Level, table: Table, elements: _Elements, begin: int, end: int, *, write: bool) -> _Marks:
+    def _marks(self, level: Level, table: Table, elements: Elements, begin: int, end: int, *, write: bool) -> Marks:
         """Mark the elements [begin, end) that are bindings; without ``write``, only count them."""
         tiles = -(-(end - begin) // self._sizes.tile)
         starts = self._rows_at(elements, table, begin, end, self._sizes.tile)
         if level.plain:
-            return _Marks(begin, end, starts, None, None, end - begin)
+            return Marks(begin, end, starts, None, None, end - begin)
         bits = self._memory.empty(tiles * self._sizes.tile // 32, np.uint32) if write else None
         counts = self._memory.empty(tiles, np.int64)
         self._module.launch(
@@ -475,10 +467,10 @@ class Run:
             threads=self._sizes.block,
         )
         positions = self._sums(counts)
-        return _Marks(begin, end, starts, bits, positions, self._device.last(positions))
+        return Marks(begin, end, starts, bits, positions, self._device.last(positions))
 
     def _combine(
-        self, table: Table, elements: _Elements, marks: _Marks, first: int, tiles: int, rows: int, columns: int
+        self, table: Table, elements: Elements, marks: Marks, first: int, tiles: int, rows: int, columns: int
     ) -> Table:
         """Write the next table, from so many tiles of the marks."""
         stride = max(rows, 1)

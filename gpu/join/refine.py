@@ -77,7 +77,7 @@ class DeviceRefiner:
             return self._refined(task)
 
     def _refined(self, task: Refinement) -> Sets:
-        """Lay out the tables that the kernel reads (``kernels/refine.cu`` says how), launch it, and read its marks."""
+        """Lay out the tables that the kernel reads (``refine.cu`` says how), launch it, and read its marks."""
         module = self._device.module("refine", {"ID": IDS[task.dtype], **self._macros}, check=task.check)
         memory, count = self._device.memory, len(task.sets)
         level = _levels(task)
@@ -117,10 +117,10 @@ class DeviceRefiner:
         blocks = self._blocks or max(module.resident("refine", self._block) // SHARE, 1)
         blocks = min(blocks, max(int(of_level["pieces"].max()), 1))
         module.launch("refine", blocks, *read, *changed, *ends_when, words, threads=self._block)
-        kept = np.unpackbits(words.get().view(np.uint8), bitorder="little").view(bool)
+        marked = np.unpackbits(words.get().view(np.uint8), bitorder="little").view(bool)
         first = np.empty(count, np.int64)
         first[order] = first_tile * self._block
-        return tuple(found[kept[begin : begin + len(found)]] for found, begin in zip(task.sets, first, strict=True))
+        return tuple(found[marked[begin : begin + len(found)]] for found, begin in zip(task.sets, first, strict=True))
 
 
 def _levels(task: Refinement) -> Ints:

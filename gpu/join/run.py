@@ -1,7 +1,7 @@
 """The vertex-oriented join on the device (SGSI §5): level by level, depth-first over pieces of tables.
 
 A level takes a table of partial matches, finds how many elements its rows' shortest lists have, marks those that are in
-all other lists and pass the checks, and combines the marked ones into the next table (``kernels/join.cu``).  Where SGSI
+all other lists and pass the checks, and combines the marked ones into the next table (``join.cu``).  Where SGSI
 preallocates room for every element, a prefix sum of the marks says how many there are before anything is written.
 However many those are, the next table is at most a piece: it is joined to the end before the next piece is made.  So
 memory is bounded by the number of levels, and rows come out in one order, whatever the size of the pieces.
@@ -155,18 +155,18 @@ class Join:
     def _levels(self, plan: PhysicalPlan, *, counting: bool) -> Levels:
         """The plan's levels, with what they read on the device; cached as long as the plan."""
         clique = plan.clique if counting else None
-        kept = 0 if counting or plan.row_steps == len(plan.steps) else plan.row_steps
+        row_levels = 0 if counting or plan.row_steps == len(plan.steps) else plan.row_steps
         segments = self.segments(plan, counting)
 
         def build() -> Levels:
             if segments is not None:
-                return plan_levels(plan, self.graph, kept, lambda copy, bits: None, segments)
+                return plan_levels(plan, self.graph, row_levels, lambda copy, bits: None, segments)
             if clique is None:
-                return plan_levels(plan, self.graph, kept, lambda copy, bits: self._narrow(plan, copy, bits))
+                return plan_levels(plan, self.graph, row_levels, lambda copy, bits: self._narrow(plan, copy, bits))
             ranks = len(clique.graph.offsets) - 1
             return clique_levels(clique.size, self.graph.oriented(clique.graph), ranks, self.graph)
 
-        how = f"levels {kept}{' by segments' * (segments is not None)}" if clique is None else "clique"
+        how = f"levels {row_levels}{' by segments' * (segments is not None)}" if clique is None else "clique"
         with self.device.active():
             return self.device.memory.cached_or_built(how, plan, build)
 

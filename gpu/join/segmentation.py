@@ -4,7 +4,8 @@ Of the slots whose neighbours are read, some are *segmented*: their vertices are
 about as many bytes each.  Each combination of one range of each is a join by itself, of the matches that bind every
 segmented slot to a vertex of its range; together they are all matches, each once.  What such a join reads of a slot's
 lists stands in one segment, so all rows that need it use it while it is there.  Ranges that no match can combine are
-left out: where a restriction says that one vertex is above another, half of the pairs.
+left out: where a restriction says that one vertex is above another, half of the pairs; and pairs of which no list of
+one reaches the other, as where edges lead from older vertices to newer ones.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from graphdb.gpu.card import Rates
 from graphdb.gpu.code.launch import Device
 from graphdb.gpu.data.residency import Residency, lists_of_plan
-from graphdb.gpu.segments import SegmentStream, Window, pinned
+from graphdb.gpu.segments import Part, SegmentStream, Window, pinned, window_sizes
 from graphdb.plan.physical import CHECK_COLUMNS, Op, PhysicalPlan, StepColumn, VertexStep
 from graphdb.storage.graph.pcsr import Partition
 
@@ -33,13 +34,17 @@ LISTS = 0.7
 """Of the budget, so much is for lists at most; the rest is for what runs make."""
 ALONE, OTHERS = 0.85, 1 << 18
 """The same where the last two levels make no table, less bytes for all that is small."""
+LEAST = 1 << 12
+"""Bytes that the smallest pieces take beside that."""
 TABLES = 0.6
 """Of what is left, so much is for tables."""
 FOUND = 32
 """Bytes for each row of a table, for what is found of its lists."""
-RANGES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+RANGES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128)
 MOST = 2048
 """Combinations, at most."""
+COARSE = 16
+"""Ranges by which is judged how many combinations there are."""
 _READING = (Op.EDGE, Op.NO_EDGE, Op.EDGE_COUNT)
 """Checks that search lists of any vertex."""
 
@@ -58,6 +63,9 @@ class Segmented:
         int64 [ranges + 1]: the vertices that begin and end the ranges.
     above
         The segmented slots, as places among these, whose vertices its own exceeds.
+    reached
+        By segmented slots before it, as places among these, whose lists it is bound from: bool [their ranges, its own],
+        whether a vertex of the one may have a neighbour in the other.
     """
 
     slot: int
@@ -65,6 +73,7 @@ class Segmented:
     rows: tuple[int, ...]
     bounds: Ints
     above: tuple[int, ...]
+    reached: tuple[tuple[int, NDArray[np.bool_]], ...] = ()
 
     @property
     def ranges(self) -> int:
@@ -114,7 +123,12 @@ class Segmentation:
             return
         slot = self.slots[at]
         least = max((int(self.slots[other].bounds[chosen[other]]) + 1 for other in slot.above), default=0)
-        ranges = [number for number in range(slot.ranges) if int(slot.bounds[number + 1]) > least]
+        ranges = [
+            number
+            for number in range(slot.ranges)
+            if int(slot.bounds[number + 1]) > least
+            and all(reached[chosen[other], number] for other, reached in slot.reached)
+        ]
         for number in reversed(ranges) if down[at] else ranges:
             yield from self._combined((*chosen, number), down)
         down[at] = not down[at]
@@ -185,7 +199,7 @@ def segmentation(plan: PhysicalPlan, budget: int, rates: Rates, counting: bool =
     divisible = {slot: [row for row in rows if partitions[row].layer == "direct"] for slot, rows in reads.items()}
     slots = [slot for slot in reads if divisible[slot]]
     alone = counting and _counts_pairs(plan)
-    room = max(LISTS * budget, ALONE * budget - OTHERS if alone else 0.0)
+    room = max(LISTS * budget - LEAST, ALONE * budget - OTHERS if alone else 0.0)
     sizes = [sum(_bytes(partitions[row]) for row in divisible[slot]) for slot in slots]
     before = [_bytes_before([partitions[row] for row in divisible[slot]]) for slot in slots]
     levels = {int(row[StepColumn.SLOT]): level for level, row in enumerate(plan.program.steps)}
@@ -201,20 +215,23 @@ def segmentation(plan: PhysicalPlan, budget: int, rates: Rates, counting: bool =
 
     @cache
     def window(at: int, count: int) -> int:
-        """Bytes of the room for one segment of a slot: the longest of its offsets, and of each one's neighbours."""
+        """Bytes of the room for one segment of a slot."""
         bounds = _bounds(before[at], count)
         those = [partitions[row] for row in divisible[slots[at]]]
-        return sum(
-            int(np.diff(each.offsets[bounds]).max()) * each.neighbours.itemsize
-            + (int(np.diff(bounds).max()) + 1) * each.offsets.itemsize
-            for each in those
-        )
+        parts = [np.diff(each.offsets[bounds]) * each.neighbours.itemsize for each in those]
+        parts += [(np.diff(bounds) + 1) * each.offsets.itemsize for each in those]
+        return int(window_sizes(parts).sum(axis=0).max())
 
     @cache
-    def ordered(divided: tuple[int, ...]) -> float:
-        """Of the combinations of ranges, the share that restrictions leave, about."""
+    def met(divided: tuple[int, ...]) -> float:
+        """Of the combinations of ranges, the share that restrictions and lists leave, about."""
         those = [slots[at] for at in divided]
-        return 0.5 ** sum(len(_above(plan, levels[slot], those)) for slot in those)
+        share = 0.5 ** sum(len(_above(plan, levels[slot], those)) for slot in those)
+        coarse = [_bounds(before[at], COARSE) for at in divided]
+        for at, slot in enumerate(those):
+            for _, reached in _reached(plan, levels[slot], at, those, coarse):
+                share *= float(reached.mean())
+        return share
 
     best: tuple[float, tuple[int, ...], bool] | None = None
     for ranges, ahead in itertools.product(itertools.product(RANGES, repeat=len(slots)), (False, True)):
@@ -226,11 +243,17 @@ def segmentation(plan: PhysicalPlan, budget: int, rates: Rates, counting: bool =
         if taken > room:
             continue
         loads = [math.prod(ranges[:at]) * (ranges[at] - 1 - (ahead and at == divided[-1])) + 1 for at in divided]
-        moved = sum(sizes[at] * load / ranges[at] for at, load in zip(divided, loads, strict=True)) * ordered(divided)
-        joins = math.prod(ranges) * ordered(divided)
+        moved = sum(sizes[at] * load / ranges[at] for at, load in zip(divided, loads, strict=True)) * met(divided)
+        joins = math.prod(ranges) * met(divided)
         capacity = TABLES * min(budget - taken, budget / 2) / max(len(rows) - 2 - alone, 1)  # the first is small
+        # The first level's table stands while the ranges of later slots change, where it is in one piece.
+        firsts = math.prod(ranges[at] for at in divided if levels[slots[at]] == 0)
+        stands = len(rows) > 1 and float(rows[0]) * row_bytes[0] / firsts < capacity
         again, tables, launched = 0.0, joins, joins
         for level in range(len(rows)):
+            if level == 0 and stands:
+                launched += firsts
+                continue
             repeats = math.prod(ranges[at] for at in divided if levels[slots[at]] > level)
             again += float(rows[level]) * (repeats - 1)
             if level + 1 < len(rows) - alone:
@@ -245,15 +268,17 @@ def segmentation(plan: PhysicalPlan, budget: int, rates: Rates, counting: bool =
         return None
     seconds, ranges, ahead = best
     divided = tuple(at for at, count in enumerate(ranges) if count > 1)
+    those, bounds = [slots[at] for at in divided], [_bounds(before[at], ranges[at]) for at in divided]
     found = tuple(
         Segmented(
-            slots[at],
-            levels[slots[at]],
-            tuple(divisible[slots[at]]),
-            _bounds(before[at], ranges[at]),
-            _above(plan, levels[slots[at]], [slots[other] for other in divided]),
+            slot,
+            levels[slot],
+            tuple(divisible[slot]),
+            bounds[at],
+            _above(plan, levels[slot], those),
+            tuple(_reached(plan, levels[slot], at, those, bounds)),
         )
-        for at in divided
+        for at, slot in enumerate(those)
     )
     return Segmentation(found, seconds, sum(map(_bytes, partitions)), tuple(sizes[at] for at in divided), ahead)
 
@@ -265,18 +290,17 @@ def _bytes(partition: Partition) -> int:
 
 def segment_stream(device: Device, plan: PhysicalPlan, segments: Segmentation) -> SegmentStream:
     """Make room for the segments of a run: by (partition, slot), and the cell of the partition's row that they are."""
-    partitions, windows = plan.partitions, {}
+    partitions, windows = plan.partitions, []
     with device.active():
         for at, each in enumerate(segments.slots):
             first, last = each.bounds[:-1], each.bounds[1:]
+            parts, keys = [], []
             for row in each.rows:
-                offsets = partitions[row].offsets
-                for cell, values, begins, ends in (
-                    ("offsets", offsets, first, last + 1),
-                    ("neighbours", partitions[row].neighbours, offsets[first], offsets[last]),
-                ):
-                    window = Window(device, pinned(device, values), begins, ends, segments.buffers(at))
-                    windows[(row, each.slot), cell] = (window, at)
+                offsets, neighbours = partitions[row].offsets, partitions[row].neighbours
+                parts.append(Part(pinned(device, offsets), first, last + 1))
+                parts.append(Part(pinned(device, neighbours), offsets[first], offsets[last]))
+                keys += [((row, each.slot), cell) for cell in ("offsets", "neighbours")]
+            windows.append((Window(device, parts, segments.buffers(at)), keys))
         return SegmentStream(device, windows)
 
 
@@ -325,3 +349,34 @@ def _above(plan: PhysicalPlan, level: int, slots: list[int]) -> tuple[int, ...]:
     row = plan.program.steps[level]
     lower = plan.program.checks[row[StepColumn.ABOVES] : row[StepColumn.CHECKS], 2].tolist()
     return tuple(at for at, slot in enumerate(slots) if slot in lower)
+
+
+def _reached(
+    plan: PhysicalPlan, level: int, at: int, slots: list[int], bounds: list[Ints]
+) -> Iterator[tuple[int, NDArray[np.bool_]]]:
+    """Of slots before the one at a place, whose lists a level scans: their place, and which ranges reach which.
+
+    Parameters
+    ----------
+    slots, bounds
+        Some slots in the order of binding, and the vertices between their ranges.
+    """
+    row = plan.program.steps[level]
+    for partition, slot, *_ in plan.program.lists[row[StepColumn.LISTS] : row[StepColumn.LISTS_END]].tolist():
+        if partition >= 0 and slot in slots[:at] and plan.partitions[partition].layer == "direct":
+            other = slots.index(slot)
+            least, greatest = _extremes(plan.partitions[partition], bounds[other])
+            begins, ends = bounds[at][:-1], bounds[at][1:]
+            yield other, (least[:, None] < ends) & (greatest[:, None] >= begins)
+
+
+def _extremes(partition: Partition, bounds: Ints) -> tuple[Ints, Ints]:
+    """The least and the greatest neighbour of each range of vertices: int64 [ranges]; of none, they exclude all."""
+    offsets, neighbours = partition.offsets, partition.neighbours
+    if not len(neighbours):
+        return np.full((2, len(bounds) - 1), [[np.iinfo(np.int64).max], [-1]])  # type: ignore[return-value]
+    some = np.diff(offsets) > 0
+    first = neighbours[np.minimum(offsets[:-1], len(neighbours) - 1)].astype(np.int64)
+    least = np.where(some, first, np.iinfo(np.int64).max)
+    greatest = np.where(some, neighbours[offsets[1:] - 1], -1)
+    return np.minimum.reduceat(least, bounds[:-1]), np.maximum.reduceat(greatest, bounds[:-1])

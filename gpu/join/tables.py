@@ -58,3 +58,28 @@ class Table:
         matches = None if self.matches is None else self.matches[rows:].copy()
         left = self.rows - rows
         return Table(self.cells[:, self.at + rows : self.at + self.rows].copy(), left, 0, left, self.width, matches)
+
+
+@dataclass(slots=True)
+class Elements:
+    """The elements of the rows of a table: what ``bounds`` found."""
+
+    descriptor: Any
+    begins: Any
+    lengths: Any
+    which: Any
+    first: Any
+    offsets: Any
+    total: int
+
+
+@dataclass(slots=True)
+class Marks:
+    """Which of the elements [begin, end) are bindings: one bit each (None: all), and how many, tile by tile."""
+
+    begin: int
+    end: int
+    starts: Any
+    bits: Any
+    positions: Any
+    found: int

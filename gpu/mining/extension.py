@@ -9,7 +9,7 @@ that share all vertices but the last are extended by one warp, which intersects 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +19,7 @@ from graphdb.common.errors import MemoryLimitError
 from graphdb.gpu.code.launch import BLOCK, VARIANTS, Device, StopFlag, faults
 from graphdb.gpu.data.graph import DeviceGraph, address
 from graphdb.gpu.data.residency import Lists
-from graphdb.gpu.mining.aggregation import quick_patterns
+from graphdb.gpu.mining.aggregation import Images, quick_patterns
 from graphdb.gpu.watch import Watch, wait_for
 from graphdb.plan.extension import Adjacency, Aggregated, Kind
 
@@ -227,13 +227,29 @@ class DeviceExtension:
                 self.milliseconds += device.milliseconds(begin, end)
                 self.moved += 4 * own.size
 
-    def quick(self, rows: Narrow, task: Aggregated) -> tuple[Ints, Ints]:
+    def quick(self, rows: Narrow, task: Aggregated) -> tuple[Ints, Ints, Ints]:
         """The distinct quick patterns of rows (:meth:`graphdb.plan.extension.Extender.quick`)."""
         with faults(), self._device.active():
-            patterns, first, took = quick_patterns(self._device, self._device_graph, self._lists, rows, task)
+            patterns, first, number, took = quick_patterns(self._device, self._device_graph, self._lists, rows, task)
         self.milliseconds += took
         self.moved += rows.nbytes + 4 * len(rows) + patterns.nbytes
-        return patterns, first
+        return patterns, first, number
+
+    def images(
+        self, pieces: Iterable[tuple[Narrow, Narrow]], slots: Narrow, count: int, task: Aggregated
+    ) -> Ints | None:
+        """How many vertices each slot takes (:meth:`graphdb.plan.extension.Extender.images`)."""
+        with faults(), self._device.active():
+            images = Images.of(self._device, self._device_graph, self._lists, slots, count, task)
+            if images is None:
+                return None
+            for rows, quick_of_row in pieces:
+                self._watch.check()
+                images.mark(rows, quick_of_row)
+                self.moved += rows.nbytes + quick_of_row.nbytes
+            found = images.counts()
+        self.milliseconds += images.milliseconds
+        return found
 
     def code_cells(self, codes: int) -> tuple[Any, Any]:
         """Two numbers for each code on the device: a count of 0, and the greatest first embedding."""

@@ -1,4 +1,4 @@
-"""Search plans as CUDA C++: the steps of one plan, for ``kernels/search.cu``.
+"""Search plans as CUDA C++: the steps of one plan, for ``kernels/search/search.cu``.
 
 What becomes code is the plan's structure: which lists and checks a step has, and of which slots.  Addresses, candidate
 sets, constants and codes are read from tables.  Of the values bound so far, a batch keeps those that later steps read.
@@ -87,12 +87,12 @@ class _Writer(Reads):
                 at += 2 * WARP + 2 * WARP // 4  # what waits for the next batch: values, and owners in bytes
         self._lengths = {}
         self._keeps = {}
-        kept = 0
+        filled = 0
         for share in self._made:
             self._lengths[share] = at
             at += WARP
-            self._keeps[share] = kept
-            kept += WARP * self._capacity(share)
+            self._keeps[share] = filled
+            filled += WARP * self._capacity(share)
         self._offsets = offsets
         self._pooled = self._live[self._depth] if self._depth else []
         say = self._lines.append
@@ -105,7 +105,7 @@ class _Writer(Reads):
         if self._stolen:
             carried = self._carry()
         levels = last if self._stolen else 0
-        return Text("\n".join(self._lines) + "\n", at or 1, kept, len(self._pooled), levels, carried)
+        return Text("\n".join(self._lines) + "\n", at or 1, filled, len(self._pooled), levels, carried)
 
     def _carry(self) -> int:
         """``carry``: what a batch needs where it is gone on with; how many ids in all but intersections."""
@@ -213,8 +213,8 @@ class _Writer(Reads):
         if last:
             say("for (u32 at = 0, end; at < total; at = end) {")
         else:
-            say(f"for (u32 at = {begin}, end, kept = 0;;) {{")
-            say("for (; at < total && kept < WARP; at = end) {")
+            say(f"for (u32 at = {begin}, end, filled = 0;;) {{")
+            say("for (; at < total && filled < WARP; at = end) {")
         say("if (search.poll()) return;")
         say("end = round_end(first, at, total);")
         say("const u32 mine = at + LANE; const int owner = owner_of(first, mine);")
@@ -349,13 +349,13 @@ class _Writer(Reads):
         say = self._lines.append
         base = self._offsets[k] + WARP * len(self._live[k])
         say(f"ID *values = search.room + {base}; unsigned char *owners = (unsigned char *)(values + 2 * WARP);")
-        say("if (ok) { const u32 to = kept + before(mask); values[to] = x; owners[to] = (unsigned char)owner; }")
-        say("kept += __popc(mask); }")
+        say("if (ok) { const u32 to = filled + before(mask); values[to] = x; owners[to] = (unsigned char)owner; }")
+        say("filled += __popc(mask); }")
         through = f"search.step > {k}" if k < self._entry else ""
         if through:
-            say(f"if ({through}) kept = WARP;")
-        say("if (!kept) break;")
-        say("const u32 taken = kept < WARP ? kept : WARP;")
+            say(f"if ({through}) filled = WARP;")
+        say("if (!filled) break;")
+        say("const u32 taken = filled < WARP ? filled : WARP;")
         say("__syncwarp();")
         say(f"{f'if (!({through})) ' if through else ''}form_{k}(search, taken);")
         if k in self._stolen:
@@ -373,7 +373,7 @@ class _Writer(Reads):
         say("__syncwarp();")
         say("values[LANE] = moved; owners[LANE] = from;")
         say("__syncwarp();")
-        say("kept -= taken;")
+        say("filled -= taken;")
 
     def _form(self, k: int) -> None:
         """``form_k``: make a batch of the first that wait."""

@@ -1,4 +1,4 @@
-"""The depth-first search on a device: persistent kernels written per plan (``kernels/search.cu``).
+"""The depth-first search on a device: persistent kernels written per plan (``kernels/search/search.cu``).
 
 Counts come back as a number.  Matches leave while the kernel runs, through a ring of blocks in device memory: warps
 fill them in any order and say when one is complete, blocks are copied to the host in their order, and the kernel is
@@ -6,7 +6,7 @@ informed how many are read, by a copy behind theirs.  So a run needs no more mem
 there are.  As the kernel waits for those who empty the ring, it leaves room on every processor for theirs.
 
 Work is scheduled by the second step's elements.  Warps that find none take half of what others have left, within their
-block and across blocks (``kernels/steal.cuh``).  Where there are too few elements to begin with, partial matches of a
+block and across blocks (``steal.cuh``).  Where there are too few elements to begin with, partial matches of a
 later step are put into a pool first, and redistributed in a second launch: that spreads sooner than stealing does.
 """
 

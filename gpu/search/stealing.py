@@ -1,4 +1,4 @@
-"""What stealing adds to a plan's part of the search (``kernels/steal.cuh``; STMatch §V).
+"""What stealing adds to a plan's part of the search (``kernels/search/steal.cuh``; STMatch §V).
 
 Two switches: within blocks, idle warps take half of what a busy warp has left at its shallowest step; across blocks,
 busy warps give half of it to blocks that have none.  What is redistributed through the pool is another thing: it is

@@ -106,7 +106,7 @@ class Subpath:
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """Which of the paths between the same two ends are kept: ``count`` of any, the shortest, or groups of a length."""
+    """Which paths between the same two ends are selected: ``count`` of any, the shortest, or groups of a length."""
 
     count: int
     shortest: bool = False
@@ -118,7 +118,7 @@ class Selector:
 
 
 NO_COUNT = "a number of paths is 1 or more"
-"""What is told of any other number before paths."""
+"""The error for any other number before paths."""
 
 
 @dataclass(frozen=True, slots=True)

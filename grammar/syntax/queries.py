@@ -61,7 +61,7 @@ class Query:
 class CallClause(ClauseNode):
     """``[OPTIONAL] CALL [(name, …) | (*)] { query }``: the query's rows for each row, which it sees these names of.
 
-    ``imported`` is None where all names are; a ``WITH`` that its query begins with has told them otherwise.
+    ``imported`` is None where all names are; a ``WITH`` that its query begins with names them instead.
     """
 
     query: Composite

@@ -26,7 +26,6 @@ from graphdb.cluster.tasks import Cuts, File, Job, Limits, OtherPlan, Source, Tr
 from graphdb.common.errors import ExecutionError, GraphDBError, NotSupportedError
 from graphdb.execute.host import RATE, HostExecutor
 from graphdb.plan.candidates.refinement import Refinement, Sets
-from graphdb.plan.counting.plan import parts_of
 from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, Executor, OutOfRange, Traffic
 from graphdb.plan.extension import Adjacency, Compressor, Extender
@@ -192,7 +191,8 @@ class ClusterExecutor:
         wanted = self._wanted(plan) if _origin(plan) is not None else 0
         if wanted < 2:
             return self._local.describe(plan)
-        return f"{self.name} by {self._device}, in about {wanted} tasks for {self._threads()} threads"
+        number = f"about {wanted}" if self._device == "cpu" or not plan.count_only else f"up to {wanted}"
+        return f"{self.name} by {self._device}, in {number} tasks for {self._threads()} threads"
 
     def describe_jointly(self, joint: JointCount) -> str:
         """The same for patterns that are counted together."""
@@ -260,7 +260,7 @@ class ClusterExecutor:
             sums = None if run is None else self._summed(run, control, None)
             if not sums:
                 return self._local.count_jointly(joint, control)
-            return joint.numbers(dict(zip(parts_of(joint.counting.terms), sums, strict=True)))
+            return joint.numbers_of(sums)
         finally:
             control.seconds = time.monotonic() - started
 
@@ -321,9 +321,10 @@ class ClusterExecutor:
     ) -> Cuts | None:
         """How a run divides: a device's sums have numbers of their own, which a worker knows."""
         if self._device == "cpu":
-            return cuts_of(self._host, plan, control, wanted, search=False)
+            return cuts_of(self._host, plan, control, wanted)
         limits = _limits(control, None if isinstance(plan, JointCount) else control.limit_of(plan))
-        future = self.client.submit(tasks.divided, job, source, wanted, limits, False, pure=False, retries=RETRIES)
+        given = job, source, wanted, limits, self._threads()
+        future = self.client.submit(tasks.divided, *given, pure=False, retries=RETRIES)
         found: Cuts | None = self._result(future, control, 0.0)
         return found
 

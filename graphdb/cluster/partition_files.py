@@ -40,7 +40,7 @@ _MEMORY = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Partitions:
-    """A graph's folder, as workers are told it."""
+    """A graph's folder, as it is sent to workers."""
 
     url: str
     digest: str
@@ -159,8 +159,8 @@ def _put(columns: dict[str, Ints], here: Path, files: AbstractFileSystem, there:
     narrow = max(int(column.max()) for column in columns.values()) < 1 << 31
     file = ParquetFile(here, _MEMORY)
     try:
-        kept = {name: column.astype(np.int32) if narrow else column for name, column in columns.items()}
-        file.add(table_of(kept))
+        narrowed = {name: column.astype(np.int32) if narrow else column for name, column in columns.items()}
+        file.add(table_of(narrowed))
         file.close()
         files.put_file(str(here), there)
         digest = digest_of_file(here)

@@ -34,7 +34,7 @@ class PartitionSource:
     ----------
     partitions
         The folder.
-    kept
+    cache
         Where fetched files stay.  Files that the local file system has are read where they are.
 
     Raises
@@ -43,10 +43,10 @@ class PartitionSource:
         The folder cannot be reached, has changed, or was written by another version.
     """
 
-    def __init__(self, partitions: Partitions, kept: Path) -> None:
+    def __init__(self, partitions: Partitions, cache: Path) -> None:
         import duckdb
 
-        self._partitions, self._kept, self._lock = partitions, kept, threading.RLock()
+        self._partitions, self._cache, self._lock = partitions, cache, threading.RLock()
         with reaching(partitions.url) as (files, path):
             text = files.cat_file(f"{path}/{MANIFEST}")
         if digest_of(text) != partitions.digest:
@@ -139,7 +139,7 @@ class PartitionSource:
 
     def _local(self, file: dict[str, Any]) -> Path:
         """Where a file is on this host's disk, fetched when it is first asked for."""
-        here: Path = self._kept / file["name"]
+        here: Path = self._cache / file["name"]
         if here.exists():
             return here
         with reaching(self._partitions.url) as (files, path):
@@ -147,7 +147,7 @@ class PartitionSource:
             if "file" in ((files.protocol,) if isinstance(files.protocol, str) else files.protocol):
                 found = Path(there)
             else:
-                self._kept.mkdir(parents=True, exist_ok=True)
+                self._cache.mkdir(parents=True, exist_ok=True)
                 found = here.with_suffix(".part")
                 files.get_file(there, str(found))
             if digest_of_file(found) != file["digest"]:

@@ -14,7 +14,7 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,11 +26,9 @@ from graphdb.cluster.partition_source import PartitionSource
 from graphdb.common.config import Budget
 from graphdb.common.errors import ExecutionError
 from graphdb.execute.choose import open_device
-from graphdb.execute.counting.plan_run import part_totals, share_weights
 from graphdb.execute.devices import devices_named
 from graphdb.execute.host import HostExecutor
 from graphdb.pattern.graph import PatternGraph
-from graphdb.plan.counting.plan import parts_of
 from graphdb.plan.executor import Control
 from graphdb.plan.joint import JointCount
 from graphdb.plan.passes.pipeline import make_plan
@@ -177,7 +175,8 @@ class _Ready:
 
         if isinstance(source, Triples):
             numbers = (source.resources, source.literals, source.type_label)
-            return DataGraph(ArraySource(source.subjects, source.labels, source.objects, *numbers))
+            subjects, labels, objects = map(_aligned, (source.subjects, source.labels, source.objects))
+            return DataGraph(ArraySource(subjects, labels, objects, *numbers))
         if isinstance(source, Partitions):
             return DataGraph(PartitionSource(source, Path(get_worker().local_directory) / f"graphdb-{source.digest}"))
         try:
@@ -197,7 +196,7 @@ class _Ready:
         with self._lock:
             if key not in self._plans:
                 graph = self.graph(source)
-                plans = [make_plan(pattern, graph, counting=job.counting) for pattern in job.patterns]
+                plans = [make_plan(_received(pattern), graph, counting=job.counting) for pattern in job.patterns]
                 if "".join(map(digest_of, plans)) != job.digest:
                     raise OtherPlan
                 self._plans[key] = JointCount.of(plans) if job.joint else plans[0]
@@ -214,6 +213,22 @@ class _Ready:
                 opened = HostExecutor(1) if named is None else open_device(named.found()[0], named.hint)
                 self._executors[device] = opened
             return self._executors[device]
+
+
+def _aligned(values: NDArray[Any]) -> NDArray[Any]:
+    """An array that begins where its items may: Dask's stand wherever the message before them ended, and compiled code
+    takes no such array.
+    """
+    return np.require(values, requirements="A")
+
+
+def _received(pattern: PatternGraph) -> PatternGraph:
+    """A pattern from a message, for compiled code."""
+    vertices = (
+        vertex if vertex.candidates is None else replace(vertex, candidates=_aligned(vertex.candidates))
+        for vertex in pattern.vertices
+    )
+    return replace(pattern, vertices=tuple(vertices))
 
 
 _SHARED = "open a file that all workers see under one path, and write to it nowhere"
@@ -252,11 +267,13 @@ def process() -> str:
     return PROCESS
 
 
-def divided(job: Job, source: Source, wanted: int, limits: Limits, search: bool) -> Cuts | None:
-    """How a run divides, and into which shares."""
+def divided(job: Job, source: Source, wanted: int, limits: Limits, workers: int) -> Cuts | None:
+    """How a run divides, and into which shares: of a count on devices few, which begin large, since each one's last
+    block of threads has the device to itself.
+    """
     plan = _ready.plan(job, source)
     with _control(limits, None) as control:
-        return cuts_of(_ready.executor(job.device), plan, control, wanted, search=search)
+        return cuts_of(_ready.executor(job.device), plan, control, wanted, workers)
 
 
 def counted(job: Job, source: Source, division: Division, share: tuple[int, int], limits: Limits) -> Partial:
@@ -264,9 +281,7 @@ def counted(job: Job, source: Source, division: Division, share: tuple[int, int]
     plan, executor = _ready.plan(job, source), _ready.executor(job.device)
     with _control(limits, share) as control:
         if isinstance(plan, JointCount):
-            totals = part_totals(plan.counting, control, 1)
-            assert totals is not None
-            return tuple(totals[part] for part in parts_of(plan.counting.terms))
+            return executor.partial_jointly(plan, control)
         return executor.partial(plan, division, control)
 
 
@@ -280,16 +295,21 @@ def rows(job: Job, source: Source, division: Division, share: tuple[int, int], l
 
 
 def cuts_of(
-    executor: Divisible, plan: PhysicalPlan | JointCount, control: Control, wanted: int, *, search: bool
+    executor: Divisible, plan: PhysicalPlan | JointCount, control: Control, wanted: int, workers: int = 0
 ) -> Cuts | None:
-    """A run's division without its weights, its shares, and each one's part of the work."""
+    """A run's division without its weights, its shares, and each one's part of the work.
+
+    A count's shares become smaller where so many ``workers`` are named; else they are about equal.
+    """
     if isinstance(plan, JointCount):
-        weights = share_weights(plan.counting)
-        division = None if weights is None else Division("vertices", weights)
+        division = executor.division_jointly(plan, control)
     else:
-        division = executor.division(plan, plan.count_only, control, search=search)
+        division = executor.division(plan, plan.count_only, control)
     if division is None:
         return None
     counting = isinstance(plan, JointCount) or (plan.count_only and control.limit_of(plan) is None)
-    cuts, parts = division.shares(wanted, heaviest_first=counting)
+    if counting and workers:
+        cuts, parts = division.factored(workers, wanted)
+    else:
+        cuts, parts = division.shares(wanted, heaviest_first=counting)
     return Division(division.unit, np.empty(0), division.ordered), cuts, parts

@@ -6,6 +6,7 @@ import os
 import re
 from dataclasses import dataclass
 
+from graphdb.common.arguments import number_of
 from graphdb.common.errors import GraphDBError
 
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
@@ -14,7 +15,7 @@ _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
 
 @dataclass(frozen=True, slots=True)
 class Executors:
-    """Where matches run, as :func:`graphdb.connect` is told."""
+    """Where matches run, as :func:`graphdb.connect` was asked."""
 
     device: str
     threads: int
@@ -76,6 +77,7 @@ def memory_bytes(limit: int | str, argument: str = "memory_limit") -> int:
         if found is None or found.group(2).lower() not in _UNITS:
             raise GraphDBError(f"{argument} {limit!r} is no size", hint='write bytes, or text such as "4GB"')
         limit = int(float(found.group(1)) * _UNITS[found.group(2).lower()])
+    limit = number_of(limit, argument)
     if limit < 64 << 20:
         raise GraphDBError(f"{argument} of {limit:,} bytes is too small", hint="give it 64 MiB or more")
     return limit

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import ParamSpec, TypeVar
 
 from graphdb.common.arrow import ArrowError
@@ -78,6 +79,12 @@ def _unicode(error: UnicodeError, text: str | None) -> GraphDBError:
             return ParseError(what, text=text, position=at)
         return ParameterError(what, hint="encode the text with errors='surrogatepass', or replace it")
     return ParameterError(str(error))
+
+
+def check_installed(method: str, package: str, called: str) -> None:
+    """Raise :class:`ExecutionError` if a library is not there that a method needs."""
+    if find_spec(package) is None:
+        raise ExecutionError(f"{method}() needs {called}, which is not installed", hint=f"pip install {package}")
 
 
 def own_errors(function: Callable[P, T]) -> Callable[P, T]:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias, TypeVar
 
+from graphdb.common.arguments import brief
 from graphdb.common.errors import ParameterError, QueryInterrupted, QueryTimeout
 
 Item = TypeVar("Item")
@@ -77,8 +78,8 @@ def seconds_of(timeout: object) -> float | None:
     if timeout is None:
         return None
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or timeout != timeout:
-        raise ParameterError(f"timeout must be a number of seconds, found {timeout!r}")
-    return None if timeout > threading.TIMEOUT_MAX else float(timeout)
+        raise ParameterError(f"timeout must be a number of seconds, found {brief(timeout)}")
+    return None if timeout > threading.TIMEOUT_MAX else float(max(timeout, -1e9))
 
 
 def check_stop() -> None:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from graphdb.dispatch.mining import Mining
 from graphdb.dispatch.queries import Queries
 from graphdb.grammar import syntax as ast
-from graphdb.relational.explain import Explanation
-from graphdb.relational.program import Program
+from graphdb.relational.explain import Explanation, Summary
+from graphdb.relational.profile import Profile
 from graphdb.relational.session.state import State
 from graphdb.sql.udf import running
 
@@ -54,15 +54,11 @@ class Explainer:
             names = self._state.snapshot().names
             if not profile:
                 return Explanation.of_reading(prepared, names, run.executor.describe)
-            if isinstance(prepared, Program):
-                with running(prepared.computing):
-                    table = run.run(prepared)
-                seconds = planned, time.perf_counter() - started
-                return Explanation.of_program(
-                    prepared, names, run.executor.describe, run.controls, seconds, table.num_rows
-                )
-            executor = "" if prepared.plan is None else run.executor.describe(prepared.plan)
-            with running(prepared.computing):
+            run.profile, before = Profile(run.connection), run.executor.traffic()
+            with run.profile.asking_duckdb(), running(prepared.computing):
+                started = time.perf_counter()
                 table = run.run(prepared)
-            seconds = planned, time.perf_counter() - started
-        return Explanation.profiled(prepared, names, executor, run.control, seconds, table.num_rows)
+                total = planned + time.perf_counter() - started - run.profile.asking
+            moved = run.executor.traffic().since(before)
+        summary = Summary(prepared, run, planned, total, table.num_rows, moved)
+        return Explanation.of_run(prepared, names, run).followed_by(summary)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 from graphdb.common.errors import ParameterError
 
@@ -17,17 +17,45 @@ def by_name(parameters: Parameters | None, named: Mapping[str, object]) -> Mappi
     >>> by_name(["a", "b"], {"x": 3})
     {'1': 'a', '2': 'b', 'x': 3}
 
+    Columns of data frames and arrays are lists, data frames lists of maps.
+
     Raises
     ------
     ParameterError
         They are neither a mapping, nor a list or tuple.
     """
     if parameters is None:
-        return named
-    if isinstance(parameters, Mapping):
-        return {**parameters, **named}
-    if isinstance(parameters, (list, tuple)):
-        return {**{str(i): value for i, value in enumerate(parameters, 1)}, **named}
-    raise ParameterError(
+        given = named
+    elif isinstance(parameters, Mapping):
+        given = {**parameters, **named}
+    elif isinstance(parameters, (list, tuple)):
+        given = {**{str(i): value for i, value in enumerate(parameters, 1)}, **named}
+    else:
+        raise _neither(parameters)
+    if all(type(value) in _PLAIN for value in given.values()):
+        return given
+    return {name: _listed(value) for name, value in given.items()}
+
+
+_PLAIN = frozenset({str, int, float, bool, type(None), list, tuple, dict})
+
+
+def _listed(value: object) -> object:
+    """Return a column or array as a list, and a data frame as a list of maps; other values as they are."""
+    dtype: Any = getattr(value, "dtype", None)
+    if type(value).__module__ == "numpy" and dtype.kind in ("M", "m") and getattr(value, "ndim", None):
+        value = cast(Any, value).astype(f"{dtype.kind}8[us]")  # of nanoseconds it would list integers
+    if hasattr(value, "to_dict") and hasattr(value, "to_records"):  # a data frame of pandas
+        return value.to_dict("records")
+    if not hasattr(value, "__len__") or isinstance(value, memoryview):
+        return value
+    for method in ("to_dicts", "to_pylist", "to_list", "tolist"):  # of Polars, Arrow, pandas, NumPy
+        if (found := getattr(value, method, None)) is not None:
+            return found()
+    return value
+
+
+def _neither(parameters: object) -> ParameterError:
+    return ParameterError(
         f"parameters are a dictionary or a list, found {type(parameters).__name__}", hint="query(text, {'name': value})"
     )

@@ -232,9 +232,9 @@ class Queries:
         """
         plans, key = self._state.plans, (text, query.span.start, arguments)
         try:
-            cached, specialised = plans.get(*key), True
+            cached, cacheable = plans.get(*key), True
         except TypeError:  # a list among the arguments
-            cached, specialised = None, False
+            cached, cacheable = None, False
         if cached is not None:
             if not arguments and self._only_counts(cached.plan) and len(parse_script(text)) == 1:
                 plans.put_count(text, cached.plan)  # asked twice, it will be asked again: counted_again finds it
@@ -256,7 +256,7 @@ class Queries:
             is_general = prepared.given is not None if isinstance(prepared, Selected) else run.is_general(prepared)
             if arguments and is_general:
                 plans.put_general(*key, given_counts(query), prepared, _own_bytes(prepared))
-        if specialised:
+        if cacheable:
             run.step_plans = plans.put(*key, prepared, _own_bytes(prepared))
         return prepared
 

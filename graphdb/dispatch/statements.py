@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,7 @@ from graphdb.pattern.prefixed import may_have_prefixed, with_iris
 from graphdb.procedures.implied import expand_call, parameters_of
 from graphdb.relational.path_patterns.counts import with_counts
 from graphdb.relational.session.bulk import load
+from graphdb.relational.session.embedded import caller_tables
 from graphdb.relational.session.state import State
 from graphdb.results.result import Result
 
@@ -277,7 +278,12 @@ class Statements:
             self._state.spill,
             self._state.batch,
         )
-        return load(self._state, data, options, self.queries.progress)
+        with ExitStack() as frames:
+            for source in statement.sources:
+                if source.sql is not None and not self._state.untrusted:
+                    for name, frame in caller_tables(self._state.connection, source.sql).items():
+                        frames.enter_context(self._state.connection.view(name, frame))
+            return load(self._state, data, options, self.queries.progress)
 
     def _cypher(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
         """Run the pattern query of a ``cypher(…)`` in SQL."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -35,6 +34,7 @@ from graphdb.evaluate.columns.static_types import sql_type_of, static_of, type_o
 from graphdb.evaluate.context import Context
 from graphdb.evaluate.evaluator import Evaluate
 from graphdb.evaluate.expressions import Compiler
+from graphdb.evaluate.memory import ChunkWatch
 from graphdb.evaluate.values import type_name
 from graphdb.evaluate.view import View
 from graphdb.grammar import syntax as ast
@@ -51,8 +51,8 @@ _REMEMBERED = 1_000_000
 _FITS = -1
 """In the place of an expression's number: whether lists fit in memory."""
 
-_CHUNK = 2048
-"""Rows that DuckDB computes at a time."""
+_CHARACTERS = 32
+"""Characters of a text that take as much memory as an item of a list."""
 
 _GIVEN = {"DATE": "INTEGER", "DOUBLE": "VARCHAR", "DOUBLE[]": "VARCHAR[]"}
 """What Python gives for values of some types of SQL: days, for its calendar does not have all dates; and numbers as
@@ -100,7 +100,6 @@ class Computation:
 
     def __init__(self, context: Context, items: int) -> None:
         self._context = context
-        self._items = items
         context.view = self._view = _View(context)
         connection = context.connection
         self._connection = connection
@@ -110,9 +109,9 @@ class Computation:
         self._pieces: list[_Piece] = []
         self._results: list[dict[Any, Any]] = []
         self._errors: list[Exception] = []
-        self._recent: deque[int] = deque(maxlen=_CHUNK)
-        """How many items the lists of the last rows have."""
-        self._together = 0
+        instead = ", or UNWIND the lists: their items then come one after the other"
+        self._lists = ChunkWatch(items, "lists of {:,} items together", instead)
+        self._texts = ChunkWatch(items * _CHARACTERS, "texts of {:,} characters together")
         self._values: Keys = {}
         """The values that SQL knows by their keys."""
 
@@ -259,8 +258,8 @@ class Computation:
         """See :meth:`graphdb.sql.computing.Computing.run`."""
         self._results = [{} for _ in self._pieces]
         self._errors, self._values = [], {} if known is None else known
-        self._recent.clear()
-        self._together = 0
+        self._lists.begin()
+        self._texts.begin()
         for piece in self._pieces:
             piece.convert = None
         self._context.started = time.time_ns()
@@ -289,9 +288,14 @@ class Computation:
         """Return an expression's value for a row; ``asked`` says which it is."""
         try:
             if asked >= 0:
-                return self._of_row(asked, given)
+                found = self._of_row(asked, given)
+                if isinstance(found, list):
+                    self._lists.add(len(found))
+                elif isinstance(found, str):
+                    self._texts.add(len(found))
+                return found
             if asked == _FITS:
-                self._add_items(given[0])
+                self._lists.add(given[0])
                 return True
             if given[0] is None:
                 return None
@@ -320,8 +324,6 @@ class Computation:
         row = {f"#{i}": read(value) for i, (read, value) in enumerate(zip(readers, given, strict=True))}
         with self._view.closed():
             found = write(piece.evaluate(row))
-        if isinstance(found, list):
-            self._add_items(len(found))
         if key is not None and len(known) < _REMEMBERED:
             known[key] = found
         return found
@@ -360,27 +362,12 @@ class Computation:
             results.append(found)
             if isinstance(found, list):
                 listed += len(found)
-                self._check_items(listed)
+                self._lists.check(listed)
             if len(known) < _REMEMBERED and not piece.volatile and not any(isinstance(value, list) for value in given):
                 with suppress(TypeError):  # a list inside
                     known[key] = found
         arrays = array_of(results, piece.type), arrow.array(failed, arrow.INT64)
         return arrays if of_row is None else (arrays[0].take(of_row), arrays[1].take(of_row))
-
-    def _add_items(self, items: int) -> None:
-        """Count the items of a row's list; those of a chunk's rows are there at once."""
-        recent = self._recent
-        self._together += items - (recent[0] if len(recent) == _CHUNK else 0)
-        recent.append(items)
-        self._check_items(self._together)
-
-    def _check_items(self, together: int) -> None:
-        """Refuse lists that take too much memory."""
-        if together > self._items:
-            raise MemoryLimitError(
-                f"lists of {together:,} items together do not fit in memory",
-                hint="raise memory_limit, or UNWIND the lists: their items then come one after the other",
-            )
 
     def _reader(self, input: Input) -> Convert:
         """Return what makes the evaluator's value of an input's."""

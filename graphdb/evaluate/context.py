@@ -38,7 +38,7 @@ _PLAIN = frozenset({bool, int, float, str, type(None)})
 """Types of values that are no vertices, and have none inside."""
 
 _OFTEN = 1 << 4
-"""Rows that are gone through between two questions whether to go on: expressions may be long."""
+"""Rows that are evaluated between two questions whether to go on: expressions may be long."""
 
 
 class Context(StatementNames):
@@ -89,7 +89,7 @@ class Context(StatementNames):
         return found
 
     def watched(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Yield what is gone through in Python, as long as there is time and nobody has cancelled the statement.
+        """Yield the items of a loop in Python, as long as there is time and nobody has cancelled the statement.
 
         Raises
         ------

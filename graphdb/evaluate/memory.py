@@ -1,10 +1,11 @@
-"""How much memory a statement's rows in Python take, which nobody counts."""
+"""How much memory rows in Python take, and their lists and texts on the way to DuckDB, which counts neither."""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
+from collections import deque
 
 from graphdb.common.config import LIBRARIES, Budget
 from graphdb.common.errors import MemoryLimitError
@@ -49,6 +50,54 @@ class MemoryWatch:
             raise MemoryLimitError(
                 f"the statement's rows take more memory than the limit: {grown >> 20:,} MiB so far",
                 hint="raise memory_limit, or ask for less; EXPLAIN says what is done row by row",
+            )
+
+
+_CHUNK = 2048
+"""Rows that DuckDB computes at a time."""
+
+
+class ChunkWatch:
+    """Counts what the values of a chunk's rows take, which DuckDB has all at once.
+
+    Parameters
+    ----------
+    most
+        What they may take together.
+    what, instead
+        What the error says of them, with a place for their number, and what its hint adds.
+    """
+
+    def __init__(self, most: int, what: str, instead: str = "") -> None:
+        self._most, self._what, self._instead = most, what, instead
+        self._recent: deque[int] = deque(maxlen=_CHUNK)
+        """What each of the last rows' values takes."""
+        self._together = 0
+
+    def begin(self) -> None:
+        """Begin another run."""
+        self._recent.clear()
+        self._together = 0
+
+    def add(self, size: int) -> None:
+        """Count the next row's value."""
+        recent = self._recent
+        self._together += size - (recent[0] if len(recent) == _CHUNK else 0)
+        recent.append(size)
+        self.check(self._together)
+
+    def check(self, together: int) -> None:
+        """Raise if values take too much.
+
+        Raises
+        ------
+        MemoryLimitError
+            They do.
+        """
+        if together > self._most:
+            raise MemoryLimitError(
+                f"{self._what.format(together)} do not fit in memory",
+                hint=f"raise memory_limit{self._instead}",
             )
 
 

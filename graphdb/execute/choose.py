@@ -84,7 +84,8 @@ def choose_executor(
     named = devices_named(device)
     if named is not None:
         opened = [open_device(number, named.hint, memory=device_memory) for number in named.found()]
-        return opened[0] if len(opened) == 1 else MultiExecutor(opened)
+        alike = len({each.device.name for each in opened}) == 1
+        return opened[0] if len(opened) == 1 else MultiExecutor(opened, alike=alike)
     host = HostExecutor(threads, memory_limit=memory_limit)
     if device == "cpu":
         return host

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal, cast
 
+from graphdb.common.arguments import brief
 from graphdb.common.errors import DeviceError, GraphDBError
 from graphdb.gpu.probe import probe
 
@@ -70,7 +71,7 @@ def devices_named(name: str) -> Devices | None:
     (None, None)
     """
     if not isinstance(name, str):
-        raise GraphDBError(f"device must be text, found {name!r}", hint=f"use {_NAMES}")
+        raise GraphDBError(f"device must be text, found {brief(name)}", hint=f"use {_NAMES}")
     if name in ("auto", "cpu"):
         return None
     match = _NAME.fullmatch(name)

@@ -35,7 +35,7 @@ class DividedDomains:
     control
         The run's.
     failed
-        Told of an executor that fails, and how.
+        Called with an executor that fails, and its error.
     """
 
     def __init__(

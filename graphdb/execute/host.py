@@ -24,9 +24,10 @@ from graphdb.execute.counting.plan_run import count_by_vertex, count_matches, pa
 from graphdb.execute.counting.trees import count_along_tree
 from graphdb.execute.counting.twins import count_twins, table_bytes
 from graphdb.execute.search.chunks import ParallelRun, SingleThreadRun, scan_of
+from graphdb.execute.search.scans import ScanRun, is_scan
 from graphdb.execute.search.worker import Sizes, recount
 from graphdb.plan.candidates.refinement import Refinement, Sets
-from graphdb.plan.counting.plan import added_up, parts_of
+from graphdb.plan.counting.plan import CountingPlan, added_up, parts_of
 from graphdb.plan.counting.tree import TreeCount
 from graphdb.plan.counting.twins import TwinCount
 from graphdb.plan.domains import DomainSearch, LabelledLists
@@ -358,10 +359,7 @@ class HostExecutor:
             return (count_cliques(plan.clique, self.threads, control) * plan.automorphisms,)
         if division.unit == "vertices":
             assert plan.counting is not None
-            totals = part_totals(plan.counting, control, self.threads, self.memory_limit)
-            if totals is None:
-                raise OutOfRange
-            return tuple(totals[part] for part in parts_of(plan.counting.terms))
+            return self._part_sums(plan.counting, control)
         return (self._searched(plan, control, control.limit_of(plan)),)
 
     def total(self, plan: PhysicalPlan, division: Division, sums: Partial) -> int:
@@ -372,9 +370,31 @@ class HostExecutor:
             return added_up(terms, dict(zip(parts_of(terms), sums, strict=True)))
         return sums[0]
 
+    def seconds_jointly(self, joint: JointCount) -> float:
+        """The seconds that a joint count is expected to take on all threads."""
+        return joint.counting.cost / (RATE * self.threads)
+
+    def division_jointly(self, joint: JointCount, control: Control) -> Division | None:
+        """How a joint count divides."""
+        weights = share_weights(joint.counting)
+        return None if weights is None else Division("vertices", weights)
+
+    def partial_jointly(self, joint: JointCount, control: Control) -> Partial:
+        """Count a share."""
+        return self._part_sums(joint.counting, control)
+
+    def _part_sums(self, plan: CountingPlan, control: Control) -> Partial:
+        """What each part of a plan adds up to over a share."""
+        totals = part_totals(plan, control, self.threads, self.memory_limit)
+        if totals is None:
+            raise OutOfRange  # no memory for the vectors
+        return tuple(totals[part] for part in parts_of(plan.terms))
+
     def _search_run(
         self, plan: PhysicalPlan, control: Control, sizes: Sizes, *, counting: bool, limit: int | None
-    ) -> SingleThreadRun | ParallelRun:
+    ) -> ScanRun | SingleThreadRun | ParallelRun:
+        if is_scan(plan):
+            return ScanRun(plan, control, counting, limit)
         control.threads = self._workers(plan)
         return (SingleThreadRun if control.threads == 1 else ParallelRun)(plan, sizes, control, counting, limit)
 

@@ -14,9 +14,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
+import numpy as np
+
 from graphdb.common.errors import DeviceError, GraphDBError
 from graphdb.execute.divided_domains import DividedDomains
 from graphdb.execute.guided_scheduling import FAILURES, GuidedSchedule, Task
+from graphdb.execute.work_profile import LastRun
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, OutOfRange, Refused, Traffic
@@ -27,8 +30,14 @@ from graphdb.plan.shares import Divisible, Division, Partial
 
 T = TypeVar("T")
 
-SHARES = 32
+SHARES = 64
 """The last shares are so small a part of what each executor works: as long the last to end works alone, about."""
+WAITING, MOST = 2, 1 << 6
+"""So many shares' rows of each executor find room while they wait for those before them; and shares, at most, for
+that."""
+REST, LONG = 16, 64
+"""Such a part of a run that is known is left to whoever is done first, where each executor works as long as so many of
+the least shares."""
 LEAST = 1e-2
 """Seconds that a share is expected to take at least: some launches, and an answer to wait for, are a tenth of that."""
 MINED_ALONE = 1e8
@@ -47,10 +56,14 @@ class MultiExecutor:
         They, all of a kind, with the same graph and plans.
     shares, least
         How many shares each gets, and the seconds that one takes at least.
+    alike
+        Whether they are equally fast: then a run that is known is divided into shares of equal time.
     """
 
-    def __init__(self, executors: Sequence[Divisible], *, shares: int = SHARES, least: float | None = None) -> None:
-        self._executors = list(executors)
+    def __init__(
+        self, executors: Sequence[Divisible], *, shares: int = SHARES, least: float | None = None, alike: bool = True
+    ) -> None:
+        self._executors, self._alike = list(executors), alike
         self._shares, self._least = shares, LEAST if least is None else least
         self.name = _together([executor.name for executor in executors])
         self.tasks: list[Task] = []
@@ -112,13 +125,17 @@ class MultiExecutor:
             control.seconds = time.monotonic() - started
 
     def _rows(self, plan: PhysicalPlan, division: Division, control: Control, limit: int | None) -> Iterator[Block]:
-        schedule = self._scheduled(plan, division, control, limit, counting=False)
+        # Rows wait in the buffer for all before them: who fills it waits, too.
+        rows_bytes = plan.steps[plan.row_steps - 1].estimate * plan.columns.size * np.dtype(plan.dtype).itemsize
+        most = control.buffer_bytes / (WAITING * len(self._executors) * max(rows_bytes, 1.0))
+        wanted, key = self._wanted(plan, False, int(min(1 / most, MOST))), ("last run", False)
+        schedule = self._scheduled(division, plan.cache.get(key), wanted, control, limit, most)
         blocks = schedule.rows(lambda executor, own: executor.rows_of(plan, division, own))
         try:
             # A number for each vertex: all, before any is given, since one may not fit.
             yield from blocks if division.unit != "vertices" else list(blocks)
             if limit is None:
-                self._note(plan, False, schedule.busy)
+                plan.cache[key] = LastRun.after(plan.cache.get(key), division, schedule)
             return
         except OutOfRange:
             pass
@@ -150,33 +167,59 @@ class MultiExecutor:
             control.seconds = time.monotonic() - started
 
     def _counted(self, plan: PhysicalPlan, division: Division, control: Control, limit: int | None) -> int:
-        sums: Partial = ()
         started = time.monotonic()
-        schedule = self._scheduled(plan, division, control, limit, counting=True)
-        try:
-            for partial in schedule.partials(lambda executor, own: executor.partial(plan, division, own)):
-                sums = tuple(a + b for a, b in zip(sums, partial, strict=True)) if sums else partial
-        finally:
-            self._note_failures(schedule)
+        key = ("last run", True)
+        schedule = self._scheduled(division, plan.cache.get(key), self._wanted(plan, True), control, limit)
+        sums = self._added_up(schedule, lambda executor, own: executor.partial(plan, division, own))
         control.report(1.0)
         if limit is None:
-            self._note(plan, True, schedule.busy)
+            plan.cache[key] = LastRun.after(plan.cache.get(key), division, schedule)
         if division.unit == "roots" and limit is None:
             for executor in self._executors:
                 executor.missed(plan, True, time.monotonic() - started)
         return self._alone(lambda executor: executor.total(plan, division, sums)) if sums else 0
 
+    def _added_up(self, schedule: GuidedSchedule, count: Callable[[Divisible, Control], Partial]) -> Partial:
+        """What the shares of a count add up to, place by place."""
+        sums: Partial = ()
+        try:
+            for partial in schedule.partials(count):
+                sums = tuple(a + b for a, b in zip(sums, partial, strict=True)) if sums else partial
+        finally:
+            self._note_failures(schedule)
+        return sums
+
     def count_jointly(self, joint: JointCount, control: Control | None = None) -> list[int]:
-        """Count several plans together, on the first executor: all read the same lists."""
-        return self._alone(lambda executor: executor.count_jointly(joint, control))
+        """Count several plans together; raises like :meth:`run`."""
+        control, started = control or Control(), time.monotonic()
+        wanted = self._worth(joint.cache.get("last run"), lambda: self.first.seconds_jointly(joint))
+        try:
+            divided = len(self._executors) > 1 and wanted > 1
+            division = self._alone(lambda executor: executor.division_jointly(joint, control)) if divided else None
+            if division is None:
+                return self._alone(lambda executor: executor.count_jointly(joint, control))
+            schedule = self._scheduled(division, joint.cache.get("last run"), wanted, control, None)
+            try:
+                sums = self._added_up(schedule, lambda executor, own: executor.partial_jointly(joint, own))
+            except OutOfRange:
+                return self._alone(lambda executor: executor.count_jointly(joint, control))
+            joint.cache["last run"] = LastRun.after(joint.cache.get("last run"), division, schedule)
+            control.report(1.0)
+            return joint.numbers_of(sums)
+        finally:
+            control.seconds = time.monotonic() - started
 
     def counts_cliques(self, plan: PhysicalPlan) -> bool:
         """Whether the first does: all have the same kernels."""
         return self.first.counts_cliques(plan)
 
     def describe_jointly(self, joint: JointCount) -> str:
-        """How the first counts them."""
-        return self.first.describe_jointly(joint)
+        """How the first counts them, and whether all do."""
+        text = self.first.describe_jointly(joint)
+        wanted = self._worth(joint.cache.get("last run"), lambda: self.first.seconds_jointly(joint))
+        if wanted < 2 or len(self._executors) < 2:
+            return text
+        return f"{self.name}{text.removeprefix(self.first.name)}, in shares"
 
     def domain_search(
         self, lists: LabelledLists, scanned: float, control: Control, host_memory: int | None
@@ -219,19 +262,19 @@ class MultiExecutor:
 
     # --- who runs what
 
-    def _wanted(self, plan: PhysicalPlan, counting: bool) -> int:
-        """How many shares a run is worth, by what its last run took, or by what is expected."""
-        many = self._shares * len(self._executors)
+    def _wanted(self, plan: PhysicalPlan, counting: bool, shares: int = 0) -> int:
+        """How many shares a run is worth."""
+        last = plan.cache.get(("last run", counting))
+        return self._worth(last, lambda: self.first.seconds(plan, counting), shares)
+
+    def _worth(self, last: LastRun | None, expected: Callable[[], float], shares: int = 0) -> int:
+        """How many shares a run is worth, by what its last run took, or by what is expected: at most as many as keep
+        the executors busy, or ``shares``.
+        """
+        many = max(self._shares * len(self._executors), shares)
         if not self._least or len(self._executors) < 2:
             return many
-        taken: float | None = plan.cache.get(("taken", counting))
-        seconds = self.first.seconds(plan, counting) if taken is None else taken
-        return int(min(many, seconds / self._least))
-
-    @staticmethod
-    def _note(plan: PhysicalPlan, counting: bool, seconds: float) -> None:
-        """Remember what a whole run took, all executors together."""
-        plan.cache["taken", counting] = seconds
+        return int(min(many, (expected() if last is None else last.seconds) / self._least))
 
     def _division(
         self, plan: PhysicalPlan, counting: bool, control: Control, *, search: bool = False
@@ -245,10 +288,24 @@ class MultiExecutor:
             return self._alone(lambda executor: executor.division(plan, counting, control, search=True))
 
     def _scheduled(
-        self, plan: PhysicalPlan, division: Division, control: Control, limit: int | None, *, counting: bool
+        self,
+        division: Division,
+        last: LastRun | None,
+        wanted: int,
+        control: Control,
+        limit: int | None,
+        most: float = 1.0,
     ) -> GuidedSchedule:
-        """The shares of a run."""
-        cuts, parts = division.factored(len(self._executors), self._wanted(plan, counting))
+        """The shares of a run, none more than ``most`` of it: by its last run of equal time, or about as many as
+        wanted.
+        """
+        count = len(self._executors)
+        profile = None if last is None or not self._alike else last.profile_of(division)
+        if last is None or profile is None or not self._least or most * count < 1:
+            cuts, parts = division.factored(count, wanted, most)
+        else:
+            rest = 1 / REST if last.seconds > LONG * count * self._least else 0.0
+            cuts, parts = profile.shares([(1 - rest) / count] * count + [rest / count] * count)
         schedule = GuidedSchedule(self._executors, cuts, parts, control, limit, ordered=division.ordered)
         self.tasks = schedule.tasks
         return schedule

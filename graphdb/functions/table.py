@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from graphdb.common.errors import nearest
 from graphdb.functions.signature import Kind, Signature, Volatility, parameters
-from graphdb.grammar.sugar import SAME_AS, WRITTEN_OUT
+from graphdb.grammar.spelling import ARITIES, SAME_AS
 
 _CLOCK: Volatility = "stable"
 
@@ -177,7 +177,7 @@ SIGNATURE_OF: Mapping[str, Signature] = {
 VOLATILE: frozenset[str] = frozenset(s.key for s in SIGNATURES if s.volatility == "volatile")
 """Functions, in lower case, that yield another value each time."""
 
-NAMES: tuple[str, ...] = tuple(sorted({*(s.name for s in SIGNATURES), *SAME_AS, *WRITTEN_OUT}, key=str.lower))
+NAMES: tuple[str, ...] = tuple(sorted({*(s.name for s in SIGNATURES), *SAME_AS, *ARITIES}, key=str.lower))
 """Every name that a call may have, as the reference writes it: what the shell completes."""
 
 

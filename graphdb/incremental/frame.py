@@ -90,7 +90,7 @@ join two vertices by several edges, for a step that binds an edge the slot of th
 CHECK_CELLS = 7
 """(operation, its slots): see :mod:`.delta_plan`."""
 STACK_CELLS = 6
-"""(position, end, the leg that is gone through; while counting the sum over the bindings before, and the product of
+"""(position, end, the leg that is scanned; while counting the sum over the bindings before, and the product of
 what the children have counted of this one; the leg whose list is asked first, or -1)."""
 SPAN_CELLS = 6
 """(position, end, entries that are not in both versions; bitmap or 0, its first vertex and vertices)."""

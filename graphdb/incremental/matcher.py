@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,15 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphdb.common.errors import ExecutionError, NotSupportedError
-from graphdb.grammar.syntax import MatchMode
+from graphdb.common.errors import ExecutionError
 from graphdb.incremental import frame
 from graphdb.incremental.delta_plan import DeltaPlan
-from graphdb.incremental.lists import Lists, Need
+from graphdb.incremental.lists import Lists
+from graphdb.incremental.patterns import needs, refuse, with_edges
 from graphdb.incremental.program import make_program
 from graphdb.incremental.relations import ITSELF, Relation, Relations
 from graphdb.incremental.searches import BUDGET, FEWEST, Search, Searches, Take
-from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph
+from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.executor import Overran
 from graphdb.storage.graph.source import TripleSource
 
@@ -30,9 +29,6 @@ if TYPE_CHECKING:
     from graphdb.incremental.device.engine import DeviceMatching
 
 Ints = NDArray[np.int64]
-
-MOST_VERTICES = 64
-"""Of a pattern: the bits of a row of the candidate table."""
 
 
 class Updates(NamedTuple):
@@ -117,8 +113,8 @@ class IncrementalMatcher:
     Raises
     ------
     NotSupportedError
-        Where a pattern has more than :data:`MOST_VERTICES` vertices, or one without edges and candidates, or asks for
-        induced matches, for edge tests, for parallel edges, or for a limit.
+        Where :func:`.patterns.refuse` does: of more than 64 vertices, a vertex without edges and candidates, induced
+        matches, edge tests, parallel edges, or a limit.
     ExecutionError
         Where a batch is applied while another one is under way (:meth:`batch`).
     """
@@ -140,14 +136,14 @@ class IncrementalMatcher:
         relations = Relations(source)
         self._sets: list[list[int]] = []
         self._own: list[list[Relation]] = []
-        self._graphs = [_with_edges(pattern) for pattern in patterns]
+        self._graphs = [with_edges(pattern) for pattern in patterns]
         for number, pattern in enumerate(self._graphs):
             known = conditions[number] if conditions else [None] * len(pattern.vertices)
             sets = [relations.set_of(v.candidates, by) for v, by in zip(pattern.vertices, known, strict=True)]
             self._sets.append(sets)
             self._own.append([relations.of(edge, sets) for edge in pattern.edges])
         own = zip(self._graphs, self._own, strict=True)
-        self._lists = Lists(relations, [_needs(pattern, found, relations) for pattern, found in own])
+        self._lists = Lists(relations, [needs(pattern, found, relations) for pattern, found in own])
         self._common = {
             (a, b)
             for sets in self._sets
@@ -293,7 +289,7 @@ class IncrementalMatcher:
         if not changed.candidates and sizes == old:
             self._put_somewhere(self._rows(updates))
             return
-        self._settle()
+        self._catch_up()
         vertices.grow(*sizes)
         fresh = [np.empty(0, np.int64)]
         for change in changed.candidates:
@@ -402,7 +398,7 @@ class IncrementalMatcher:
         if device is None or not device.takes(self._searches, len(rows)) or not device.stage(rows):
             self._put(rows)
 
-    def _settle(self) -> None:
+    def _catch_up(self) -> None:
         """Have the lists be as the device's, which may have had batches alone."""
         from graphdb.incremental.kernels import batch_kernels as kernels
 
@@ -414,7 +410,7 @@ class IncrementalMatcher:
         """Put changed edges into the new version, and write down which versions they are in."""
         from graphdb.incremental.kernels import batch_kernels as kernels
 
-        self._settle()
+        self._catch_up()
         if self._device is not None:
             self._device.updates = len(rows)
         cells, like, at = self._lists.cells.ctypes.data, self._lists.like, 0
@@ -457,50 +453,3 @@ class IncrementalMatcher:
             else:
                 rows[:, column] = 2 * self._lists.labels[rows[:, column] >> 1] + (rows[:, column] & 1)
         return Changes(rows[rows[:, 0] == frame.NEW, 1:], rows[rows[:, 0] == frame.OLD, 1:])
-
-
-def refuse(pattern: PatternGraph) -> None:
-    """Raise NotSupportedError where a pattern cannot be matched incrementally."""
-    joined = {end for edge in pattern.edges for end in (edge.source, edge.target)}
-    if any(vertex.candidates is None for v, vertex in enumerate(pattern.vertices) if v not in joined):
-        raise NotSupportedError("a vertex without edges and conditions is not matched incrementally")
-    if len(pattern.vertices) > MOST_VERTICES:
-        raise NotSupportedError(f"a pattern of more than {MOST_VERTICES} vertices is not matched incrementally")
-    if any(clause.mode is MatchMode.INDUCED for clause in pattern.clauses) or pattern.edge_tests:
-        raise NotSupportedError("INDUCED matches and patterns as conditions are not matched incrementally")
-    if any(edge.parallel for edge in pattern.edges) or pattern.limit is not None:
-        raise NotSupportedError("parallel edges and limits are not matched incrementally")
-
-
-def _with_edges(pattern: PatternGraph) -> PatternGraph:
-    """Return a pattern whose vertices that have no edge have one to themselves: so whatever changes is an edge."""
-    joined = {end for edge in pattern.edges for end in (edge.source, edge.target)}
-    alone = [v for v in range(len(pattern.vertices)) if v not in joined]
-    if not alone:
-        return pattern
-    clause = len(pattern.clauses)
-    edges = tuple(PatternEdge(f" {v}", v, v, (ITSELF,), directed=True, clause=clause) for v in alone)
-    return replace(
-        pattern,
-        edges=pattern.edges + edges,
-        clauses=(*pattern.clauses, Clause(MatchMode.REPEATABLE_ELEMENTS, tuple(alone))),
-    )
-
-
-def _needs(pattern: PatternGraph, own: Sequence[Relation], relations: Relations) -> list[list[Need]]:
-    """Return what candidates need: as many entries of a relation as pattern edges must bind different ones (§IV-B)."""
-    found: list[list[Need]] = []
-    for v in range(len(pattern.vertices)):
-        least: dict[tuple[int, int], set[int]] = {}
-        for e, edge in enumerate(pattern.edges):
-            repeatable = pattern.clauses[edge.clause].mode is MatchMode.REPEATABLE_ELEMENTS
-            group = -1 - e if repeatable else edge.clause
-            if edge.source == v:
-                least.setdefault((relations.numbers[own[e]], group), set()).add(e)
-            if edge.target == v:
-                least.setdefault((relations.numbers[own[e].reversed], group), set()).add(e)
-        most: dict[int, int] = {}
-        for (relation, _), edges in least.items():
-            most[relation] = max(most.get(relation, 0), len(edges))
-        found.append([Need(relation, entries) for relation, entries in most.items()])
-    return found

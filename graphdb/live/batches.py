@@ -6,7 +6,7 @@ import io
 import os
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -114,7 +114,10 @@ def _text(given: Any, state: State) -> bytes:
         return given.read().encode()
     if hasattr(given, "read"):
         return _contents([opened(given, "ntriples")])
-    return "\n".join(given).encode()
+    lines = list(given) if isinstance(given, Iterable) else [given]
+    if not all(isinstance(line, str) for line in lines):
+        raise LoadError(f"a patch is a path, a file that is open, or lines of text, found {type(given).__name__}")
+    return "\n".join(lines).encode()
 
 
 def _contents(files: Sequence[DataFile]) -> bytes:
@@ -161,7 +164,7 @@ def _lines_of_rows(names: Names, given: Any) -> bytes:
     if not isinstance(given, Iterable):
         raise LoadError(f"{_ROWS}, found {type(given).__name__}")
     rows = list(given)
-    if any(len(row) != 3 for row in rows):
+    if any(not isinstance(row, Sized) or len(row) != 3 for row in rows):
         raise LoadError(_ROWS)
     if not rows:
         return b""

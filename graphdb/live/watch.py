@@ -47,7 +47,7 @@ class Change:
 class Watch:
     """The changes of one continuous query, from some batch on: an iterator that waits for the next.
 
-    It ends when it is closed, or the database is.  :meth:`next` waits no longer than it is told.
+    It ends when it is closed, or the database is.  :meth:`next` waits no longer than its timeout.
 
     Raises
     ------

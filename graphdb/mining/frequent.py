@@ -240,7 +240,7 @@ class Miner:
     def _found(
         self, made: list[Shapes], keep: bool, share: Callable[[float], float]
     ) -> tuple[list[Shapes], list[Frequent]]:
-        """Find the domains of patterns: those that are frequent, as the next level is made of, and as they are told."""
+        """Find the domains of patterns; return the frequent ones, for the next level and as they are reported."""
         supports, examples = self.search.find(candidates_of(made), self._support, keep, share)
         frequent, ids = np.flatnonzero(supports), self._graph.ids
         lists = self.search.keep(frequent) if keep else np.zeros((len(frequent), PLACES), np.int64)
@@ -259,15 +259,15 @@ class Miner:
 
 
 def _counted(graph: MiningGraph, found: list[Frequent], limits: Limits) -> list[Frequent]:
-    """The same with how many embeddings there are: found one by one where they are few, else counted by the matcher."""
+    """The same with how many embeddings there are: found one by one where few, else counted by the matcher."""
     lists = lists_of(graph, limits)
     data = DataGraph(ArraySource(graph.source, graph.label, graph.target, len(graph)))
-    executor, few, result = limits.host, _Few(lists), []
+    executor, one_by_one, result = limits.host, _OneByOne(lists), []
     with data.watched(limits.control.check):
         for number, each in enumerate(found):
             control = limits.control.within(*(0.6 + 0.4 * at / len(found) for at in (number, number + 1)))
             control.check()
-            matches = few.count(each.pattern)
+            matches = one_by_one.count(each.pattern)
             if matches < 0:
                 plan = make_plan(_matched(each.pattern, graph, lists), data)
                 matches = executor.count(plan, control)
@@ -291,7 +291,7 @@ def _matched(pattern: Pattern, graph: MiningGraph, lists: LabelledLists) -> Patt
     return PatternGraph(places, edges, (clause,), count_only=True)
 
 
-class _Few:
+class _OneByOne:
     """Finds the embeddings of a pattern one by one, while that takes less than planning to count them."""
 
     def __init__(self, lists: LabelledLists) -> None:

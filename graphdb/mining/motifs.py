@@ -15,13 +15,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.errors import MemoryLimitError
+from graphdb.common.errors import MemoryLimitError, QueryTimeout
+from graphdb.execute.host import HostExecutor
 from graphdb.execute.scheduler import Pause
 from graphdb.grammar.syntax import MatchMode
 from graphdb.mining.graph import ONE_WAY, UNLABELLED, MiningGraph
@@ -29,9 +30,9 @@ from graphdb.mining.limits import BUDGET, Limits
 from graphdb.mining.patterns import NAMES, Pattern
 from graphdb.mining.primitives.canonical import canonical, distinct
 from graphdb.mining.primitives.extension import DEVICE_PIECE, vertex_extension
-from graphdb.mining.primitives.table import EmbeddingTable
+from graphdb.mining.primitives.table import Column, EmbeddingTable
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
-from graphdb.plan.executor import Executor, OutOfRange
+from graphdb.plan.executor import Control, Executor, OutOfRange
 from graphdb.plan.extension import Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.passes.pipeline import make_plan
@@ -39,6 +40,8 @@ from graphdb.plan.physical import PhysicalPlan
 
 Ints = NDArray[np.int64]
 
+_ALONE = 0.02
+"""Seconds that one thread looks for an example before all do."""
 _DERIVED = 320
 """Bytes that the lists which matches are counted from take for each edge while they are made, at most."""
 
@@ -46,6 +49,8 @@ LEAST, MOST = 3, 5
 """Sizes of motifs."""
 _LISTED = 21
 """Of more patterns, those that occur are listed."""
+_SHARES = 128
+"""Pieces for each thread."""
 _PIECE = 1 << 10
 """Rows that a worker takes at a time."""
 
@@ -168,6 +173,11 @@ def _pattern(cells: Ints, directed: bool) -> Pattern:
     return Pattern((0,) * size, tuple(sorted(edges)), directed)
 
 
+def derived_memory(graph: MiningGraph) -> int:
+    """Return the bytes that lists of neighbours take while sums over them are made."""
+    return _DERIVED * graph.edges
+
+
 def matched(pattern: Pattern, mode: MatchMode, *, limit: int | None = None) -> PatternGraph:
     """A pattern as the matcher takes it: to be counted, or to find so many matches of it."""
     vertices = tuple(PatternVertex(NAMES[place]) for place in range(len(pattern)))
@@ -189,7 +199,7 @@ def matched(pattern: Pattern, mode: MatchMode, *, limit: int | None = None) -> P
 def _solved(graph: MiningGraph, size: int, limits: Limits) -> list[Motif]:
     """Count the copies of all patterns, and solve for the induced ones."""
     control, known = limits.control, known_motifs(size, graph.directed)
-    limits.need(_DERIVED * graph.edges, "lists of neighbours")
+    limits.need(derived_memory(graph), "lists of neighbours")
     total = len(known.patterns)
     with graph.data.watched(control.check):
         joint = joint_count(graph, known.patterns)
@@ -234,7 +244,11 @@ def _example(pattern: Pattern, graph: MiningGraph, limits: Limits) -> tuple[int,
     if plan is None:
         plan = make_plan(matched(pattern, MatchMode.INDUCED, limit=1), graph.data)
         graph.plans[pattern] = plan
-    block = next(limits.host.run(plan, limits.control.within(1.0, 1.0)))
+    limits.control.check()
+    try:  # most are found in less time than threads take to start
+        block = next(HostExecutor(1, memory_limit=limits.memory).run(plan, Control(timeout=_ALONE)))
+    except QueryTimeout:
+        block = next(limits.host.run(plan, limits.control.within(1.0, 1.0)))
     return tuple(int(graph.ids[block.columns[NAMES[place]][0]]) for place in range(len(pattern)))
 
 
@@ -248,19 +262,19 @@ def _enumerated(graph: MiningGraph, size: int, limits: Limits) -> list[Motif]:
     codes = 1 << size * (size - 1)
     ways = graph.ways
     workers: dict[int, tuple[NDArray[np.int32], Ints, NDArray[np.int32]]] = {}
-    done: list[int] = []
+    done: list[float] = []
 
-    def work(roots: tuple[int, int], worker: int, pause: Pause) -> None:
+    def work(piece: _Pairs, worker: int, pause: Pause) -> None:
         cells = workers.get(worker) or workers.setdefault(
             worker, (np.zeros(len(graph), np.int32), np.zeros(codes, np.int64), np.zeros((codes, size), np.int32))
         )
-        for table in _extended(graph, EmbeddingTable.of_vertices(graph, np.arange(*roots)), size - 1, pause, limits):
-            for begin in range(0, len(table), _PIECE):
-                rows, at = table.rows(begin, begin + _PIECE), 0
-                while at < len(rows):
-                    pause()
-                    at = int(count_codes(graph.offsets, graph.neighbours, ways, rows, at, BUDGET, *cells))
-        done.append(roots[1] - roots[0])
+        table = _extended(graph, piece.table, size - 1, pause, limits)
+        for begin in range(0, len(table), _PIECE):
+            rows, at = table.rows(begin, begin + _PIECE), 0
+            while at < len(rows):
+                pause()
+                at = int(count_codes(graph.offsets, graph.neighbours, ways, rows, at, BUDGET, *cells))
+        done.append(piece.work)
 
     extender = None
     if limits.executor is not None and graph.edges:
@@ -270,10 +284,7 @@ def _enumerated(graph: MiningGraph, size: int, limits: Limits) -> list[Motif]:
     limits.need(memory(graph, size, threads), f"the codes of sets of {size} vertices")
     if extender is not None:
         return _by_code(graph, size, [_counted(graph, size, extender, limits)])
-    # Sets are found from their lowest vertex: few of those with high numbers are left.
-    step = max(1, len(graph) // (64 * limits.threads))
-    roots = [(begin, min(begin + step, len(graph))) for begin in range(0, len(graph), step)]
-    limits.each(roots, work, lambda: sum(done) / max(len(graph), 1))
+    limits.each(_divided(graph, size, limits), work, lambda: sum(done))
     limits.control.report(1.0)
     return _by_code(graph, size, list(workers.values()))
 
@@ -301,8 +312,8 @@ def _counted(graph: MiningGraph, size: int, extender: Extender, limits: Limits) 
             pending += [(middle, end), (begin, middle)]
             continue
         firsts.fill((1 << 64) - 1)
-        for first in range(0, len(table), DEVICE_PIECE):
-            extender.count_codes(table.rows(first, first + DEVICE_PIECE).astype(np.int32), first, counts, firsts)
+        for number, rows in enumerate(table.pieces(DEVICE_PIECE)):
+            extender.count_codes(rows, number * DEVICE_PIECE, counts, firsts)
         found = firsts.get()
         for code in np.flatnonzero(~known & (found != found.dtype.type((1 << 64) - 1))).tolist():
             row, vertex = divmod(int(found[code]), 1 << 31)
@@ -318,16 +329,42 @@ def memory(graph: MiningGraph, size: int, threads: int) -> int:
     return threads * (4 * len(graph) + (8 + 4 * size) * (1 << size * (size - 1)))
 
 
-def _extended(
-    graph: MiningGraph, table: EmbeddingTable, size: int, pause: Pause, limits: Limits
-) -> list[EmbeddingTable] | tuple[EmbeddingTable, ...]:
-    """Tables of embeddings of ``size`` vertices that begin with those of a table, none of them too large."""
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """Some pairs of adjacent vertices, and the part of all work that the sets are which begin with them."""
+
+    table: EmbeddingTable
+    work: float
+
+
+def _divided(graph: MiningGraph, size: int, limits: Limits) -> list[_Pairs]:
+    """The pairs of a graph in pieces of about the same work, so that what is done says what is left."""
+    pairs = vertex_extension(EmbeddingTable.of_vertices(graph), graph, limits=replace(limits, executor=None, notes=[]))
+    if not len(pairs):
+        return []
+    first, second = pairs.columns
+    degrees = np.diff(graph.offsets).astype(np.float64)
+    # Each further vertex is a neighbour of what is there; sets begin with their lowest vertex, so some are left out.
+    reached = degrees[first.values[second.parents]] + degrees[second.values]
+    work = (reached * (1 - second.parents / max(len(graph), 1))) ** (size - 2)
+    ends = np.cumsum(work + 1e-9)
+    cuts = np.searchsorted(ends, ends[-1] * np.arange(1, _SHARES * limits.threads) / (_SHARES * limits.threads))
+    bounds = np.unique([0, *cuts, len(work)]).tolist()
+    parts = np.diff(np.append(0.0, ends)[bounds]) / ends[-1]
+    return [
+        _Pairs(EmbeddingTable("vertex", (first, Column(second.values[a:b], second.parents[a:b]))), float(part))
+        for (a, b), part in zip(pairwise(bounds), parts, strict=True)
+    ]
+
+
+def _extended(graph: MiningGraph, table: EmbeddingTable, size: int, pause: Pause, limits: Limits) -> EmbeddingTable:
+    """The embeddings of ``size`` vertices that begin with those of a table."""
     inner = Limits(threads=1, memory=limits.memory, control=limits.control.within(0.0, 0.0))
     inner.control.progress = None
     for _ in range(size - table.size):
         pause()
         table = vertex_extension(table, graph, limits=inner)
-    return (table,)
+    return table
 
 
 def _by_code(graph: MiningGraph, size: int, workers: list[tuple[NDArray[np.int32], Ints, Any]]) -> list[Motif]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Protocol
 
 from graphdb.common import arrow
@@ -132,10 +133,12 @@ class MotifsTask:
         kind = "directed motifs" if self.directed else "motifs"
         joint = motifs.joint_count(graph, known.patterns)
         where = motifs.counter(self.size, self.directed, limits).describe_jointly(joint)
+        need = motifs.derived_memory(graph) + joint.counting.shared_bytes + threads * joint.counting.worker_bytes
         return [
             f"{kind} of {self.size} vertices: {len(known.patterns)} patterns",
             f"  copies of all counted as {len(joint.parts)} sums of products, induced ones by linear relations",
             f"  on {where}",
+            f"  {need:,} bytes for {threads} threads",
         ]
 
     def run(self, graph: MiningGraph, names: Names, limits: Limits) -> Rows:
@@ -177,10 +180,12 @@ class FrequentTask:
         found = frequent.frequent_patterns(graph, self.support, self.edges, matches=self.matches, limits=limits)
         vertices, edges = graph.vertex_labels.tolist(), graph.edge_labels.tolist()
 
+        @cache
         def vertex(label: int) -> str:
             id = vertices[label]
             return ":!%" if id < 0 else f":{names.vertex_in_pattern(id)}"
 
+        @cache
         def edge(label: int) -> str:
             id = edges[label]
             return "" if id < 0 else f":{names.edge_in_pattern(id)}"

@@ -255,9 +255,9 @@ class Names:
         if not several and self.open:
             return ABSENT
         if not several:
-            raise BindError(
-                f"unknown {what} '{word.text}'", text=text, position=position, hint=self._suggest(index, word.text)
-            )
+            quoted = word.text.partition(":")[0] in self.prefixes and ":" in word.text
+            hint = f"without back-quotes: {word.text}" if quoted else self._suggest(index, word.text)
+            raise BindError(f"unknown {what} '{word.text}'", text=text, position=position, hint=hint)
         if len(several) > 1:
             raise self._ambiguous(word, [index.iris[i] for i in several], text)
         return several[0]

@@ -13,7 +13,7 @@ _NAME = re.compile(r"(?P<prefix>[^\W\d][\w.-]*+):(?P<local>[^/\s<>\"][^\s<>\"]*+
 
 
 def may_have_prefixed(text: str) -> bool:
-    """Whether a text may have such IRIs: most do not, and need not be gone through.
+    """Whether a text may have such IRIs: most do not, and need not be scanned.
 
     >>> may_have_prefixed("MATCH (x ex:tom)-->() RETURN x"), may_have_prefixed("MATCH (x:Cat) RETURN iri(x)")
     (True, False)

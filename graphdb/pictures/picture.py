@@ -6,26 +6,21 @@ import json
 import os
 import tempfile
 import webbrowser
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from graphdb.common.values.elements import Node, Relationship
-from graphdb.pictures import MOST
+from graphdb.pictures import MOST, asset
+from graphdb.pictures.bridge import registered
 
 _CAPTIONS = ("name", "title", "label", "prefLabel", "caption", "id")
 """Properties that may say what a vertex is called, in the order in which they are looked for."""
 
 _POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
 """What the page may reach: nothing but itself."""
-
-
-def asset(name: str) -> str:
-    """Return the text of a file that comes with the package."""
-    return (files(__package__) / "assets" / name).read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +37,30 @@ class Picture:
         How many vertices and edges are not, because there are too many.
     title
         What the page is called.
+    expand
+        Finds the edges of a vertex by its IRI, as a picture of them; None where nobody can be asked.
     """
 
     nodes: Sequence[Node]
     relationships: Sequence[Relationship]
     omitted: int = 0
     title: str = "graphdb"
+    expand: Callable[[str], Picture] | None = field(default=None, compare=False)
 
     @classmethod
     def of(
-        cls, nodes: Sequence[Node], relationships: Sequence[Relationship], most: int = MOST, title: str = "graphdb"
+        cls,
+        nodes: Sequence[Node],
+        relationships: Sequence[Relationship],
+        most: int = MOST,
+        title: str = "graphdb",
+        expand: Callable[[str], Picture] | None = None,
     ) -> Picture:
         """Return a picture of at most so many vertices, and so many of the edges between them."""
         shown = nodes[:most]
         there = {node.iri for node in shown}
         between = [edge for edge in relationships if edge.start in there and str(edge.end) in there][:most]
-        return cls(shown, between, len(nodes) - len(shown) + len(relationships) - len(between), title)
+        return cls(shown, between, len(nodes) - len(shown) + len(relationships) - len(between), title, expand)
 
     def data(self) -> dict[str, Any]:
         """Return what the page draws, as JSON has it: ``nodes`` and ``links`` between them, by their IRIs."""
@@ -78,6 +81,11 @@ class Picture:
 
     def html(self) -> str:
         """Return the page."""
+        return self._page(None)
+
+    def _page(self, live: str | None) -> str:
+        """Return the page; with an id it asks for edges of vertices as :mod:`graphdb.pictures.bridge` hears it."""
+        options = "" if live is None else f', graphdbLive("{live}")'
         data = json.dumps(self.data(), ensure_ascii=False).replace("<", "\\u003c")  # so that no text ends the script
         return f"""<!DOCTYPE html>
 <html lang="en">
@@ -92,7 +100,7 @@ class Picture:
 <main id="picture"></main>
 <script>{asset("force-graph.min.js")}</script>
 <script>{asset("picture.js")}</script>
-<script>graphdbPicture(document.getElementById("picture"), {data});</script>
+<script>graphdbPicture(document.getElementById("picture"), {data}{options});</script>
 </body>
 </html>
 """
@@ -109,9 +117,12 @@ class Picture:
         return file.name
 
     def _repr_html_(self) -> str:
-        """The page within a notebook, kept apart from it."""
+        """The page in a frame within a notebook, whose kernel it may ask for more."""
+        expand = self.expand
+        live = None if expand is None else registered(lambda iri: expand(iri).data())
         frame = 'style="width: 100%; height: 520px; border: 1px solid #8884" sandbox="allow-scripts"'
-        return f'<iframe title="{escape(self.title)}" {frame} srcdoc="{escape(self.html())}"></iframe>'
+        known = "" if live is None else f' data-graphdb="{live}"'
+        return f'<iframe title="{escape(self.title)}" {frame}{known} srcdoc="{escape(self._page(live))}"></iframe>'
 
     @property
     def counts(self) -> str:

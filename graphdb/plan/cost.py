@@ -148,11 +148,11 @@ def _skew(
 
 def extend(estimates: Estimates, bound: int, rows: float, vertex: int) -> tuple[float, float]:
     """(rows, work) of binding ``vertex`` next, given ``rows`` bindings of the vertices in the bit set ``bound``."""
-    kept = estimates.sizes[vertex]
-    shortest, lists = kept, 0
+    expected = estimates.sizes[vertex]
+    shortest, lists = expected, 0
     for other, share, degree in estimates.links[vertex]:
         if bound >> other & 1:
-            kept *= share
+            expected *= share
             if not lists or degree < shortest:
                 shortest = degree
             lists += 1
@@ -161,11 +161,11 @@ def extend(estimates: Estimates, bound: int, rows: float, vertex: int) -> tuple[
             joined = (bound & mask).bit_count()
             if at == vertex:  # all that it is joined to is bound already
                 for k in range(joined - 1):
-                    kept *= growth[min(k, len(growth) - 1)]
+                    expected *= growth[min(k, len(growth) - 1)]
             elif joined and bound >> at & 1:
                 factor = growth[min(joined, len(growth)) - 1]
-                kept *= factor
+                expected *= factor
                 shortest = shortest * factor if lists == 1 else shortest
     if lists > 1:
         shortest *= 1.0 + SEARCH * (lists - 1)
-    return rows * kept, rows * (1.0 + shortest)
+    return rows * expected, rows * (1.0 + shortest)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -129,9 +129,9 @@ def explain_text(plan: PhysicalPlan, name: LabelName = str, control: Actuals | N
     profiled = control is not None and len(control.rows) == len(plan.steps)
     table = [["step", "binds", "from", "checks", "estimated rows", *(["rows", "~ms", ""] if profiled else [])]]
     for step in explain(plan, name, control):
-        actual = [f"{step.rows:,}", _milliseconds(step.seconds), _verdict(step)] if step.rows is not None else []
+        actual = [f"{step.rows:,}", _milliseconds(step.seconds), verdict(step.off)] if step.rows is not None else []
         table.append([str(step.number), step.binds, step.how, step.checks, f"{step.estimate:,.0f}", *actual])
-    lines = _aligned(table, 4)
+    lines = aligned(table, 4)
     if plan.automorphisms > 1:
         lines.append(f"symmetry: ×{plan.automorphisms:,}")
     if plan.clique is not None:
@@ -147,14 +147,16 @@ def _milliseconds(seconds: float | None) -> str:
     return "" if seconds is None else f"{seconds * 1000:,.1f}"
 
 
-def _verdict(step: ExplainedStep) -> str:
-    if not step.misjudged:
+def verdict(off: float) -> str:
+    """Say that there were so many times more rows than expected, where an estimate is wrong by so much."""
+    if 1 / MISJUDGED <= off <= MISJUDGED:
         return ""
-    return f"! {step.off:,.0f}× more" if step.off > 1 else f"! {1 / step.off:,.0f}× fewer"
+    return f"! {off:,.0f}× more" if off > 1 else f"! {1 / off:,.0f}× fewer"
 
 
-def _aligned(table: list[list[str]], words: int) -> list[str]:
+def aligned(rows: Iterable[Sequence[str]], words: int) -> list[str]:
     """The rows of a table with columns of one width: the first ``words`` are words, the others figures."""
+    table = list(rows)
     widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
     return [
         "  ".join(
@@ -195,7 +197,7 @@ def _counting_text(plan: PhysicalPlan, counting: CountingPlan, control: Actuals 
         "counted without enumerating"
         + (f", by {_variable(plan, counting.root)}" if counting.root >= 0 else "")
         + (f": inclusion–exclusion over {len(counting.terms)} patterns" if several else ""),
-        *_aligned(
+        *aligned(
             [
                 ["times", "where", "how", "estimated work", *(["ms"] if seconds else [])],
                 *(
@@ -217,7 +219,7 @@ def _tree_text(plan: PhysicalPlan, tree: TreeCount, control: Actuals | None) -> 
     """A plan that counts along a tree: one row per vertex, indented below the one that it hangs from."""
     profiled = control is not None and len(control.rows) == len(tree.nodes) and control.seconds > 0
     figures = ["estimated times", *(["times"] if profiled else [])]
-    table = [["counted along a tree", "candidates", "joined with", "checks", "kept for", *figures]]
+    table = [["counted along a tree", "candidates", "joined with", "checks", "cached for", *figures]]
     depth: list[int] = []
     for i, node in enumerate(tree.nodes):
         depth.append(depth[node.parent] + 1 if node.parent >= 0 else 0)
@@ -229,7 +231,7 @@ def _tree_text(plan: PhysicalPlan, tree: TreeCount, control: Actuals | None) -> 
         row.append(", ".join(_variable(plan, v) for v, _ in node.depends) if node.cache_slots else "")
         row.append(f"{node.estimate:,.0f}")
         table.append([*row, *([f"{control.rows[i]:,}"] if profiled and control is not None else [])])
-    lines = _aligned(table, 5)
+    lines = aligned(table, 5)
     if profiled and control is not None:
         bytes_each = f"up to {tree.worker_bytes:,} bytes each"
         lines.append(f"{control.seconds * 1000:,.1f} ms, {control.threads} threads, {bytes_each}")
@@ -281,7 +283,7 @@ def _how(plan: PhysicalPlan, step: Step, name: LabelName) -> str:
     lists = [_arrow(plan, near.of, near.relation, name) for near in step.neighbours]
     if step.shared:
         first = min(i for i, other in enumerate(plan.steps) if _shares(other, step.neighbours[: step.shared]))
-        known = "kept" if plan.steps[first] == step else f"as in step {first + 1}"
+        known = "cached" if plan.steps[first] == step else f"as in step {first + 1}"
         lists = [f"({' ∩ '.join(lists[: step.shared])} {known})", *lists[step.shared :]]
     if step.constants is not None:
         lists.append(f"{len(step.constants):,} candidates" + (f" {condition}" if condition else ""))

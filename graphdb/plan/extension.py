@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -104,13 +104,32 @@ class Extender(Protocol):
             As the limits of the run say; where one row's extensions do not fit; where the device fails.
         """
 
-    def quick(self, rows: Narrow, task: Aggregated) -> tuple[Ints, Ints]:
+    def quick(self, rows: Narrow, task: Aggregated) -> tuple[Ints, Ints, Ints]:
         """Return the quick patterns of rows, each once, in the order of the rows that come first with them.
 
         Returns
         -------
         tuple
-            int64 [patterns, width], as aggregation writes them; and int64 [rows]: the first row with the same.
+            int64 [patterns, width], as aggregation writes them; int64 [patterns]: the first row that has each; and
+            int64 [rows]: the pattern of each row.
+        """
+
+    def images(
+        self, pieces: Iterable[tuple[Narrow, Narrow]], slots: Narrow, count: int, task: Aggregated
+    ) -> Ints | None:
+        """Return how many vertices each slot of the patterns takes over all rows; None without memory for their bits.
+
+        Parameters
+        ----------
+        pieces
+            int32 [rows, size] and int32 [rows]: rows, and the quick pattern of each.
+        slots, count
+            int32 [quick patterns, width]: the slot that the vertex at each place takes, -1 for none; and how many there
+            are.
+
+        Returns
+        -------
+        int64 [slots] or None
         """
 
     def count_codes(self, rows: Narrow, base: int, counts: Any, firsts: Any) -> None:

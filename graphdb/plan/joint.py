@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
-from graphdb.plan.counting.plan import CountingPlan, added_up
+from graphdb.plan.counting.plan import CountingPlan, added_up, parts_of
 from graphdb.plan.counting.programs import Part
 from graphdb.plan.physical import PhysicalPlan
 
@@ -74,6 +74,10 @@ class JointCount:
     def parts(self) -> set[Part]:
         """What is added up, each once."""
         return {part for term in self.counting.terms for part in term.parts}
+
+    def numbers_of(self, sums: Sequence[int]) -> list[int]:
+        """Return the number of matches of each plan, given what the parts add up to, in the order of the terms."""
+        return self.numbers(dict(zip(parts_of(self.counting.terms), sums, strict=True)))
 
     def numbers(self, totals: Mapping[Part, int]) -> list[int]:
         """Return the number of matches of each plan, given what each part adds up to."""

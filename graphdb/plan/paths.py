@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from graphdb.storage.graph.pcsr import Direction, Partition
 
 Ints = NDArray[np.int64]
+T = TypeVar("T")
 
 Mode = Literal["WALK", "TRAIL", "SIMPLE", "ACYCLIC", "SIMPLE WALK"]
 """GQL's path modes; a simple walk is simple by its vertices alone: it may go back over the edge that it came by."""
@@ -60,6 +61,18 @@ class Weighted:
     right: Ints
     codes: Ints
     costs: NDArray[np.float64]
+    _derived: dict[Callable[[Weighted], Any], Any] = field(default_factory=dict)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the edges, and as much again for each way that a search sorts them."""
+        return 3 * (self.left.nbytes + self.right.nbytes + self.codes.nbytes + self.costs.nbytes)
+
+    def derive(self, make: Callable[[Weighted], T]) -> T:
+        """Return what a search makes of the edges, made once."""
+        if make not in self._derived:
+            self._derived[make] = make(self)
+        return self._derived[make]  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from graphdb.pattern.graph import Duplicates, PatternGraph
 from graphdb.plan.checks import Check, Neighbours, Relation
 from graphdb.storage.graph.data_graph import DataGraph
+from graphdb.storage.graph.derived.edge_subset import EdgeSubset
 from graphdb.storage.graph.derived.orientation import Oriented
 from graphdb.storage.graph.pcsr import Partition
 
@@ -178,7 +179,7 @@ class CliqueCount:
     @property
     def cost(self) -> float:
         """Elements of the neighbours' lists that are read, for each further vertex again: cliques, whose vertices are
-        kept as bits, take little more.
+        stored as bits, take little more.
         """
         return float(self.graph.work[-1]) * (self.size - 2)
 
@@ -259,8 +260,10 @@ class PhysicalPlan:
     finds."""
     scan: EdgeScan | None = field(default=None, repr=False)
     """What is run instead of a search for the rows, and the number, of a pattern of one edge."""
-    met: frozenset[int] = frozenset()
-    """The pattern edges whose conditions all edges fulfil that the search meets: nothing tests them after it."""
+    fulfilled: frozenset[int] = frozenset()
+    """The pattern edges whose conditions all edges fulfil that the search finds: nothing tests them after it."""
+    subsets: tuple[EdgeSubset, ...] = field(default=(), repr=False)
+    """The subsets of edges whose numbers stand in the place of its edge labels: in memory as long as it is."""
     origin: Origin | None = field(default=None, repr=False)
     """The pattern and the graph, where they are as a planner was given them."""
     cache: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.plan.executor import Block, Control, Executor
+from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan, VertexStep
 from graphdb.storage.graph.pcsr import Partition
 
@@ -58,19 +59,21 @@ class Division:
             cuts, parts = [cuts[i] for i in order], [parts[i] for i in order]
         return cuts, parts
 
-    def factored(self, workers: int, wanted: int) -> tuple[list[tuple[int, int]], list[float]]:
+    def factored(self, workers: int, wanted: int, most: float = 1.0) -> tuple[list[tuple[int, int]], list[float]]:
         """Ranges that become smaller, and each one's part of the work.
 
         In turns half of what is left is divided among the workers, down to a ``wanted``-th of the whole (factoring;
         Hummel, Schonberg and Flynn, Communications of the ACM 35, 1992): fewer shares than equal ones, and as little is
-        left to the last.
+        left to the last.  None is expected to be more than ``most`` of the whole.
 
         >>> Division("roots", np.ones(64)).factored(2, 16)[0][:5]
         [(0, 16), (16, 32), (32, 40), (40, 48), (48, 52)]
+        >>> Division("roots", np.ones(64)).factored(2, 16, 1 / 8)[0][:5]
+        [(0, 8), (8, 16), (16, 24), (24, 32), (32, 40)]
         """
         left, sizes = 1.0, list[float]()
         while left > 1e-9:
-            each = max(left / (2 * workers), 1 / max(wanted, 1))
+            each = max(min(left / (2 * workers), most), 1 / max(wanted, 1))
             sizes += [each] * workers
             left -= each * workers
         ends = np.append(0.0, np.cumsum(self.weights + 1e-9))
@@ -139,3 +142,12 @@ class Divisible(Executor, Protocol):
 
     def total(self, plan: PhysicalPlan, division: Division, sums: Partial) -> int:
         """The number of matches, from the sums over all shares."""
+
+    def seconds_jointly(self, joint: JointCount) -> float:
+        """The seconds that a joint count is expected to take without being divided."""
+
+    def division_jointly(self, joint: JointCount, control: Control) -> Division | None:
+        """How a joint count divides; None where it is one piece, or is not counted as sums."""
+
+    def partial_jointly(self, joint: JointCount, control: Control) -> Partial:
+        """Count the share that the control names: what each part adds up to; raises as :meth:`partial` does."""

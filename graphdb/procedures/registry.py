@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from graphdb.common.errors import BindError, ExecutionError, GraphDBError, ParseError, TypeMismatchError, nearest
 from graphdb.common.values.elements import Node, Path, Relationship
-from graphdb.grammar import syntax as ast
 from graphdb.procedures.answers import Answer, Unfit, answer_of
 from graphdb.procedures.signature import Field, Signature
 from graphdb.procedures.types import NotOfType
 
 if TYPE_CHECKING:
     from graphdb.common.duckdb.connection import Connection
+    from graphdb.grammar import syntax as ast
     from graphdb.pattern.names import Names
     from graphdb.snapshot.edges import Edges
     from graphdb.storage.triples import TripleStore
@@ -222,8 +222,11 @@ class Procedures:
         check()
         name, place = procedure.signature.name, {"text": call.text, "position": clause.named.start}
         try:
-            if procedure.sees:
-                returned = procedure.function(seen, *given)
+            if procedure.sees:  # one of ours, whose errors are the statement's
+                try:
+                    returned = procedure.function(seen, *given)
+                except GraphDBError as error:
+                    raise _Stopped(error) from None
             else:
                 with self._calling():
                     returned = procedure.function(*given)

@@ -70,7 +70,7 @@ def _matched(rows: arrow.Table, found: arrow.Table, step: Joined, how: Matched, 
     keys = _keys(rows, found, how.on)
     if keys is None:
         return None
-    row_bytes = 8 * (len(how.kept) + len(how.added) + 1)
+    row_bytes = 8 * (len(how.retained) + len(how.added) + 1)
     pairs = _pairs(*keys, len(rows), len(found), most // row_bytes)
     if pairs is None:
         return None
@@ -85,7 +85,7 @@ def _matched(rows: arrow.Table, found: arrow.Table, step: Joined, how: Matched, 
             mine, theirs = _in_order(mine, theirs, len(rows), len(found))
     same = dict(how.on) if not how.outer else {}
     columns: dict[str, arrow.ChunkedArray] = {}
-    for name in how.kept:
+    for name in how.retained:
         column = rows.column(name)
         twin = found.column(same[name]) if name in same else None
         if theirs is None and twin is not None and twin.type == column.type:

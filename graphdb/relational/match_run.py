@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -27,16 +27,18 @@ from graphdb.plan.physical import PhysicalPlan
 from graphdb.relational.arguments import Arguments
 from graphdb.relational.edges.assignment import Chooser
 from graphdb.relational.edges.parallel_edges import ends_of, with_scan, with_weights
-from graphdb.relational.edges.subsets import among, subsets_of
+from graphdb.relational.edges.subsets import among, subsets_between, subsets_of
 from graphdb.relational.filtering.candidates import Candidates
 from graphdb.relational.projection.arrays import Beside, with_columns
 from graphdb.relational.projection.relation import BINDINGS
 from graphdb.relational.snapshot import Snapshot
 from graphdb.storage.arrays.arrow import table_of
 from graphdb.storage.arrays.sorted_sets import both
+from graphdb.storage.graph.derived.edge_subset import EdgeSubset
 
 if TYPE_CHECKING:
     from graphdb.common.duckdb.connection import Connection
+    from graphdb.relational.profile import Profile
 
 Ids = NDArray[np.int64]
 T = TypeVar("T")
@@ -93,6 +95,8 @@ class MatchRun:
         """Bindings and rows that are in memory, by the views that SQL reads them from."""
         self.control: Control | None = None
         """What the match reported, once it ran."""
+        self.profile: Profile | None = None
+        """What is measured besides, for PROFILE."""
 
     @property
     def connection(self) -> Connection:
@@ -117,6 +121,13 @@ class MatchRun:
             buffer_bytes=max(self._bindings_bytes // 4, 1 << 20),
         )
 
+    def _measuring(self, name: str) -> AbstractContextManager[None]:
+        return nullcontext() if self.profile is None else self.profile.measuring(name)
+
+    def _entered(self, name: str, scope: AbstractContextManager[T]) -> AbstractContextManager[T]:
+        """Return a scope that makes the rows of a step, whose time and number PROFILE asks for."""
+        return scope if self.profile is None else self.profile.entering(name, scope, self._tables)
+
     def _left(self) -> float | None:
         return None if self._deadline is None else max(self._deadline - time.monotonic(), 0.0)
 
@@ -134,6 +145,8 @@ class MatchRun:
         def make() -> PhysicalPlan:
             return make_plan(pattern, self._snapshot.graph, refine=self.executor.refine)
 
+        if bound.choices and (between := subsets_between(self._snapshot, bound, pattern, needs)):
+            return self._made_among(pattern, bound, needs, between)
         plan = self._snapshot.plans.get_or_make(pattern, make)
         if not bound.choices:
             return plan
@@ -142,11 +155,18 @@ class MatchRun:
             return plan
         if not (subsets := subsets_of(self._snapshot, bound, pattern, plan)):
             return with_weights(self._snapshot, bound, needs, pattern, plan)
-        met = frozenset(number for number in subsets if not bound.choices[number].parallel)
-        asked = _asking(among(pattern, subsets), bound, needs, Chooser(self._snapshot, bound, needs, met))
+        return self._made_among(pattern, bound, needs, subsets)
+
+    def _made_among(
+        self, pattern: PatternGraph, bound: BoundPattern, needs: Wanted, subsets: Mapping[int, EdgeSubset]
+    ) -> PhysicalPlan:
+        """Plan a match some of whose edges are among subsets."""
+        fulfilled = frozenset(number for number in subsets if not bound.choices[number].parallel)
+        asked = _asking(among(pattern, subsets), bound, needs, Chooser(self._snapshot, bound, needs, fulfilled))
         plan = make_plan(asked, self._snapshot.graph, refine=self.executor.refine)
-        own = sum({id(each): each.nbytes for each in subsets.values()}.values())
-        return replace(plan, met=met, own_bytes=plan.own_bytes + own)
+        distinct = {id(each): each for each in subsets.values()}.values()
+        own = sum(each.nbytes for each in distinct)
+        return replace(plan, fulfilled=fulfilled, own_bytes=plan.own_bytes + own, subsets=tuple(distinct))
 
     def _pattern(self, bound: BoundPattern, needs: Wanted) -> PatternGraph:
         # Which edges a pattern leaves is not found anew for other values.
@@ -269,8 +289,8 @@ class MatchRun:
         return with_columns(bindings, beside, self._snapshot.properties, self._snapshot.graph)
 
     def _blocks(self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, control: Control) -> Iterator[Block]:
-        """Run a match, and settle which edges its triples stand for; no more rows than are wanted."""
-        chooser = Chooser(self._snapshot, bound, needs, plan.met)
+        """Run a match, and resolve which edges its triples stand for; no more rows than are wanted."""
+        chooser = Chooser(self._snapshot, bound, needs, plan.fulfilled)
         if not chooser:
             yield from self.executor.run(plan, control)
             return

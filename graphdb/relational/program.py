@@ -18,11 +18,11 @@ from graphdb.plan.paths import PathStep
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.procedures.answers import Answer, arrow_type
 from graphdb.procedures.registry import Call
+from graphdb.relational.costed_edges import DataEdges
 from graphdb.relational.path_patterns.edges import Pattern
 from graphdb.relational.projection.arrays import Beside
 from graphdb.relational.projection.lookups import Key
 from graphdb.relational.projection.sql import Projection
-from graphdb.relational.session.plan_cache import STEP_BYTES
 from graphdb.sql.computing import Applying, Computing
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Rows:
     parameters: Mapping[str, object]
     reads: frozenset[str]
     """The names of the tables and views that the SQL reads, of those that the program makes."""
-    kept: bool = False
+    lasting: bool = False
     """Whether whatever comes later may read them, to the end."""
     beside: tuple[Beside, ...] = ()
     """Properties of their vertices that SQL reads as further columns."""
@@ -51,7 +51,7 @@ class Matched:
     view: str
     on: tuple[tuple[str, str], ...]
     """The columns of vertices that must be equal: of the rows, and of the bindings."""
-    kept: tuple[str, ...]
+    retained: tuple[str, ...]
     """The columns of the rows that stay."""
     added: tuple[tuple[str, str], ...]
     """Names of further columns, and the columns of the bindings that they are."""
@@ -115,6 +115,8 @@ class Given:
     """The view of bindings or rows, and its column, that they stand in as they are, but for nulls."""
     key: Key | None = None
     """The property, and its values, that they are found by, where an index has it and the values are not many."""
+    excluded: bool = False
+    """Whether it is none of them instead; then it has a label, so that it is a resource."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +172,8 @@ class Searched:
     """The edges that it goes along, as other steps find them; None for all of its labels."""
     cost: ast.Cost | None = None
     """What these cost, where they cost something."""
+    of_data: DataEdges | None = None
+    """How the edges and costs are found again, where the data alone says what they are."""
 
     @property
     def columns(self) -> list[str]:
@@ -291,14 +295,13 @@ class Program:
 
     @property
     def own_bytes(self) -> int:
-        """What its plans, and the candidates that later ones start from, hold of memory."""
+        """What its plans, and the candidates that later ones start from, take of memory."""
         plans = sum(step.plan.own_bytes for step in self.matches if step.plan is not None)
         later = [vertex.candidates for step in self.matches if step.plan is None for vertex in step.pattern.vertices]
-        given = STEP_BYTES * sum(step.plan is None for step in self.matches)
-        return plans + given + sum(ids.nbytes for ids in later if ids is not None)
+        return plans + sum(ids.nbytes for ids in later if ids is not None)
 
     def last_uses(self) -> dict[str, int]:
         """Return the number of the last step that reads each table or view; past the last if the result does."""
         found = {name: number for number, step in enumerate(self.steps) for name in step.reads}
-        kept = {step.view for step in self.steps if isinstance(step, Rows) and step.kept}
-        return found | dict.fromkeys(self.projection.reads | kept, len(self.steps))
+        lasting = {step.view for step in self.steps if isinstance(step, Rows) and step.lasting}
+        return found | dict.fromkeys(self.projection.reads | lasting, len(self.steps))

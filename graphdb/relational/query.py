@@ -22,15 +22,17 @@ from graphdb.grammar.walk import walk
 from graphdb.pattern.apart import apart
 from graphdb.pattern.bind import MOST, BoundPattern, bind, edge_names, size_of
 from graphdb.pattern.free import SUBQUERIES
-from graphdb.pattern.graph import Wanted
+from graphdb.pattern.graph import PatternVertex, Wanted
 from graphdb.plan.executor import Control
+from graphdb.plan.paths import Weighted
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.relational.array_joins import joined
-from graphdb.relational.edges.parallel_edges import settle
+from graphdb.relational.edges.parallel_edges import resolve_edges
 from graphdb.relational.lowering.joins import Setting, leaves_out
 from graphdb.relational.lowering.lower import Lowering
 from graphdb.relational.match_run import MatchRun, restricted
 from graphdb.relational.materialized import joined_by_sql, materialized
+from graphdb.relational.profile import LATE, RESULT, planning_of
 from graphdb.relational.program import AnyStep, Applied, Called, Computed, Given, Joined, Program, Rows, Searched, Step
 from graphdb.relational.projection.arrays import Beside, project
 from graphdb.relational.projection.compile import ProjectionCompiler
@@ -40,6 +42,7 @@ from graphdb.relational.projection.relation import BINDINGS, UNIT, Relation, bin
 from graphdb.relational.projection.return_clause import combines_aggregates, expand_star, wanted, window_of
 from graphdb.relational.projection.sql import Projection, counted
 from graphdb.relational.rewrites.list_subqueries import sees_items, with_rows
+from graphdb.relational.rewrites.pattern_quantifiers import with_existence
 from graphdb.relational.rewrites.written_lists import without_quantifiers
 from graphdb.relational.session.plan_cache import StepPlans
 from graphdb.results.decode import Arrays
@@ -74,6 +77,8 @@ class QueryRun(MatchRun):
         super().__init__(*arguments, **named)
         self.controls: list[tuple[Step | Searched, PhysicalPlan | None, Control | None]] = []
         """What each match of a program reported, once it ran."""
+        self._known: dict[str, Weighted] = {}
+        """The edges that cheapest paths go along, by their steps, where they were found before."""
         self.step_plans = StepPlans()
         """The plans of steps that start from rows: those that the plan cache has for the query, if it has it."""
 
@@ -112,7 +117,7 @@ class QueryRun(MatchRun):
             return None
         if combines_aggregates(query.returns.items):
             return None
-        settle(self._snapshot, self._text, self._arguments, bound, query.returns)
+        resolve_edges(self._snapshot, self._text, self._arguments, bound, query.returns)
         window = window_of(query.returns, self._snapshot, self._arguments, self._text)
         items = expand_star(query.returns, bound)
         needs = wanted(query.returns, items, bound, window)
@@ -156,6 +161,7 @@ class QueryRun(MatchRun):
         GraphDBError
             Something is wrong with it, or it is more than a limit allows.
         """
+        query = with_existence(query)
         if sees_items(query):
             query = with_rows(query)
         beforehand: list[ast.Expression] = []
@@ -244,20 +250,31 @@ class QueryRun(MatchRun):
             return self._projected(prepared.plan, prepared.wanted, prepared.bound, prepared.projection)
         if prepared.plan is not None and prepared.projection.grouped is not None:
             return self._grouped(prepared.plan, prepared, prepared.projection.grouped)
-        with self.bindings(prepared):
+        with self._entered(BINDINGS, self.bindings(prepared)):
             return self._result(prepared.projection)
 
     def _result(self, projection: Projection) -> arrow.Table:
         """Run the SQL after the match, and gather what only its result needs."""
         chosen = projection if projection.late is None else projection.late
+        rows = self._selected(chosen.sql, chosen.parameters)
+        if projection.late is None:
+            return rows
+        with self._measuring(LATE):
+            return projection.late.finished(rows, self._snapshot.properties)
+
+    def _selected(self, sql: str, parameters: Mapping[str, object]) -> arrow.Table:
+        """Run the SQL after the match."""
         connection = self._snapshot.connection
-        with connection.guard(self._left()) as raw:
-            rows = rows_of(raw, chosen.sql, chosen.parameters, connection.most_bytes)
-        return rows if projection.late is None else projection.late.finished(rows, self._snapshot.properties)
+        with self._measuring(RESULT), connection.guard(self._left()) as raw:
+            rows = rows_of(raw, sql, parameters, connection.most_bytes)
+        if self.profile is not None:
+            self.profile.ran_sql(RESULT, sql)
+            self.profile.measured(RESULT, rows.num_rows, rows.nbytes)
+        return rows
 
     def _grouped(self, plan: PhysicalPlan, prepared: Prepared, sql: str) -> arrow.Table:
         """Run a match whose rows are two vertices, grouped before SQL sees them where their order allows it."""
-        with self._gathered(plan, prepared.wanted, prepared.bound) as gathered:
+        with self._entered(BINDINGS, self._gathered(plan, prepared.wanted, prepared.bound)) as gathered:
             found = None
             if gathered is not None and gathered.num_rows and gathered.num_columns == 3:
                 vertices = self._snapshot.graph.vertices
@@ -268,9 +285,8 @@ class QueryRun(MatchRun):
                 sql = prepared.projection.sql
             elif gathered is not None:
                 gathered = arrow.table(list(found), gathered.column_names)
-            connection = self._snapshot.connection
-            with self._visible(gathered), connection.guard(self._left()) as raw:
-                return rows_of(raw, sql, prepared.projection.parameters, connection.most_bytes)
+            with self._visible(gathered):
+                return self._selected(sql, prepared.projection.parameters)
 
     def _of_last(self, program: Program) -> arrow.Table | Counted:
         """Run a program whose result is the number of its last step's matches, or columns of these."""
@@ -295,44 +311,65 @@ class QueryRun(MatchRun):
             alive: dict[str, ExitStack] = {}
             shares = sum(isinstance(step, Step | Rows | Joined) for step in program.steps)
             last_use = program.last_uses()
+            done = self._found_before(program)
             for number, step in enumerate(program.steps[:most]):
+                if step.view in done:
+                    continue
                 for name in [name for name in alive if last_use.get(name, 0) < number]:
                     alive.pop(name).close()
                 alive[step.view] = stack = everything.enter_context(ExitStack())
-                if isinstance(step, Rows):
-                    stack.enter_context(self._materialized(step, shares))
-                    continue
-                if isinstance(step, Joined):
-                    stack.enter_context(self._joined(step, shares))
-                    continue
-                if isinstance(step, Called):
-                    stack.enter_context(self._yielded(step))
-                    continue
-                if isinstance(step, Applied):
-                    stack.enter_context(self._applied_to(step))
-                    continue
-                if isinstance(step, Computed):
-                    rows = self._snapshot.connection.arrow(step.rows, step.parameters)
-                    stack.enter_context(self._snapshot.connection.view(step.view, step.table(rows)))
-                    continue
-                if isinstance(step, Searched):
-                    stack.enter_context(self._paths_found(step))
-                    self.controls.append((step, None, self.control))
-                    continue
-                plan = step.plan or self._plan_from(step)
-                found = self._bindings(
-                    plan,
-                    step.needs,
-                    step.bound,
-                    step.view,
-                    shares,
-                    numbered=step.numbered,
-                    shown=step.shown,
-                    beside=step.beside,
-                )
-                stack.enter_context(found)
+                stack.enter_context(self._entered(step.view, self._shown(step, shares)))
+                if self.profile is not None and step.view not in self._tables and not _is_lazy(step):
+                    self.profile.counted(step.view)
+            yield
+
+    @contextmanager
+    def _shown(self, step: AnyStep, shares: int) -> Iterator[None]:
+        """Run one step of a program, one of so many that share the memory for rows, and show what it makes to SQL."""
+        scope: AbstractContextManager[None]
+        if isinstance(step, Rows):
+            scope = self._materialized(step, shares)
+        elif isinstance(step, Joined):
+            scope = self._joined(step, shares)
+        elif isinstance(step, Called):
+            scope = self._yielded(step)
+        elif isinstance(step, Applied):
+            scope = self._applied_to(step)
+        elif isinstance(step, Computed):
+            rows = self._snapshot.connection.arrow(step.rows, step.parameters)
+            scope = self._snapshot.connection.view(step.view, step.table(rows))
+        elif isinstance(step, Searched):
+            scope = self._paths_found(step)
+        else:
+            scope = self._bindings(
+                plan := step.plan or self._plan_from(step),
+                step.needs,
+                step.bound,
+                step.view,
+                shares,
+                numbered=step.numbered,
+                shown=step.shown,
+                beside=step.beside,
+            )
+        with scope:
+            if isinstance(step, Searched):
+                self.controls.append((step, None, self.control))
+            elif isinstance(step, Step):
                 self.controls.append((step, plan, self.control))
             yield
+
+    def _found_before(self, program: Program) -> set[str]:
+        """Return the steps whose results are known: edges with costs, which the data says."""
+        known: dict[str, Weighted] = {}
+        steps: set[str] = set()
+        for step in program.steps:
+            if isinstance(step, Searched) and step.of_data is not None:
+                weighted = self._snapshot.costed.get(step.of_data.key)
+                if weighted is not None:
+                    known[step.view] = weighted
+                    steps |= step.of_data.views
+        self._known = known
+        return steps
 
     def _paths_found(self, step: Searched) -> AbstractContextManager[None]:
         """Search for paths, and show them to SQL; abstract: see :mod:`graphdb.relational.paths.steps`."""
@@ -362,6 +399,8 @@ class QueryRun(MatchRun):
     def _materialized(self, rows: Rows, shares: int) -> Iterator[None]:
         most = self._bindings_bytes // (2 * shares)
         with materialized(self._snapshot, rows, most, self._left()) as found:
+            if self.profile is not None:
+                self.profile.ran_sql(rows.view, rows.sql)
             if found is not None:
                 self._tables[rows.view] = found
             yield
@@ -387,11 +426,20 @@ class QueryRun(MatchRun):
             return cached
         vertices = list(step.pattern.vertices)
         for one, ids in zip(step.given, given, strict=True):
-            vertices[one.vertex] = restricted(vertices[one.vertex], ids)
-        with self._snapshot.graph.watched(self.new_control().check):
+            vertices[one.vertex] = self._restricted(vertices[one.vertex], one, ids)
+        with self._measuring(planning_of(step.view)), self._snapshot.graph.watched(self.new_control().check):
             plan = self._made(replace(step.pattern, vertices=tuple(vertices)), step.bound, step.needs)
-        self.step_plans.put(step.view, given, plan)
+        subsets = {id(choice.subset): choice.subset for choice in step.bound.choices.values() if choice.subset}
+        own_bytes = plan.own_bytes - sum(each.nbytes for each in subsets.values())  # these go with the pattern
+        self.step_plans.put(step.view, given, plan, own_bytes)
         return plan
+
+    def _restricted(self, vertex: PatternVertex, given: Given, ids: Ids) -> PatternVertex:
+        """Return a pattern vertex that must be one of those that are given, or none of them."""
+        if not given.excluded:
+            return restricted(vertex, ids)
+        among = self._snapshot.graph.universe() if vertex.candidates is None else vertex.candidates
+        return replace(vertex, candidates=np.setdiff1d(among, ids, assume_unique=True))
 
     def _given(self, given: Given) -> Ids:
         rows = self._tables.get(given.column[0]) if given.column is not None else None
@@ -417,11 +465,12 @@ class QueryRun(MatchRun):
     ) -> arrow.Table:
         """Run a match whose result needs no SQL while its rows are in memory."""
         assert projection.direct is not None
-        with self._gathered(plan, needs, bound, view) as gathered:
+        with self._entered(view, self._gathered(plan, needs, bound, view)) as gathered:
             literals = any(direct.kind is not None for direct in projection.direct)
             if gathered is not None and (not literals or self._snapshot.lookup.ready()):
                 rows = gathered.slice(*projection.window)
-                return project(rows, projection.direct, self._snapshot.properties, self._snapshot.lookup)
+                with self._measuring(RESULT):
+                    return project(rows, projection.direct, self._snapshot.properties, self._snapshot.lookup)
             with self._visible(gathered, view):
                 return self._result(projection)
 
@@ -439,3 +488,10 @@ class QueryRun(MatchRun):
             return
         with self._bindings(prepared.plan, prepared.wanted, prepared.bound, beside=prepared.beside):
             yield
+
+
+def _is_lazy(step: AnyStep) -> bool:
+    """Whether a step that made no table leaves it to SQL to ask for its rows, or has none but their number."""
+    if isinstance(step, Joined):
+        return not step.numbered
+    return isinstance(step, Step) and (step.needs.count_only or step.needs.nothing or not step.shown)

@@ -14,6 +14,7 @@ from graphdb.common.values.terms import Kind
 from graphdb.pattern.hierarchy import Hierarchy
 from graphdb.pattern.names import Names
 from graphdb.procedures.registry import Procedures
+from graphdb.relational.costed_edges import CostedEdges
 from graphdb.relational.pattern_plans import PatternPlans
 from graphdb.snapshot.edges import Edges
 from graphdb.snapshot.key_index import KeyIndexes
@@ -62,6 +63,8 @@ class Snapshot:
     """IRIs that were looked up, with their ids; None for those that the database lacks."""
     plans: PatternPlans = field(default_factory=PatternPlans)
     """Plans of patterns over this state of the data."""
+    costed: CostedEdges = field(default_factory=lambda: CostedEdges(0))
+    """Edges with costs that this state of the data says."""
 
     @property
     def known_statistics(self) -> KnownStatistics:
@@ -148,6 +151,7 @@ def take_snapshot(
         degrees,
         procedures or Procedures(),
         ids=known,
+        costed=CostedEdges(graph_bytes // 8),
     )
 
 

@@ -359,11 +359,11 @@ def _paths(known: Known, terms: _Terms, paths: Walks) -> list[Any]:
     labels, ordinals = kinds & LABEL_OF, kinds >> (CODE_BITS - 1)
     backwards = paths.codes & 1 == 1
     at = terms.at(paths.vertices)
-    spelled = MaterializedPaths(paths.starts, terms, at, known.written(labels.tolist()), which, backwards)
+    materialized = MaterializedPaths(paths.starts, terms, at, known.written(labels.tolist()), which, backwards)
     if known.described(labels.tolist()):
-        kind, *ends = spelled.edges
-        spelled.facts = known.facts([labels[kind], *map(terms.ids.__getitem__, ends), ordinals[kind]])
-    return spelled.paths()
+        kind, *ends = materialized.edges
+        materialized.facts = known.facts([labels[kind], *map(terms.ids.__getitem__, ends), ordinals[kind]])
+    return materialized.paths()
 
 
 def _plain(column: arrow.Array | arrow.ChunkedArray) -> list[Any]:

@@ -10,12 +10,14 @@ type are texts of JSON, a time with an offset, for which Arrow has no type, is t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphdb._version import DISTRIBUTION
 from graphdb.common import arrow as columnar
-from graphdb.common.errors import ExecutionError, ParameterError
-from graphdb.common.foreign_errors import own_errors
+from graphdb.common.arguments import number_of
+from graphdb.common.errors import ExecutionError
+from graphdb.common.foreign_errors import check_installed, own_errors
 from graphdb.common.values.types import Column, has_ids
 from graphdb.pictures import MOST
 from graphdb.results.display import made_in_python
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from graphdb.pictures.picture import Picture
     from graphdb.results.network import EdgeIndex, Elements, Network
 
+T = TypeVar("T")
+
 _AT_ONCE = 1 << 20
 """Rows whose elements are made structs at a time, where all are wanted."""
 
@@ -42,6 +46,8 @@ class Exports:
     _shape: tuple[Column, ...] | None
     _fetched: list[list[Any]] | None
     _value_of: Callable[[bytes], object] | None
+    around: Callable[[str], Exports] | None
+    """What finds the edges of a vertex by its IRI, where somebody can be asked."""
 
     if TYPE_CHECKING:  # what the result has
 
@@ -56,6 +62,7 @@ class Exports:
         def presented(self) -> columnar.Table:
             """Return the rows as SQL sees them."""
 
+        def _looked_up(self, make: Callable[[], T]) -> T | None: ...
         def _part(self, at: Sequence[int]) -> Exports: ...
         def __iter__(self) -> Iterator[tuple[Any, ...]]: ...
 
@@ -75,9 +82,7 @@ class Exports:
         ParameterError
             ``size`` is no positive number.
         """
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise ParameterError(f"a batch has one row at least, found {size!r}")
-        return self._batches(size)
+        return self._batches(number_of(size, "the size of a batch", 1))
 
     @own_errors
     def to_arrow(self) -> pa.Table:
@@ -99,11 +104,13 @@ class Exports:
         ExecutionError
             PyArrow is not installed.
         """
+        check_installed("to_pandas", "pandas", "pandas")
         return _pyarrow("to_pandas").table(self._exported()).to_pandas()
 
     @own_errors
     def to_polars(self) -> polars.DataFrame:
         """Return the rows as a Polars data frame."""
+        check_installed("to_polars", "polars", "Polars")
         import polars
 
         return polars.DataFrame(self._exported())
@@ -120,6 +127,7 @@ class Exports:
         ExecutionError
             The rows have no vertices, edges or paths.
         """
+        check_installed("to_networkx", "networkx", "NetworkX")
         return self._network().networkx()
 
     @own_errors
@@ -133,6 +141,7 @@ class Exports:
         ExecutionError
             The rows have no vertices, edges or paths.
         """
+        check_installed("to_igraph", "igraph", "igraph")
         return self._network().igraph()
 
     @own_errors
@@ -151,8 +160,9 @@ class Exports:
         """
         from graphdb.pictures.picture import Picture
 
-        network = self._network()
-        return Picture.of(network.nodes, network.relationships, most)
+        network, around = self._network(), self.around
+        expand = None if around is None else lambda iri: around(iri).graph()
+        return Picture.of(network.nodes, network.relationships, number_of(most, "most"), expand=expand)
 
     @own_errors
     def edge_index(self) -> EdgeIndex:
@@ -227,8 +237,16 @@ class Exports:
         rest = self._part(others)._without_elements() if others else None
         columns = {i: table.column(i).combine_chunks() for i in elements}
         structs = {i: self._home.structs(shape[i].type, column) for i, column in columns.items()}
+
+        def made_of(start: int) -> dict[int, columnar.ChunkedArray]:
+            return {i: columnar.ChunkedArray([structs[i](columns[i].slice(start, size))]) for i in elements}
+
         for start in range(0, max(table.num_rows, 1), size):
-            made = {i: columnar.ChunkedArray([structs[i](columns[i].slice(start, size))]) for i in elements}
+            made = self._looked_up(partial(made_of, start))
+            if made is None:
+                whole = self._without_elements()
+                yield from (whole.slice(at, size) for at in range(start, max(table.num_rows, 1), size))
+                return
             if rest is not None:
                 made.update(zip(others, rest.slice(start, size).columns, strict=True))
             yield columnar.Table([made[i] for i in range(len(shape))], self.columns)

@@ -11,18 +11,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from html import escape
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from graphdb.common import arrow as columnar
+from graphdb.common.arguments import number_of, text_of
 from graphdb.common.errors import ExecutionError, GraphDBError, StorageError
 from graphdb.common.foreign_errors import own_errors
+from graphdb.common.other_names import OtherNames, by_name
 from graphdb.common.values.elements import without_collection
 from graphdb.common.values.types import STRING, Column, Type, has_ids, is_plain
 from graphdb.results.decode import Arrays, Known, decoded, pieces
 from graphdb.results.display import array_of, made_in_python, shown
 from graphdb.results.exports import Exports
+
+T = TypeVar("T")
 
 _SHOWN = 10
 """Rows that a notebook and a prompt show."""
@@ -83,7 +88,31 @@ class Counted:
         return columnar.table({f"c{i}": columnar.array([row[i] for row in self.rows], type) for i in range(self.width)})
 
 
-class Result(Exports):
+_ELSEWHERE = by_name(
+    {
+        "single peek get_next one first": "fetchone(), or scalar() for one value",
+        "value values scalars fetchval": "scalar() for one value, fetchall() for rows",
+        "data records to_dict dicts bindings mappings": "to_dicts()",
+        "get_as_df to_df fetchdf to_data_frame as_df": "df()",
+        "get_as_pl as_pl": "pl()",
+        "get_as_arrow fetch_arrow_table as_arrow": "arrow()",
+        "fetch_record_batch to_batches fetch_arrow_reader": "fetch_batches(size)",
+        "get_as_networkx networkx": "to_networkx()",
+        "get_column_names keys vars schema": "columns, or description with types",
+        "rows all to_list fetch_all tolist": "fetchall()",
+        "has_next consume next": "for row in result",
+        "num_rows rowcount get_num_tuples shape": "len(result)",
+        "summary counters stats": "message, elapsed",
+        "head print display": "show(rows)",
+        "create to_table insert_into": "into('table')",
+        "plot draw visualize": "graph()",
+        "profile explain": "plan(), of EXPLAIN or PROFILE",
+    }
+)
+"""What Neo4j's driver, Kùzu, DuckDB, rdflib and SQLAlchemy call it."""
+
+
+class Result(Exports, OtherNames):
     """The rows of one statement.
 
     Attributes
@@ -95,6 +124,8 @@ class Result(Exports):
     verbatim
         Whether the rows are lines of text to print as they are (EXPLAIN).
     """
+
+    _elsewhere = _ELSEWHERE
 
     def __init__(
         self,
@@ -127,6 +158,7 @@ class Result(Exports):
         """The rows that fetchone and fetchmany did not return yet, where one of them was called."""
         self.warn: Callable[[], list[str]] | None = None
         """What finds the warnings, where there may be some."""
+        self.around = None
         self.elapsed = elapsed
         self.message = message
         self.verbatim = verbatim
@@ -148,6 +180,22 @@ class Result(Exports):
         if self.reads and rows is not None:
             self.presented()
             self._fetched = self._decoded(rows)
+
+    def _looked_up(self, make: Callable[[], T]) -> T | None:
+        """Return what the database is asked for now, or None where everything was looked up ahead.
+
+        That is asked afterwards, too: whoever changes the data has had everything looked up before, so what was made
+        meanwhile is right if nothing was.
+        """
+        if self._fetched is not None:
+            return None
+        try:
+            made = make()
+        except GraphDBError:  # its connection was closed meanwhile
+            if self._fetched is None:
+                raise
+            return None
+        return made if self._fetched is None else None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -198,16 +246,23 @@ class Result(Exports):
             return
         done = 0
         for part in pieces(rows, whole=whole):
-            if self._fetched is not None:
+            columns = self._looked_up(partial(self._decoded, part))
+            if columns is None:
+                assert self._fetched is not None
                 yield from islice(zip(*self._fetched, strict=True), done, None)
                 return
-            yield from zip(*self._decoded(part), strict=True)
+            yield from zip(*columns, strict=True)
             done += part.num_rows
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """Return all rows that :meth:`fetchone` and :meth:`fetchmany` did not return, as tuples of Python values."""
         with without_collection():
             return list(self._rows(whole=True) if self._fetching is None else self._fetching)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return all rows as dictionaries by the names of the columns; of several of one name the last one counts."""
+        with without_collection():
+            return [dict(zip(self.columns, row, strict=True)) for row in self._rows(whole=True)]
 
     def fetchone(self) -> tuple[Any, ...] | None:
         """Return the next row, or None where all were returned; iteration always begins with the first."""
@@ -219,7 +274,7 @@ class Result(Exports):
         """Return the next rows, ``size`` of them or as many as are left; see :meth:`fetchone`."""
         if self._fetching is None:
             self._fetching = iter(self)
-        return list(islice(self._fetching, size))
+        return list(islice(self._fetching, number_of(size, "a number of rows")))
 
     def scalar(self) -> Any:
         """Return the one value of a result with one row and one column.
@@ -301,7 +356,7 @@ class Result(Exports):
         """
         if self._table is None:
             raise ExecutionError("the statement gave no rows to keep")
-        return self._home.store(self.presented(), name, replace)
+        return self._home.store(self.presented(), text_of(name, "the name of a table"), replace)
 
     # --- for people
 

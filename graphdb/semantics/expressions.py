@@ -81,7 +81,7 @@ class Expressions(Scopes, ABC):
 
     def no_value(self, node: ast.PatternPredicate) -> GraphDBError:
         """Return the error for a pattern where its paths seem to be meant, and not whether there are any."""
-        hint = "it is a boolean where it has a name: (a)-->() AS x; its paths are those of [p = (a)-->() | p]"
+        hint = "COUNT { (a)-->() } is how many there are; (a)-->() AS x whether; [p = (a)-->() | p] has the paths"
         return self.error(ParseError, "a pattern cannot stand here as a value", node, hint)
 
     def type_of(self, node: ast.Expression, scope: Scope) -> Static:

@@ -5,6 +5,7 @@ Names are read by :meth:`Names.read`, which the shell calls away from the prompt
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
@@ -13,6 +14,9 @@ from prompt_toolkit.document import Document
 from graphdb.dispatch.completion import Names, suggestions
 
 __all__ = ["Names", "PatternCompleter"]
+
+_FILE = re.compile(r"(?:\bLOAD\b[^;]*|\bFROM\s*|\bTO\s*|\bread_\w+\(\s*)'([^']*)$", re.IGNORECASE)
+"""A text that is a file's name, so far: after LOAD, in COPY, and what DuckDB reads."""
 
 
 class PatternCompleter(Completer):
@@ -29,6 +33,10 @@ class PatternCompleter(Completer):
         before = document.text_before_cursor
         if before.startswith("."):
             yield from self._dot_command(before, complete_event)
+            return
+        file = _FILE.search(before)
+        if file is not None and before.count("'", 0, file.start(1) - 1) % 2 == 0:  # the quote opens a text
+            yield from self._paths.get_completions(Document(file[1]), complete_event)
             return
         for found in suggestions(before, self.names):
             yield Completion(found.text, -found.length, display_meta=found.kind)

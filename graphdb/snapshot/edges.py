@@ -192,12 +192,16 @@ class Edges:
         starts, ends = self._store.ends(found)
         self._store.ids.resource(found["label"], "label")
         self._store.ids.literal(found["value"], "value")
-        order = np.argsort(found["ordinal"], kind="stable")
-        for column, bound in ((ends, self._graph.vertices), (starts, self._graph.resources)):
-            order = order[stable_order(column[order], bound)]
-        labels, which = np.unique(found["label"], return_inverse=True)
-        if len(labels) > 1:
-            order = order[stable_order(which[order], len(labels))]
+        labels, which = _numbered(found["label"])
+        order = None
+        if found["ordinal"].any():
+            order = np.argsort(found["ordinal"], kind="stable")
+        sizes = (self._graph.vertices, self._graph.resources, len(labels))
+        for column, bound in zip((ends, starts, which), sizes, strict=True):
+            if bound > 1:
+                mine = column if order is None else column[order]
+                order = stable_order(mine, bound) if order is None else order[stable_order(mine, bound)]
+        order = np.arange(len(which)) if order is None else order
         taken = (column[order] for column in (found["label"], starts, ends, found["ordinal"], found["value"]))
         self._last = _Rows(key, *taken)
         return self._last
@@ -211,9 +215,9 @@ class Edges:
                 if self._connection.transactions.inside:  # its ROLLBACK would take a table away
                     return rows
                 table = self._connection.temporary()
-                with self._connection.temporary_table(table) as kept:
+                with self._connection.temporary_table(table) as keep:
                     raw.execute(f"CREATE TEMP TABLE {table} AS FROM {rows}")
-                    kept()
+                    keep()
                     self._made[key] = found = f"temp.{table}"
         return found
 
@@ -271,3 +275,10 @@ class Edges:
             found = values.column("value").combine_chunks().take(numbers(at, at >= 0))
             self._values[labels, key] = found
         return found
+
+
+def _numbered(labels: Ints) -> tuple[Ints, Ints]:
+    """Return the labels of rows, each once and sorted, and of each row which of them it has: rows come in runs."""
+    begins = np.flatnonzero(np.append(True, labels[1:] != labels[:-1])) if len(labels) else np.empty(0, np.int64)
+    distinct, which = np.unique(labels[begins], return_inverse=True)
+    return distinct, np.repeat(which, np.diff(np.append(begins, len(labels))))

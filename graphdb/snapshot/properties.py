@@ -126,7 +126,7 @@ class Properties:
             return PropertyColumn(f"({self._relation(label)})", type, many)
         array = self.array(label) if self.in_memory(label) else None
         table = self._connection.temporary()
-        with self._connection.guard() as raw, self._connection.temporary_table(table) as kept:
+        with self._connection.guard() as raw, self._connection.temporary_table(table) as keep:
             if array is None:
                 raw.execute(f"CREATE TEMP TABLE {table} AS {self._relation(label)} ORDER BY subject ASC")
             else:
@@ -134,7 +134,7 @@ class Properties:
                 view = self._connection.temporary()
                 with self._connection.view(view, arrow.table({"subject": subjects, "value": found_there})):
                     raw.execute(f"CREATE TEMP TABLE {table} AS FROM {view}")
-            kept()
+            keep()
             self._tables[label.id] = found = PropertyColumn(f"temp.{table}", type, many)
         return found
 

@@ -29,6 +29,10 @@ from graphdb.sql.value import CAN_FAIL, NO_EFFECTS, Effects, SqlValue, member, n
 
 Made = TypeVar("Made")
 
+_LONGEST = 1 << 18
+"""Characters of an expression's SQL, which may name an operand several times, and so double with each call in a call:
+DuckDB takes seconds, and gigabytes, to plan megabytes of it, and does not stop meanwhile."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:
@@ -118,8 +122,17 @@ class Compiler(ABC):
     # --- entry points
 
     def native(self, node: ast.Expression) -> SqlValue:
-        """Return the SQL of an expression that SQL itself computes."""
-        return self._with_effects(lambda: self._native(node))
+        """Return the SQL of an expression that SQL itself computes.
+
+        Raises
+        ------
+        NotSupportedError
+            None does, or it would be very long.
+        """
+        value = self._with_effects(lambda: self._native(node))
+        if len(value.sql) > _LONGEST:
+            raise NotSupportedError("so long an expression is not supported in SQL", position=node.span.start)
+        return value
 
     def computed(self, node: ast.Expression, type: Type | None = None) -> SqlValue:
         """Return the SQL of an expression that Python computes, of a type that is known from what it is for."""

@@ -161,8 +161,15 @@ def list_sql(items: list[SqlValue]) -> SqlValue:
 
 
 def from_numpy(value: object) -> object:
-    """Return a NumPy scalar or array as Python values."""
-    if isinstance(value, (bool, int, float, str)) or not hasattr(value, "dtype"):
+    """Return a NumPy scalar or array as Python values, and a number or text of a subclass as what it is one of."""
+    if type(value) in _PLAIN:
+        return value
+    for kind in (int, float):
+        if isinstance(value, kind):
+            return kind(value)
+    if isinstance(value, str):
+        return str.__str__(value)
+    if not hasattr(value, "dtype"):
         return value
     import numpy as np
 

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphdb._version import __version__
-from graphdb.common.errors import ExecutionError, GraphDBError, ParameterError
+from graphdb.common.errors import ExecutionError, GraphDBError, ParameterError, StorageError
 from graphdb.common.values.elements import Node, Relationship
 from graphdb.dispatch.completion import Names, suggestions
+from graphdb.pictures import AROUND
 from graphdb.pictures.picture import caption, local
 from graphdb.results.python_columns import as_json
 
@@ -147,9 +148,7 @@ class Session:
     def _expand(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return the edges of a vertex, and their ends."""
         with self._working:
-            result = self._database.query(
-                f"MATCH (a)-[e]-(b) WHERE iri(a) = $iri RETURN a, e, b LIMIT {DRAWN}", iri=str(given.get("iri"))
-            )
+            result = self._database.query(AROUND, iri=str(given.get("iri")))
             return {"graph": self._picture(result) or {"nodes": [], "links": [], "omitted": 0}}
 
     def _schema(self, given: dict[str, Any]) -> dict[str, Any]:
@@ -180,6 +179,8 @@ class Session:
                     report = self._database.load(path, label=label, type=type, progress=self._hear)
         except GraphDBError as error:
             return {"error": _error(error)}
+        except (OSError, ValueError) as error:  # a name that no file can have, or no space on the disk
+            return {"error": _error(StorageError(f"'{name}' cannot be stored before it is loaded: {error}"))}
         finally:
             self._progress = {}
         return {

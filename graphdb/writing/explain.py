@@ -14,13 +14,14 @@ from graphdb.common.errors import (
 from graphdb.common.values.types import PATH, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.relational.paths.run import PathRun
+from graphdb.relational.profile import Profile
 from graphdb.relational.projection.relation import Relation
 from graphdb.results.result import Result
 from graphdb.sql.value import SqlValue, column
 from graphdb.writing.by_set.create import named
 from graphdb.writing.items import RowByRow, reads_of
 from graphdb.writing.materialized import Materialized
-from graphdb.writing.reading import CLAUSES, Reading, expected, is_small
+from graphdb.writing.reading import CLAUSES, TOOK, Reading, expected, is_small
 from graphdb.writing.rows import unit
 from graphdb.writing.stages import Stage, WriteClause, creation
 
@@ -34,8 +35,8 @@ class Explaining(Reading, ABC):
 
     def explain(self, profile: bool) -> list[str]:
         """Return what is done in lines, how long it took with ``profile``, which runs it."""
-        self._notes = {}
-        result = self.run() if profile else None
+        self._notes, self._profiled = {}, profile
+        result = self._run_profiled() if profile else None
         lines: list[str] = []
         if result is None:
             try:
@@ -54,10 +55,14 @@ class Explaining(Reading, ABC):
             lines += ["", f"{result.elapsed * 1000:,.1f} ms in all; {result.message}"]
         return lines
 
+    def _run_profiled(self) -> Result:
+        with Profile(self._state.connection).asking_duckdb():
+            return self.run()
+
     def _lines_of(self, stage: Stage) -> list[str]:
         assert self._notes is not None
         notes = self._notes.get(id(stage), [])
-        way = [line for line in notes if line.startswith(("  by sets", "  row by row"))]
+        way = [line for line in notes if line.startswith(("  by sets", "  row by row", TOOK))]
         read = [f"  {line}" for line in notes if line not in way]
         clauses = (*(stage.reads if not read else ()), *([stage.write] if stage.write is not None else []))
         if stage.made is None:

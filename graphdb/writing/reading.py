@@ -29,6 +29,7 @@ from graphdb.evaluate.values import Edge, Vertex
 from graphdb.grammar import syntax as ast
 from graphdb.relational.explain import Explanation
 from graphdb.relational.paths.run import PathRun
+from graphdb.relational.profile import Profile
 from graphdb.relational.program import Joined, Program, Step
 from graphdb.relational.program import Rows as RowsStep
 from graphdb.relational.projection.relation import Relation, Source
@@ -73,6 +74,9 @@ CLAUSES: dict[type, type[Create] | type[Merge] | type[Change] | type[Delete]] = 
 SPENT = (QueryTimeout, MemoryLimitError, StorageError)
 """Errors of what there is no more of: nothing else is tried."""
 
+TOOK = "  took"
+"""What the line begins with that says how long a clause took."""
+
 
 class Reading:
     """Reads for one statement."""
@@ -113,6 +117,8 @@ class Reading:
         self._keys: Keys = {}
         """The values that SQL knows by a key."""
         self._notes: dict[int, list[str]] | None = None
+        self._profiled = False
+        """Whether what runs is measured, for PROFILE."""
         """How the rows of each stage were read, and how its clause was applied, where somebody wants to know."""
 
     def _prepare_within(self, query: ast.Composite, start: Relation) -> tuple[PathRun, Program]:
@@ -276,7 +282,10 @@ class Reading:
 
     def _run(self, given: Mapping[str, object] | None = None) -> PathRun:
         """Return what runs a query; ``given`` are parameters beside those of the statement."""
-        return self._new_run({**self._arguments, **(given or {})}, self._left(), self._deleted())
+        run = self._new_run({**self._arguments, **(given or {})}, self._left(), self._deleted())
+        if self._profiled:
+            run.profile = Profile(run.connection)
+        return run
 
     def _deleted(self) -> Deleted | None:
         """Return what was deleted so far."""
@@ -298,6 +307,11 @@ class Reading:
     def _note(self, stage: Stage, line: str) -> None:
         if self._notes is not None:
             self._notes.setdefault(id(stage), []).append(f"  {line}")
+
+    def _note_time(self, stage: Stage, rows: Rows, started: float) -> None:
+        if self._profiled:
+            took = (time.perf_counter() - started) * 1000
+            self._note(stage, f"{TOOK.strip()} {took:,.1f} ms with what it reads; {rows.count:,} rows")
 
     def _note_read(self, stage: Stage | None, run: PathRun, prepared: Prepared | Program, count: int | None) -> None:
         if self._notes is not None and stage is not None:
@@ -337,10 +351,8 @@ def expected(prepared: Prepared | Program) -> float:
 
 
 def described(run: PathRun, prepared: Prepared | Program, state: State) -> list[str]:
-    """Return how rows are read."""
-    names, describe = state.snapshot().names, run.executor.describe
-    if isinstance(prepared, Program):
-        found = Explanation.of_program(prepared, names, describe, run.controls)
-    else:
-        found = Explanation.of_reading(prepared, names, describe)
-    return list(found.lines)
+    """Return how rows are read, and what reading them took where they were."""
+    names = state.snapshot().names
+    if run.profile is not None:
+        return list(Explanation.of_run(prepared, names, run).lines)
+    return list(Explanation.of_reading(prepared, names, run.executor.describe).lines)

@@ -87,6 +87,12 @@ class Writing(Explaining):
 
     def _stage(self, stage: Stage, start: Rows, around: Sequence[Stage]) -> Rows:
         """Read and write; return the rows with what was made."""
+        started = time.perf_counter()
+        rows = self._read_and_written(stage, start, around)
+        self._note_time(stage, rows, started)
+        return rows
+
+    def _read_and_written(self, stage: Stage, start: Rows, around: Sequence[Stage]) -> Rows:
         self._left()
         if isinstance(stage.write, ast.ForeachClause):
             inner = foreach = self._unwound(stage, start, around) or self._rows_for_rows(stage, start)

@@ -153,8 +153,8 @@ class Batch:
 
     def rows(self) -> Iterator[Codes]:
         """Yield the triples, piece by piece."""
-        for kept in self.triples:
-            yield kept.get()
+        for spilled in self.triples:
+            yield spilled.get()
 
     def close(self) -> None:
         """Give back what it takes on disk."""

@@ -168,12 +168,12 @@ def in_chunks(pieces: Iterable[Piece], memory: int) -> Iterator[Sequence[Piece]]
     """Yield pieces of triples, so many at a time that their keys fit into memory."""
     chunk: list[Piece] = []
     rows = 0
-    for kept in pieces:
-        if chunk and (rows + len(kept)) * 8 > memory:
+    for spilled in pieces:
+        if chunk and (rows + len(spilled)) * 8 > memory:
             yield chunk
             chunk, rows = [], 0
-        chunk.append(kept)
-        rows += len(kept)
+        chunk.append(spilled)
+        rows += len(spilled)
     if chunk:
         yield chunk
 
@@ -266,10 +266,10 @@ class _Merged:
         labels, ends = self.labels[begin:end], _ends(self.counts[begin:end])
         keys, at = np.empty(ends[-1], np.uint64), ends[:-1].copy()
         for run in self._runs:
-            some, counts, kept = run.part(first, last)
+            some, counts, spilled = run.part(first, last)
             numbers = np.searchsorted(labels, some)
             # Where the keys of each label go: behind those of the runs before.
-            keys[np.repeat(at[numbers] - _ends(counts)[:-1], counts) + np.arange(len(kept))] = kept.get()
+            keys[np.repeat(at[numbers] - _ends(counts)[:-1], counts) + np.arange(len(spilled))] = spilled.get()
             at[numbers] += counts
         return _group(labels, ends, keys)
 
@@ -294,8 +294,8 @@ def whole(pieces: Iterable[Piece]) -> Whole:
 
     chunk = list(pieces)
     table, used = np.full((_LABELS, 2), -1, np.int64), 0
-    for kept in chunk:
-        triples = kept.get()
+    for spilled in chunk:
+        triples = spilled.get()
         row, used = kernels.histogram(triples, 0, table, used)
         while row < len(triples):
             table = _table(table[table[:, 0] >= 0], 2 * len(table))
@@ -307,8 +307,8 @@ def whole(pieces: Iterable[Piece]) -> Whole:
     table.fill(-1)
     kernels.put(table, labels, ends[:-1])
     keys = np.empty(ends[-1], np.uint64)
-    for kept in chunk:
-        kernels.scatter(kept.get(), table, keys)
+    for spilled in chunk:
+        kernels.scatter(spilled.get(), table, keys)
     return Whole(labels, ends, keys)
 
 

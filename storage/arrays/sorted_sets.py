@@ -31,8 +31,8 @@ def both(left: Ints, right: Ints) -> Ints:
         marks[many[begin:end] - first] = True
         marked: Ints = few[marks[few - first]]
         return marked
-    kept: Ints = few[many[np.minimum(np.searchsorted(many, few), len(many) - 1)] == few]
-    return kept
+    found: Ints = few[many[np.minimum(np.searchsorted(many, few), len(many) - 1)] == few]
+    return found
 
 
 def places(numbers: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:

@@ -308,7 +308,7 @@ class Numbering:
                 return found
 
             if before > _BASES[table] and len(terms) <= hash_index.SMALL_LOOKUP:
-                self._look_few(table, terms, source, given, before, ids)
+                self._look_up_small(table, terms, source, given, before, ids)
             elif before > _BASES[table]:
                 with self._keys[table].narrowed(source, given, len(terms), before) as place:
                     found = look(*place, "known.id, known.kind" if table == "literal" else "known.id")
@@ -331,7 +331,7 @@ class Numbering:
             self._stage(table, fresh, create=first == before)
         return ids
 
-    def _look_few(
+    def _look_up_small(
         self, table: str, terms: arrow.Table, source: str, given: Mapping[str, Any], before: int, ids: Ids
     ) -> None:
         """Find a handful of terms in ``table``, and note their ``ids``."""

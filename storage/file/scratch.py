@@ -33,14 +33,14 @@ def scratch(prefix: str, folder: str | os.PathLike[str] | None) -> Iterator[Path
     sweep(prefix, folder)
     while True:
         made = mkdtemp(_SUFFIX, prefix, folder)
-        held = _hold(made)
-        if held is not None:
+        descriptor = _locked(made)
+        if descriptor is not None:
             break
     try:
         yield Path(made)
     finally:
         shutil.rmtree(made, ignore_errors=True)
-        os.close(held)
+        os.close(descriptor)
 
 
 @contextmanager
@@ -70,16 +70,16 @@ def spill_error(folder: str | os.PathLike[str] | None, error: OSError) -> Storag
     )
 
 
-def _hold(path: str) -> int | None:
+def _locked(path: str) -> int | None:
     """Open and lock a new directory; None where somebody has swept it up before that."""
     try:
-        held = os.open(path, os.O_RDONLY)
+        descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
         return None
-    _lock(held, wait=True)
+    _lock(descriptor, wait=True)
     if os.path.exists(path):
-        return held
-    os.close(held)
+        return descriptor
+    os.close(descriptor)
     return None
 
 
@@ -100,12 +100,12 @@ def sweep(prefix: str, folder: str | os.PathLike[str] | None) -> None:
 def _remove_if_left(path: str) -> None:
     import shutil
 
-    held = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        if os.fstat(held).st_uid == os.geteuid() and _lock(held, wait=False):
+        if os.fstat(descriptor).st_uid == os.geteuid() and _lock(descriptor, wait=False):
             shutil.rmtree(path)
     finally:
-        os.close(held)
+        os.close(descriptor)
 
 
 def _lock(directory: int, *, wait: bool) -> bool:

@@ -65,6 +65,6 @@ class DegreeSketch:
         """How many choices the next edge has at a vertex that ``bound`` (at least 1) of its edges led to."""
         known = self._grown.get((bound, falling))
         if known is None:
-            held = self.moment(bound, falling)
-            known = self._grown[bound, falling] = self.moment(bound + 1, falling) / held if held else 0.0
+            moment = self.moment(bound, falling)
+            known = self._grown[bound, falling] = self.moment(bound + 1, falling) / moment if moment else 0.0
         return known

@@ -90,9 +90,9 @@ class Partition:
         if not self.groups:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         pairs = self.offsets.reshape(self.groups, -1, 2)
-        held, lengths = pairs[:, :-1, 0], np.diff(pairs[:, :, 1], axis=1)
-        used = held >= 0
-        order = np.argsort(held[used])
+        vertices, lengths = pairs[:, :-1, 0], np.diff(pairs[:, :, 1], axis=1)
+        used = vertices >= 0
+        order = np.argsort(vertices[used])
         return pairs[:, :-1, 1][used][order], lengths[used][order]
 
     def range_of(self, vertex: int) -> tuple[int, int]:

@@ -208,8 +208,8 @@ def _pairs(known: StatisticsLookup, touched: _Touched, changes: Changes) -> tupl
     """Return (label, class, direction) and (edges, vertices)."""
     t = touched
     come, gone = known.labels_in(changes.added), known.labels_in(changes.removed)
-    kept = known.labelled(t.vertex[t.moved] if not len(come) + len(gone) else t.vertex)
-    kept = kept[~among(kept, come)]
+    common = known.labelled(t.vertex[t.moved] if not len(come) + len(gone) else t.vertex)
+    common = common[~among(common, come)]
     old = np.unique(np.concatenate([come, gone])[:, 0])
     others = known.elsewhere(old[~known.fresh(old)])
     mine = np.column_stack([t.label, t.direction, t.vertex])
@@ -224,7 +224,7 @@ def _pairs(known: StatisticsLookup, touched: _Touched, changes: Changes) -> tupl
         keys.append(np.column_stack([rows[left, 0], classes[right, 1], rows[left, 1]]))
         values.append(np.column_stack([edges[left], vertices[left]]))
 
-    add(kept, here, t.after - t.before, t.appeared)
+    add(common, here, t.after - t.before, t.appeared)
     has, had = degrees[degrees[:, 4] > 0], degrees[degrees[:, 3] > 0]
     add(come, has, has[:, 4], np.ones(len(has), np.int64))
     add(gone, had, -had[:, 3], -np.ones(len(had), np.int64))

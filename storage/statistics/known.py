@@ -221,7 +221,7 @@ class StatisticsLookup:
         return looked_up(found, labels[:, None])
 
     def vertices_of(self, classes: Ints) -> Ints:
-        """Return (class, vertices) as counted before."""
+        """Return (class, how many vertices it has) as counted before: int64 [classes, 2]."""
         if self._known.vertex_labels is not None:
             counts = [self._known.vertex_labels.get(id, 0) for id in classes.tolist()]
             return np.column_stack([classes, np.array(counts, np.int64)])

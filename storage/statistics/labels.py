@@ -122,7 +122,7 @@ _ELSEWHERE = " UNION ALL ".join(
     f" WHERE {end} IN (SELECT vertex FROM old) GROUP BY label, {end}"
     for direction, end in _ENDS
 )
-_KEPT_PAIRS = f"""
+_CURRENT_PAIRS = f"""
 SELECT label, class, direction, sum(after - before) AS edges,
     sum((after > 0)::BIGINT - (before > 0)::BIGINT) AS vertices
 FROM temp._graphdb_touched JOIN ({_CLASSES.format(triples="_graphdb.triple")}) USING (vertex)
@@ -198,7 +198,7 @@ def refresh(connection: duckdb.DuckDBPyConnection, labels: Ids) -> None:
     Runs in the caller's transaction.
     """
     chosen = {"labels": np.unique(labels).tolist()}
-    tables.settle(connection)
+    tables.merge_log(connection)
     known = known_pairs(connection)
     for table, key in (("edge_label", "id"), ("degree", "label"), ("label_pair", "label")):
         execute(connection, f"DELETE FROM _graphdb.{table} WHERE {key} IN (SELECT unnest($labels::BIGINT[]))", chosen)
@@ -240,7 +240,7 @@ def change(
         Whether there may be literals among the objects.
     """
     triples = {"added": added, "removed": removed}
-    tables.settle(connection)
+    tables.merge_log(connection)
     execute(
         connection,
         f"CREATE OR REPLACE TEMP TABLE _graphdb_touched AS {_GROWN.format(**triples)}",
@@ -249,7 +249,7 @@ def change(
     _add_labels(connection, literals=literals)
     typed = type_label(connection)
     if typed is not None:
-        pairs, parameters = _KEPT_PAIRS, {"type": typed}
+        pairs, parameters = _CURRENT_PAIRS, {"type": typed}
         if _has(connection, typed, added) or _has(connection, typed, removed):
             _add_vertex_labels(connection, typed, added, removed)
             pairs, parameters = _GROWN_PAIRS.format(**triples), {"type": typed, "fresh": fresh}
@@ -270,7 +270,7 @@ def merge_pairs(
     connection: duckdb.DuckDBPyConnection, typed: int, pairs: str, parameters: dict[str, list[int]]
 ) -> None:
     """Add to the pairs what a small change brings where there are many; labels are counted by now."""
-    tables.settle(connection)
+    tables.merge_log(connection)
     _change_pairs(connection, typed, f"FROM {pairs}", parameters)
 
 

@@ -2,8 +2,8 @@
 
 A small change appends one row to the table ``counted``: its ``rows`` are those of all four tables, each behind the
 table's number.  Of labels they are the new rows, of degrees and pairs the differences.  :func:`current` reads a table
-with the log; :func:`settle` empties the log into the tables, which whatever changes them does first (a log-structured
-merge; O'Neil et al., 1996).
+with the log; :func:`merge_log` empties the log into the tables, which whatever changes them does first (a
+log-structured merge; O'Neil et al., 1996).
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Log:
         self._changes += 1
         self._pairs += len(rows.get("label_pair", ()))
         if self._changes > self._most:
-            settle(connection)
+            merge_log(connection)
             self._changes = None
 
 
@@ -111,7 +111,7 @@ def summed(table: str) -> str:
     return f"SELECT {', '.join(keys)}, {added} FROM {current(table)} GROUP BY ALL HAVING sum({sums[0]}) <> 0"
 
 
-def settle(connection: duckdb.DuckDBPyConnection) -> None:
+def merge_log(connection: duckdb.DuckDBPyConnection) -> None:
     """Empty the log into the tables."""
     if not has_rows(connection, "_graphdb.counted"):
         return

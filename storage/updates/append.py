@@ -151,17 +151,17 @@ class Appender:
             write_edges(self._connection, edges, numbered.of)
         for triples in batch.rows():
             self.add_ids(*(numbered.of(column) for column in triples.T))
-        for kept in batch.others:
-            self.add_others(kept.get(), numbered.of)
+        for spilled in batch.others:
+            self.add_others(spilled.get(), numbered.of)
 
     def add_new(self, terms: Terms) -> None:
         """Write terms of which none is there, with the next ids, which are their codes; stage their triples."""
         self.terms.append(terms.iris(), terms.values(), terms.datatypes)
         terms.forget_terms()
-        for kept in terms.triples:
-            self.add_ids(*map(ids, kept.get().T))
-        for kept in terms.others:
-            self.add_others(kept.get(), ids)
+        for spilled in terms.triples:
+            self.add_ids(*map(ids, spilled.get().T))
+        for spilled in terms.others:
+            self.add_others(spilled.get(), ids)
 
     def add_others(self, others: Ids, of: Callable[[Ids], Ids]) -> None:
         """Stage what is in named graphs or reified (see :attr:`.Batch.others`); ``of`` gives the ids of codes."""

@@ -199,7 +199,7 @@ class Update:
             gone, come = incremental.listed(removed), incremental.listed(added)
             if gone is not None and come is not None:
                 unseen = incremental.listed(absent)
-                self._apply_few(gone, come, incremental.NONE if unseen is None else unseen)
+                self._apply_small(gone, come, incremental.NONE if unseen is None else unseen)
                 removed = added = None
         with ExitStack() as windows:
 
@@ -252,7 +252,7 @@ class Update:
             if relation is not None:
                 self._run(f"DROP TABLE temp._graphdb_{table}")
 
-    def _apply_few(self, removed: Ints, added: Ints, absent: Ints) -> None:
+    def _apply_small(self, removed: Ints, added: Ints, absent: Ints) -> None:
         """Do the same for small changes that Python has as arrays, without temporary tables."""
         asked = distinct(np.concatenate([removed, added]))
         _, subject, object = asked.T

@@ -122,12 +122,12 @@ class BulkWriter:
         """Write the triples, sorted; return how many are new."""
         self._statistics = StreamingStatistics(self._connection, self._folder, self._memory)
         schema = arrow.schema(dict.fromkeys(("label", "subject", "object"), arrow.INT64))
-        with SpillFile(self._folder / "runs", 0) as spill, SpillFile(self._folder / "known", 0) as held:
+        with SpillFile(self._folder / "runs", 0) as spill, SpillFile(self._folder / "known", 0) as known_runs:
             pieces, memory = self._pieces(), self._memory
             known: Labels = whole(())
             if not self._empty:
                 memory //= STORED
-                known = by_label(in_chunks(stored(self._connection), memory), held, memory)
+                known = by_label(in_chunks(stored(self._connection), memory), known_runs, memory)
                 pieces = chain(stored(self._connection), pieces)
             labels: Labels | None = self._sorted
             if labels is None:

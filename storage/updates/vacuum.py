@@ -94,7 +94,7 @@ def vacuum(connection: duckdb.DuckDBPyConnection, long: Callable[[], None] | Non
     if found:
         if long is not None and _mean_length(connection) > LONG:
             long()
-        tables.settle(connection)
+        tables.merge_log(connection)
         for table, columns in (REFERENCES | STATISTICS).items():
             _move(connection, table, columns)
         for table in _DICTIONARY:
@@ -117,7 +117,7 @@ def is_sparse(connection: duckdb.DuckDBPyConnection) -> bool:
 
 def compact(connection: duckdb.DuckDBPyConnection) -> None:
     """Write all tables again, in the caller's transaction, as they are: DuckDB takes the first blocks that are free."""
-    tables.settle(connection)
+    tables.merge_log(connection)
     sorted_by = REFERENCES | STATISTICS | dict.fromkeys(_DICTIONARY, ("id",)) | _OTHERS
     for table, columns in sorted_by.items():
         _rewrite(connection, table, f"FROM _graphdb.{table}", columns)

@@ -55,7 +55,7 @@ def export(
     graphs
         Which graphs: see :mod:`.graphs`.
     progress
-        Told the share that is written, and how many statements these are.
+        Called with the share that is written, and how many statements these are.
     spill
         The directory for what does not fit into memory.
     memory

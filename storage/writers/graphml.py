@@ -267,7 +267,7 @@ def _nodes(type_label: int, first: int, end: int) -> str:
         SELECT subject AS owner, label AS key, 'n' AS prefix, object AS value FROM {TRIPLES}
         WHERE object >= {LITERAL_BASE} AND label <> {type_label} AND subject >= {first} AND subject < {end}
     ),
-    told AS ({_PROPERTIES.format(keys="_graphdb_keys")}),
+    described AS ({_PROPERTIES.format(keys="_graphdb_keys")}),
     exact AS (SELECT DISTINCT owner FROM properties JOIN _graphdb_keys USING (key) WHERE NOT rdf),
     vertex AS (
         SELECT subject AS id FROM {TRIPLES} WHERE subject >= {first} AND subject < {end}
@@ -284,8 +284,8 @@ def _nodes(type_label: int, first: int, end: int) -> str:
         WHEN made THEN ' g:vertex="true"' WHEN labels IS NULL AND exact.owner IS NULL THEN ' g:rdf="true"' ELSE '' END
         || '>' || coalesce('<data key="labels">' || labels || '</data>', '') || coalesce(data, '') || '</node>'
         || chr(10)
-    FROM vertex JOIN _graphdb.resource USING (id) LEFT JOIN labelled USING (id) LEFT JOIN told ON told.owner = id
-    LEFT JOIN exact ON exact.owner = id
+    FROM vertex JOIN _graphdb.resource USING (id) LEFT JOIN labelled USING (id)
+    LEFT JOIN described ON described.owner = id LEFT JOIN exact ON exact.owner = id
     """
 
 
@@ -293,20 +293,20 @@ def _edges(type_label: int, first: int, end: int) -> str:
     """SQL for the edges that begin at these vertices."""
     return f"""
     WITH edge AS (
-        SELECT label, subject, object, coalesce(ordinal, 0) AS ordinal, told.label IS NOT NULL AS rdf
+        SELECT label, subject, object, coalesce(ordinal, 0) AS ordinal, described.label IS NOT NULL AS rdf
         FROM {TRIPLES} AS triple LEFT JOIN {EDGES} AS edge USING (label, subject, object)
-        LEFT JOIN _graphdb_annotated AS told USING (label, subject, object)
+        LEFT JOIN _graphdb_annotated AS described USING (label, subject, object)
         WHERE object < {LITERAL_BASE} AND label <> {type_label} AND subject >= {first} AND subject < {end}
     ),
     properties AS (
         SELECT {{'l': label, 's': subject, 'o': object, 'n': ordinal}} AS owner, key, 'e' AS prefix, value
         FROM {_EDGE_PROPERTIES} WHERE subject >= {first} AND subject < {end}
     ),
-    told AS ({_PROPERTIES.format(keys="_graphdb_edge_keys")})
+    described AS ({_PROPERTIES.format(keys="_graphdb_edge_keys")})
     SELECT '<edge source="' || {_escaped(bare("start.iri"))} || '" target="' || {_escaped(bare("stop.iri"))}
         || '"' || if(rdf, ' g:rdf="true"', '') || '><data key="label">' || {_escaped(bare("type.iri"))} || '</data>'
         || coalesce(data, '') || '</edge>' || chr(10)
-    FROM edge LEFT JOIN told ON owner = {{'l': label, 's': subject, 'o': object, 'n': ordinal}}
+    FROM edge LEFT JOIN described ON owner = {{'l': label, 's': subject, 'o': object, 'n': ordinal}}
     JOIN _graphdb.resource AS start ON start.id = subject JOIN _graphdb.resource AS type ON type.id = label
     JOIN _graphdb.resource AS stop ON stop.id = object
     """

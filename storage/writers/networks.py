@@ -59,14 +59,14 @@ def _network(connection: duckdb.DuckDBPyConnection, values: Values) -> Any:
     keys = [{id: iris[id] if role(element, name) else name for id, name in names.items()} for element in _ELEMENTS]
     known = f"SELECT object AS id FROM {TRIPLES} UNION SELECT value FROM _graphdb.edge_property"
     literals = connection.execute(f"FROM ({known}) WHERE id >= {LITERAL_BASE} ORDER BY id ASC").fetchnumpy()["id"]
-    held = dict(zip(literals.tolist(), values(literals), strict=True)) if len(literals) else {}
+    of_literal = dict(zip(literals.tolist(), values(literals), strict=True)) if len(literals) else {}
     attributes: dict[int, dict[str, Any]] = {}
     valued = (
         f"SELECT subject, label, object FROM {TRIPLES} WHERE label <> ? AND object >= {LITERAL_BASE}"
         " ORDER BY subject ASC, label ASC, object ASC"
     )
     for subject, label, value in _rows(connection, valued, [type_label]):
-        _add(attributes.setdefault(subject, {}), keys[0][label], held[value])
+        _add(attributes.setdefault(subject, {}), keys[0][label], of_literal[value])
     labelled = f"SELECT subject, object FROM {TRIPLES} WHERE label = ? AND object < {LITERAL_BASE} ORDER BY ALL"
     for subject, label in _rows(connection, labelled, [type_label]):
         labels = attributes.setdefault(subject, {})
@@ -74,7 +74,7 @@ def _network(connection: duckdb.DuckDBPyConnection, values: Values) -> Any:
             labels.setdefault("labels", []).append(names[label])
     properties: dict[tuple[int, ...], dict[str, Any]] = {}
     for *edge, key, value in _rows(connection, "FROM _graphdb.edge_property ORDER BY ALL", []):
-        _add(properties.setdefault(tuple(edge), {}), keys[1][key], held[value])
+        _add(properties.setdefault(tuple(edge), {}), keys[1][key], of_literal[value])
     graph = networkx.MultiDiGraph()
     graph.add_nodes_from((names[number], found) for number, found in checked(attributes.items()))
     edges = (
@@ -102,13 +102,13 @@ def _rows(connection: duckdb.DuckDBPyConnection, sql: str, parameters: list[int]
         yield from rows
 
 
-def _add(held: dict[str, Any], name: str, value: Any) -> None:
-    if name not in held:
-        held[name] = value
-    elif type(held[name]) is _Several:
-        held[name].append(value)
+def _add(attributes: dict[str, Any], name: str, value: Any) -> None:
+    if name not in attributes:
+        attributes[name] = value
+    elif type(attributes[name]) is _Several:
+        attributes[name].append(value)
     else:
-        held[name] = _Several([held[name], value])
+        attributes[name] = _Several([attributes[name], value])
 
 
 class _Several(list[Any]):

@@ -131,7 +131,7 @@ def labelled_set(name: str) -> LabelledSet:
 
 ABLATIONS: dict[str, tuple[tuple[str, Any], ...]] = {
     "as it is": (),
-    "no kept counts": (("tree.KEPT", math.inf),),
+    "no cached counts": (("tree.CACHED", math.inf),),
     "no refinement": (("space.PASSES", 0),),
     "no neighbour counts": (("space.unequal_vertices", lambda _: set()),),
     "no trees": (("passes._tree", lambda *_: None),),

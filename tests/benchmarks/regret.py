@@ -7,8 +7,9 @@ Queries are drawn anew from a seed: random walks of 6 to 16 vertices over labell
 an R-MAT graph without labels, and walks of 3 to 8 triples over RDF data, some with constants.  Of each, all ways count
 the matches: on the CPU a search, sums, a tree, twins or cliques, on a device the join, the search and sums, each pinned,
 on plans of their own.  *first* is a text that was never seen, by ``db.query``, over the least that a way takes for
-planning and its first run; *anew* the same once data and kernels are there, which pinned ways find so, too: the first
-regret is overstated, as whoever comes first reads the lists of an edge label and ways that follow do not.  *warm* is the median of later runs: of the plan that ``db.query`` had settled on by then, and of
+planning and its first run.  The lists of the edge labels are there by then, whoever reads them (a text is asked for the
+first time more often than a label), and device code that is written per plan is there for none: before each way's
+first run it is unloaded, and its files are deleted.  *anew* is the same once all code is there.  *warm* is the median of later runs: of the plan that ``db.query`` had settled on by then, and of
 the ways that come near the best, run in turns, so that what slows the machine slows them alike.  All counts are compared.
 
 A way may take ``--limit`` seconds (the choice :data:`ALLOWED` times that), and not much longer than the best one so far;
@@ -27,8 +28,10 @@ import re
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import wait
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -67,6 +70,8 @@ UNMEASURED = 2
 """Queries of each graph that come first: they read and compile what all others share …"""
 BRIEF = 0.3
 """… and take so many seconds at most."""
+READING = 0.5
+"""Seconds in which the lists that a pattern reads are made, and copied to a device."""
 LARGEST_ALWAYS = 8
 """Patterns of so many vertices are summed up whatever the planner says; larger ones take it seconds to write down."""
 
@@ -82,6 +87,8 @@ class Graph:
     draw: Callable[[np.random.Generator], str]
     executor: Executor = field(init=False)
     """Who answers ``db.query``; a device that it may choose is open."""
+    counted: float = field(default=0.0, init=False)
+    """Seconds that the latest count took there."""
 
     def __post_init__(self) -> None:
         statements = self.database._statements()
@@ -89,6 +96,16 @@ class Graph:
             self.executor = run.executor
         if isinstance(self.executor, ChoosingExecutor):
             self.executor._opened()
+        count = self.executor.count
+
+        def timed(plan: PhysicalPlan, control: Control | None = None) -> int:
+            started = time.perf_counter()
+            try:
+                return count(plan, control)
+            finally:
+                self.counted = time.perf_counter() - started
+
+        self.executor.count = timed  # type: ignore[method-assign]
 
 
 def opened(name: str, device: str) -> Graph:
@@ -124,8 +141,8 @@ def opened(name: str, device: str) -> Graph:
 
 @dataclass
 class Time:
-    """Seconds of a way: planning and the first run (of what is chosen, also where data and kernels are there); later
-    runs; infinite where it did not end.
+    """Seconds of a way: a first run and all that asking takes before and after it, without and with device code that
+    is written for its plan; later runs; infinite where it did not end.
     """
 
     first: float = math.inf
@@ -143,6 +160,8 @@ class Measured:
     chosen: Time = field(default_factory=Time)
     ways: dict[str, Time] = field(default_factory=dict)
     answers: set[int] = field(default_factory=set)
+    besides: dict[str, float] = field(default_factory=dict)
+    """Seconds of a first run that did not go into counting, whichever way: to parse, to plan, to make a result."""
     explained: str = ""
     costs: dict[str, float] = field(default_factory=dict)
     """What the planner expects, in elements; and what the choice made of that."""
@@ -150,13 +169,12 @@ class Measured:
     def regret(self, kind: str) -> float:
         """The chosen time over the best; 1 where the chosen way is the best."""
         chosen = getattr(self.chosen, kind)
-        best = min([chosen, *(getattr(way, kind if kind == "warm" else "first") for way in self.ways.values())])
+        best = min([chosen, *(getattr(way, kind) for way in self.ways.values())])
         return float((chosen + CALL) / (best + CALL)) if best < math.inf else 1.0
 
     def best(self, kind: str) -> str:
         """The best of the pinned ways."""
-        key = kind if kind == "warm" else "first"
-        return min(self.ways, key=lambda way: getattr(self.ways[way], key), default="-")
+        return min(self.ways, key=lambda way: getattr(self.ways[way], kind), default="-")
 
 
 Make = Callable[[], PhysicalPlan | None]
@@ -164,21 +182,20 @@ Make = Callable[[], PhysicalPlan | None]
 
 
 def plans_of(
-    pattern: PatternGraph, graph: DataGraph, chosen: PhysicalPlan, prepared: float, binding: float
+    pattern: PatternGraph, graph: DataGraph, chosen: PhysicalPlan, planning: float
 ) -> Iterator[tuple[str, Make, float]]:
-    """The ways to count on the CPU: what makes the plan of each, and the seconds that come before.
-
-    These are ``prepared``, from text to plan, or where a plan is made anew ``binding``, without planning.
+    """The ways to count on the CPU: what makes the plan of each, and the seconds of the choice's ``planning`` that it
+    does without.
     """
     nothing: dict[str, Any] = {"counting": None, "clique": None, "twins": None, "tree": None}
-    yield "search", lambda: replace(make_plan(pattern, graph, counting="never"), **nothing), binding
+    yield "search", lambda: replace(make_plan(pattern, graph, counting="never"), **nothing), planning
     for name, known in (("cliques", "clique"), ("twins", "twins"), ("tree", "tree")):
         if getattr(chosen, known) is not None:
-            yield name, partial(replace, chosen, **nothing | {known: getattr(chosen, known)}), prepared
+            yield name, partial(replace, chosen, **nothing | {known: getattr(chosen, known)}), 0.0
     if chosen.counting is not None:
-        yield "sums", partial(replace, chosen, **nothing | {"counting": chosen.counting}), prepared
+        yield "sums", partial(replace, chosen, **nothing | {"counting": chosen.counting}), 0.0
     elif len(pattern.vertices) <= LARGEST_ALWAYS:
-        yield "sums", lambda: _with_sums(make_plan(pattern, graph, counting="always")), binding
+        yield "sums", lambda: _with_sums(make_plan(pattern, graph, counting="always")), planning
 
 
 def _with_sums(plan: PhysicalPlan) -> PhysicalPlan | None:
@@ -202,26 +219,34 @@ def device_ways(device: Any) -> dict[str, Executor]:
 def measure(graph: Graph, number: int, rng: np.random.Generator, given: argparse.Namespace) -> Measured:
     """Ask by ``db.query``, then by all ways."""
     found, settled = Measured(graph.name, number, graph.draw(rng)), None
+    _read(graph, found.text)
     started = time.perf_counter()
 
     def ask() -> int:
+        graph.counted = 0.0
         return int(graph.database.query(found.text, timeout=ALLOWED * given.limit).scalar())
 
     try:
         found.answers.add(ask())
         found.chosen.first = time.perf_counter() - started
+        found.besides["first"] = found.chosen.first - graph.counted
         for run in range(1000):
             found.answers.add(ask())
             if run >= 3 and time.perf_counter() - started > given.settle:
                 break
         found.chosen.warm = _warm(ask)
         settled = graph.database._state.plans.counting(found.text)
+        device = _executors(graph.executor)[1]
+        if device is not None:
+            device._counter.settle()
         for _ in range(ANEW):
             graph.database._state.plans.clear()
             graph.database._state.snapshot().plans.clear()
             started = time.perf_counter()
             found.answers.add(ask())
-            found.chosen.anew = min(found.chosen.anew, time.perf_counter() - started)
+            taken = time.perf_counter() - started
+            if taken < found.chosen.anew:
+                found.chosen.anew, found.besides["anew"] = taken, taken - graph.counted
             if found.chosen.anew > BRIEF:
                 break
     except GraphDBError as error:
@@ -235,6 +260,7 @@ def measure(graph: Graph, number: int, rng: np.random.Generator, given: argparse
         graph.database._statements().queries.check(query, found.text)
         prepared = run.prepare(query)
         planning = time.perf_counter() - started
+        found.besides = {kind: found.besides.get(kind, planning) for kind in KINDS[:2]}
         assert isinstance(prepared, Prepared)
         assert prepared.plan is not None
         pattern, data, plan = run._pattern(prepared.bound, prepared.wanted), run._snapshot.graph, prepared.plan
@@ -248,10 +274,56 @@ def measure(graph: Graph, number: int, rng: np.random.Generator, given: argparse
             if graph.executor._device is not None:
                 for name, cost in graph.executor._device.costs.of(plan, True).items():
                     found.costs |= {f"cuda {name} ms": cost.seconds * 1e3, f"cuda {name} setup ms": cost.setup * 1e3}
-        runs = _pinned(found, graph.executor, pattern, data, plan, planning, given)
+        runs = _pinned(found, graph.executor, pattern, data, plan, given)
         if settled is not None and settled.plan is not None:
             _in_turns(found, partial(graph.executor.count, settled.plan), runs)
     return found
+
+
+def _read(graph: Graph, text: str) -> None:
+    """Have the lists that a pattern reads in memory and on the device, but no plan and no code of its own."""
+    with QueryRun(graph.database._state.snapshot(), graph.executor, text, {}, bindings_bytes=8 << 30) as run:
+        query = parse(text)
+        assert isinstance(query, Query)
+        graph.database._statements().queries.check(query, text)
+        prepared = run.prepare(query)
+        assert isinstance(prepared, Prepared)
+        pattern, data = run._pattern(prepared.bound, prepared.wanted), run._snapshot.graph
+        host, device = _executors(graph.executor)
+        readers = [host] if device is None else [host, device_ways(device)["join"]]
+        for reader in readers:
+            try:
+                reader.count(make_plan(pattern, data, counting="never"), Control(timeout=READING))
+            except GraphDBError:
+                continue
+        if device is not None:
+            forget_code(device)
+    graph.database._state.plans.clear()
+    graph.database._state.snapshot().plans.clear()
+
+
+def _executors(executor: Executor) -> tuple[HostExecutor, Any]:
+    """The CPU's, and the device's where one is open."""
+    if isinstance(executor, ChoosingExecutor):
+        return executor.host, executor._device
+    return HostExecutor(), None if isinstance(executor, HostExecutor) else executor
+
+
+def forget_code(device: Any) -> None:
+    """Unload and delete all device code that is written per plan."""
+    from graphdb.gpu.code.launch import written_per_plan
+
+    device._counter.settle()
+    device._counter._known = {part for part in device._counter._known if not part.levels}
+    code, modules = device.device.code, device.device._modules
+    wait([compilation.done for compilation in code._compilations.values()])
+    for key in [key for key in modules if written_per_plan(key[0])]:
+        del modules[key]
+    code._compilations.clear()
+    if code.disk is not None:
+        for file in Path(code.disk.folder()).iterdir():
+            if written_per_plan(file.name.rsplit("-", 1)[0]):
+                file.unlink(missing_ok=True)
 
 
 def _in_turns(found: Measured, chosen: Callable[[], int], runs: dict[str, Callable[[], int]]) -> None:
@@ -275,19 +347,17 @@ def _pinned(
     pattern: PatternGraph,
     data: DataGraph,
     plan: PhysicalPlan,
-    prepared: float,
     given: argparse.Namespace,
 ) -> dict[str, Callable[[], int]]:
-    """Measure every way, and return what runs those that were done; ``prepared`` are the seconds from text to plan."""
+    """Measure every way, and return what runs those that were done."""
     runs: dict[str, Callable[[], int]] = {}
     if not plan.count_only:
         return runs
-    host = executor.host if isinstance(executor, ChoosingExecutor) else HostExecutor()
-    device = executor._device if isinstance(executor, ChoosingExecutor) else None
+    host, device = _executors(executor)
     started = time.perf_counter()
     make_plan(pattern, data, refine=executor.refine)
-    binding = max(prepared - (time.perf_counter() - started), 0.0)
-    plans = {name: (make, before) for name, make, before in plans_of(pattern, data, plan, prepared, binding)}
+    planning = time.perf_counter() - started
+    plans = {name: (make, saved) for name, make, saved in plans_of(pattern, data, plan, planning)}
     ways: list[tuple[str, Executor, tuple[Make, float]]] = [(f"cpu {name}", host, plans[name]) for name in plans]
     if device is not None:
         pinned = device_ways(device)
@@ -301,6 +371,8 @@ def _pinned(
     for name, who, make in ways:
         best = min([found.chosen.warm, *(way.warm for way in found.ways.values())])
         limit = min(given.limit, SLACK + PATIENCE * best)
+        if who is not host:
+            forget_code(device)
         compiling = given.limit if name in ("cuda search", "cuda sums") else limit
         try:
             run = _measure(found, name, who, *make, data, limit, compiling)
@@ -316,14 +388,14 @@ def _measure(
     name: str,
     who: Any,
     make: Make,
-    before: float,
+    saved: float,
     data: DataGraph,
     limit: float,
     compiling: float,
 ) -> Callable[[], int] | None:
     """Plan and run one way; what runs it once more, or None where there is no such way."""
     seen, plan = found.ways.setdefault(name, Time()), None
-    for _ in range(ANEW):
+    for run in range(1 + ANEW):
         started = time.perf_counter()
         with data.watched(Control(timeout=compiling).check):
             plan = make()
@@ -333,8 +405,11 @@ def _measure(
             del found.ways[name]
             return None
         found.answers.add(who.count(plan, Control(timeout=compiling)))
-        seen.first = min(seen.first, time.perf_counter() - started + before)
-        if seen.first > BRIEF:
+        taken = time.perf_counter() - started
+        if run == 0:
+            seen.first = max(found.besides["first"] - saved, 0.0) + taken
+        seen.anew = min(max(found.besides["anew"] - saved, 0.0) + taken, seen.anew)
+        if seen.first > BRIEF and run > 0:
             break
     for _ in range(2):
         who.count(plan, Control(timeout=limit))
@@ -382,8 +457,7 @@ def tables(measured: list[Measured], worst: int) -> list[Table]:
         for one in sorted(measured, key=lambda one: -one.regret(kind))[:worst]:
             best = one.best(kind)
             row = f"{one.graph} {one.number}", f"{one.regret(kind):,.1f}", _ms(getattr(one.chosen, kind))
-            key = kind if kind == "warm" else "first"
-            table.add(*row, best, _ms(getattr(one.ways.get(best, Time()), key)), one.explained)
+            table.add(*row, best, _ms(getattr(one.ways.get(best, Time()), kind)), one.explained)
         listed.append(table)
     return [quantiles, *listed]
 
@@ -394,7 +468,7 @@ def _ms(seconds: float) -> str:
 
 def line(one: Measured) -> str:
     """A query as JSON, for whoever fits the constants of the cost model."""
-    times = {name: [_ms(way.first), _ms(way.warm)] for name, way in one.ways.items()}
+    times = {name: [_ms(getattr(way, kind)) for kind in KINDS] for name, way in one.ways.items()}
     costs = {name: float(f"{cost:.3g}") for name, cost in one.costs.items()}
     shown = {"graph": one.graph, "number": one.number, "count": max(one.answers, default=None), "ways": times}
     chosen = {"chosen": [_ms(getattr(one.chosen, kind)) for kind in KINDS], "costs": costs, "explained": one.explained}

@@ -110,7 +110,7 @@ def simulate(names: list[str], where: str, shares: int, sizes: Sequence[int]) ->
         for title, plan, counting in plans_of(name, sizes):
             executor.count(plan)
             if where == "cuda":
-                executor._counter.settle()
+                executor._counter.wait_for_all()
             timed = tasks(executor, plan, counting, shares)
             if not timed:
                 continue

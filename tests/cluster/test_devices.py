@@ -73,10 +73,12 @@ def test_answers_of_devices_are_those_of_a_host(tmp_path: Path) -> None:
         graphdb.connect(path, cluster=client, device="cuda", threads=1) as db,
     ):
         assert "by cuda, in about 32 tasks" in str(db.query(f"EXPLAIN {KNOWS} RETURN a").fetchall())
+        assert "by cuda, in up to 32 tasks" in str(db.query(f"EXPLAIN {KNOWS} RETURN count(*) AS n").fetchall())
         assert sorted(db.query(f"{KNOWS} RETURN a.i, b.i, c.i").fetchall()) == wanted[0]
         assert db.query(f"{KNOWS} RETURN count(*) AS n").fetchall() == wanted[1]
         assert db.query(f"{SQUARE} RETURN count(*) AS n").fetchall() == wanted[2]
         assert tasks._ready.executor("cuda").name == "cuda:0"
     assert client.ran.count("divided") >= 3
     assert client.ran.count("rows") > 4
-    assert client.ran.count("counted") > 4
+    # Of counts few, which begin large: each ends as its last block of threads does.
+    assert 2 * 4 < client.ran.count("counted") < 2 * 16

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import pathlib
 import time
@@ -50,6 +51,7 @@ WRONG: dict[str, Callable[[graphdb.Database], object]] = {
     "in the name of a table": lambda db: db.query("RETURN 1 AS x").into(LONE),
     "NUL in the path of an export": lambda db: db.export("/tmp/\0.nt"),
     "NUL in the path of a database": lambda db: graphdb.connect("/tmp/\0x"),
+    "in the folder for what is spilled": lambda db: graphdb.connect(spill=f"/tmp/{LONE}"),
     "a folder that is none": lambda db: db.export("/proc/x.nt"),
     "lists too deep for Arrow": lambda db: db.query(f"RETURN {NESTED} AS x").fetchall(),
     "lists too deep for Arrow, as a table": lambda db: db.query("RETURN $x AS x", x=nested(99)).to_arrow(),
@@ -64,6 +66,30 @@ WRONG: dict[str, Callable[[graphdb.Database], object]] = {
     "seconds that are over": lambda db: db.query("MATCH (n) RETURN n", timeout=-1),
     "no text": lambda db: db.query(None),  # type: ignore[arg-type]
     "bytes": lambda db: db.sql(b"SELECT 1"),  # type: ignore[arg-type]
+    "no text to explain": lambda db: db.explain(5),  # type: ignore[arg-type]
+    "no query to watch": lambda db: db.watch(5),  # type: ignore[arg-type]
+    "no name of a table": lambda db: db.query("RETURN 1 AS x").into(5),  # type: ignore[arg-type]
+    "no name of a procedure": lambda db: db.register_procedure(5, len),  # type: ignore[arg-type]
+    "no function": lambda db: db.register_procedure("my.p() :: (x :: INTEGER)", 10**5000),  # type: ignore[arg-type]
+    "no name to forget": lambda db: db.unregister_procedure([]),  # type: ignore[arg-type]
+    "no format of a load": lambda db: db.load(io.BytesIO(b""), 5),  # type: ignore[arg-type]
+    "no format of an export": lambda db: db.export("/tmp/x.nt", 5),  # type: ignore[arg-type]
+    "no path of an export": lambda db: db.export(5),  # type: ignore[arg-type]
+    "no path of a database": lambda db: graphdb.connect(5),  # type: ignore[arg-type]
+    "no rows": lambda db: db.apply([5]),
+    "no patch": lambda db: db.apply(patch=5),
+    "no number of rows": lambda db: db.query("RETURN 1").fetchmany("x"),  # type: ignore[arg-type]
+    "fewer rows than none": lambda db: db.query("RETURN 1").fetchmany(-1),
+    "many rows": lambda db: db.query("RETURN 1").fetchmany(10**5000),
+    "batches of fewer rows than none": lambda db: db.query("RETURN 1").fetch_batches(-(10**5000)),
+    "a picture of no number": lambda db: db.query("MATCH (n) RETURN n").graph("x"),  # type: ignore[arg-type]
+    "no sizes": lambda db: db.mine.cliques("abc"),  # type: ignore[arg-type]
+    "large seconds": lambda db: db.query("RETURN 1", timeout=-(10**5000)),
+    "lists of seconds": lambda db: db.query("RETURN 1", timeout=nested(5000)),  # type: ignore[arg-type]
+    "large memory": lambda db: graphdb.connect(memory_limit=10**5000),
+    "no memory": lambda db: graphdb.connect(memory_limit=[1]),  # type: ignore[arg-type]
+    "large devices": lambda db: graphdb.connect(device=10**5000),  # type: ignore[arg-type]
+    "large threads": lambda db: graphdb.connect(threads=10**5000),
     "an object": lambda db: db.query("RETURN $x", x=object()),
     "a regular expression": lambda db: db.query("RETURN 'a' =~ '('").fetchall(),
 }
@@ -153,8 +179,6 @@ def test_what_a_progress_function_raises_is_the_callers() -> None:
         raise Own("mine")
 
     with graphdb.connect() as db:
-        import io
-
         with pytest.raises(Own):
             db.load(io.BytesIO(b"<e:a> <e:p> <e:b> .\n"), "nt", progress=fail)
         assert issubclass(QueryTimeout, ExecutionError)

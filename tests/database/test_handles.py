@@ -109,6 +109,22 @@ def test_a_new_file_that_another_handle_fills(tmp_path: pathlib.Path) -> None:
         assert alone.query("CREATE (a:ex:Q) RETURN labels(a)").fetchall() == [(["ex:Q"],)]
 
 
+def test_a_file_of_two_names(tmp_path: pathlib.Path) -> None:
+    """DuckDB knows a file by its name, and would have two databases write to one that has a hard link."""
+    path, soft, hard = (tmp_path / f"{name}.duckdb" for name in ("db", "soft", "hard"))
+    with graphdb.connect(path) as db:
+        db.query("CREATE (:P {k: 1})")
+        os.symlink(path, soft)
+        os.link(path, hard)
+        with graphdb.connect(soft) as again:
+            again.query("CREATE (:P {k: 2})")
+        with pytest.raises(StorageError, match=r"is open in this process as '.*db.duckdb'"):
+            graphdb.connect(hard)
+        assert keys(db) == [1, 2]
+    with graphdb.connect(hard) as db:
+        assert keys(db) == [1, 2]
+
+
 def test_threads_write_through_their_own_handles(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "db.duckdb"
     graphdb.connect(path).close()

@@ -45,6 +45,16 @@ SLOW = {
     "lists of ranges": "UNWIND range(1, 1000) AS a RETURN sum(range(1, a * 10000)[5])",
     "items of ranges": "UNWIND range(1, 1000) AS a RETURN sum(size([x IN range(1, a * 10000) WHERE x % 3 = 0 | x * a]))",
     "a map not closed": "RETURN {" + ", ".join(f"k{i}: {i}" for i in range(50_000)) + " AS x",
+    "calls in calls": "MATCH (a:P) RETURN sum(" + "log(" * 40 + "a.k" + ")" * 41,
+    "calls that are written out": "MATCH (a:P) RETURN count(" + "nullIf(" * 90 + "a.k" + ", 1)" * 90 + ")",
+    "choices in choices": "MATCH (a:P) RETURN sum("
+    + "CASE " * 60
+    + "a.k"
+    + " WHEN < 3 THEN 1 WHEN > 5 THEN 2 END" * 60
+    + ")",
+    "maps of maps": "WITH {a: 1} AS m " + "WITH {a: m, b: m, c: m} AS m " * 20 + "RETURN m",
+    "texts in texts": "RETURN size(" + "replace(" * 20 + "'aa'" + ", 'a', 'aaaaaaaaaa')" * 20 + ") AS x",
+    "a text of texts": "RETURN size(replace($text, 'a', $text)) AS x",
     "row by row": "UNWIND range(1, 2000) AS a UNWIND range(1, 2000) AS b WITH {x: a, y: [b, 'b']} AS m RETURN count(m.y[1] + m.x)",
     "cross product": "MATCH (a:P), (b:P), (c:P) RETURN sum(a.k * b.k + c.k)",
     "path by path": "UNWIND range(1, 1000) AS i MATCH (a:P)-[r:NEXT*1..40 {k: i % 2}]->(b) RETURN count(r)",
@@ -69,7 +79,9 @@ def db() -> Iterator[graphdb.Database]:
 
 def late(db: graphdb.Database, form: str, how: str, after: float) -> float:
     """Return how many seconds after the moment to stop a statement did."""
-    given = {f"p{i}": i for i in range(10_000)} if form == "parameters" else {}
+    given: dict[str, object] = {f"p{i}": i for i in range(10_000)} if form == "parameters" else {}
+    if form == "a text of texts":
+        given = {"text": "a" * 100_000}
     begun = time.monotonic()
     try:
         with interrupted(db, how, after):

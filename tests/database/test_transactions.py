@@ -106,7 +106,7 @@ def test_an_interrupt_at_any_line(name: str, tmp_path: pathlib.Path) -> None:
     for at in range(0, lines, max(1, lines // (scaled(4)))):
         with _Interrupting(at) as interrupting, suppress(KeyboardInterrupt):
             run(db, tmp_path)
-        if db._state.transactions.by_user and not db._state.connection.unsettled():
+        if db._state.transactions.by_user and not db._state.connection.has_leftovers():
             db.sql("ROLLBACK")
         with suppress(ExecutionError):  # it was ended
             db.sql("ROLLBACK")

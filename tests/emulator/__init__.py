@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -64,6 +64,7 @@ class _Machine:
     def touch(self) -> int:
         """The device that is current in this thread, which something is made on."""
         self.touched.add(_current())
+        _bound().add(_current())
         return _current()
 
     def put(self, start: int, size: int) -> None:
@@ -99,6 +100,23 @@ _machine = _Machine()
 def _current() -> int:
     """The number of the device that is current in this thread: 0 in a new one, as CUDA has it."""
     return int(getattr(_local, "device", 0))
+
+
+def _bound() -> set[int]:
+    """The devices whose contexts the calling thread has been bound to, by calls of the runtime."""
+    found: set[int] = _local.__dict__.setdefault("bound", set())
+    return found
+
+
+def _asked(answer: Any) -> Callable[..., Any]:
+    """A function of the driver's, which unlike the runtime's binds no context."""
+
+    def ask(*_: Any) -> Any:
+        if _current() not in _bound():
+            raise Failure("CUDA_ERROR_INVALID_CONTEXT: invalid device context", status=201)
+        return answer
+
+    return ask
 
 
 class _Owner:
@@ -414,9 +432,9 @@ def _module(memory: int, card: str) -> ModuleType:
         get_elapsed_time=lambda a, b: (b.at - a.at) * 1000,
         get_current_stream=Stream,
         driver=SimpleNamespace(
-            occupancyMaxActiveBlocksPerMultiprocessor=lambda *_: 1,
-            funcGetAttribute=lambda *_: 0,
-            funcSetAttribute=lambda *_: None,
+            occupancyMaxActiveBlocksPerMultiprocessor=_asked(1),
+            funcGetAttribute=_asked(0),
+            funcSetAttribute=_asked(None),
             CUDADriverError=CUDADriverError,
         ),
         Module=Module,

@@ -111,7 +111,7 @@ def test_sums_are_compiled_while_the_host_counts(device: None) -> None:
         assert there._counter.preparing(plan, True)
         assert there.expected(plan, True).setup > 0.1
         compiler.set()
-        there._counter.settle()
+        there._counter.wait_for_all()
         assert executor.describe(plan).startswith("cuda:0 by sums")
         assert executor.count(plan) == want
         assert len(on_host) == runs

@@ -23,8 +23,12 @@ from graphdb.execute import devices as naming
 from graphdb.execute.choose import choose_executor
 from graphdb.execute.host import HostExecutor
 from graphdb.execute.multi import MultiExecutor
-from graphdb.plan.executor import Control
+from graphdb.execute.work_profile import WorkProfile
+from graphdb.mining.graph import MiningGraph
+from graphdb.mining.motifs import joint_count, known_motifs
+from graphdb.plan.executor import Control, OutOfRange
 from graphdb.plan.passes.pipeline import make_plan
+from graphdb.plan.shares import Division
 from graphdb.storage.graph.data_graph import DataGraph
 from tests import emulator
 from tests.execute.test_host import REPEATABLE, complete, pattern
@@ -32,6 +36,7 @@ from tests.gpu.executors import EMULATED, EXAMPLES, SMALL, device_executor
 from tests.gpu.test_device import PATH, TRIANGLE, endless, random_graph
 from tests.gpu.test_executors import check
 from tests.gpu.test_several_devices import HOST, every_kind, machine_of, rows_of
+from tests.mining import brute
 from tests.oracle.strategies import Case, cases
 from tests.oracle.test_symmetry import symmetric_cases
 
@@ -118,6 +123,35 @@ def test_every_kind_of_run(several: MultiExecutor, kind: str) -> None:
     assert all(before[1] == after[0] for before, after in pairwise(units)), "each unit once"
 
 
+def test_patterns_are_counted_together_in_shares(several: MultiExecutor) -> None:
+    """The sums of all motifs of a size: each unit once, and the numbers of one host."""
+    graph = random_graph_for_mining(60, 400)
+    for member in several._executors:
+        member.hint = "auto"  # type: ignore[attr-defined]
+    for size in (3, 4):
+        joint = joint_count(graph, known_motifs(size, False).patterns)
+        several.tasks = []
+        wanted = HOST.count_jointly(joint)
+        assert several.count_jointly(joint) == wanted
+        assert "in shares" in several.describe_jointly(joint)
+        assert len(several.tasks) > 2
+        units = sorted((task.begin, task.end) for task in several.tasks)
+        assert all(before[1] == after[0] for before, after in pairwise(units))
+        assert max(wanted) > 1000
+
+
+def random_graph_for_mining(vertices: int, edges: int) -> MiningGraph:
+    return brute.random_graph(np.random.default_rng(3), vertices, edges, directed=False)
+
+
+def test_small_joint_counts_stay_on_the_first() -> None:
+    several = MultiExecutor(hosts(2))
+    joint = joint_count(random_graph_for_mining(20, 60), known_motifs(3, False).patterns)
+    assert several.count_jointly(joint) == HOST.count_jointly(joint)
+    assert not several.tasks
+    assert several.describe_jointly(joint) == "cpu"
+
+
 def test_rows_come_in_the_order_of_one(several: MultiExecutor) -> None:
     """Whatever the sizes of its pieces, and with a limit the first of them."""
     plan = make_plan(pattern(3, TRIANGLE), random_graph(40, 400))
@@ -132,6 +166,78 @@ def test_rows_come_in_the_order_of_one(several: MultiExecutor) -> None:
 def columns(executor: Any, plan: Any, control: Control | None = None) -> Any:
     blocks = [np.stack([block.columns[name] for name in plan.outputs]) for block in executor.run(plan, control)]
     return np.concatenate(blocks, axis=1)
+
+
+def test_a_joint_count_of_one_that_fails() -> None:
+    """Its share goes to the other; where numbers do not fit, one counts all its own way."""
+    joint = joint_count(random_graph_for_mining(60, 400), known_motifs(4, False).patterns)
+    wanted = HOST.count_jointly(joint)
+    for error in (DeviceError("lost"), OutOfRange()):
+        several, asked = MultiExecutor(hosts(2), shares=4, least=0.0), threading.Event()
+        first, second = several._executors
+        count = first.partial_jointly
+
+        def fails(*_: Any, error: Exception = error, asked: threading.Event = asked) -> Any:
+            asked.set()
+            raise error
+
+        def waits(*given: Any, count: Any = count, asked: threading.Event = asked) -> Any:
+            assert asked.wait(30)  # however busy the machine is, both have a share
+            return count(*given)
+
+        with (
+            mock.patch.object(first, "partial_jointly", side_effect=waits),
+            mock.patch.object(second, "partial_jointly", side_effect=fails),
+        ):
+            assert several.count_jointly(joint) == wanted
+        assert len(several._executors) == (1 if isinstance(error, DeviceError) else 2)
+
+
+def test_no_share_fills_the_buffer() -> None:
+    """Where rows wait for those of the shares before, their shares are small: or one device waits for the other."""
+    several = MultiExecutor(hosts(2), shares=4, least=0.0)
+    plan = make_plan(pattern(3, TRIANGLE), random_graph(200, 4000))
+    wanted = columns(several, plan)
+    few, rows = len(several.tasks), wanted.nbytes
+    assert np.array_equal(columns(several, plan, Control(buffer_bytes=rows // 4)), wanted)
+    assert len(several.tasks) > 2 * few
+    assert max(task.end - task.begin for task in several.tasks) < 200 / 8
+
+
+def test_a_run_that_is_known_is_divided_by_what_it_took() -> None:
+    """Into a share for each executor, and a small rest for whoever is done first: not into those of the first time."""
+    several = MultiExecutor(hosts(2), shares=8, least=1e-9)
+    graph = random_graph(200, 4000)
+    count, listed = make_plan(pattern(3, TRIANGLE, count_only=True), graph), make_plan(pattern(3, TRIANGLE), graph)
+    wanted, rows = HOST.count(count), columns(HOST, listed)
+    assert several.count(count) == wanted
+    assert len(several.tasks) == 8
+    for _ in range(2):
+        assert several.count(count) == wanted
+        assert len(several.tasks) <= 4
+    assert np.array_equal(columns(several, listed), columns(several, listed))
+    assert len(several.tasks) <= 4
+    assert columns(several, listed).shape == rows.shape
+    unlike = MultiExecutor(hosts(2), shares=8, least=1e-9, alike=False)
+    assert [unlike.count(count) for _ in range(2)] == [wanted, wanted]
+    assert len(unlike.tasks) == 8
+
+
+@pytest.mark.parametrize("power", [1.0, 3.0])
+def test_shares_of_equal_time(power: float) -> None:
+    """Whatever weights say: after three runs no share takes much longer than another."""
+    units = np.arange(20_000)
+    seconds = ((units + 1) / len(units)) ** power * (1 + (units % 977 == 0) * 300)
+    ends = np.append(0.0, np.cumsum(seconds))
+    profile = WorkProfile.expected(np.ones(len(units)))
+    cuts, _ = Division("roots", np.ones(len(units))).factored(2, 32)
+    for _ in range(3):
+        profile = profile.measured([(begin, end, ends[end] - ends[begin]) for begin, end in cuts])
+        cuts = profile.shares([1 / 4] * 4)[0]
+    took = [ends[end] - ends[begin] for begin, end in cuts]
+    assert cuts[0][0] == 0
+    assert cuts[-1][1] == len(units)
+    assert max(took) < 1.05 * sum(took) / 4
 
 
 @EMULATED

@@ -35,7 +35,7 @@ def executor(request: pytest.FixtureRequest) -> Iterator[Any]:
 
         found = GpuExecutor(0)
         yield found
-        found._counter.settle()  # threads that compile know this emulator only
+        found._counter.wait_for_all()  # threads that compile know this emulator only
 
 
 @EMULATED
@@ -90,7 +90,7 @@ def test_a_launch_that_is_refused_leaves_the_device(hint: str, name: str) -> Non
         if hint != "auto":  # there, sums may not have been tried yet
             assert executor.describe(plan).startswith("cuda:0 by join")
         assert not executor.device.memory.pool.faults
-        executor._counter.settle()
+        executor._counter.wait_for_all()
 
 
 @EMULATED

@@ -109,7 +109,7 @@ def test_a_kernel_that_is_there_makes_a_count_cheaper(executor: Any) -> None:
     want = executor.count(plan)
     assert replace(executor._counter.expected(plan, True), setup=before.setup) == before
     assert executor.count(slow) == want
-    executor._counter.settle()
+    executor._counter.wait_for_all()
     after = executor._counter.expected(plan, True)
     assert (after.setup, after.in_background) == (0.0, False)
     assert executor.expected(plan, True) == executor._counter.expected(plan, True)
@@ -117,7 +117,7 @@ def test_a_kernel_that_is_there_makes_a_count_cheaper(executor: Any) -> None:
     assert executor.describe(plan) == f"cuda:0 by sums {within}"
     triangle = make_plan(pattern_of(((0, 1), (0, 2), (1, 2)), label), graph)
     executor.count(triangle)
-    executor._counter.settle()  # a thread compiled its kernel, if none was there
+    executor._counter.wait_for_all()  # a thread compiled its kernel, if none was there
     assert executor.describe(triangle) == f"cuda:0 by cliques {within}"
 
 
@@ -127,7 +127,7 @@ def test_a_count_by_sums_writes_no_program_of_matches(executor: Any) -> None:
     pattern = pattern_of(PATTERNS["diamond"], label)
     first = make_plan(pattern, graph, counting="always")
     want = executor.count(first)
-    executor._counter.settle()
+    executor._counter.wait_for_all()
     executor.count(first)
     assert first.counting is not None
     again = replace(first, cost=1e12)  # which has no timings yet
@@ -146,7 +146,7 @@ def test_plans_pay_for_a_kernel_together(executor: Any) -> None:
     counter.missed(plans[0], True, 12e-3)
     assert not counter.preparing(plans[0], True)
     counter.missed(plans[1], True, 12e-3)
-    counter.settle()
+    counter.wait_for_all()
     assert counter.expected(plans[1], True).setup == 0.0
     assert counter.expected(plans[2], True).setup < first[2] / 10
 
@@ -170,7 +170,7 @@ def test_sums_are_compiled_while_matches_are_gone_through() -> None:
             with pytest.raises(QueryTimeout):
                 executor._counter.count(plan, Control(timeout=0.05))
             compiler.set()
-            executor._counter.settle()
+            executor._counter.wait_for_all()
         assert executor._counter.expected(plan, True).setup == 0.0
         assert executor._counter.count(plan, Control()) == want
 
@@ -186,7 +186,7 @@ def test_a_compiler_that_fails_leaves_the_way_as_it_was() -> None:
         plan = make_plan(pattern_of(PATTERNS["diamond"], label), graph, counting="always")
         with mock.patch.object(counter, "DeviceCount", side_effect=MemoryLimitError("it is full")):
             executor._counter.missed(plan, True, 1.0)
-            executor._counter.settle()
+            executor._counter.wait_for_all()
         assert executor._counter.expected(plan, True) is None
         assert executor.count(plan) == HOST.count(plan)
 
@@ -241,6 +241,11 @@ def test_where_the_host_walks_along_a_tree_a_device_sums(executor: Any) -> None:
     assert executor._counter.count(plan, Control()) is None
     with mock.patch.object(counter, "COMPILING", 0.0):
         assert executor._counter.count(plan, Control()) == want > 0
+        # Beside a host whose tree is quick, nobody writes down sums.
+        with mock.patch.object(executor._counter, "_beside_host", True):
+            assert executor._counter.expected(plan, True) is None
+            with mock.patch.object(counter, "DEAR", 0.0):
+                assert executor._counter.expected(plan, True) is not None
 
 
 def by_vertex(pattern: PatternGraph, graph: DataGraph, executor: Any) -> bool:
@@ -365,7 +370,7 @@ def test_matches_and_sums_race(first: str) -> None:
             assert executor.count(plan) == want
             assert ended == [first == "matches"]
             assert executor._counter.preparing(plan, True) == (first == "matches")
-        executor._counter.settle()
+        executor._counter.wait_for_all()
         assert executor.describe(plan).startswith("cuda:0 by sums")
         assert executor.count(plan) == want
 
@@ -400,7 +405,7 @@ def test_a_race_ends_with_its_timeout() -> None:
             with pytest.raises(QueryTimeout):
                 executor.count(plan, Control(timeout=0.05))
             assert executor._counter.preparing(plan, True)
-        executor._counter.settle()
+        executor._counter.wait_for_all()
         assert executor.count(plan) == HOST.count(plan)
 
 
@@ -419,7 +424,7 @@ def test_a_count_whose_sums_have_no_kernel_is_not_overtaken() -> None:
         def count(join: Any, plan: Any, control: Control, limit: int | None) -> int:
             began.append(control)
             running.set()
-            executor._counter.settle()
+            executor._counter.wait_for_all()
             control.check()
             return plain(join, plan, control, limit)
 

@@ -19,6 +19,7 @@ from graphdb.mining import EmbeddingTable, Limits, MiningGraph, edge_extension, 
 from graphdb.mining.motifs import motifs
 from graphdb.mining.primitives import extension
 from graphdb.plan.executor import Control
+from graphdb.plan.extension import Aggregated
 from tests import emulator
 from tests.fuzz import scaled
 from tests.gpu.executors import EMULATED
@@ -236,11 +237,29 @@ def test_aggregation(device: Any, seed: int, directed: bool) -> None:
         ]
         for table in tables:
             wanted = aggregation.aggregation(table, graph)
-            with mock.patch.object(aggregation, "DEVICE_PIECE", 100):
-                limits = Limits(executor=device)
+            limits, host = (
+                Limits(executor=device),
+                mock.patch.object(aggregation, "images_of", side_effect=AssertionError),
+            )
+            with mock.patch.object(aggregation, "DEVICE_PIECE", 100), host:
                 found = aggregation.aggregation(table, graph, limits=limits)
             assert found.patterns == wanted.patterns
             assert found.examples == wanted.examples
             for name in ("counts", "supports", "of_row"):
                 assert np.array_equal(getattr(found, name), getattr(wanted, name))
             assert "ms of kernels" in limits.notes[0]
+
+
+def test_images_that_the_device_has_no_memory_for(device: Any) -> None:
+    """Bits of many slots: the host finds what they take."""
+    graph = brute.random_graph(np.random.default_rng(0), 10, 24, directed=False, labels=2)
+    table = vertex_extension(EmbeddingTable.of_vertices(graph), graph)
+    extender = device.extender(graph.adjacency, 1.0, Control())
+    task = Aggregated(graph.label_of, states=graph.states)
+    slots = np.zeros((1, 2), np.int32)
+    pieces = [(table.rows().astype(np.int32), np.zeros(len(table), np.int32))]
+    assert extender.images(pieces, slots, 1, task).tolist() == [len(graph)]
+    assert extender.images(pieces, slots, 1 << 24, task) is None
+    with mock.patch("graphdb.gpu.mining.aggregation.Images.of", return_value=None):
+        found = aggregation.aggregation(table, graph, limits=Limits(executor=device))
+    assert np.array_equal(found.supports, aggregation.aggregation(table, graph).supports)

@@ -38,7 +38,7 @@ def device(request: pytest.FixtureRequest) -> Iterator[Any]:
 
         executor = GpuExecutor(0, memory_limit=1 << 28)
         yield executor
-        executor._counter.settle()  # threads that compile know this emulator only
+        executor._counter.wait_for_all()  # threads that compile know this emulator only
         if request.param == "emulated":
             assert not executor.device.memory.pool.faults
 
@@ -200,5 +200,5 @@ def test_statements(where: str) -> None:
                 assert ("bytes copied to the device" in profile) == (device != "cpu")
                 if device != "cpu":
                     executor: Any = db._lazy_statements.queries.executor  # type: ignore[union-attr]
-                    executor._counter.settle()
+                    executor._counter.wait_for_all()
     assert rows["cpu"] == rows["cuda:0"]

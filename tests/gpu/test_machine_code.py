@@ -78,7 +78,7 @@ def made(code: MachineCode, wanted: Source, check: Callable[[], None] | None = N
 def test_every_module_that_no_query_changes_is_compiled_ahead() -> None:
     assert build.undeclared() == set()
     names = {name for name, _ in build.modules()}
-    assert names == {path.stem for path in launch_folder().glob("*.cu")} - {"count_nested", "search"}
+    assert names == {path.stem for path in launch_folder().rglob("*.cu")} - {"count_nested", "search"}
 
 
 def test_an_archive_holds_what_the_compiler_makes(tmp_path: Path) -> None:

@@ -14,10 +14,12 @@ from hypothesis import given
 
 from graphdb.execute.host import HostExecutor
 from graphdb.gpu.code.launch import Module
+from graphdb.gpu.data.graph import address
 from graphdb.gpu.data.residency import lists_of_plan
 from graphdb.gpu.join import pieces
 from graphdb.gpu.join.run import Join
 from graphdb.gpu.join.segmentation import segment_stream, segmentation
+from graphdb.gpu.segments import Part, SegmentStream, Window, pinned
 from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.array_source import ArraySource
@@ -141,6 +143,71 @@ def test_the_last_two_levels_of_a_count_make_no_table(edges: list[tuple[int, int
             assert device.count(plan, found) == host.count(plan)
     assert launched["count_pairs"] > 0 == launched["count_two"] + launched["count_two_others"]
     assert found.rows[-2:].tolist() == wanted.rows[-2:].tolist()  # those before are bound again for each segment
+
+
+@EMULATED
+def test_the_first_table_is_made_once_for_each_range() -> None:
+    """It stands while the segments of later slots change."""
+    graph, host = simple_graph(60, 900), HostExecutor(1)
+    plan = make_plan(pattern(3, TRIANGLE, REPEATABLE, count_only=True), graph, counting="never")
+    launched = Counter[str]()
+    with emulator.installed(), segmented(3):
+        device: Any = device_executor("join", SMALL["join"], 1 << 24)
+        launch = Module.launch
+
+        def noted(self: Module, name: str, *arguments: Any, **more: Any) -> None:
+            launched[name] += 1
+            launch(self, name, *arguments, **more)
+
+        with mock.patch.object(Module, "launch", noted):
+            assert device.count(plan) == host.count(plan) > 0
+        segments = device.strategies.join.segments(plan, True)
+        assert [slot.ranges for slot in segments.slots] == [3, 3]
+    assert launched["count_pairs"] == 9
+    assert launched["combine"] == 3
+
+
+@EMULATED
+def test_segments_that_no_list_reaches_are_skipped() -> None:
+    """Where edges lead to vertices of about the same age, most pairs of segments have nothing in common."""
+    source = np.repeat(np.arange(400), 6)
+    target = np.minimum(source + np.tile(np.arange(1, 7), 400), 405)
+    graph, host = DataGraph(ArraySource(source, np.ones(len(source)), target, 406)), HostExecutor(1)
+    count = make_plan(pattern(3, TRIANGLE, REPEATABLE, count_only=True), graph, counting="never")
+    wanted = make_plan(pattern(3, TRIANGLE, REPEATABLE), graph)
+    with emulator.installed(), segmented(8):
+        device: Any = device_executor("join", SMALL["join"], 1 << 24)
+        found = device.strategies.join.segments(count, True)
+        assert [slot.ranges for slot in found.slots] == [8, 8]
+        assert len(found.combinations) < 24
+        assert found.moved < 3 * found.size
+        assert device.count(count) == host.count(count) > 0
+        assert rows(device, wanted) == rows(host, wanted)
+
+
+@EMULATED
+def test_arrays_of_a_window_share_its_room() -> None:
+    """Ranges of many short lists have long offsets, those of few long ones long neighbours."""
+    long, short = np.arange(1000, dtype=np.int64), np.arange(1000, dtype=np.int32)
+    begins = np.array([0, 900])
+    with emulator.installed():
+        device: Any = device_executor("join", SMALL["join"], 1 << 24)
+        with device.device.active():
+            before = device.device.memory.used_bytes
+            parts = [
+                Part(pinned(device.device, long), begins, np.array([900, 1000])),
+                Part(pinned(device.device, short), np.array([0, 100]), np.array([100, 1000])),
+            ]
+            window = Window(device.device, parts, 1)
+            taken = device.device.memory.used_bytes - before
+            assert 7_600 <= taken < 8_200 < 900 * (8 + 4)
+            stream = SegmentStream(device.device, [(window, "ab")])
+            for (chosen,), bases in stream.through([(0,), (1,)]):
+                for key, part in zip("ab", parts, strict=True):
+                    begin, end = part.begins[chosen], part.ends[chosen]
+                    place = bases[key] + begin * part.values.itemsize - address(window._buffers[0])
+                    there = window._buffers[0][place : place + (end - begin) * part.values.itemsize].get()
+                    assert np.array_equal(there.view(part.values.dtype), part.values[begin:end])
 
 
 @EMULATED

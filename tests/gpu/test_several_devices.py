@@ -142,6 +142,29 @@ def test_two_devices_in_two_threads(two: Any) -> None:
 
 
 @EMULATED
+def test_a_thread_that_used_no_device_yet(two: Any) -> None:
+    """The first device is current there, and none has a context: a side stream is the device's own all the same, and
+    the driver answers.
+    """
+    executor = device_executor("join", SMALL["join"], 1 << 24, number=1)
+    module = executor.strategies.join.module(np.int32)
+    found: list[object] = []
+
+    def work() -> None:
+        try:
+            found.append(executor.device.side_stream().device)
+            with executor.device.active():
+                found.append(module.resident("combine"))
+        except Exception as error:
+            found.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [1, executor.device.processors]
+
+
+@EMULATED
 def test_a_budget_holds_on_its_own_device(two: Any) -> None:
     """And an error says which device has how much."""
     memory = device_executor("join", {}, 1 << 20, number=1).device.memory

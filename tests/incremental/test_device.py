@@ -173,7 +173,7 @@ def test_batches_of_all_sizes_change_what_they_do_on_the_host(
 def assert_lists_as_on_the_host(matcher: IncrementalMatcher) -> None:
     """Compare all lists of a device, and its candidate table, with the host's."""
     assert matcher._device is not None
-    matcher._settle()
+    matcher._catch_up()
     copy, host = matcher._device._copy, matcher._lists
     assert copy is not None
     copy.device.stream.synchronize()  # a batch's end is not waited for

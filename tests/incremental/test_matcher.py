@@ -178,7 +178,7 @@ def compare(draw: Draw, make: Callable[..., IncrementalMatcher]) -> None:
         data = after
     assert counts == numbers
     again = IncrementalMatcher(source_of(data), standing)
-    matcher._settle()
+    matcher._catch_up()
     assert np.array_equal(matcher._lists._table, again._lists._table), "vertices are encoded as at first"
     absent = {edge[:3] for batch in stream for edge in batch} - {(p, s, o) for s, p, o in data.triples}
     assert not matcher.count(updates([(*edge, False) for edge in absent]), [len(absent)]).any()

@@ -110,7 +110,7 @@ def compare(draw: edges.Draw, make: Callable[..., IncrementalMatcher]) -> None:
         assert _applied(matcher, edges.updates(batch), vertices) == wanted, "also after a rollback"
         data = after
     again = IncrementalMatcher(source_of(data), standing.patterns, standing.known)
-    matcher._settle()
+    matcher._catch_up()
     assert _candidates(matcher) == _candidates(again), "vertices are encoded as at first"
 
 

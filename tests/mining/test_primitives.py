@@ -24,6 +24,7 @@ from graphdb.mining import (
 from graphdb.mining.cliques import cliques
 from graphdb.mining.frequent import frequent_patterns
 from graphdb.mining.motifs import motifs
+from graphdb.mining.primitives import supports
 from graphdb.mining.primitives.canonical import canonical
 from graphdb.plan.executor import Control
 from tests.fuzz import scaled
@@ -70,8 +71,11 @@ def test_common_neighbours_make_cliques(seed: int) -> None:
 
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_patterns_are_those_of_brute_force(seed: int, directed: bool) -> None:
+def test_patterns_are_those_of_brute_force(seed: int, directed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(seed)
+    images = supports._marked if seed % 2 else supports._sorted  # flags, or sorted keys, whatever takes less
+    monkeypatch.setattr(supports, "_marked", images)
+    monkeypatch.setattr(supports, "_sorted", images)
     graph = brute.random_graph(random, 8, int(random.integers(4, 14)), directed=directed, edge_labels=2, labels=2)
     names = graph.vertex_labels.tolist()
     own = [names[label] for label in graph.label_of.tolist()]
@@ -206,6 +210,20 @@ def test_limits() -> None:
     cancelled.set()
     with pytest.raises(QueryInterrupted):
         vertex_extension(table, graph, limits=Limits(control=Control(cancelled=cancelled)))
+
+
+def test_images_take_flags_or_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flags, where they take no more than keys would."""
+    graph = brute.random_graph(np.random.default_rng(1), 300, 900, directed=False, labels=3)
+    table = extended(graph, "vertex", 3)
+    called: list[str] = []
+    for name in ("_marked", "_sorted"):
+        plain = getattr(supports, name)
+        noted = lambda *a, plain=plain, name=name: called.append(name) or plain(*a)  # noqa: E731
+        monkeypatch.setattr(supports, name, noted)
+    aggregation(table, graph)
+    aggregation(EmbeddingTable.of_edges(graph, range(20)), graph)
+    assert called == ["_marked", "_sorted"]
 
 
 def _sets(graph: MiningGraph, limits: Limits) -> object:

@@ -256,6 +256,9 @@ def test_explain_and_profile(db: graphdb.Database) -> None:
     assert "over 5 vertices and 9 edges, whatever their direction: 7 adjacent pairs" in text
     assert db.explain("MINE MOTIFS OF SIZE 4") == db.query("EXPLAIN MINE MOTIFS OF SIZE 4").text()
     assert "6 patterns" in db.explain("MINE MOTIFS OF SIZE 4")
+    assert all(
+        "bytes for" in db.explain(f"MINE MOTIFS OF SIZE {size}{way}") for size in (3, 4, 5) for way in ("", " DIRECTED")
+    )
     assert "on cpu" in db.explain("MINE MOTIFS OF SIZE 4")
     assert "on cpu" in text
     assert "199 patterns" in db.explain("MINE MOTIFS OF SIZE 4 DIRECTED")

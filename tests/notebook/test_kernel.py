@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -36,6 +37,8 @@ class Cell:
     shown: list[dict[str, str]] = field(default_factory=list)
     error: tuple[str, str] | None = None
     traceback: str = ""
+    comms: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    """What it sent to the front end's widgets: the kind of each message, and its content."""
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +64,8 @@ def run(kernel: Any) -> Callable[[str], Cell]:
                     made.printed += content["text"]
                 case "execute_result" | "display_data":
                     made.shown.append(content["data"])
+                case "comm_open" | "comm_msg" as kind:
+                    made.comms.append((kind, content))
                 case "error":
                     made.error = content["ename"], content["evalue"]
                     made.traceback = "\n".join(content["traceback"])
@@ -143,6 +148,56 @@ def test_cypher_in_cells(run: Callable[[str], Cell]) -> None:
     assert "magics.py" not in broken.traceback
     assert "<table" in run("magic.schema()").shown[0]["text/html"]
     assert "<iframe" in run("magic.schema().graph()").shown[0]["text/html"]
+
+
+def asked(kernel: Any, comm: str, content: dict[str, Any]) -> dict[str, Any]:
+    """Send what a page's widget sends to the kernel, and return what that sends back."""
+    client = kernel[1]
+    message = client.session.msg("comm_msg", {"comm_id": comm, "data": {"method": "custom", "content": content}})
+    client.shell_channel.send(message)
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        heard = client.get_iopub_msg(timeout=30)
+        data = heard["content"].get("data", {})
+        if heard["header"]["msg_type"] == "comm_msg" and data.get("method") == "custom":
+            return data["content"]  # type: ignore[no-any-return]
+    raise AssertionError("no answer")
+
+
+def test_a_picture_asks_its_kernel(kernel: Any, run: Callable[[str], Cell]) -> None:
+    pytest.importorskip("anywidget")
+    run("from graphdb.pictures import bridge; bridge._bridge.cache_clear()")  # other tests have shown pictures
+    run("own = graphdb.connect(threads=1)")
+    run("own.query(\"CREATE (:P {name: 'a'})-[:R]->(:P {name: 'b'})-[:R]->(:P {name: 'c'})\")")
+    first = run("own.query(\"MATCH (x {name: 'a'}) RETURN x\").graph()")
+    assert first.error is None, first.traceback
+    opened = [content for kind, content in first.comms if kind == "comm_open" and "_esm" in content["data"]["state"]]
+    assert [content["target_name"] for content in opened] == ["jupyter.widget"]
+    second = run("own.query(\"MATCH (x {name: 'b'}) RETURN x\").graph()")
+    assert not [kind for kind, _ in second.comms if kind == "comm_open"]  # one for all pictures
+    ids = [re.findall('data-graphdb="([0-9a-f]{32})"', cell.shown[0]["text/html"])[0] for cell in (first, second)]
+    assert second.comms[-1][1]["data"]["state"]["pictures"] == ids
+    comm = opened[0]["comm_id"]
+    iri = run("print(own.query(\"MATCH (x {name: 'b'}) RETURN iri(x)\").scalar())").printed.strip()
+    answer = asked(kernel, comm, {"picture": ids[0], "number": 4, "expand": iri})
+    assert (answer["picture"], answer["number"]) == (ids[0], 4)
+    assert sorted(node["caption"] for node in answer["graph"]["nodes"]) == ["a", "b", "c"]
+    assert [link["type"] for link in answer["graph"]["links"]] == ["R", "R"]
+    run("own.close()")
+    answer = asked(kernel, comm, {"picture": ids[1], "number": 5, "expand": iri})
+    assert "closed" in answer["error"]
+    assert run("1 + 1").shown[0]["text/plain"] == "2"
+
+
+def test_a_kernel_without_anywidget_shows_pictures_that_ask_nobody(run: Callable[[str], Cell]) -> None:
+    run("import sys; known = sys.modules.get('anywidget'); sys.modules['anywidget'] = None")
+    run("from graphdb.pictures import bridge; bridge._bridge.cache_clear()")
+    cell = run("db.query('CREATE (a:Alone) RETURN a').graph()")
+    run("sys.modules.pop('anywidget'); sys.modules.update({'anywidget': known} if known else {})")
+    assert cell.error is None, cell.traceback
+    assert cell.comms == []
+    assert "data-graphdb" not in cell.shown[0]["text/html"]
+    run("db.query('MATCH (a:Alone) DELETE a')")
 
 
 def test_the_shipped_notebook_shows_what_it_says(run: Callable[[str], Cell]) -> None:

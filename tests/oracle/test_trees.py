@@ -45,8 +45,8 @@ def spaces(kept: float = 0.0, most_kept: int = 16, passes: int = 6) -> Iterator[
         stack.enter_context(mock.patch.object(space, "SMALLEST", 2))
         stack.enter_context(mock.patch.object(space, "LEAST_CONDITIONS", 0.0))
         stack.enter_context(mock.patch.object(space, "PASSES", passes))
-        stack.enter_context(mock.patch.object(tree, "KEPT", kept))
-        stack.enter_context(mock.patch.object(tree, "MOST_KEPT", most_kept))
+        stack.enter_context(mock.patch.object(tree, "CACHED", kept))
+        stack.enter_context(mock.patch.object(tree, "MOST_CACHED", most_kept))
         yield
 
 
@@ -244,7 +244,7 @@ def endless() -> tuple[PatternGraph, DataGraph]:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_count_along_a_tree_stops(threads: int) -> None:
     pattern, graph = endless()
-    with mock.patch.object(tree, "MOST_KEPT", 1):
+    with mock.patch.object(tree, "MOST_CACHED", 1):
         plan = make_plan(pattern, graph)
     assert plan.tree is not None
     control = Control(timeout=0.3)
@@ -307,6 +307,23 @@ def test_dear_trees_give_way_to_sums(seed: int) -> None:
     if other is not None:
         found.add(HostExecutor(1).count(replace(plan, tree=None, counting=other)))
     assert len(found) == 1
+
+
+def test_sums_of_thousands_of_terms_are_not_written_beside_a_tree() -> None:
+    """A path of twelve vertices with one label: what must differ multiplies out to a term for each way to merge them."""
+    graph, known = labelled_graph(0, 60, 4.0, 1)
+    pattern = labelled_pattern(nx.path_graph(12), known, rows=False)
+    plan = make_plan(pattern, graph)
+    assert plan.tree is not None
+    looked = 0
+
+    def look() -> None:
+        nonlocal looked
+        looked += 1
+
+    with graph.watched(look):
+        assert plan.tree.otherwise() is None
+    assert looked < 2_000
 
 
 def test_a_memory_limit_leaves_the_search() -> None:

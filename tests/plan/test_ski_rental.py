@@ -125,6 +125,17 @@ def test_a_strategy_that_was_stopped_is_expected_to_take_longer() -> None:
     costs = {"a": ExpectedCost(1.0), "b": ExpectedCost(4.0)}
     timings = noted(StrategyTimings(), "a", 1.0, 1.0, 1.0)
     timings.overran("a", 3.0)
+    timings.overran("a", 3.0)
     assert timings.measured("a") is None
     assert timings.choose(costs) == "b"
     assert noted(timings, "a", 1.0, 1.0).choose(costs) == "a"  # and what it takes then counts again
+
+
+def test_one_run_that_another_process_delayed_does_not_lose_what_was_measured() -> None:
+    """A run of half a millisecond that was stopped after six is no reason to take the other strategy's three."""
+    costs = {"host": ExpectedCost(4e-5), "device": ExpectedCost(3e-3)}
+    timings = noted(noted(StrategyTimings(), "host", *[5e-4] * 40), "device", *[3e-3] * 3)
+    for _ in range(3):
+        timings.overran("host", 6e-3)
+        assert timings.choose(costs) == "host"
+        noted(timings, "host", 5e-4)

@@ -12,6 +12,8 @@ import pytest
 
 import graphdb
 from graphdb import BindError, ExecutionError, GraphDBError, ParameterError, ParseError, QueryTimeout, TypeMismatchError
+from graphdb.procedures.registry import Procedure, Seen
+from graphdb.procedures.signature import signature_of
 
 
 @pytest.fixture
@@ -361,6 +363,18 @@ def test_timeouts_and_interrupts_end_a_call(db: graphdb.Database) -> None:
     with pytest.raises(KeyboardInterrupt):
         db.query("CALL my.interrupted()")
     assert rows(db, "MATCH (n) RETURN count(*)") == [(2,)]
+
+
+def test_a_procedure_of_ours_that_is_stopped_has_not_failed(db: graphdb.Database) -> None:
+    """db.schema.visualization() asks DuckDB, which stops at the timeout: the error is the statement's."""
+
+    def asking(seen: Seen) -> list[object]:
+        return list(seen.connection.rows("SELECT count(*) FROM range(100000000000) r WHERE hash(r.range) = 1"))
+
+    procedure = Procedure(signature_of("my.asking() :: (x :: INTEGER)", asking), asking, "", sees=True)
+    db._state.procedures.add(procedure, False)
+    with pytest.raises(QueryTimeout):
+        db.query("CALL my.asking()", timeout=0.3)
 
 
 # --- registering

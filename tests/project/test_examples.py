@@ -49,6 +49,9 @@ def test_every_example_is_tested() -> None:
     assert [path.name for path in EXAMPLES] == [
         "circles.py",
         "four_modes.py",
+        "from_neo4j.py",
+        "from_pandas.py",
+        "from_rdf.py",
         "neighbours.py",
         "notebook_style.py",
         "own_mining.py",
@@ -90,6 +93,20 @@ def test_notebook_style() -> None:
     large = [city for city, count in people.items() if count > 1_000_000]
     assert f"{len(large)} cities of Europe" in printed
     assert "Moscow" in printed
+
+
+@pytest.mark.parametrize(
+    ("name", "packages"),
+    [("from_neo4j", ()), ("from_pandas", ("pandas", "pyarrow", "polars")), ("from_rdf", ("rdflib",))],
+)
+def test_tasks_of_three_users(name: str, packages: tuple[str, ...]) -> None:
+    """Each task compares its own answer: with Python's, pandas', DuckDB's, NetworkX's or rdflib's."""
+    for package in packages:
+        pytest.importorskip(package)
+    text = (ROOT / "examples" / f"{name}.py").read_text(encoding="utf-8")
+    assert [int(number) for number in re.findall(r"^        # (\d+)\. ", text, re.M)] == list(range(1, 13))
+    assert all("assert " in task for task in re.split(r"^        # \d+\. ", text, flags=re.M)[1:])
+    assert run(f"{name}.py") == "12 tasks done\n"
 
 
 def test_own_mining(borders: nx.Graph) -> None:

@@ -60,6 +60,35 @@ def test_references_between_modules_lead_somewhere() -> None:
     assert not wrong
 
 
+def test_files_and_folders_are_small() -> None:
+    """Some 500 lines and some ten modules at most: what is larger asks to be split."""
+    kernels = [*(ROOT / "gpu" / "kernels").rglob("*.cu"), *(ROOT / "gpu" / "kernels").rglob("*.cuh")]
+    files = [*_sources(), *kernels, *(ROOT / "tests").rglob("*.py")]
+    long = {str(file.relative_to(ROOT)): file.read_text(encoding="utf-8").count("\n") for file in files}
+    assert {file: lines for file, lines in long.items() if lines > 520} == {}
+    modules = Counter(file.parent for file in [*_sources(), *kernels] if file.name != "__init__.py")
+    assert {str(folder.relative_to(ROOT)): number for folder, number in modules.items() if number > 14} == {}
+
+
+def test_documented_parameters_exist() -> None:
+    """Each name under Parameters is one of the function's or of the class's."""
+    wrong = []
+    for file in _sources():
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.FunctionDef | ast.ClassDef):
+                continue
+            said = re.search(r"^Parameters\n-+\n(.*?)(?=^\w+\n-+\n|\Z)", ast.get_docstring(node) or "", re.S | re.M)
+            lines = re.findall(r"^(\w[\w, ]*?)(?: : .*)?$", said.group(1) if said else "", re.M)
+            made = [part for part in node.body if isinstance(part, ast.FunctionDef) and part.name == "__init__"]
+            has = {each.arg for each in ast.walk(made[0] if made else node) if isinstance(each, ast.arg)}
+            if isinstance(node, ast.ClassDef) and not made:
+                has |= {each.target.id for each in node.body if isinstance(each, ast.AnnAssign)}  # type: ignore[union-attr]
+            wrong += [
+                f"{file}: {node.name}({name})" for name in ", ".join(lines).split(", ") if name and name not in has
+            ]
+    assert wrong == []
+
+
 @pytest.mark.parametrize("folder", ["gpu", "grammar", "storage"])
 def test_links_lead_to_the_folders(folder: str) -> None:
     link = ROOT / "graphdb" / folder
@@ -142,7 +171,9 @@ def test_wheel_holds_every_module_once(tmp_path: Path) -> None:
     expected = {_in_wheel(path) for path in _sources()}
     assert {name for name in held if name.endswith(".py")} == expected
     assert {"graphdb/py.typed", "graphdb/grammar/pattern.lark", "graphdb/data/geography.nt.gz"} <= held
-    assert {f"graphdb/gpu/kernels/{kernel.name}" for kernel in (ROOT / "gpu" / "kernels").iterdir()} <= held
+    kernels = {path.relative_to(ROOT).as_posix() for path in (ROOT / "gpu" / "kernels").rglob("*.cu*")}
+    assert len(kernels) > 20
+    assert {f"graphdb/{kernel}" for kernel in kernels} <= held
     assert all(name.startswith("graphdb/") for name in held)
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import date, datetime, time
 from decimal import Decimal
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,16 @@ from hypothesis import strategies as st
 import graphdb
 from tests.fuzz import scaled
 from tests.people import names, opened, value
+
+
+class Level(IntEnum):
+    """An integer of a subclass, for which Python would look through a range number by number."""
+
+    LOW = 2**40
+
+
+class Name(str):
+    """A text of a subclass."""
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +53,9 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[graphdb.Database]:
         ([], []),
         ((1, 2), [1, 2]),
         ([[1], [2]], [[1], [2]]),
+        (Level.LOW, 2**40),
+        ([Level.LOW, None], [2**40, None]),
+        (Name("x"), "x"),
         (np.int64(3), 3),
         (np.float32(1.5), 1.5),
         (np.bool_(True), True),

@@ -89,7 +89,7 @@ def test_bytes_are_those_of_what_is_cached() -> None:
     for step in range(3000):
         cache.put(f"t{rng.integers(20)}", 0, {"x": int(rng.integers(200))}, step, int(rng.integers(300)))
         statements = [each for text in cache._texts.values() for each in text.statements.values()]
-        sizes = [plan.size for each in statements for plan in each.specialised.values()]
+        sizes = [plan.size for each in statements for plan in each.by_values.values()]
         assert cache._bytes == sum(sizes) == sum(text.size for text in cache._texts.values())
         assert cache._bytes <= 20_000 or len(cache._texts) == 1
 
@@ -127,18 +127,37 @@ def test_general_plans_are_for_types_and_numbers_of_paths() -> None:
 
 
 def test_a_steps_plan_is_for_the_same_vertices_and_small() -> None:
-    class Plan:
-        own_bytes = 1000
-
-    plans, ids = StepPlans(), np.arange(3)
-    plans.put("step", [ids], Plan())  # type: ignore[arg-type]
+    plan, plans, ids = object(), StepPlans(), np.arange(3)
+    plans.put("step", [ids], plan, 1000)  # type: ignore[arg-type]
     assert plans.get("step", [np.arange(3)]) is not None
     for given in ([np.arange(4)], [ids, ids], [], [np.array([0, 1, 3])]):
         assert plans.get("step", given) is None
     assert plans.get("other", [ids]) is None
-    plans.put("step", [np.arange(STEP_BYTES // 8)], Plan())  # type: ignore[arg-type]
-    assert plans.get("step", [np.arange(STEP_BYTES // 8)]) is None
+    plans.put("step", [np.arange(4)], plan, STEP_BYTES + 1)  # type: ignore[arg-type]
+    assert plans.get("step", [np.arange(4)]) is None
     assert plans.get("step", [ids]) is not None
+    many = np.arange(100_000)
+    plans.put("step", [many], plan, 1000)  # type: ignore[arg-type]
+    assert plans.get("step", [many.copy()]) is plan
+    many[50_000] += 1
+    assert plans.get("step", [many]) is None
+    plans.put("step", [np.arange(1_000_000)], plan, 1000)  # type: ignore[arg-type]
+    assert plans.get("step", [np.arange(1_000_000)]) is None
+
+
+def test_plans_of_steps_count_as_part_of_their_texts() -> None:
+    cache: PlanCache[int] = PlanCache(10_000)
+    steps = cache.put("one", 0, {"x": 1}, 1, 1000)
+    cache.put("two", 0, {"x": 1}, 2, 1000)
+    steps.put("step", [np.arange(3)], object(), 4000)  # type: ignore[arg-type]
+    steps.put("step", [np.arange(4)], object(), 5000)  # type: ignore[arg-type]
+    assert cache.get("one", 0, {"x": 1}) is not None
+    assert cache.get("two", 0, {"x": 1}) is not None
+    steps.put("other", [np.arange(3)], object(), 4000)  # type: ignore[arg-type]
+    assert cache.get("one", 0, {"x": 1}) is None  # the text used last stays
+    assert cache.get("two", 0, {"x": 1}) is not None
+    steps.put("step", [np.arange(3)], object(), 9000)  # type: ignore[arg-type]
+    assert cache.get("two", 0, {"x": 1}) is not None
 
 
 # --- within a database

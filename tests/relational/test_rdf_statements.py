@@ -195,3 +195,12 @@ def test_edges_are_asked_for_their_named_graphs() -> None:
             db.query("MATCH (a) RETURN graphs(a)")
         db.query("MATCH (a)-[e:m]->(b) DELETE e")
         assert db.query("MATCH (a)-[e]->(b) WHERE $g IN graphs(e) RETURN count(*)", g=f"{ex}g").scalar() == 2
+
+
+def test_a_prefixed_name_in_back_quotes_is_no_prefixed_name() -> None:
+    with graphdb.connect(threads=1) as db:
+        db.query("PREFIX ex: <http://e.org/>; INSERT DATA { ex:a ex:age 3 }")
+        with pytest.raises(graphdb.BindError) as raised:
+            db.query("MATCH (x) RETURN x.`ex:age`")
+        assert raised.value.hint == "without back-quotes: ex:age"
+        assert db.query("MATCH (x) RETURN x.ex:age").scalar() == 3

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 
 import graphdb
+from graphdb.relational.session.versions import MOST
 
 
 @pytest.fixture
@@ -39,6 +41,37 @@ def test_a_row_that_comes_later_is_as_the_query_saw_it(db: graphdb.Database) -> 
     db.query("MATCH (a:N) SET a.n = -1")
     assert [row[0].properties["n"] for row in result.fetchmany(4999)] == [*range(2, 5001)]
     assert result.fetchone() is None
+
+
+CHANGES = {
+    "a change": ["MATCH (n) SET n.s = 'new'", "MATCH ()-[e]->() SET e.w = 'new'"],
+    "deleting": ["MATCH (n) DETACH DELETE n"],
+    "space that is reclaimed": ["MATCH (n) SET n.s = 'new'", "VACUUM"],
+    "more versions than have a connection": ["MATCH (n:P) SET n.s = n.s + '!'"] * (MOST + 2),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("within", [False, True], ids=["outside", "within a transaction"])
+def test_batches_that_come_later_are_as_the_query_saw_them(change: str, within: bool) -> None:
+    """Whatever is written between two of them."""
+    with graphdb.connect(threads=1) as db:
+        db.query("UNWIND range(1, 30) AS k CREATE (:P {k: k, s: 'old'})-[:R {w: 'old'}]->(:Q {s: 'old'})")
+        text = "MATCH p = (n:P)-[e:R]->(m) RETURN n, e, m, n.k AS k, [n, m] AS l ORDER BY k"
+        if within:
+            db.query("BEGIN; CREATE (:P {k: 0, s: 'old'})-[:R {w: 'old'}]->(:Q {s: 'old'})")
+        expected = pa.table(db.query(text)).to_pylist()
+        batches = db.query(text).fetch_batches(10)
+        came = [next(batches)]
+        kept = []
+        for statement in CHANGES[change]:
+            if within and statement == "VACUUM":
+                db.query("COMMIT")
+            db.query(statement)
+            kept.append(db.query("MATCH (n:P) RETURN n"))
+        came += batches
+        assert pa.concat_tables(map(pa.table, came)).to_pylist() == expected
+        assert len(expected) == 30 + within
 
 
 def test_counts_and_statements_without_rows(db: graphdb.Database) -> None:

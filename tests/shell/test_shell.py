@@ -177,7 +177,16 @@ def test_ctrl_c_interrupts_the_statement_only() -> None:
 def completions(text: str) -> list[str]:
     """What is offered after ``text``."""
     completer = PatternCompleter({name: choices for name, (choices, _) in DOT_COMMANDS.items()})
-    completer.names = Names(("Person", "City"), ("knows", "name"), ("foaf",), ("friends",), ("db.labels", "my.own"))
+    completer.names = Names(
+        ("Person", "City"),
+        ("knows", "lives_in"),
+        ("name", "age", "area"),
+        {"Person": ("name", "age"), "City": ("name", "area")},
+        ("since",),
+        ("foaf",),
+        {"friends": ("a", "born"), "cities": ("name", "mayor")},
+        ("db.labels", "my.own"),
+    )
     return [found.text for found in completer.get_completions(Document(text), CompleteEvent(completion_requested=True))]
 
 
@@ -188,11 +197,27 @@ def completions(text: str) -> list[str]:
         ("MATCH (p:", ["Person", "City", "foaf:"]),
         ("MATCH (p:Person|", ["Person", "City", "foaf:"]),
         ("MATCH (p)-[:kn", ["knows"]),
-        ("MATCH (p)-[e:", ["knows", "name", "foaf:"]),
+        ("MATCH (p)-[e:", ["knows", "lives_in", "foaf:"]),
+        ("MATCH (p)-[e:knows|", ["knows", "lives_in", "foaf:"]),
         ("MATCH (p) WHERE p.na", ["name"]),
-        ("MATCH (p) RETURN p.", ["knows", "name"]),
+        ("MATCH (p) RETURN p.", ["name", "age", "area"]),
+        ("MATCH (p:Person) RETURN p.", ["name", "age"]),
+        ("MATCH (p:Person)-[:lives_in]->(c:City) RETURN c.", ["name", "area"]),
+        ("MATCH (p:Person|City) RETURN p.a", ["age", "area"]),
+        ("MATCH (p:Nobody) RETURN p.a", ["age", "area"]),
+        ("MATCH (p)-[e:knows]->(q) RETURN e.", ["since"]),
         ("MATCH (p {na", ["name"]),
+        ("MATCH (p:City {", ["name", "area"]),
+        ("MATCH (:City {a", ["area"]),
+        ("MATCH ()-[:knows {", ["since"]),
+        ("MATCH (p:Person {name: RETU", ["RETURN"]),
+        ("MATCH (p:Person {name: 'x', a", ["age"]),
         ("SELECT * FROM fr", ["friends"]),
+        ("SELECT f.b FROM friends f WHERE f.", ["a", "born"]),
+        ("SELECT * FROM friends JOIN cities AS c ON c.m", ["mayor"]),
+        ("SELECT mayo", ["mayor"]),
+        ("SELECT * FROM friends WHERE bor", ["born"]),
+        ("SELECT * FROM friends WHERE mayo", []),
         ("CALL ", ["db.labels", "my.own"]),
         ("MATCH (n) call DB.la", ["db.labels"]),
         ("CALL db.labels", []),
@@ -211,8 +236,44 @@ def test_completion(text: str, offered: list[str]) -> None:
 def test_completion_reads_names_from_the_database(family: Any) -> None:
     names = Names.read(family)
     assert names.vertex_labels == ("Person",)
-    assert set(names.edge_labels) >= {"knows", "name"}
+    assert "knows" in names.types
+    assert "name" in names.keys
+    assert not {*names.types} & {*names.keys}
     assert "db.relationshipTypes" in names.procedures
+    assert names.columns["triples"][0] == "subject"
+
+
+def test_completion_knows_which_label_has_which_property() -> None:
+    with graphdb.connect(threads=1) as db:
+        db.query(
+            "CREATE (:Film {title: 'Speed', year: 1994})<-[:ACTED_IN {role: 'Annie'}]-(:Person {name: 'S', born: 1964})"
+        )
+        names = Names.read(db)
+        assert {label: sorted(keys) for label, keys in names.keys_of.items()} == {
+            "Film": ["title", "year"],
+            "Person": ["born", "name"],
+        }
+        assert (names.types, names.edge_keys) == (("ACTED_IN",), ("role",))
+        db.query("MATCH (p:Person) SET p.alive = true")
+        assert "alive" in Names.read(db).keys_of["Person"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "LOAD '",
+        "LOAD 'x.csv' AS LABEL X, '",
+        "COPY t FROM '",
+        "SELECT * FROM read_csv('",
+        "COPY (MATCH (n) RETURN n) TO '",
+    ],
+)
+def test_files_are_completed_within_quotes(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "people.csv").write_text("a")
+    monkeypatch.chdir(tmp_path)
+    assert completions(text + "peo") == ["ple.csv"]
+    assert "ple.csv" not in completions(text + "people.csv' AS LABEL peo")
+    assert completions("MATCH (n {name: 'peo") == []
 
 
 def test_keywords_of_the_grammar_are_coloured() -> None:

@@ -83,7 +83,7 @@ def test_triples_follow_a_model(steps: list[tuple[Any, Any, Any]], tables: bool)
             assert {tuple(row) for row in report.removed.tolist()} == before & removed
             assert {tuple(row) for row in report.added.tolist()} == model - (before - removed)
     added_up = [held(connection, f"({label_tables.summed(name)})") for name in label_tables.APPENDED]
-    label_tables.settle(connection)
+    label_tables.merge_log(connection)
     counted = [held(connection, f"_graphdb.{name}") for name in ("edge_label", "vertex_label", "degree", "label_pair")]
     assert counted[2:] == added_up
     labels.refresh(connection, np.arange(10))

@@ -79,12 +79,12 @@ class _Owner:
 
     def __init__(self, array: _CArray) -> None:
         self.array = array
-        weakref.finalize(self, _given_back, array).atexit = False
+        weakref.finalize(self, _release, array).atexit = False
 
 
-def _given_back(held: _CArray | _CStream | _CSchema) -> None:
-    if held.release:
-        _RELEASE(held.release)(ctypes.addressof(held))
+def _release(struct: _CArray | _CStream | _CSchema) -> None:
+    if struct.release:
+        _RELEASE(struct.release)(ctypes.addressof(struct))
 
 
 class Stream:
@@ -109,7 +109,7 @@ class Stream:
             self._type = _type(found)
             self.schema = Schema(_without_views(self._type).fields)
         finally:
-            _given_back(found)
+            _release(found)
 
     def _ask(self, function: int, into: ctypes.Structure) -> None:
         if not self._stream.release:
@@ -133,22 +133,22 @@ class Stream:
 
     def close(self) -> None:
         """Give the stream back."""
-        _given_back(self._stream)  # which says there that it is
+        _release(self._stream)  # which says there that it is
 
 
 def end_stream(capsule: object) -> None:
     """Give back the stream in a capsule, whoever still holds it; nothing happens where that is done already."""
-    _given_back(_CStream.from_address(_pointer(capsule, _STREAM)))
+    _release(_CStream.from_address(_pointer(capsule, _STREAM)))
 
 
 def imported_array(capsules: tuple[object, object]) -> Array:
     """Return an array of its capsules ``arrow_schema`` and ``arrow_array``."""
     schema = _CSchema.from_address(_pointer(capsules[0], _SCHEMA))
     source = _CArray.from_address(_pointer(capsules[1], _ARRAY))
-    held = _CArray()
-    ctypes.memmove(ctypes.byref(held), ctypes.byref(source), ctypes.sizeof(_CArray))
+    struct = _CArray()
+    ctypes.memmove(ctypes.byref(struct), ctypes.byref(source), ctypes.sizeof(_CArray))
     source.release = None
-    return _array(_type(schema), held, _Owner(held), 0, held.length)
+    return _array(_type(schema), struct, _Owner(struct), 0, struct.length)
 
 
 def _addresses(at: int, count: int) -> list[int]:
@@ -231,16 +231,16 @@ def _array(type: DataType, array: _CArray, owner: _Owner, first: int, length: in
         data = _view(owner, buffers[1], type.dtype, first + length)[first:]
         values = None
         if source.values is not None:
-            held = _CArray.from_address(array.dictionary)
-            values = (_array(source.values, held, owner, 0, held.length),)
+            struct = _CArray.from_address(array.dictionary)
+            values = (_array(source.values, struct, owner, 0, struct.length),)
         return Array(type, length, valid, data, children=values or ())
     if format in ("u", "z", "U", "Z", "+l", "+L", "+m"):
         offsets = _view(owner, buffers[1], "i8" if format in ("U", "Z", "+L") else "i4", first + length + 1)[first:]
         if not len(offsets) or not length:
             offsets = np.zeros(1, offsets.dtype)
         if format[0] == "+":
-            held = children[0]
-            items = _array(source.fields[0].type, held, owner, 0, held.length)
+            struct = children[0]
+            items = _array(source.fields[0].type, struct, owner, 0, struct.length)
             return Array(type, length, valid, None, offsets, (items,))
         return Array(type, length, valid, _view(owner, buffers[2], np.uint8, int(offsets[-1])), offsets)
     if format in ("vu", "vz"):

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from graphdb.common.duckdb import progress_bar
-from graphdb.common.duckdb.errors import failure, is_signal, opening_error, refuse_others
+from graphdb.common.duckdb.errors import failure, is_signal, opening_error, refuse_no_path, refuse_others
 from graphdb.common.duckdb.fetch import abandon, register, rows_of
 from graphdb.common.duckdb.identifiers import OURS
-from graphdb.common.duckdb.open_files import opened
+from graphdb.common.duckdb.open_files import made, opened
 from graphdb.common.duckdb.parsed import parsed
 from graphdb.common.duckdb.transactions import ABORTED, TOUCH, Transactions, failed_transaction
 from graphdb.common.duckdb.udf import Calls
@@ -113,11 +113,13 @@ class Connection:
         if memory_limit is not None:
             config["memory_limit"] = f"{max(memory_limit, 64 << 20)}B"
         if spill is not None:
+            refuse_no_path(spill)
             config["temp_directory"] = spill
         if untrusted:
             config["enable_external_access"] = "false"
         if shared is None:
             refuse_others(path)
+        self.file = opened(path)
         try:
             if shared is not None:
                 self.raw = shared.cursor()
@@ -132,7 +134,7 @@ class Connection:
             raise opening_error(path, error) from None
         self.transactions = Transactions(self.raw)
         self.transactions.on_recover = self.calm
-        self.file = opened(path)
+        made(path, self.file)
         self.lock = self.file.lock
         _OPEN.add(self)
 
@@ -216,8 +218,8 @@ class Connection:
         if self.closed:
             raise StorageError("the database is closed")
 
-    def unsettled(self) -> bool:
-        """Whether an earlier statement left something for :meth:`settle` to undo; asked between statements."""
+    def has_leftovers(self) -> bool:
+        """Whether an earlier statement left something for :meth:`undo_leftovers` to undo; asked between statements."""
         transactions = self.transactions
         return (
             self._depth != 0
@@ -228,7 +230,7 @@ class Connection:
             or self.cancelled.is_set()
         )
 
-    def settle(self) -> None:
+    def undo_leftovers(self) -> None:
         """Undo what an interrupted statement left half done, before another one begins; can itself be interrupted."""
         import duckdb
 
@@ -239,7 +241,7 @@ class Connection:
         self.cancelled.clear()
         WATCHDOG.release(self, None)
         abandon(self.raw)
-        self.transactions.settle()
+        self.transactions.undo_leftovers()
         while self._discarded and not self.transactions.inside:
             with contextlib.suppress(duckdb.Error):
                 self.raw.execute(f"DROP TABLE IF EXISTS {self._discarded[-1]}")
@@ -293,6 +295,8 @@ class Connection:
         try:
             self.raw.close()
         finally:
+            if all(each.closed for each in list(_OPEN) if each.file is self.file):
+                self.file.identity = None
             if self.lock._is_owned():  # type: ignore[attr-defined]  # it may have been given up waiting for
                 self.lock.release()
 
@@ -340,6 +344,8 @@ class Guard:
         try:
             if error is not None:
                 abandon(self._connection.raw)
+                if isinstance(error, KeyboardInterrupt):
+                    self._connection.calm()
                 self._raise(error)
         finally:
             self._leave()

@@ -9,13 +9,18 @@ from graphdb.common import regex
 from graphdb.common.errors import AccessError, ExecutionError, GraphDBError, MemoryLimitError, StorageError
 
 
+def refuse_no_path(path: str) -> None:
+    """Refuse a text that has a character which no path has."""
+    if "\0" in path or not _is_encodable(path):
+        raise StorageError(f"'{path}' is no path", hint="it has a character that no path has")
+
+
 def refuse_others(path: str) -> None:
     """Refuse a file that is no database of DuckDB's before DuckDB asks the network for what may read it.
 
     And one whose name is ambiguous with that of our schema, before it is made.
     """
-    if "\0" in path or not _is_encodable(path):
-        raise StorageError(f"'{path}' is no path of a file", hint="it has a character that no path has")
+    refuse_no_path(path)
     if database_name(path).lower() == "_graphdb":
         raise StorageError(
             f"'{path}' cannot be opened: a database is called as its file is, and '_graphdb' is a schema within it",

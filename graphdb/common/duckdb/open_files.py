@@ -40,6 +40,8 @@ class OpenFile:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         """Held while a statement runs."""
+        self.identity: tuple[int, int] | None = None
+        """The file itself, whatever it is called; None before it is made, and in memory."""
         self.version = 0
         """How many changes of the graph were committed; what memory holds of another version is stale."""
         self.pattern_views: dict[str, str] | None = None
@@ -87,11 +89,40 @@ _LOCK = threading.Lock()
 
 
 def opened(path: str) -> OpenFile:
-    """Return what the connections of this process to a file share; one in memory shares nothing."""
+    """Return what the connections of this process to a file share; one in memory shares nothing.
+
+    It is asked before DuckDB opens the file, and :func:`made` says when that has.
+
+    Raises
+    ------
+    StorageError
+        The file is open here by another name, a hard link: DuckDB, which knows files by their names, would have two
+        databases write to it.
+    """
     if path == ":memory:":
         return OpenFile()
+    name, identity = os.path.realpath(path), _identity(path)
     with _LOCK:
-        return _FILES.setdefault(os.path.realpath(path), OpenFile())
+        for other, file in _FILES.items():
+            if other != name and identity is not None and file.identity == identity:
+                raise StorageError(f"database '{path}' is open in this process as '{other}'", hint="use that name")
+        found = _FILES.setdefault(name, OpenFile())
+        found.identity = identity
+        return found
+
+
+def made(path: str, file: OpenFile) -> None:
+    """Note that DuckDB has opened a file, which it may have made."""
+    if path != ":memory:":
+        file.identity = _identity(path)
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        there = os.stat(path)
+    except (OSError, ValueError):  # what is wrong with the path is for DuckDB to say
+        return None
+    return there.st_dev, there.st_ino
 
 
 def _begin_anew() -> None:

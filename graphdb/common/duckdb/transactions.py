@@ -87,7 +87,7 @@ class Transactions:
         """Whether a transaction of more than one statement is open."""
         return self.by_user or self.writing
 
-    def settle(self) -> None:
+    def undo_leftovers(self) -> None:
         """Undo what an interrupted statement left half done, before another one begins."""
         import duckdb
 

@@ -43,6 +43,10 @@ class Watchdog:
         self._signalled: set[int] = set()
         self._signals = b""
         """Signals that came while somebody else's file descriptor was away."""
+        self._stopping: int | None = None
+        """What is being stopped, if it has to be."""
+        self._hearing = False
+        """Whether signals are being read."""
         self._thread: threading.Thread | None = None
         self._reading, self._writing = -1, -1
 
@@ -62,7 +66,7 @@ class Watchdog:
     def release(self, watched: Watched, former: int | None) -> None:
         """Watch it no more; signals go where they went before."""
         self._watched.pop(id(watched), None)
-        self._signalled.discard(id(watched))
+        self._leave(watched)
         if former is None or former == self._writing:
             return
         with suppress(ValueError, OSError):  # its owner closed it meanwhile
@@ -72,8 +76,20 @@ class Watchdog:
         self._signals = b""
 
     def calm(self, watched: Watched) -> None:
-        """Forget a signal that came for it: it is ending."""
+        """Forget a signal that came for it, heard yet or not: it is ending."""
+        if self._thread is not None:
+            while self._hearing:
+                time.sleep(0)
+            with suppress(BlockingIOError):
+                self._signals += os.read(self._reading, 1 << 12).replace(b"\0", b"")
+            self._wake()  # what else was in the pipe
+        self._leave(watched)
+
+    def _leave(self, watched: Watched) -> None:
+        """Wait for a stop that is under way: it would reach what comes next on the connection."""
         self._signalled.discard(id(watched))
+        while self._stopping == id(watched):
+            time.sleep(0)
 
     def wake(self) -> None:
         """Look again now: something was cancelled."""
@@ -98,23 +114,27 @@ class Watchdog:
         while True:
             ready, _, _ = select.select([self._reading], [], [], wait)
             if ready:
+                self._hearing = True
                 with suppress(BlockingIOError):
                     signals = os.read(self._reading, 1 << 12).replace(b"\0", b"")
                     self._signals += signals
                     if signal.SIGINT in signals:
                         self._signalled.update(key for key, (_, main) in list(self._watched.items()) if main)
+                self._hearing = False
             wait = self._look()
 
     def _look(self) -> float | None:
         """Stop what must end; return the seconds until the next look, None for when somebody wakes the thread."""
         now, wait = time.monotonic(), None
         for key, (watched, _) in list(self._watched.items()):
-            if key in self._signalled or watched.overdue(now):
+            self._stopping = key  # first: whoever takes it away from here on waits
+            if key in self._watched and (key in self._signalled or watched.overdue(now)):
                 with suppress(Exception):  # it is being closed
                     watched.stop()
                 wait = _AGAIN
             elif (due := watched.due()) is not None:
                 wait = min(max(due - now, 0.0) + 0.001, wait if wait is not None else 3600.0)
+            self._stopping = None
         return wait
 
 

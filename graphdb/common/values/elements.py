@@ -56,6 +56,14 @@ class Node:
     def __str__(self) -> str:
         return self.iri
 
+    def __getitem__(self, key: str) -> object:
+        """Return a property; `KeyError` if there is none of that name."""
+        return self.properties[key]
+
+    def get(self, key: str, default: object = None) -> object:
+        """Return a property, or what stands for one that is not there."""
+        return self.properties.get(key, default)
+
 
 @dataclass(frozen=True, slots=True)
 class Relationship:
@@ -68,6 +76,14 @@ class Relationship:
 
     def __str__(self) -> str:
         return f"({self.start})-[:{self.type}]->({self.end})"
+
+    def __getitem__(self, key: str) -> object:
+        """Return a property; `KeyError` if there is none of that name."""
+        return self.properties[key]
+
+    def get(self, key: str, default: object = None) -> object:
+        """Return a property, or what stands for one that is not there."""
+        return self.properties.get(key, default)
 
 
 class Parts(Protocol):

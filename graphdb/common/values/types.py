@@ -23,7 +23,15 @@ from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.decimals import shortest
 from graphdb.common.values.terms import Kind
 
-INT64 = range(-(2**63), 2**63)
+
+class _Integers:
+    """A range, which looks through its numbers one by one for an integer of a subclass (`enum.IntEnum`), is none."""
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, int) and -(1 << 63) <= value < 1 << 63
+
+
+INT64 = _Integers()
 """The integers that a value may be."""
 
 CODE_BITS = 44

@@ -17,6 +17,11 @@ _HINTS: tuple[tuple[str, str], ...] = (
         "to load a table of vertices: LOAD 'people.csv' AS LABEL Person; of edges: … AS TYPE KNOWS",
     ),
     (
+        r"LOAD\s+FROM\s+\w",
+        "rows come from a query in parentheses, a table or data frame too: LOAD FROM (FROM people) AS LABEL Person",
+    ),
+    (r"FROM\s+GRAPH\b", "a pattern asks for a named graph by its edges: MATCH (a)-[e]->(b) WHERE '…' IN graphs(e) …"),
+    (
         r"(CREATE|DROP)\s+(\w+\s+){0,3}(INDEX|CONSTRAINT)\b",
         "properties of vertices need no index: what is looked up by a property is found by one that is made by itself",
     ),
@@ -27,6 +32,11 @@ _HINTS: tuple[tuple[str, str], ...] = (
     (r"SHOW\s+FUNCTIONS\b", "the functions are listed in docs/language/functions.md"),
     (r"SHOW\s+(INDEX|CONSTRAINT)", "there are none to show: properties need no index"),
     (r"CALL\s+(show_tables|table_info)\b", "CALL db.labels() and CALL db.relationshipTypes() say what is there"),
+    (r"CALL\s+\w+(\.\w+)+", "CALL dbms.procedures() says what can be called"),
+    (
+        r":(use|param|params|schema|help|play|sysinfo|history|clear)\b",
+        "the shell's own commands begin with a dot: .help",
+    ),
     (
         r"INSERT\s+DATA\b|DELETE\s+DATA\b|DELETE\s+WHERE\b|INSERT\s*\{",
         "this is SPARQL; here CREATE, MERGE and DELETE change a graph, and LOAD reads triples from a file",

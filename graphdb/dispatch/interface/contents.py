@@ -13,6 +13,7 @@ from graphdb.common.values.terms import LITERAL_BASE, Kind
 from graphdb.common.values.types import bases_of_kinds
 from graphdb.results.description import name_of
 from graphdb.results.result import Result
+from graphdb.storage.statistics.tables import summed
 
 if TYPE_CHECKING:
     from graphdb.pictures.picture import Picture
@@ -81,6 +82,37 @@ class Contents:
     def edge_labels(self) -> list[EdgeLabel]:
         """Return the edge labels and property keys with their statistics."""
         return list(self._state.names().edge_labels.values())
+
+    def keys_of_labels(self) -> dict[str, list[str]]:
+        """Return the IRIs of what edges and properties lead from the vertices of a label, by the label as in
+        :meth:`vertex_labels`, as far as the statistics have it.
+        """
+        from graphdb.storage.graph.degree_sketch import OUT
+
+        with self._state.hold(), self._state.at_home():
+            names = self._state.names()
+            pairs = self._state.connection.rows(
+                f"SELECT DISTINCT class, label FROM ({summed('label_pair')}) WHERE direction = {OUT} AND edges > 0"
+            )
+        found: dict[str, list[str]] = {}
+        for label, key in pairs:
+            if label in names.vertex_labels and key in names.edge_labels:
+                written = names.written(names.vertex_labels[label].iri)
+                found.setdefault(written, []).append(names.edge_labels[key].iri)
+        return found
+
+    def edge_keys(self) -> list[str]:
+        """Return the IRIs of the keys of edges' properties."""
+        with self._state.hold(), self._state.at_home():
+            return list(self._state.snapshot().edges.keys)
+
+    def columns(self) -> dict[str, list[str]]:
+        """Return the columns of the tables and views that SQL can name, by these."""
+        rows = self._state.connection.rows(
+            "SELECT table_name, list(column_name ORDER BY column_index) FROM duckdb_columns() "
+            "WHERE NOT internal AND schema_name <> '_graphdb' AND NOT starts_with(table_name, '_') GROUP BY ALL"
+        )
+        return dict(rows)
 
     def written(self, iri: str) -> str:
         """Return a name as a user would write it: prefixed where a prefix is declared, else the IRI."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from graphdb.common.arguments import brief
 from graphdb.common.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -23,13 +24,9 @@ class Miner:
     edges, vertices
         Names of edge labels and of vertex labels that the mined graph has: one, or several; by default all.  A name is
         bare, prefixed (``"foaf:knows"``), or an IRI in angle brackets.
-    source
+    source, parameters
         Instead of these, a query that returns an edge, or two vertices, in each row: ``"MATCH (a)-[e]->(b) … RETURN
-        e"``.
-
-    Parameters
-    ----------
-        Values for ``$name`` in that query.
+        e"``; and values for ``$name`` in that query.
     timeout
         Seconds after which mining is stopped with :class:`~graphdb.common.errors.QueryTimeout`.
 
@@ -56,6 +53,8 @@ class Miner:
         timeout: float | None = None,
     ) -> Result:
         """Count cliques of one size, or of ``(least, most)``: columns ``size``, ``cliques`` and ``example``."""
+        if not isinstance(size, int) and not (isinstance(size, (tuple, list)) and len(size) == 2):
+            raise ParameterError(f"a size is a number, or the least and the most, found {brief(size)}")
         least, most = (size, size) if isinstance(size, int) else size
         text = f"MINE CLIQUES OF SIZE $_least..$_most{' MAXIMAL' if maximal else ''}{_scope(edges, vertices, source)}"
         return self._query(text, {**(parameters or {}), "_least": least, "_most": most}, timeout)

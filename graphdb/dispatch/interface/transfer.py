@@ -6,7 +6,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from graphdb.common.arguments import path_of, text_of
 from graphdb.common.errors import LoadError
+from graphdb.common.foreign_errors import check_installed
 from graphdb.common.progress import Progress, watching
 from graphdb.common.stopping import seconds_of, stopping
 from graphdb.dispatch.interface.contents import Contents
@@ -38,7 +40,7 @@ class Transfer(Contents):
         mapping: str | os.PathLike[str] | None = None,
         timeout: float | None = None,
     ) -> LoadReport:
-        """Load files and tables, in one transaction: all of it is kept, or nothing.
+        """Load files and tables, in one transaction: all of it is written, or nothing.
 
         Parameters
         ----------
@@ -66,12 +68,12 @@ class Transfer(Contents):
         mapping
             A file, in JSON or YAML, that lists tables with such options: all of it is one load.
         timeout
-            Seconds after which the load is stopped, and nothing of it is kept.
+            Seconds after which the load is stopped, and nothing of it is written.
 
         Raises
         ------
         LoadError
-            With file, line, column and the text; nothing of the load was kept.
+            With file, line, column and the text; nothing of the load was written.
         QueryTimeout
             It took longer than its ``timeout``.
         """
@@ -92,6 +94,8 @@ class Transfer(Contents):
                 raise LoadError("a mapping says itself what is loaded, and how", hint="load(mapping='graph.json')")
             self._state.require_files()
             data = read_mapping(mapping)
+        if format is not None:
+            text_of(format, "a format")
         options = Options(format, on_error, base, how, self._state.spill, self._state.batch)
         with self._state.diagnosed(), self._state.hold():
             return load(self._state, data, options, progress, seconds_of(timeout))
@@ -148,6 +152,9 @@ class Transfer(Contents):
             state.at_home(),
             state.connection.guard() as raw,
         ):
+            path_of(path, "where to export to")
+            if format is not None:
+                text_of(format, "a format")
             state.require_files()
             state.catalog()
             prefixes = self.prefixes()
@@ -161,6 +168,7 @@ class Transfer(Contents):
         It is one graph: where there are named ones, ``graphs`` has to say which, as for :meth:`export`.  It is stopped
         after ``timeout`` seconds.
         """
+        check_installed("to_networkx", "networkx", "NetworkX")
         from graphdb.storage.writers.networks import to_networkx
 
         state = self._state
@@ -199,7 +207,7 @@ class Transfer(Contents):
             Lines of an RDF patch (``A <s> <p> <o> .``, ``D …``, ``TX``, ``TC``), as a path, an open file, or text: what
             counts of a triple is its last line.
         timeout
-            Seconds after which it is stopped, and nothing of it is kept.
+            Seconds after which it is stopped, and nothing of it is written.
 
         Returns
         -------

@@ -112,9 +112,9 @@ def pushed(query: str, asked: Asked, types: Callable[[], Mapping[str, str]]) -> 
         if conditions := _pushable(statement, asked, columns, types, query, values):
             edits.append(_restricted(statement.matches[-1], query, " AND ".join(conditions)))
         limited = limited and len(conditions) == len(asked.filters)
-        kept = [item for name, item in columns.items() if asked.columns is None or name in asked.columns]
-        if len(kept) < len(columns):
-            texts = [query[item.span.start : item.span.end] for item in kept or returns.items[:1]]
+        chosen = [item for name, item in columns.items() if asked.columns is None or name in asked.columns]
+        if len(chosen) < len(columns):
+            texts = [query[item.span.start : item.span.end] for item in chosen or returns.items[:1]]
             edits.append((returns.items[0].span.start, returns.items[-1].span.end, ", ".join(texts)))
     else:
         limited = limited and not asked.filters

@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from graphdb.common import arrow
 from graphdb.common.duckdb.fetch import fetched
@@ -15,19 +15,18 @@ from graphdb.common.errors import ExecutionError, ParameterError
 from graphdb.dispatch.arguments import parameters_named
 from graphdb.dispatch.hints.other_databases import with_hint
 from graphdb.dispatch.sql.parameters import chosen
-from graphdb.dispatch.sql.pushdown import asked, parsed
+from graphdb.dispatch.sql.pushdown import asked
+from graphdb.dispatch.sql.texts import Texts
 from graphdb.dispatch.sql.views import Cypher, Views
 from graphdb.relational.session.authorizer import authorize
 from graphdb.relational.session.bulk import vacuum
 from graphdb.relational.session.embedded import (
     CypherCall,
     caller_tables,
-    cypher_calls,
     first_word,
     has_unnamed_parameters,
     is_vacuum,
 )
-from graphdb.relational.session.graph_tables import with_cypher_calls
 from graphdb.relational.session.state import State
 from graphdb.results.result import Result
 from graphdb.storage.arrays import times_with_offset
@@ -43,27 +42,18 @@ _READING = ("SELECT", "EXPLAIN", "INSERT", "UPDATE", "DELETE", "COPY")
 """Kinds of statements that make and drop no views."""
 
 
-class _Piece(NamedTuple):
-    """One statement of a text."""
-
-    text: str
-    kind: str
-    """DuckDB's name of its kind; none for those that its Python client does not know."""
-    parameters: frozenset[str]
-    """The names of the parameters that DuckDB finds in it; numbers for those without."""
-
-
 class SqlStatements:
     """Runs SQL over ``state``."""
 
     def __init__(self, state: State, cypher: Cypher) -> None:
         self._state = state
         self._cypher = cypher
+        self._texts = Texts(state.connection)
         self.views = Views(state, cypher)
 
     def parameters(self, text: str) -> frozenset[str]:
         """Return the names of a text's parameters, those of its pattern queries with them."""
-        return frozenset().union(*(piece.parameters | _embedded(piece) for piece in self._split(text)))
+        return frozenset().union(*(each.parameters | each.embedded for each in self._texts.statements(text)))
 
     def run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
         """Run SQL; see :meth:`graphdb.database.Database.sql`.  Other statements may have some of the arguments."""
@@ -71,11 +61,11 @@ class SqlStatements:
         table: arrow.Table | None = None
         message = None
         with ExitStack() as stack:
-            for piece in self._split(text):
-                statement = piece.text
+            for each in self._texts.statements(text):
+                statement, sql = each.text, each.sql
                 authorize(statement, self._state.database)
                 self._state.versions.before_statement()
-                if piece.kind == "TRANSACTION":
+                if each.kind == "TRANSACTION":
                     self.views.changed()
                     self._transaction(statement)
                     table = None
@@ -84,27 +74,22 @@ class SqlStatements:
                 if is_vacuum(statement):
                     message, table = str(vacuum(self._state, timeout)), None
                     continue
-                values = chosen(statement, piece.parameters, arguments)
-                sql = statement
-                calls = {self._state.connection.temporary(): call for call in cypher_calls(statement)}
-                for view, call in reversed(calls.items()):
-                    sql = sql[: call.start] + view + sql[call.end :]
-                tree = parsed(self._state.connection, sql) if calls else None
-                for view, call in calls.items():
+                values = chosen(statement, each.parameters, arguments)
+                for view, call in each.calls.items():
                     given = self._given(call, arguments)
-                    rows = self.views.rows(call.text, given, asked(tree, view, values), timeout)
-                    stack.enter_context(self._state.connection.view(view, rows))
+                    rows = self.views.rows(call.text, given, asked(each.tree, view, values), timeout)
+                    stack.enter_context(self._state.connection.view(view, rows, lasting=True))
                 self.views.enter(sql, values, stack, timeout)
                 if not self._state.untrusted:
                     for name, data in caller_tables(self._state.connection, sql).items():
                         stack.enter_context(self._state.connection.view(name, data))
-                if sql is not statement and values:  # what only the second argument of a call named is used up
-                    [rest] = self._split(sql)
+                if each.calls and values:  # what only the second argument of a call named is used up
+                    [rest] = self._texts.statements(sql)
                     values = {name: values[name] for name in rest.parameters}
                 try:
                     table = self._execute(sql, values, timeout)
                 finally:
-                    if piece.kind not in _READING:
+                    if each.kind not in _READING:
                         self.views.changed()
         return Result(
             self._state.version(),
@@ -118,14 +103,14 @@ class SqlStatements:
         own: dict[str, object] = {}
         if call.parameters is not None:
             sql = f"SELECT {call.parameters}"
-            [piece] = self._split(sql)
+            [passing] = self._texts.statements(sql)
             if has_unnamed_parameters(sql):  # once the call is replaced, DuckDB would number those after it anew
                 raise ParameterError(
                     "parameters that are passed to cypher need names or numbers, found ?",
                     hint="cypher($$ … $$, {x: $1})",
                 )
             with self._state.connection.guard(ours=False) as raw:
-                [[passed]] = raw.execute(sql, chosen(sql, piece.parameters, arguments)).fetchall()
+                [[passed]] = raw.execute(sql, chosen(sql, passing.parameters, arguments)).fetchall()
             if not isinstance(passed, dict) or not all(isinstance(name, str) for name in passed):
                 raise ParameterError(
                     f"cypher's parameters are a struct or a map, found {call.parameters}",
@@ -133,19 +118,6 @@ class SqlStatements:
                 )
             own = passed
         return {name: arguments[name] for name in parameters_named(call.text) if name in arguments} | own
-
-    def _split(self, text: str) -> list[_Piece]:
-        """Return the statements of a text."""
-        text = with_cypher_calls(text)
-        text.encode()  # the error of a lone surrogate says where it is, DuckDB's does not
-        try:
-            with self._state.connection.guard(ours=False) as raw:
-                return [
-                    _Piece(statement.query, _kind(statement), frozenset(statement.named_parameters))
-                    for statement in raw.extract_statements(text)
-                ]
-        except ExecutionError as error:
-            raise with_hint(error, text) from None
 
     def _transaction(self, sql: str) -> None:
         """Begin or end the user's transaction."""
@@ -185,22 +157,6 @@ class SqlStatements:
             self._state.moved = True
             self._state.check_path()
         return table
-
-
-def _embedded(piece: _Piece) -> frozenset[str]:
-    """Return the parameters of a statement's pattern queries that their calls do not pass."""
-    named: set[str] = set()
-    for call in cypher_calls(piece.text):
-        named.update(parameters_named(call.text))
-    return frozenset(named)
-
-
-def _kind(statement: duckdb.Statement) -> str:
-    """Return DuckDB's name of a kind of statements; none for those that its Python client does not know."""
-    try:
-        return statement.type.name
-    except ValueError:
-        return ""
 
 
 def _table_of(relation: duckdb.DuckDBPyRelation, most: int) -> arrow.Table:

@@ -2,7 +2,7 @@
 
 DuckDB has a view of that name with columns of the same types, so that its catalog, DROP, transactions and reflection
 know it; its comment is the query.  While SQL that names it runs here, the rows of the query are a temporary view that
-stands before it; whoever asks it without us is told so.
+stands before it; whoever queries it without graphdb gets an error that says so.
 """
 
 from __future__ import annotations

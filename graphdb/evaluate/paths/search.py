@@ -1,7 +1,7 @@
 """Paths of variable length: a search over pairs of a data vertex and a state of the pattern's automaton.
 
 All paths of a mode are found depth first; where a selector wants the shortest ones and the mode allows it, breadth
-first, and then no more paths than it may want are kept for each pair of vertex and state (GQL, ISO/IEC 39075:2024,
+first, and then no more paths than it may want are stored for each pair of vertex and state (GQL, ISO/IEC 39075:2024,
 §16.6 and §22.4).
 """
 
@@ -244,8 +244,8 @@ class Search:
         end: int | None,
         selector: ast.Selector,
     ) -> Iterator[Trace]:
-        arrivals: dict[tuple[int, int], Kept] = {}
-        results: dict[int, Kept] = {}
+        arrivals: dict[tuple[int, int], Selection] = {}
+        results: dict[int, Selection] = {}
         layer = [Trace(None, 0, start, None, 0)]
         control = self._context.new_control()
         while layer:
@@ -258,12 +258,12 @@ class Search:
                 at += 1
                 if not automaton.admits(trace, row):
                     continue
-                kept = arrivals.setdefault((trace.state, trace.vertex), Kept())
-                if not kept.takes(trace.length, selector):
+                selection = arrivals.setdefault((trace.state, trace.vertex), Selection())
+                if not selection.takes(trace.length, selector):
                     continue
                 state = automaton.states[trace.state]
                 ends = trace.state == automaton.accepting and end in (None, trace.vertex)
-                if ends and results.setdefault(trace.vertex, Kept()).takes(trace.length, selector):
+                if ends and results.setdefault(trace.vertex, Selection()).takes(trace.length, selector):
                     yield trace
                 layer += [Trace(trace, target, trace.vertex, None, trace.length) for target in state.jumps]
                 for step, target in state.steps:
@@ -276,7 +276,7 @@ class Search:
 
 
 @dataclass(slots=True)
-class Kept:
+class Selection:
     """How many paths, and of which lengths, have come to one place."""
 
     count: int = 0

@@ -117,21 +117,21 @@ class Loops:
                     entries = len(self._run.partition(instruction.bundle.members[0]).neighbours)
                     room = min(entries, _ROOM, self._run.room // (self._run.threads * part.locals))
                     rooms.append(np.empty(room, dtype))
-        kept = np.array([(room.ctypes.data, len(room)) for room in rooms], np.int64).reshape(-1, 2)
+        pool = np.array([(room.ctypes.data, len(room)) for room in rooms], np.int64).reshape(-1, 2)
         return (
             np.zeros((max(part.registers, 1), size), np.int64),
             np.zeros((max(part.registers, 1), size + 1), dtype),
             np.zeros(max(part.registers, 1), np.int64),
             np.full((len(rooms), size), -1, np.int64),
             np.zeros((len(rooms), size), np.int64),
-            kept,
+            pool,
             np.zeros((4, max(len(part.levels), part.registers, 1)), np.int64),
             rooms,
         )
 
 
 def list_lengths(partition: Partition, vertices: Ints) -> Ints:
-    """How many neighbours each vertex has."""
+    """How many neighbours each of some vertices has: int64 [vertices] both."""
     if not len(partition.keys):
         return np.zeros(len(vertices), np.int64)
     at = np.minimum(np.searchsorted(partition.keys, vertices), len(partition.keys) - 1)

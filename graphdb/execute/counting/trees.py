@@ -116,7 +116,7 @@ class _Walk:
         self._caches = [np.zeros(node.cache_slots * (len(node.depends) + 1), np.int64) for node in tree.nodes]
         self._stack = np.zeros((len(tree.nodes), kernels.STACK_COLUMNS), np.int64)
         self._stack[several, kernels.BUFFER] = self._buffers.ctypes.data + np.arange(sum(several)) * capacity * width
-        self._stack[:, kernels.KEPT] = [kept.ctypes.data for kept in self._caches]
+        self._stack[:, kernels.CACHED] = [cached.ctypes.data for cached in self._caches]
         self._stack[root, kernels.LIST] = scan.ctypes.data
         self._root, self._scan, self._kernels = root, scan, kernels
         self.rows = np.zeros(len(tree.nodes), np.int64)

@@ -112,7 +112,7 @@ class Weights:
         return out
 
     def total(self, root: Weight, roots: Ints, modulus: int) -> int:
-        """The sum of a root's weight.
+        """The sum of a root's weight over its vertices ``roots`` (int64).
 
         Its last factor is multiplied in wider numbers: the root's products are the first to pass 64 bits, and to count
         again modulo primes takes several times as long.

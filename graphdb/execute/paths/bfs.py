@@ -44,7 +44,10 @@ class BreadthFirstSearch:
         return self._queue[self._started : self._tail]
 
     def start(self, start: int | Ints, wanted: NDArray[np.bool_], missing: int, longest: int = FAR) -> None:
-        """Search from a vertex or several until so many that are wanted are found, or there are no more."""
+        """Search from a vertex or several (int64) until so many that are wanted are found, or there are no more.
+
+        ``wanted`` is a bool for each vertex, or empty for none.
+        """
         from graphdb.execute.paths.bfs_kernels import bfs, forget
 
         forget(self.depths, self._queue, self._tail)
@@ -70,7 +73,7 @@ class BreadthFirstSearch:
         self._tail = int(state[1])
 
     def found(self, start: int, ends: Ints, backwards: bool) -> Iterator[PathRows]:
-        """Yield the shortest paths between the start and some vertices, where it has come to them."""
+        """Yield the shortest paths between the start and some vertices (int64), where it has come to them."""
         step = self._traversal.step
         ends = ends[self.depths[ends] >= 0]
         lengths = self.depths[ends].astype(np.int64)

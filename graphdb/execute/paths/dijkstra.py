@@ -41,10 +41,33 @@ class _Rows:
 
     @classmethod
     def of(cls, tails: Ints, heads: Ints, costs: Floats, vertices: int) -> _Rows:
-        """Sort edges by where they begin."""
+        """Sort edges by where they begin: int64 [edges] ends and float64 [edges] costs."""
         order = stable_order(tails, vertices)
         row = np.append(0, np.cumsum(np.bincount(tails, minlength=vertices))).astype(np.int64)
         return cls(row, order, heads[order], tails[order], costs[order])
+
+
+class _Graph:
+    """Weighted edges as a search reads them, between vertices that are numbered from 0 on."""
+
+    def __init__(self, weighted: Weighted) -> None:
+        most = max((int(ends.max()) for ends in (weighted.left, weighted.right) if len(ends)), default=-1)
+        places = np.zeros(most + 1, np.int64)
+        places[weighted.left] = places[weighted.right] = 1
+        self.vertices = np.flatnonzero(places)
+        places[self.vertices] = np.arange(len(self.vertices))
+        self._ends = places[weighted.left], places[weighted.right]
+        self._costs = weighted.costs
+
+    @lazy
+    def away(self) -> _Rows:
+        left, right = self._ends
+        return _Rows.of(left, right, self._costs, len(self.vertices))
+
+    @lazy
+    def back(self) -> _Rows:
+        left, right = self._ends
+        return _Rows.of(right, left, self._costs, len(self.vertices))
 
 
 @dataclass(slots=True)
@@ -94,7 +117,7 @@ class _Search:
             )
 
     def settled(self, ends: Ints) -> Ints:
-        """Return those of some vertices that are reached for good."""
+        """Return those of some vertices (int64) whose least costs are final."""
         return ends[self._settled[ends]]
 
 
@@ -109,23 +132,16 @@ class CheapestPaths:
 
     def __init__(self, step: PathStep, weighted: Weighted, control: Control) -> None:
         self._step, self._control = step, control
-        most = max((int(ends.max()) for ends in (weighted.left, weighted.right) if len(ends)), default=-1)
-        places = np.zeros(most + 1, np.int64)
-        places[weighted.left] = places[weighted.right] = 1
-        self._vertices = np.flatnonzero(places)
-        places[self._vertices] = np.arange(len(self._vertices))
-        self._ends = places[weighted.left], places[weighted.right]
-        self._codes, self._costs = weighted.codes, weighted.costs
+        self._graph: _Graph = weighted.derive(_Graph)
+        self._vertices, self._codes = self._graph.vertices, weighted.codes
 
     @lazy
     def _away(self) -> _Search:
-        left, right = self._ends
-        return _Search(_Rows.of(left, right, self._costs, len(self._vertices)), self._control)
+        return _Search(self._graph.away, self._control)
 
     @lazy
     def _back(self) -> _Search:
-        left, right = self._ends
-        return _Search(_Rows.of(right, left, self._costs, len(self._vertices)), self._control)
+        return _Search(self._graph.back, self._control)
 
     def between(self, sources: Ints, targets: Ints) -> Iterator[PathRows]:
         """Yield the paths between pairs of ends: int64 [pairs] each, the pairs all different."""

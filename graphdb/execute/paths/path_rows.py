@@ -40,7 +40,7 @@ class PathRows:
 
 
 def of_one_length(walks: Ints, edges: Ints) -> PathRows:
-    """Paths of one length as rows."""
+    """Paths of one length as rows, from int64 [paths, length + 1] vertices and int64 [paths, length] codes of edges."""
     count, width = walks.shape
     starts = np.arange(0, count * width + 1, width)
     length = np.full(count, width - 1)

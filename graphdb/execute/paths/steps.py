@@ -48,7 +48,7 @@ class Paths:
     def reached(self, sources: Ints | None, targets: Ints | None) -> PathRows:
         """Return the ends that are wanted (``step.only``) and that any of the others reaches, each once.
 
-        The lengths and the other ends that come with them mean nothing.
+        Both are int64, or None for all.  The lengths and the other ends that come with them mean nothing.
         """
         backwards = self._step.only == "source"
         self._begin(sources, targets)
@@ -70,7 +70,7 @@ class Paths:
 
     def every(self, sources: Ints | None, targets: Ints | None) -> Iterator[PathRows]:
         """Yield all paths from some vertices (None: any that has one) to others (None: wherever they lead),
-        materialized.
+        materialized: int64.
         """
         self._begin(sources, targets)
         sources, targets = self._ends(sources, targets)

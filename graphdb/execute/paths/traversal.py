@@ -73,7 +73,7 @@ class Traversal:
         return step.labels[0] << 1 | (direction == "in") if step.labels else 0
 
     def coded(self, found: PathRows, starts: Ints, walks: Ints) -> PathRows:
-        """Add walks to rows, and which edges they take: the first of parallel ones."""
+        """Add walks (as :class:`PathRows` has them) to rows, and which edges they take: the first of parallel ones."""
         from graphdb.execute.paths.bfs_kernels import first_codes
 
         codes = np.empty(len(walks) - len(found), np.int64)

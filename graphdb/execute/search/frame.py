@@ -15,7 +15,7 @@ VALUES, STACK, ROWS, SPANS, BITS, SHARED = 11, 12, 13, 14, 15, 16
 LEVEL, MATCHES, WORK, PIECE, PIECES = 17, 18, 19, 20, 21
 # … and for rows that stand for several matches: the last step that makes them, the address of the rows' numbers of
 # matches (0: one match does), and the matches of the row under way.
-KEPT, NUMBERS, TOTAL = 22, 23, 24
+ROW_LEVEL, NUMBERS, TOTAL = 22, 23, 24
 FRAME_CELLS = 25
 
 STEP_BYTES, LIST_BYTES = physical.STEP_COLUMNS * 8, physical.LIST_COLUMNS * 8

@@ -1,7 +1,7 @@
 """How a step of the CPU's search opens: its lists are found, and which of them the search goes through.
 
 Lists that stay while the steps between go on are worked on once: as bits (a list that many others are intersected
-with), and as shared intersections (STMatch §VII), both made when they are first needed and kept until a value that
+with), and as shared intersections (STMatch §VII), both made when they are first needed and cached until a value that
 they depend on changes.
 """
 

@@ -23,7 +23,6 @@ from graphdb.execute.search.frame import (
     CHECKS,
     COLUMNS,
     JOIN,
-    KEPT,
     LAST,
     LEVEL,
     LIST_BYTES,
@@ -33,6 +32,7 @@ from graphdb.execute.search.frame import (
     OUTPUTS,
     PIECE,
     PIECES,
+    ROW_LEVEL,
     ROWS,
     SPAN_BYTES,
     SPANS,
@@ -74,7 +74,7 @@ def fill(frame: int, level: int, width: int, like: Any) -> int:
     address = load(stack, 4, LONG)
     n = end - at
     work = 0
-    window = PEEK if level > load(frame, KEPT, LONG) and load(frame, NUMBERS, LONG) == 0 else WINDOW
+    window = PEEK if level > load(frame, ROW_LEVEL, LONG) and load(frame, NUMBERS, LONG) == 0 else WINDOW
     if kind == JOIN:
         address += at * width
         first, last = load(step, 2, LONG), load(step, 3, LONG)
@@ -240,12 +240,12 @@ def search(
     last, level = load(frame, LAST, LONG), load(frame, LEVEL, LONG)
     stacks, steps, values = load(frame, STACK, LONG), load(frame, STEPS, LONG), load(frame, VALUES, LONG)
     matches, total = load(frame, MATCHES, LONG), load(frame, TOTAL, LONG)
-    kept, numbers = load(frame, KEPT, LONG), load(frame, NUMBERS, LONG)
+    row_level, numbers = load(frame, ROW_LEVEL, LONG), load(frame, NUMBERS, LONG)
     work = 0
     result = DONE
     store(frame, WORK, 0, LONG)
     while level >= 0:
-        if total > 0 and level <= kept:
+        if total > 0 and level <= row_level:
             emit_row(frame, matches, total, block, capacity, width, like)
             matches += 1
             total = 0
@@ -271,11 +271,11 @@ def search(
                 matches += end - at
                 store(stack, 1, end, LONG)
                 continue
-            if kept < last:
+            if row_level < last:
                 total += end - at
                 store(stack, 1, end, LONG)
                 if numbers == 0:
-                    level = kept
+                    level = row_level
                 continue
             n = min(end - at, wanted - matches)
             emit(frame, level, n, matches, block, capacity, width, like)

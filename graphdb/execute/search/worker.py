@@ -81,8 +81,8 @@ class Search:
         self._frame[frame.RESOURCES : frame.VALUES] = numbers
         self._own = (self._values, self._stack, self.totals, spans, bits, shared)
         self._frame[frame.VALUES : frame.LEVEL] = [array.ctypes.data for array in self._own]
-        self._frame[frame.KEPT] = steps - 1 if counting else plan.row_steps - 1
-        self._state = self._frame[frame.LEVEL : frame.KEPT]
+        self._frame[frame.ROW_LEVEL] = steps - 1 if counting else plan.row_steps - 1
+        self._state = self._frame[frame.LEVEL : frame.ROW_LEVEL]
         self._rows = self._frame[frame.NUMBERS :]
         self._addresses = self._frame.ctypes.data, self._block.ctypes.data
         first = plan.steps[0]

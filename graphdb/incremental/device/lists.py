@@ -167,7 +167,7 @@ class DeviceLists:
         self._launch("expand", len(updates), self._cells, moved, len(updates), places, changes)
         keys, order = self._sorted(changes, count)
         wanted = memory.empty(count, np.int64)
-        self._launch("settle", count, self._cells, changes, keys, order, count, wanted)
+        self._launch("find_wanted", count, self._cells, changes, keys, order, count, wanted)
         places = device.offsets(wanted)
         left = device.last(places)
         found, sorted_keys = memory.empty((left, len(CHANGE)), np.int32), memory.empty(left, np.int64)

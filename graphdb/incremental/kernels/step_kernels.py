@@ -1,6 +1,6 @@
-"""The steps of a delta plan's search: their lists are found when all before them are bound, and gone through.
+"""The steps of a delta plan's search: when all before a step are bound, its lists are found.
 
-The shortest list of a step's legs is gone through; what it holds is looked up in the others: in their bitmaps if they
+The shortest list of a step's legs is scanned; what it holds is looked up in the others: in their bitmaps if they
 are long, else by galloping from where the last value was found.
 """
 
@@ -110,7 +110,7 @@ def is_candidate(graph: int, table_row: int, vertex: int, bit: int) -> bool:
 
 @kernel
 def open_step(search: int, level: int, like: Any) -> None:
-    """Find the lists of a step's legs, and which of them is gone through; of a step that binds an edge, its entries."""
+    """Find the lists of a step's legs, and which of them is scanned; of a step that binds an edge, its entries."""
     graph, values, sign = load(search, GRAPH, LONG), load(search, VALUES, LONG), load(search, SIGN, LONG)
     step, legs = step_of(search, level), load(search, LEGS, LONG)
     stack, spans = stack_of(search, level), load(search, SPANS, LONG)

@@ -95,8 +95,8 @@ class Groups:
         self._run(f"CREATE OR REPLACE TEMP TABLE {REMOVED[5:]} AS {self._own.answer(f'(SELECT * {there})')}")
         self._run(f"CREATE OR REPLACE TEMP TABLE {ADDED[5:]} AS {self._own.answer(f'({merged})')}")
         self._run(f"DELETE {there}")
-        kept = f" WHERE {NUMBER} > 0" if self._keys else ""
-        self._run(f"INSERT INTO {self._table} BY NAME SELECT * FROM ({merged}){kept}")
+        present = f" WHERE {NUMBER} > 0" if self._keys else ""
+        self._run(f"INSERT INTO {self._table} BY NAME SELECT * FROM ({merged}){present}")
 
     def lost(self, key: str, most: int) -> list[object] | None:
         """Return the values of a key in :data:`LOST`; None where they are more than so many."""

@@ -19,7 +19,7 @@ from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.functions.table import SIGNATURE_OF
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import replaced, walk
-from graphdb.incremental.matcher import refuse
+from graphdb.incremental.patterns import refuse
 from graphdb.live.aggregates.grouping import Grouping, NotGrouped
 from graphdb.pattern.graph import PatternEdge, PatternGraph, PatternVertex
 from graphdb.pattern.names import ABSENT

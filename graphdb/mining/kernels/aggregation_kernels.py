@@ -82,3 +82,46 @@ def turn(cells: Ints, base: int, directed: bool, turned: Ints) -> None:
             result = with_code(result, ((code - 1) ^ 1) + 1 if directed else code, base)
             cell //= base
         turned[i] = result
+
+
+@entry("i8[:, :], i8[:], i8[:], i8[:] -> i8")
+def number_rows(cells: Ints, slots: Ints, firsts: Ints, numbers: Ints) -> int:
+    """Write the first of each of the distinct rows, in their order, and for every row which it is; return how many.
+
+    ``slots`` is a table of zeros, of a power of two and more than there are rows: its slots are 1 more than a number.
+    """
+    mask, found = len(slots) - 1, 0
+    for r in range(len(cells)):
+        mixed = 0
+        for k in range(cells.shape[1]):
+            mixed = (mixed ^ cells[r, k]) * 0x1B873593CC9E2D51
+            mixed ^= mixed >> 29
+        at = (mixed ^ (mixed >> 32)) & mask
+        while True:
+            there = slots[at] - 1
+            if there < 0:
+                slots[at] = found + 1
+                firsts[found] = r
+                numbers[r] = found
+                found += 1
+                break
+            same = True
+            for k in range(cells.shape[1]):
+                if cells[r, k] != cells[firsts[there], k]:
+                    same = False
+                    break
+            if same:
+                numbers[r] = there
+                break
+            at = (at + 1) & mask
+    return found
+
+
+@entry("i8[:, :], i8[:], i4[:, :], u1[:, :]")
+def mark_images(vertices: Ints, quick_of_row: Ints, slots: NDArray[np.int32], flags: NDArray[np.uint8]) -> None:
+    """Set the flag of each vertex at the slot that it takes in its row; ``slots`` are by quick pattern and place."""
+    for r in range(len(vertices)):
+        for i in range(vertices.shape[1]):
+            slot = slots[quick_of_row[r], i]
+            if slot >= 0:
+                flags[slot, vertices[r, i]] = 1

@@ -1,9 +1,9 @@
 """Aggregation: the patterns that a table's embeddings have, how often, and with which support.
 
 What an embedding looks like is first written down as it stands, its *quick pattern* (Arabesque §5.2); rows with the
-same quick pattern have the same pattern, and only the distinct quick patterns, which are few, get canonical labels.
+same quick pattern, found by hashing, have the same pattern, and only the distinct quick patterns get canonical labels.
 Where the limits name an executor that has a device, and that is expected to be sooner, quick patterns are made and
-hashed there (:mod:`graphdb.gpu.mining.aggregation`).
+hashed there, and the vertices that patterns take are marked there (:mod:`graphdb.gpu.mining.aggregation`).
 """
 
 from __future__ import annotations
@@ -19,15 +19,14 @@ from graphdb.mining.graph import MiningGraph
 from graphdb.mining.limits import Limits
 from graphdb.mining.patterns import Pattern
 from graphdb.mining.primitives.canonical import MOST, Canonical, canonical, distinct
+from graphdb.mining.primitives.supports import PIECE, Slots, images_of, pieces
 from graphdb.mining.primitives.table import EmbeddingTable
 from graphdb.plan.extension import Aggregated, EdgeCodes, Extender
 
 Ints = NDArray[np.int64]
 
-PIECE = 1 << 16
-"""Rows that are looked at together."""
 DEVICE_PIECE = 1 << 19
-"""The same on a device."""
+"""Rows that are looked at together on a device."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,18 +104,18 @@ def aggregation(
     def work(begin: int, worker: int, pause: Pause) -> None:
         pause()
         quick = reader.quick(np.arange(begin, min(begin + PIECE, len(table))))[1]
-        first, place, _ = distinct(quick)
-        found[begin] = (quick[first], first + begin, place)
+        firsts, numbers = _numbered(quick)
+        order, rank, _ = distinct(quick[firsts])
+        found[begin] = (quick[firsts[order]], firsts[order] + begin, rank[numbers])
 
     extender = _extender(table, reader, limits)
     begins = range(0, len(table), PIECE if extender is None else DEVICE_PIECE)
     if extender is None:
         limits.each(begins, work)
     else:
-        for begin in begins:
+        for begin, piece in zip(begins, table.pieces(DEVICE_PIECE), strict=True):
             limits.control.check()
-            found[begin] = _quick_on(extender, table.rows(begin, begin + DEVICE_PIECE), begin, reader.task)
-        limits.notes.append(extender.summary)
+            found[begin] = _quick_on(extender, piece, begin, reader.task)
     if not found:
         empty = np.empty(0, np.int64)
         return PatternTable((), empty, empty, empty, ())
@@ -125,7 +124,10 @@ def aggregation(
     first, place, _ = distinct(quick)
     starts = np.cumsum([0, *(len(found[begin][0]) for begin in begins)])
     of_row = np.concatenate([place[start + found[begin][2]] for start, begin in zip(starts, begins, strict=False)])
-    return _patterns(table, reader, rows[first], of_row, limits)
+    patterns = _patterns(table, reader, rows[first], of_row, extender, limits)
+    if extender is not None:
+        limits.notes.append(extender.summary)
+    return patterns
 
 
 def _extender(table: EmbeddingTable, reader: _Reader, limits: Limits) -> Extender | None:
@@ -137,15 +139,26 @@ def _extender(table: EmbeddingTable, reader: _Reader, limits: Limits) -> Extende
     return limits.executor.extender(lists, scanned, limits.control)
 
 
-def _quick_on(extender: Extender, rows: Ints, begin: int, task: Aggregated) -> tuple[Ints, Ints, Ints]:
+def _quick_on(extender: Extender, rows: NDArray[np.int32], begin: int, task: Aggregated) -> tuple[Ints, Ints, Ints]:
     """Quick patterns of a piece, a row of each, and the pattern of each row; in the order that the host has them in."""
-    quick, firsts = extender.quick(np.ascontiguousarray(rows, np.int32), task)
-    places = np.searchsorted(np.unique(firsts), firsts)
+    quick, first, number = extender.quick(rows, task)
     order, rank, _ = distinct(quick)
-    return quick[order], np.unique(firsts)[order] + begin, rank[places]
+    return quick[order], first[order] + begin, rank[number]
 
 
-def _patterns(table: EmbeddingTable, reader: _Reader, rows: Ints, of_row: Ints, limits: Limits) -> PatternTable:
+def _numbered(quick: Ints) -> tuple[Ints, Ints]:
+    """The first of each of the distinct rows, in their order, and for every row which it is."""
+    from graphdb.mining.kernels.aggregation_kernels import number_rows
+
+    firsts, numbers = np.empty(len(quick), np.int64), np.empty(len(quick), np.int64)
+    slots = np.zeros(1 << (2 * len(quick)).bit_length(), np.int64)
+    count = number_rows(quick, slots, firsts, numbers)
+    return firsts[:count], numbers
+
+
+def _patterns(
+    table: EmbeddingTable, reader: _Reader, rows: Ints, quick_of_row: Ints, extender: Extender | None, limits: Limits
+) -> PatternTable:
     """Return the table of patterns, given a row of each quick pattern, and the quick pattern of each row."""
     vertices, quick = reader.quick(rows)
     sizes = (vertices >= 0).sum(axis=1)
@@ -163,60 +176,33 @@ def _patterns(table: EmbeddingTable, reader: _Reader, rows: Ints, of_row: Ints, 
         patterns += [reader.pattern(found, int(i)) for i in first]
         firsts += chosen[first].tolist()
     limits.control.check()
-    of_row = pattern_of[quick_of_row := of_row]
+    of_row = pattern_of[quick_of_row]
     counts = np.bincount(of_row, minlength=len(patterns))
-    supports = _supports(table, reader, of_row, quick_of_row, orders, orbits, [len(p) for p in patterns], limits)
+    slots = Slots.of(pattern_of, orders, orbits, sizes)
+    supports = slots.supports(_images(table, reader, slots, quick_of_row, extender, limits))
     examples = tuple(
         tuple(vertices[q][orders[q, : len(pattern)]].tolist()) for q, pattern in zip(firsts, patterns, strict=True)
     )
     return PatternTable(tuple(patterns), counts, supports, of_row, examples)
 
 
-def _supports(
-    table: EmbeddingTable,
-    reader: _Reader,
-    of_row: Ints,
-    quick_of_row: Ints,
-    orders: Ints,
-    orbits: Ints,
-    sizes: list[int],
-    limits: Limits,
+def _images(
+    table: EmbeddingTable, reader: _Reader, slots: Slots, quick_of_row: Ints, extender: Extender | None, limits: Limits
 ) -> Ints:
-    """Return the minimum image support of each pattern: of each orbit of places, the distinct vertices are counted."""
-    width, n = orders.shape[1], max(len(reader.graph), 1)
-    images: list[Ints] = []
-
-    def work(begin: int, worker: int, pause: Pause) -> None:
-        pause()
-        places = np.arange(begin, min(begin + PIECE, len(table)))
-        vertices, quick = reader.vertices(places), quick_of_row[places]
-        placed = np.take_along_axis(vertices, orders[quick], axis=1)
-        keys = (of_row[places, None] * width + orbits[quick]) * n + placed
-        used = np.arange(width) < np.array(sizes)[of_row[places], None]
-        images.append(np.unique(keys[used]))
-
-    limits.each(range(0, len(table), PIECE), work)
-    total = sum(map(len, images))
-    limits.need(_bytes(table, reader.width, limits) + 32 * total, f"the supports of {len(table):,} embeddings")
-    keys = limits.cancellable(total, lambda: _distinct_keys(images))
-    taken = np.bincount(keys // n, minlength=len(sizes) * width).reshape(len(sizes), width)
-    # Places that stand for no orbit take nothing.
-    supports: Ints = np.where(taken > 0, taken, np.iinfo(np.int64).max).min(axis=1)
-    return supports
+    """Return how many vertices each slot of the patterns takes: on the device, where it has memory for their bits."""
+    if extender is not None:
+        rows = pieces(table, quick_of_row, DEVICE_PIECE)
+        images = extender.images(rows, slots.of_place, len(slots), reader.task)
+        if images is not None:
+            return images
+    own = _bytes(table, reader.width, limits)
+    return images_of(slots, quick_of_row, reader.vertices, len(reader.graph), own, limits)
 
 
 def _bytes(table: EmbeddingTable, width: int, limits: Limits) -> int:
     """Bytes that a table takes with the number of each row's pattern, and with what threads make of their pieces."""
     pieces = min(limits.threads * PIECE, len(table))
     return table.nbytes + 32 * len(table) + 24 * width * pieces
-
-
-def _distinct_keys(images: list[Ints]) -> Ints:
-    keys = np.concatenate(images)
-    images.clear()
-    keys.sort()
-    first: NDArray[np.bool_] = np.append(True, keys[1:] != keys[:-1])[: len(keys)]
-    return keys[first]
 
 
 class _Reader:

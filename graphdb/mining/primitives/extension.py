@@ -137,10 +137,10 @@ def _extended(table: EmbeddingTable, extender: Extender, kind: Kind, limits: Lim
     counts = np.zeros(len(table), np.int64)
     width = np.int64 if kind == "edges" else np.int32
     total = 0
-    for begin in range(0, len(table), DEVICE_PIECE):
+    for number, rows in enumerate(table.pieces(DEVICE_PIECE)):
         limits.control.check()
-        part = slice(begin, min(begin + DEVICE_PIECE, len(table)))
-        values, counts[part] = extender.extend(table.rows(part.start, part.stop).astype(np.int32), kind)
+        begin = number * DEVICE_PIECE
+        values, counts[begin : begin + len(rows)] = extender.extend(rows, kind)
         found.append(values.astype(width, copy=False))
         total += len(values)
         what = f"{total:,} embeddings or more of {table.size + 1} {'edges' if kind == 'edges' else 'vertices'}"

@@ -8,8 +8,11 @@ too (GAMMA §5.2).
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +22,10 @@ from graphdb.mining.limits import Limits
 from graphdb.plan.extension import Compressor
 
 Ints = NDArray[np.int64]
+Width = TypeVar("Width", np.int32, np.int64)
+
+AHEAD = 3
+"""Pieces of a table that threads write out while a device works on one: each takes about as long."""
 
 
 class Column(NamedTuple):
@@ -78,17 +85,37 @@ class EmbeddingTable:
 
     def rows(self, begin: int = 0, end: int | None = None) -> Ints:
         """Return the embeddings of some rows, written out: int64 [rows, size]."""
-        end = len(self) if end is None else min(end, len(self))
-        return self.rows_at(np.arange(begin, max(end, begin)))
+        return self._rows(begin, len(self) if end is None else end, np.int64)
+
+    def pieces(self, size: int) -> Iterator[NDArray[np.int32]]:
+        """Yield the embeddings of so many rows at a time, int32 [rows, size]: threads are some pieces ahead."""
+        with ThreadPoolExecutor(AHEAD) as pool:
+            waiting = deque[Future[NDArray[np.int32]]]()
+            for begin in range(0, len(self), size):
+                waiting.append(pool.submit(self._rows, begin, begin + size, np.int32))
+                if len(waiting) > AHEAD:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
 
     def rows_at(self, places: Ints) -> Ints:
         """Return the embeddings of given rows, written out: int64 [places, size]."""
-        found = np.empty((len(places), self.size), np.int64)
-        for i in range(self.size - 1, -1, -1):
+        values, parents = self.columns[-1]
+        return self._written(values[places], parents[places], np.int64)
+
+    def _rows(self, begin: int, end: int, dtype: type[Width]) -> NDArray[Width]:
+        values, parents = self.columns[-1]
+        return self._written(values[begin:end], parents[begin:end], dtype)
+
+    def _written(self, last: NDArray[np.signedinteger], places: Ints, dtype: type[Width]) -> NDArray[Width]:
+        """Embeddings written out column by column, given their values in the last one and their rows of that before."""
+        found = np.empty((self.size, len(last)), dtype)
+        found[-1] = last
+        for i in range(self.size - 2, -1, -1):
             values, parents = self.columns[i]
-            found[:, i] = values[places]
-            places = parents[places]
-        return found
+            found[i] = np.take(values, places, mode="clip")  # all are there: nothing is to be checked
+            places = np.take(parents, places, mode="clip") if i else places
+        return np.ascontiguousarray(found.T)
 
 
 def filtering(table: EmbeddingTable, keep: ArrayLike, limits: Limits | None = None) -> EmbeddingTable:

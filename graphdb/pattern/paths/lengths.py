@@ -20,10 +20,10 @@ def without(
     after: list[ast.Expression] = []
     found = []
     for match in matches:
-        kept: list[ast.Expression] = []
+        within: list[ast.Expression] = []
         for condition in conjuncts(match.where):
-            (after if not variables_in(condition).isdisjoint(names) else kept).append(condition)
-        found.append(replace(match, where=all_hold(kept, match.span)))
+            (after if not variables_in(condition).isdisjoint(names) else within).append(condition)
+        found.append(replace(match, where=all_hold(within, match.span)))
     return tuple(found), tuple(after)
 
 

@@ -52,7 +52,7 @@ class PathSearch:
 
     @property
     def selector(self) -> ast.Selector | None:
-        """Which paths are kept of those between the same ends; None for all."""
+        """Which paths are selected of those between the same ends; None for all."""
         return None if self.whole is None else self.whole.selector
 
     @property

@@ -1,6 +1,6 @@
 "use strict";
 /* Draws a graph: graphdbPicture(element, {nodes, links, omitted}, {expand}).  `expand`, where there is one, is called
-   with a vertex's IRI and promises more nodes and links.  Returns {add, state}. */
+   with a vertex's IRI and promises more nodes and links; who changes it later calls `changed`.  Returns {add, state}. */
 (function () {
   // Okabe and Ito's colours, which people with impaired colour vision can tell apart, and darker ones of them.
   const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#7f6a00", "#004a73", "#00573f",
@@ -117,11 +117,16 @@
       const actions = [];
       if (settings.expand) {
         actions.push(element("button", { class: "gdb-act", type: "button",
-          onclick: () => settings.expand(node.id).then(add) }, "Expand"));
+          onclick: () => settings.expand(node.id).then(add, failed) }, "Expand"));
       }
       describe([node.caption, ...node.labels.map(label => ":" + label)].join(" "), { iri: node.id, ...node.properties }, ...actions);
       if (move && node.x !== undefined) { graph.centerAt(node.x, node.y, 400); graph.zoom(Math.max(graph.zoom(), 2.5), 400); }
       graph.nodeColor(graph.nodeColor());  // draw anew
+    }
+
+    function failed(error) {
+      note.textContent = String(error && error.message || error);
+      note.hidden = false;
     }
 
     function bend() {
@@ -188,6 +193,7 @@
       graph.graphData({ nodes: state.nodes, links: state.links });
     }
 
+    settings.changed = () => { if (state.chosen) choose(state.chosen, false); };
     search.addEventListener("input", fill);
     canvas.addEventListener("keydown", event => {
       const step = 40 / graph.zoom(), { x, y } = graph.centerAt();
@@ -216,5 +222,32 @@
     return { add, state, graph };
   }
 
+  // The options of a picture in a notebook: it can expand while its parent, which bridge.js runs in, says so.
+  function graphdbLive(id) {
+    const options = {}, waiting = new Map();
+    const post = message => globalThis.parent.postMessage({ graphdb: id, ...message }, "*");
+    const expand = iri => new Promise((resolve, reject) => {
+      const number = waiting.size ? Math.max(...waiting.keys()) + 1 : 1;
+      waiting.set(number, { resolve, reject });
+      post({ number, expand: iri });
+    });
+    addEventListener("message", event => {
+      const found = event.data;
+      if (event.source !== globalThis.parent || !found || found.graphdb !== id) return;
+      if (typeof found.ready === "boolean") {
+        options.expand = found.ready ? expand : undefined;
+        if (options.changed) options.changed();
+        return;
+      }
+      const asked = waiting.get(found.number);
+      if (!asked) return;
+      waiting.delete(found.number);
+      if (found.error) asked.reject(new Error(found.error)); else asked.resolve(found.graph);
+    });
+    post({ hello: true });
+    return options;
+  }
+
   globalThis.graphdbPicture = graphdbPicture;
+  globalThis.graphdbLive = graphdbLive;
 })();

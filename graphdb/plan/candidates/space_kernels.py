@@ -100,7 +100,7 @@ def refine(
         Int64 [data vertices]: see the module; changed in place.
     state
         Int64 [6], where it goes on: (the pattern vertices to look at again, as bits; the pass; in it the vertex; of
-        its candidates those looked at, and those kept; how many the pass has dropped).  At first all bits, and zeros.
+        its candidates those looked at, and the survivors; how many the pass has dropped).  At first all bits, zeros.
     passes, budget
         At most so many passes, and in this call about so many neighbours to look at.
     counts
@@ -112,7 +112,7 @@ def refine(
         Whether it is done; call again if not.
     """
     vertices = len(sizes)
-    stale, number, i, at, kept, dropped = state
+    stale, number, i, at, survivors, dropped = state
     work = 0
     while number < passes and stale != 0:
         while i < vertices:
@@ -123,7 +123,7 @@ def refine(
             stale &= ~(1 << u)
             while at < sizes[u]:
                 if work > budget:
-                    state[:] = stale, number, i, at, kept, dropped
+                    state[:] = stale, number, i, at, survivors, dropped
                     return False
                 x = candidates[starts[u] + at]
                 good = True
@@ -134,18 +134,18 @@ def refine(
                         good = False
                         break
                 if good:
-                    candidates[starts[u] + kept] = x
-                    kept += 1
+                    candidates[starts[u] + survivors] = x
+                    survivors += 1
                 else:
                     fits[x] &= ~(1 << u)
                 at += 1
-            if kept < sizes[u]:
+            if survivors < sizes[u]:
                 stale |= near[u]
-                dropped += sizes[u] - kept
-                sizes[u] = kept
-                if kept == 0:
+                dropped += sizes[u] - survivors
+                sizes[u] = survivors
+                if survivors == 0:
                     return True
-            i, at, kept = i + 1, 0, 0
+            i, at, survivors = i + 1, 0, 0
         if LAST_PASS * dropped < sizes.sum():
             break
         number, i, dropped = number + 1, 0, 0

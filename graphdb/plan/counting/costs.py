@@ -1,6 +1,6 @@
 """What counting is expected to cost: degrees as a search meets them, and the closure of wedges (clustering).
 
-The neighbour of a random vertex has more neighbours than a random vertex: lists met along an edge are as long as the
+The neighbour of a random vertex has more neighbours than a random vertex: lists found along an edge are as long as the
 mean of the squared degrees over the mean degree.  And friends of friends are friends: how often two neighbours of a
 vertex are joined is asked of a sample of wedges.
 """
@@ -35,7 +35,7 @@ class CountingCosts:
         self.filters = filters
         self.vertices = graph.vertices
         self._figures: dict[Member, tuple[float, float]] = {}
-        self._met: dict[tuple[Member, Member], float] = {}
+        self._overlaps: dict[tuple[Member, Member], float] = {}
 
     def check(self) -> None:
         """Raise if whoever plans wants no more."""
@@ -52,11 +52,11 @@ class CountingCosts:
     def biased(self, member: Member, arrival: Member | None = None) -> float:
         """How many neighbours a vertex has that an edge (of ``arrival``; by default, of its own kind) leads to."""
         arrival = member if arrival is None else arrival
-        if (member, arrival) not in self._met:
+        if (member, arrival) not in self._overlaps:
             kinds = (member.labels, member.direction, arrival.labels, arrival.direction)
-            found = self._graph.derived(("met", *kinds), lambda: np.array([self._meet(member, arrival)]))
-            self._met[member, arrival] = float(found[0])
-        return self._met[member, arrival]
+            found = self._graph.derived(("overlap", *kinds), lambda: np.array([self._overlap(member, arrival)]))
+            self._overlaps[member, arrival] = float(found[0])
+        return self._overlaps[member, arrival]
 
     def loop_free(self, member: Member) -> bool:
         """Whether no vertex is its own neighbour."""
@@ -85,7 +85,7 @@ class CountingCosts:
         entries, keys = float(len(partition.neighbours)), float(len(partition.keys))
         return np.array([keys, entries / max(keys, 1.0)])
 
-    def _meet(self, member: Member, arrival: Member) -> float:
+    def _overlap(self, member: Member, arrival: Member) -> float:
         # An edge leads to a vertex with probability proportional to how many of its kind do.
         partition = self._graph.partition(member.labels, member.direction)
         leads = self._graph.partition(arrival.labels, OPPOSITE[arrival.direction])

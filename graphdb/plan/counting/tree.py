@@ -29,12 +29,15 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Pair = tuple[int, int]
 
+DEAR = 1e7
+"""Trees that are expected to scan so many elements (a tenth of a second) are compared with counting as a sum of
+products."""
 LOOK = 5_000.0
 """Trees that are expected to scan fewer elements are not looked at with random walks (some 0.2 ms)."""
-KEPT = 1.5
+CACHED = 1.5
 """Results are cached where they are expected to be looked up so many times as often as they are computed."""
-MOST_KEPT = 1 << 16
-"""Results that a node keeps at most; beyond, new ones take the places of old ones."""
+MOST_CACHED = 1 << 16
+"""Results that a node caches at most; beyond, new ones take the places of old ones."""
 _ATTEMPT = 60.0
 """What growing one tree costs, in elements per pattern vertex and vertex."""
 _ROOTS = 4096
@@ -78,10 +81,10 @@ class TreeCount:
 
     @property
     def worker_bytes(self) -> int:
-        """Bytes that a worker needs for lists and for the counts it keeps."""
+        """Bytes that a worker needs for lists and for the counts it caches."""
         longest = max((len(found) for found in self.space.candidates), default=0)
-        kept = sum(node.cache_slots * (len(node.depends) + 1) * 8 for node in self.nodes)
-        return kept + longest * self.space.neighbours.itemsize * len(self.nodes)
+        cached = sum(node.cache_slots * (len(node.depends) + 1) * 8 for node in self.nodes)
+        return cached + longest * self.space.neighbours.itemsize * len(self.nodes)
 
 
 def tree_order(space: CandidateSpace, check: Callable[[], None]) -> tuple[int, ...]:
@@ -120,7 +123,7 @@ def tree_count(space: CandidateSpace, unequal: set[Pair], check: Callable[[], No
         lists = tuple(v for v in path if joined[vertex] >> v & 1)
         conflicts = tuple(v for v in path if apart[vertex] >> v & 1)
         trivial = part == 1 << vertex and len(lists) < 2
-        keeps = asked > KEPT * worked and parent >= 0 and nodes[parent].parent >= 0 and not trivial
+        caches = asked > CACHED * worked and parent >= 0 and nodes[parent].parent >= 0 and not trivial
         nodes.append(
             TreeNode(
                 vertex=vertex,
@@ -128,7 +131,7 @@ def tree_count(space: CandidateSpace, unequal: set[Pair], check: Callable[[], No
                 lists=lists,
                 conflicts=conflicts,
                 depends=tuple(depends),
-                cache_slots=min(1 << max(int(2 * worked), 15).bit_length(), MOST_KEPT) if keeps else 0,
+                cache_slots=min(1 << max(int(2 * worked), 15).bit_length(), MOST_CACHED) if caches else 0,
                 leaf=part == 1 << vertex,
                 estimate=worked,
             )

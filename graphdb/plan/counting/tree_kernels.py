@@ -96,7 +96,7 @@ def choose(part: int, path: int, rule: int, sizes: Floats, shares: Floats, links
 def grow(
     root: int,
     rule: int,
-    kept: bool,
+    caching: bool,
     sizes: Floats,
     shares: Floats,
     links: Ints,
@@ -113,7 +113,7 @@ def grow(
     ----------
     root, rule
         The first vertex (of its part), and how the others are chosen.
-    kept
+    caching
         Whether parts that nothing joins are searched apart, and results cached by what they depend on: a tree; if not,
         it is a plain matching order.
     sizes, shares, links
@@ -134,7 +134,7 @@ def grow(
     everything = (1 << count) - 1
     left = everything
     while left != 0:
-        part = part_of(lowest(left), left, near) if kept else left
+        part = part_of(lowest(left), left, near) if caching else left
         left &= ~part
         pending[depth] = part, -1, 0
         entries[depth] = 1.0
@@ -151,7 +151,7 @@ def grow(
             needs |= near[u]
         needs &= path
         worked = asked
-        if kept:
+        if caching:
             ways, rest = 1.0, needs
             while rest != 0:
                 u = lowest(rest)
@@ -163,12 +163,12 @@ def grow(
         figures[n] = asked, worked
         cost += asked + worked * (2.0 + (shortest * (lists - 1) if lists > 1 else 0.0))
         rest = part & ~(1 << v)
-        if rest != 0 or not kept:
+        if rest != 0 or not caching:
             cost += worked * rows
         if cost > limit:
             return cost
         while rest != 0:
-            piece = part_of(lowest(rest), rest, near) if kept else rest
+            piece = part_of(lowest(rest), rest, near) if caching else rest
             rest &= ~piece
             pending[depth] = piece, n, path | 1 << v
             entries[depth] = worked * rows
@@ -182,7 +182,7 @@ def grow(
 )
 def try_roots(
     roots: Ints,
-    kept: bool,
+    caching: bool,
     attempt: float,
     sizes: Floats,
     shares: Floats,
@@ -204,7 +204,7 @@ def try_roots(
     """
     for root in roots:
         for rule in range(RULES):
-            cost = grow(root, rule, kept, sizes, shares, links, near, found, figures, pending, entries, state[0])
+            cost = grow(root, rule, caching, sizes, shares, links, near, found, figures, pending, entries, state[0])
             if cost < state[0]:
                 state[0] = cost
                 for i in range(len(found)):

@@ -92,10 +92,10 @@ def _beam(estimates: Estimates, component: list[int]) -> tuple[float, float, tup
     """Build orders vertex by vertex, and go on with the cheapest of each length; equal sets of vertices count once."""
     width = max(4, min(BEAM, BEAM_WORK // len(component) ** 2))
     near = _near(estimates, component)
-    kept: list[_Partial] = [(estimates.sizes[v], estimates.sizes[v], (v,), 1 << v, near[v]) for v in component]
+    beam: list[_Partial] = [(estimates.sizes[v], estimates.sizes[v], (v,), 1 << v, near[v]) for v in component]
     for _ in range(len(component) - 1):
         longer: dict[int, _Partial] = {}
-        for work, rows, order, bound, reached in kept:
+        for work, rows, order, bound, reached in beam:
             left = reached & ~bound
             while left:
                 bit = left & -left
@@ -105,8 +105,8 @@ def _beam(estimates: Estimates, component: list[int]) -> tuple[float, float, tup
                 key = bound | bit
                 if key not in longer or work + step + new_rows < longer[key][0]:
                     longer[key] = (work + step + new_rows, new_rows, (*order, v), key, reached | near[v])
-        kept = sorted(longer.values(), key=lambda found: found[:3])[:width]
-    return kept[0][:3]
+        beam = sorted(longer.values(), key=lambda found: found[:3])[:width]
+    return beam[0][:3]
 
 
 def _near(estimates: Estimates, component: list[int]) -> dict[int, int]:

@@ -39,20 +39,20 @@ def rows_first(estimates: Estimates, order: tuple[int, ...], pattern: PatternGra
 
 def search_cost(estimates: Estimates, order: tuple[int, ...], outputs: frozenset[int], duplicates: Duplicates) -> float:
     """Elements that a search in this order is expected to scan, and what its rows cost after it."""
-    kept = max((order.index(v) + 1 for v in outputs), default=len(order))
+    needed = max((order.index(v) + 1 for v in outputs), default=len(order))
     bound, rows, cost = 0, 1.0, 0.0
     suffix = made = 0.0
     for i, v in enumerate(order):
         rows, work = extend(estimates, bound, rows, v)
         bound |= 1 << v
-        if i < kept:
+        if i < needed:
             cost, made = cost + work + rows, rows
         else:
             suffix += work + rows
-    if duplicates == "drop" and kept < len(order):
+    if duplicates == "drop" and needed < len(order):
         # The share of the suffix that is scanned before the first match, but never nothing.
         matches = max(rows / max(made, 1e-9), 1.0)
-        suffix = min(suffix, suffix / matches + made * (len(order) - kept) * _WINDOW)
+        suffix = min(suffix, suffix / matches + made * (len(order) - needed) * _WINDOW)
     return cost + suffix + min(made, rows) * ROW
 
 

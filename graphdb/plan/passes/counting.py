@@ -47,6 +47,9 @@ MOST_QUOTIENTS = 200
 """Sums of more terms are left to the search, …"""
 MOST_BESIDE = 16
 """… and where there is a tree beside it, sums of more than these are: finding them takes longer than it helps."""
+MOST_COMPILED = 24
+"""Sums of more terms are not written for a device where the CPU counts along a tree: each term is compiled (about
+0.1 s), and to write down thousands takes seconds."""
 MOST_UNSAMPLED = 6
 """Sums of more terms take longer to find than random walks over the search do, so walks come first."""
 MOST_TRUSTED = 8
@@ -70,6 +73,7 @@ def counting_plan(
     beside: float | None = None,
     sampled: bool = True,
     always: bool = False,
+    most: int = MOST_STATES,
     known: dict[tuple[Quotient, int], tuple[Part, ...] | None] | None = None,
 ) -> CountingPlan | None:
     """Plan to count a pattern without enumerating; None where the search is expected to be cheaper, or is needed.
@@ -86,7 +90,7 @@ def counting_plan(
         Whether random walks corrected what the search is expected to cost: what the model alone says of a skewed graph
         may be far too much, and counts for less (:data:`SURELY`).
     always
-        Whatever it costs.
+        Whatever it costs, with up to ``most`` terms.
     known
         How quotients are counted (with cores of at most so many vertices) that were planned before, which is added to.
     """
@@ -111,10 +115,9 @@ def counting_plan(
         instead_of = max(instead_of if sampled else instead_of / SURELY, _search_cost(pattern, search, costs))
     if uncertain:
         instead_of = max(instead_of, QUICK)
-    most = MOST_STATES if always else MOST_QUOTIENTS if beside is None else MOST_BESIDE
-    most = most if sampled else MOST_UNSAMPLED
     if not always:
-        most = min(most, int((instead_of - OVERHEAD) / TERM) + 1)
+        most = min(most, MOST_QUOTIENTS if beside is None else MOST_BESIDE, int((instead_of - OVERHEAD) / TERM) + 1)
+    most = most if sampled else min(most, MOST_UNSAMPLED)
     quotients = expansion.quotients(most)
     if quotients is None:
         return None
@@ -236,12 +239,12 @@ def _search_cost(pattern: PatternGraph, search: PhysicalPlan, costs: CountingCos
         members = [Member(near.relation.labels, near.relation.direction, False) for near in step.neighbours]
         lengths = [costs.mean(m) if depth == 1 else costs.biased(m) for m in members]
         shortest = min(lengths, default=1.0)
-        kept = shortest * share
+        remaining = shortest * share
         for member in members[1:]:
-            kept *= costs.closure((member,))
+            remaining *= costs.closure((member,))
         if len(members) > 1:
             cost += rows * shortest * 2.0 * (len(members) - 1)
-        rows, before = rows * max(kept, 1e-3), rows
+        rows, before = rows * max(remaining, 1e-3), rows
         cost += before if last else rows + before
         depth += 1
     return cost

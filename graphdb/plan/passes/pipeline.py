@@ -17,14 +17,14 @@ from graphdb.pattern.graph import Clause, EdgeTest, PatternEdge, PatternGraph
 from graphdb.plan.candidates.refinement import Refine
 from graphdb.plan.candidates.space import candidate_space
 from graphdb.plan.checks import Above, EdgeCount, HasSignature, Unequal
-from graphdb.plan.counting.tree import LOOK, TreeCount, tree_count, tree_order
+from graphdb.plan.counting.tree import DEAR, LOOK, TreeCount, tree_count, tree_order
 from graphdb.plan.counting.twins import CHOICE, twin_count
 from graphdb.plan.injectivity import unequal_vertices
 from graphdb.plan.lower import lower
 from graphdb.plan.ordering.prefix import output_vertices, rows_first, search_cost
 from graphdb.plan.ordering.sample import modelled, walked_order
 from graphdb.plan.passes.conditions import choose_edges, place_checks, require_distinct, require_edges, require_induced
-from graphdb.plan.passes.counting import WORTH, counting_plan
+from graphdb.plan.passes.counting import MOST_COMPILED, WORTH, counting_plan
 from graphdb.plan.passes.draft import Draft
 from graphdb.plan.passes.pigeonhole import overfull
 from graphdb.plan.passes.steps import bind_edges, bind_vertices, drop_implied, share_intersections, use_signatures
@@ -34,10 +34,6 @@ from graphdb.storage.graph.data_graph import DataGraph
 
 TRUSTED = 4.0
 """A search that symmetry helps must promise to cost so many times less than a tree: estimates err more about it."""
-
-DEAR = 1e7
-"""Trees that are expected to scan so many elements (a tenth of a second) are compared with counting as a sum of
-products."""
 
 
 def make_plan(
@@ -87,7 +83,7 @@ def _plan(draft: Draft) -> PhysicalPlan:
         found = counting_plan(pattern, graph, conditions, plan, beside=tree.cost) if tree.cost > DEAR else None
         if found is not None:
             return replace(plan, counting=found)
-        otherwise = cache(partial(counting_plan, pattern, graph, conditions, plan, always=True))
+        otherwise = cache(partial(counting_plan, pattern, graph, conditions, plan, always=True, most=MOST_COMPILED))
         return replace(plan, tree=replace(tree, otherwise=otherwise))
     clique = _clique(draft) if counting != "always" else None
     countable = pattern.count_only or pattern.duplicates != "keep"

@@ -88,6 +88,8 @@ class StrategyTimings:
     """Seconds after which a run of a strategy was stopped: it takes longer."""
     stops: dict[str, int] = field(default_factory=dict)
     """How often that happened."""
+    delayed: set[str] = field(default_factory=set)
+    """Measured strategies whose latest run was stopped: another process may have delayed that one."""
 
     def choose(self, costs: Mapping[str, ExpectedCost], *, runs: bool = False) -> str:
         """The strategy to use now; ``runs`` says that it will be used, and the regret is noted."""
@@ -142,7 +144,10 @@ class StrategyTimings:
         self.seconds[strategy], self.runs[strategy] = math.inf, ENOUGH + 1
 
     def overran(self, strategy: str, seconds: float) -> None:
-        """Note that a run was stopped after so many seconds."""
+        """Note that a run was stopped after so many seconds; of a measured strategy, the second in a row counts."""
+        if self.measured(strategy) is not None and strategy not in self.delayed:
+            self.delayed.add(strategy)
+            return
         self.stopped[strategy] = max(seconds, self.stopped.get(strategy, 0.0))
         self.stops[strategy] = self.stops.get(strategy, 0) + 1
         if (
@@ -154,6 +159,7 @@ class StrategyTimings:
     def note(self, strategy: str, seconds: float) -> None:
         """Note how long a run took by a strategy."""
         runs = self.runs.get(strategy, 0)
+        self.delayed.discard(strategy)
         if runs:
             latest = self.latest[strategy] = [*self.latest.get(strategy, ()), seconds][-LATEST:]
             self.seconds[strategy] = sorted(latest)[(len(latest) - 1) // 2]

@@ -27,7 +27,7 @@ Triples = tuple[Ids, Ids, Ids]
 """Labels, starts and ends."""
 
 _BLOCK = 1 << 18
-"""Edges that are gone through at a time, and rows that are made of a block at a time."""
+"""Edges that are scanned at a time, and rows that are made of a block at a time."""
 
 
 _LOOKED_AT = 1 << 20
@@ -39,7 +39,7 @@ class Chooser:
 
     Parameters
     ----------
-    met
+    fulfilled
         Pattern edges whose conditions are fulfilled by all that the match binds them to.
 
     Attributes
@@ -50,8 +50,8 @@ class Chooser:
         Whether it drops rows.
     """
 
-    def __init__(self, snapshot: Snapshot, bound: BoundPattern, needs: Wanted, met: Collection[int] = ()) -> None:
-        self._met = met
+    def __init__(self, snapshot: Snapshot, bound: BoundPattern, needs: Wanted, fulfilled: Collection[int] = ()) -> None:
+        self._fulfilled = fulfilled
         self._snapshot = snapshot
         self._bound = bound
         self._needs = needs
@@ -72,7 +72,7 @@ class Chooser:
         compared = {number for pair in bound.differ for number in pair}
         for number, choice in bound.choices.items():
             shown = number in needs.facts or (number in needs.edges and bool(choice.parallel or choice.facts))
-            if shown or (choice.fulfil is not None and number not in self._met):
+            if shown or (choice.fulfil is not None and number not in self._fulfilled):
                 self._chosen.append((number, choice))
             elif number in compared or (choice.parallel and (self._counts or needs.duplicates == "keep")):
                 self._counted.append((number, choice))
@@ -82,10 +82,10 @@ class Chooser:
         self._before = {
             number: [other for other in order[:at] if (other, number) in pairs] for at, number in enumerate(order)
         }
-        """The pattern edges that are settled before one, and must bind another edge."""
+        """The pattern edges that are resolved before one, and must bind another edge."""
         ends = (end for number in self.edges for end in (bound.edges[number].source, bound.edges[number].target))
         self.vertices = tuple(dict.fromkeys(ends))
-        self.cuts |= any(choice.fulfil is not None and number not in self._met for number, choice in self._chosen)
+        self.cuts |= any(choice.fulfil is not None and number not in self._fulfilled for number, choice in self._chosen)
 
     def __bool__(self) -> bool:
         return bool(self.edges)
@@ -102,9 +102,9 @@ class Chooser:
             rows = slice(begin, begin + size)
             columns = {name: column[rows] for name, column in block.columns.items()}
             matches = None if block.matches is None else block.matches[rows]
-            yield from self._settled(Block(columns, min(size, block.count - begin), matches), check)
+            yield from self._resolved(Block(columns, min(size, block.count - begin), matches), check)
 
-    def _settled(self, block: Block, check: Callable[[], None]) -> Iterator[Block]:
+    def _resolved(self, block: Block, check: Callable[[], None]) -> Iterator[Block]:
         triples = {number: self._triples(block, number) for number in self.edges}
         found = {
             number: self._snapshot.edges.table(choice.labels).find(*triples[number])
@@ -223,17 +223,17 @@ class Chooser:
             end = min(at + _BLOCK, scan.edges)
             every, run = (np.arange(at, end), slice(at, end)) if fulfil is None else (fulfil[at:end], fulfil[at:end])
             for backwards in (False,) if edge.directed or edge.source == edge.target else (False, True):
-                numbers, ends, kept = every, [table.starts[run], table.ends[run]], None
+                numbers, ends, allowed = every, [table.starts[run], table.ends[run]], None
                 if edge.source == edge.target:
-                    kept = ends[0] == ends[1]
+                    allowed = ends[0] == ends[1]
                 if backwards:
                     ends.reverse()
-                    kept = ends[0] != ends[1]  # a self loop is one way to go, not two
+                    allowed = ends[0] != ends[1]  # a self loop is one way to go, not two
                 for side, mask in zip(ends, masks, strict=True):
                     if mask is not None:
-                        kept = mask[side] if kept is None else kept & mask[side]
-                if kept is not None and not kept.all():
-                    numbers, ends = numbers[kept], [side[kept] for side in ends]
+                        allowed = mask[side] if allowed is None else allowed & mask[side]
+                if allowed is not None and not allowed.all():
+                    numbers, ends = numbers[allowed], [side[allowed] for side in ends]
                 columns = {name: side for name, side, is_one in zip(names, ends, wanted, strict=True) if is_one}
                 columns[f"#n{number}"] = numbers
                 if number in self._needs.edges:

@@ -1,19 +1,19 @@
-"""From triples to edges: what a match, which binds triples, leaves open of a pattern's edges is settled here.
+"""From triples to edges: what a match, which binds triples, leaves open of a pattern's edges is resolved here.
 
 A triple may stand for several parallel edges, and edges have properties, which no partition holds.  So
 
 - a condition on the properties of one edge alone is tested before the match, by SQL over all edges of its labels
-  (:func:`settle`): their ends become candidates of the pattern's vertices, and what the match still finds beside them
-  is dropped;
+  (:func:`resolve_edges`): their ends become candidates of the pattern's vertices, and what the match still finds
+  beside them is dropped;
 - after the match, for a block of rows at a time (:mod:`graphdb.relational.edges.assignment`), the edges of each triple
-are found by their
-  ends.  A row comes once for each choice among parallel edges, or with as many more matches where only these are
-  counted; two pattern edges that must differ may bind one triple, but not one of its edges; and the properties that the
-  query names become columns of the bindings: of pattern edge ``j``, ``o<j>`` (its ordinal) and ``f<j>_<key>``;
+  are found by their ends.  A row comes once for each choice among parallel edges, or with as many more matches where
+  only these are counted; two pattern edges that must differ may bind one triple, but not one of its edges; and the
+  properties that the query names become columns of the bindings: of pattern edge ``j``, ``o<j>`` (its ordinal) and
+  ``f<j>_<key>``;
 - where only their number matters, and a match would take longer, parallel edges are weights of a count without it
   (:func:`with_weights`).
 
-Executors know nothing of it: the same triples are settled the same way, whichever found them.
+Executors know nothing of it: the same triples are resolved in the same way, whichever found them.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ _Tested = dict[Any, tuple[NDArray[np.bool_], bool]]
 _ANY_EDGE = ast.Variable("#edge")
 
 _SCANNED = 16
-"""So many edges are gone through in the time that a search takes for one element and its edge."""
+"""So many edges are scanned in the time that a search takes for one element and its edge."""
 
 _SELECTIVE = 4
 """The ends of edges that fulfil a condition become candidates where these are at most every so many-th edge."""
 
 
-def settle(
+def resolve_edges(
     snapshot: Snapshot, text: str, arguments: Mapping[str, object], bound: BoundPattern, later: object = ()
 ) -> None:
     """Note what a match leaves open of a pattern's edges, and test the conditions on the properties of one alone.
@@ -218,8 +218,8 @@ def _compared(
     return found
 
 
-def settled(bound: BoundPattern, plan: PhysicalPlan) -> Iterator[str]:
-    """Say what is settled of a pattern's edges beside the match, for EXPLAIN."""
+def resolutions(bound: BoundPattern, plan: PhysicalPlan) -> Iterator[str]:
+    """Say what is resolved of a pattern's edges beside the match, for EXPLAIN."""
     for number, choice in bound.choices.items():
         if choice.fulfil is not None:
             left = f"{np.count_nonzero(choice.fulfil):,} of {len(choice.fulfil):,} edges"

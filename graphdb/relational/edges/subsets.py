@@ -3,19 +3,21 @@
 Conditions on the properties of one edge are tested before the match (:mod:`graphdb.relational.edges.parallel_edges`).
 Where a search among all edges of the labels would go through many more elements than the edges that are left, those
 become an edge label of their own (:mod:`graphdb.storage.graph.derived.edge_subset`): the plan is made by their number,
-the search meets no other, and what it finds is not tested again.
+the search meets no other, and what it finds is not tested again.  Where the ends of an edge may be few of all vertices
+it joins, the edges between these are taken alone: how many fulfil conditions there no statistics say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.bind import BoundPattern, Choice
-from graphdb.pattern.graph import PatternEdge, PatternGraph
+from graphdb.pattern.graph import PatternEdge, PatternGraph, Wanted
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.relational.snapshot import Snapshot
 from graphdb.storage.graph.data_graph import DataGraph
@@ -25,7 +27,57 @@ _SORTED = 4
 """A search goes through so many elements in the time that it takes to sort an edge into the lists of its ends."""
 
 _PLANNED = 200_000
-"""... and through so many in the time that planning once more takes."""
+"""... through so many in the time that planning once more takes, ..."""
+
+_ASSIGNED = 5
+"""... and through so many in the time that it takes to find the edge that a triple of a match stands for."""
+
+
+_FEW_ENDS = 4
+"""The ends of an edge may be few if they are so much fewer than the vertices that its labels join."""
+
+_START = 64
+"""From fewer vertices a search goes through fewer edges than it takes to choose among all."""
+
+
+def subsets_between(
+    snapshot: Snapshot, bound: BoundPattern, pattern: PatternGraph, needs: Wanted
+) -> Mapping[int, EdgeSubset]:
+    """Return subsets of edges for pattern edges, by their numbers, whose ends may be few: of those between these.
+
+    None of an edge that is wanted itself, or of a pattern that is this one edge.
+    """
+    found: dict[int, EdgeSubset] = {}
+    few = any(vertex.candidates is not None and len(vertex.candidates) < _START for vertex in pattern.vertices)
+    if few or sum(choice.fulfil is not None for choice in bound.choices.values()) < 2:
+        return found
+    made: dict[tuple[object, ...], EdgeSubset] = {}
+    for number, edge in enumerate(pattern.edges):
+        choice = bound.choices.get(number)
+        if choice is None or number in needs.edges or not _can_be_less(snapshot.graph, pattern, edge, choice):
+            continue
+        ends = [pattern.vertices[end].candidates for end in (edge.source, edge.target)]
+        if any(ids is None for ids in ends) or not _are_few(snapshot.graph, edge, ends):
+            continue
+        sides = [ids.tobytes() for ids in ends if ids is not None]
+        key = (
+            id(choice.fulfil),
+            choice.others,
+            edge.labels,
+            edge.directed,
+            *(sides if edge.directed else sorted(sides)),
+        )
+        if key not in made:
+            made[key] = _subset(snapshot, edge, choice, ends)
+        found[number] = made[key]
+    return found
+
+
+def _are_few(graph: DataGraph, edge: PatternEdge, ends: Sequence[NDArray[np.int64] | None]) -> bool:
+    known = graph.statistics(edge.labels)
+    joined = (known.subjects, known.objects) if edge.directed else (max(known.subjects, known.objects),) * 2
+    pairs = zip(ends, joined, strict=True)
+    return any(ids is not None and len(ids) * _FEW_ENDS < vertices for ids, vertices in pairs)
 
 
 def subsets_of(
@@ -50,7 +102,8 @@ def subsets_of(
         for _, choice in asked.values()
         if choice.fulfil is not None
     ]
-    if plan.cost * (1 - min(shares)) < _PLANNED + _SORTED * sum(left.values()):
+    assigned = _ASSIGNED * plan.steps[-1].estimate * len(asked) if plan.steps else 0.0
+    if (plan.cost + assigned) * (1 - min(shares)) < _PLANNED + _SORTED * sum(left.values()):
         return {}
     found: dict[int, EdgeSubset] = {}
     for number, (edge, choice) in asked.items():
@@ -82,12 +135,16 @@ def _alike(one: PatternEdge, first: Choice, other: PatternEdge, second: Choice) 
     return first.fulfil is second.fulfil and first.others == second.others and one.labels == other.labels
 
 
-def _subset(snapshot: Snapshot, edge: PatternEdge, choice: Choice) -> EdgeSubset:
-    """Return the edges that fulfil an edge's conditions, as triples."""
+def _subset(
+    snapshot: Snapshot, edge: PatternEdge, choice: Choice, joining: Sequence[NDArray[np.int64] | None] = (None, None)
+) -> EdgeSubset:
+    """Return the edges that fulfil an edge's conditions, as triples; those between some vertices (None: any)."""
     assert edge.labels is not None
     assert choice.fulfil is not None
     table, graph = snapshot.edges.table(choice.labels), snapshot.graph
+    between = _Between(graph.vertices, edge.directed, joining)
     chosen = np.flatnonzero(choice.fulfil)
+    chosen = chosen[between(table.starts[chosen], table.ends[chosen])]
     kinds, starts, ends = table.labels[table.kind[chosen]], table.starts[chosen], table.ends[chosen]
     if choice.parallel:
         new = np.ones(len(chosen), bool)
@@ -96,6 +153,42 @@ def _subset(snapshot: Snapshot, edge: PatternEdge, choice: Choice) -> EdgeSubset
     runs = [(kinds, starts.astype(np.int64), ends.astype(np.int64))]
     for label in set(edge.labels) - set(choice.labels) if choice.others else ():
         s, o = graph.source.edges(label)
+        there = between(s, o)
+        s, o = s[there], o[there]
         runs.append((np.full(len(s), label, np.int64), s, o))
     kinds, starts, ends = (np.concatenate(column) for column in zip(*runs, strict=True))
     return graph.subset(edge.labels, edge.labels[0] if len(edge.labels) == 1 else kinds, starts, ends)
+
+
+class _Between:
+    """Says of edges whether they join vertices of two sets (None: any), either way where they are not directed."""
+
+    def __init__(self, vertices: int, directed: bool, ends: Sequence[NDArray[np.int64] | None]) -> None:
+        self._marks = [_marked(vertices, ids) for ids in ends]
+        self._directed = directed
+
+    def __call__(self, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.bool_] | slice:
+        """Return which edges do, given their ends."""
+        source, target = self._marks
+        if source is None and target is None:
+            return slice(None)
+        there = _both(source, target, starts, ends)
+        return there if self._directed else there | _both(source, target, ends, starts)
+
+
+def _marked(vertices: int, ids: NDArray[np.int64] | None) -> NDArray[np.bool_] | None:
+    if ids is None:
+        return None
+    marks = np.zeros(vertices, np.bool_)
+    marks[ids] = True
+    return marks
+
+
+def _both(
+    source: NDArray[np.bool_] | None,
+    target: NDArray[np.bool_] | None,
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+) -> NDArray[np.bool_]:
+    there = np.ones(len(starts), np.bool_) if source is None else source[starts]
+    return there if target is None else there & target[ends]

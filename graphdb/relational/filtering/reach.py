@@ -1,4 +1,4 @@
-"""Which vertices a pattern vertex may be, told from the few that another one may be: its neighbours along the pattern.
+"""Which vertices a pattern vertex may be, known from the candidates of another one: its neighbours along the pattern.
 
 A condition on a property that most vertices have is tested for these alone, where they are far fewer: a semi-join along
 the pattern, before the match.

@@ -17,7 +17,7 @@ from graphdb.pattern.graph import Duplicates, PatternGraph, Wanted
 from graphdb.pattern.paths.lengths import all_hold
 from graphdb.pattern.paths.unroll import is_plain
 from graphdb.pattern.rename import rewritten
-from graphdb.relational.edges.parallel_edges import settle
+from graphdb.relational.edges.parallel_edges import resolve_edges
 from graphdb.relational.program import AnyStep, Counted, Given, Joined, Matched, Rows, Step
 from graphdb.relational.projection.compile import ProjectionCompiler
 from graphdb.relational.projection.late import BesideBindings, Gathered, gathered_in, needed_first
@@ -80,7 +80,7 @@ class Joins:
             matches = [self._without_computed(match, later) for match in matches]
         bound = bind(tuple(matches), self._snapshot.names, self._text, relation.names)
         bound.residual += later
-        settle(self._snapshot, self._text, self._arguments, bound, self._clauses)
+        resolve_edges(self._snapshot, self._text, self._arguments, bound, self._clauses)
         return bound
 
     def _is_plain(self, match: ast.MatchClause) -> bool:
@@ -203,16 +203,16 @@ class Joins:
         """
         same = tuple((mine, theirs) for mine, theirs in on if mine is not None and theirs is not None)
         taken = {key: value.column for key, value in further.items()}
-        kept = self._columns_of(left)
-        if kept is None or len(same) < len(on) or None in taken.values() or not (same or taken):
+        retained = self._columns_of(left)
+        if retained is None or len(same) < len(on) or None in taken.values() or not (same or taken):
             return None
         name = self._name("joined")
         columns = {key: f"j{self._named}_{i}" for i, key in enumerate(taken)}
         added = tuple((columns[key], column) for key, column in taken.items() if column is not None)
-        chosen = [*(f"l.{column}" for column in kept), *(f"r.{it} AS {at}" for at, it in added)]
+        chosen = [*(f"l.{column}" for column in retained), *(f"r.{it} AS {at}" for at, it in added)]
         equal = all_of([f"r.{theirs} = l.{mine}" for mine, theirs in same])
         joins = f" {'LEFT ' if outer else ''}JOIN {view} r ON {equal}"
-        how = Matched(view, same, kept, added, outer)
+        how = Matched(view, same, retained, added, outer)
         return self._add_joined(name, left.source, how, ", ".join(chosen), joins, (view,)), columns
 
     def _add_joined(
@@ -358,14 +358,14 @@ class Joins:
                 return True
         return False
 
-    def _materialized(self, sql: str, source: Source, *, kept: bool = False) -> Source:
+    def _materialized(self, sql: str, source: Source, *, lasting: bool = False) -> Source:
         """Return the table that is made of some SQL, which reads what a source does, when what is before it has run.
 
-        It is there until the query ends where it is ``kept``.
+        It is there until the query ends where it is ``lasting``.
         """
         table = self._name("rows")
         self._beside[table] = BesideBindings(self._snapshot)
-        self._steps.append(Rows(table, sql, self._parameters.used(sql), source.reads, kept))
+        self._steps.append(Rows(table, sql, self._parameters.used(sql), source.reads, lasting))
         return Source.of_table(table)
 
     def _projecting(self, relation: Relation, bound: BoundPattern | None = None) -> ProjectionCompiler:

@@ -176,7 +176,7 @@ class Lowering(Matches):
             if self._groups is None and makes_one_row(relation, returns, items):
                 stay = [is_shared(item, made) for item, made in zip(items, projection.columns, strict=True)]
                 if any(stay):
-                    table = self._materialized(projection.sql, projection.source, kept=True)
+                    table = self._materialized(projection.sql, projection.source, lasting=True)
                     found = relation_of(table, projection.columns, stay)
                     return replace(found, variables={**found.variables, **shared}, where=tuple(conjuncts(clause.where)))
             found = self._after(projection, clause)

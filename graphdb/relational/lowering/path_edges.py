@@ -16,10 +16,12 @@ from graphdb.pattern.free import free_variables
 from graphdb.pattern.graph import Wanted
 from graphdb.pattern.paths.lengths import all_hold
 from graphdb.pattern.paths.pieces import Piece, conditions_on, names_of
-from graphdb.relational.edges.parallel_edges import settle
+from graphdb.relational.costed_edges import DataEdges, Key, key_of
+from graphdb.relational.edges.parallel_edges import resolve_edges
 from graphdb.relational.lowering.subqueries import Subqueries
 from graphdb.relational.path_patterns.edges import Part, Pattern, Table
 from graphdb.relational.path_patterns.step import asks_ends, code_of, direction_of
+from graphdb.relational.program import AnyStep, Joined, Rows, Step
 from graphdb.relational.projection.relation import VALUE, bindings_of
 from graphdb.sql.value import SqlValue, column, number
 
@@ -37,8 +39,10 @@ class PathEdges(Subqueries):
         several = not alone or (direction_of(pieces) is ast.Direction.BOTH and asks_ends(pieces[0]))
         return Pattern(parts, between), several
 
-    def _costed(self, path: ast.PathPattern, piece: Piece) -> tuple[Pattern, bool]:
+    def _costed(self, path: ast.PathPattern, piece: Piece) -> tuple[Pattern, bool, DataEdges | None]:
         """Add the steps of the edges of a path and of their costs; return what they find, and if costs are integers.
+
+        What they are found again by comes with them, where the data alone says what they are.
 
         Raises
         ------
@@ -48,6 +52,7 @@ class PathEdges(Subqueries):
         assert path.cost is not None
         (edge,), (left, right) = piece.edges, piece.nodes
         assert isinstance(edge, ast.EdgePattern)
+        first = len(self._steps)
         left, right = (
             node if node.variable else replace(node, variable=ast.Variable(name, node.span))
             for node, name in ((left, _LEFT), (right, _RIGHT))
@@ -73,7 +78,17 @@ class PathEdges(Subqueries):
         tests = f"{value.sql} IS NULL, {cost} IS NULL"
         chosen = f"SELECT {ends}, coalesce(CAST({cost} AS DOUBLE), 0), {tests} FROM ({sql}) b"
         table = Table(chosen, self._parameters.used(sql), found.source.reads)
-        return Pattern((Part(piece.low, piece.high, (table,), ()),), ()), value.type.base is Base.INTEGER
+        one = ast.PathPattern((left, right), (edge,), piece.nodes[0].span)
+        of_data = self._of_data(key_of(one, piece.where[0], path.cost.expression), self._steps[first:], table)
+        return Pattern((Part(piece.low, piece.high, (table,), ()),), ()), value.type.base is Base.INTEGER, of_data
+
+    def _of_data(self, key: Key | None, steps: Sequence[AnyStep], table: Table) -> DataEdges | None:
+        """Return how edges are found again by a key; None where the steps that find them go on from others."""
+        views = frozenset(step.view for step in steps)
+        reads = table.reads.union(*(step.reads for step in steps))
+        if key is None or not reads <= views or not all(isinstance(step, Step | Rows | Joined) for step in steps):
+            return None
+        return None if self._snapshot.deleted is not None else DataEdges(key, views)
 
     def _part_of(self, piece: Piece) -> Part:
         if piece.entwined:
@@ -141,7 +156,7 @@ class PathEdges(Subqueries):
         condition = all_hold(where, nodes[0].span)
         clause = ast.MatchClause((pattern,), ast.MatchMode.REPEATABLE_ELEMENTS, condition, nodes[0].span)
         bound = bind((clause,), self._snapshot.names, self._text)
-        settle(self._snapshot, self._text, self._arguments, bound, () if asked is None else asked)
+        resolve_edges(self._snapshot, self._text, self._arguments, bound, () if asked is None else asked)
         return bound
 
     def _found(self, bound: BoundPattern, needs: Wanted, columns: Mapping[str, SqlValue], most: int = 0) -> Table:

@@ -23,6 +23,7 @@ from graphdb.pattern.graph import Wanted
 from graphdb.pattern.paths.lengths import OF_PATHS, all_hold
 from graphdb.plan.cost import estimate
 from graphdb.plan.paths import EVERY, PathStep
+from graphdb.relational.costed_edges import DataEdges
 from graphdb.relational.lowering.joins import CARRIED, all_of, available, in_parts, needs_of, only
 from graphdb.relational.lowering.path_edges import PathEdges
 from graphdb.relational.path_patterns.edges import Pattern
@@ -238,8 +239,9 @@ class Searches(PathEdges):
         if any(relation.variables[end].type.base is not Base.NODE for end in known):
             return None
         pattern: Pattern | None = None
+        of_data: DataEdges | None = None
         if step.cost is not None:
-            pattern, integral = self._costed(path.pattern, path.pieces[0])
+            pattern, integral, of_data = self._costed(path.pattern, path.pieces[0])
             step = replace(step, cost=replace(step.cost, integral=integral))
         elif not goes_everywhere(step, path.pieces, self._snapshot):
             pattern, several = self._edges_of(path.pattern, path.pieces)
@@ -279,7 +281,7 @@ class Searches(PathEdges):
         reads = relation.source.reads if given is not None else frozenset[str]()
         reads = reads.union(*(one.reads for one in among), pattern.reads if pattern is not None else ())
         name, starts, targets = self._name("paths"), candidates.get(path.left), candidates.get(path.right)
-        found = Searched(name, step, given, reads, starts, targets, tuple(among), pattern, path.pattern.cost)
+        found = Searched(name, step, given, reads, starts, targets, tuple(among), pattern, path.pattern.cost, of_data)
         self._steps.append(found)
         joined = [end for end in known if ends[end] in found.columns]
         return _with_paths(relation, path, found, joined, bool(known), residual, beside, most)

@@ -7,19 +7,26 @@ while a query is lowered.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from graphdb.common.values.types import BOOLEAN
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern, conjuncts, variables_in
+from graphdb.pattern.free import SUBQUERIES
+from graphdb.pattern.graph import Wanted
 from graphdb.pattern.paths.lengths import all_hold
+from graphdb.pattern.rename import renamed
+from graphdb.plan.cost import estimate
 from graphdb.relational.lowering.joins import Joins
 from graphdb.relational.program import Given, Step
-from graphdb.relational.projection.relation import Relation, Source
+from graphdb.relational.projection.relation import UNIT, Relation, Source
 from graphdb.semantics.aggregation import is_aggregate
 from graphdb.sql.value import SUBQUERY, SqlValue
+
+_EXCLUDED = "vertex of an antijoin"
+"""What it is called where patterns are compared: no user's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +39,13 @@ class _VertexSet:
     parameters: dict[str, object]
     column: tuple[str, str] | None = None
     """The view of bindings, and its column, that they stand in as they are."""
+    excluded: bool = False
+    """Whether the name stands for none of them."""
 
     def of(self, vertex: int) -> Given:
         """Return it as what is given of a pattern vertex."""
-        return Given(vertex, f"SELECT id FROM {self.source}", self.parameters, self.source.reads, self.column)
+        sql, reads = f"SELECT id FROM {self.source}", self.source.reads
+        return Given(vertex, sql, self.parameters, reads, self.column, excluded=self.excluded)
 
 
 class Semijoins(Joins):
@@ -65,10 +75,12 @@ class Semijoins(Joins):
         """Return MATCH clauses without the conditions that a path exists around one vertex: these are sets of vertices.
 
         Those that no path exists stay, and are known; so are all where the clauses have paths, whose ends no plan may
-        match.
+        match.  Of those that a plain pattern does not match the vertices around which it does are excluded, where it is
+        no larger than what the clauses start from.
         """
         found, names = [], set[str]()
         plain = all(map(self._is_plain, matches))
+        excluded: dict[ast.MatchClause, _VertexSet] = {}
         for match in matches:
             names |= variables_in(match.patterns)
             rest = []
@@ -76,6 +88,13 @@ class Semijoins(Joins):
                 negated = isinstance(condition, ast.Unary) and condition.operator == "NOT"
                 inner = condition.operand if isinstance(condition, ast.Unary) and negated else condition
                 clause = _existence(inner)
+                if plain and negated and clause is not None and (name := self._excludable(clause, matches)) is not None:
+                    alike = renamed(clause, {name: _EXCLUDED})
+                    if alike not in excluded:
+                        excluded[alike] = self._vertex_set(clause, ast.Variable(name, condition.span), "antijoin")
+                    vertices = replace(excluded[alike], name=name, excluded=True)
+                    self._candidates_of.setdefault(name, []).append(vertices)
+                    continue
                 name = None if clause is None else _only_shared(clause, names)
                 if clause is None or name is None:
                     rest.append(condition)
@@ -100,7 +119,30 @@ class Semijoins(Joins):
         source = replace(relation.source, reads=relation.source.reads | vertices.source.reads)
         return replace(relation, source=source, known={**relation.known, node: known})
 
-    def _vertex_set(self, match: ast.MatchClause, variable: ast.Variable, *, shown: bool = False) -> _VertexSet:
+    def _excludable(self, clause: ast.MatchClause, matches: Sequence[ast.MatchClause]) -> str | None:
+        """Return the vertex of MATCH clauses that must not be among those which a plain pattern matches around.
+
+        None where it is more than that, or takes longer than to look around the vertices that are matched: where the
+        pattern is larger than all that the clauses may start from.
+        """
+        names = variables_in(tuple(match.patterns for match in matches))
+        labelled = {node.variable.name for node in _nodes(matches) if node.variable is not None and node.labels}
+        name = _shared(clause, names)
+        if name not in labelled or not self._is_plain(clause) or any(map(_is_selective, matches)):
+            return None
+        if any(isinstance(part, SUBQUERIES) for part in walk(clause.where)):
+            return None
+        sizes = [self._sizes(replace(match, where=None) for match in each) for each in ((clause,), matches)]
+        return name if max(sizes[0]) <= min(sizes[1]) else None
+
+    def _sizes(self, matches: Iterable[ast.MatchClause]) -> Sequence[float]:
+        """Return how many vertices those of some clauses may be, conditions aside."""
+        bound = self._bound(tuple(matches), UNIT)
+        return estimate(self._pattern_of(bound, Wanted((), (), True, None)), self._snapshot.graph).sizes
+
+    def _vertex_set(
+        self, match: ast.MatchClause, variable: ast.Variable, words: str = "semijoin", *, shown: bool = False
+    ) -> _VertexSet:
         """Add the steps of a pattern; return the vertices that a variable of it stands for in some match.
 
         SQL reads them where they are ``shown``.
@@ -109,7 +151,7 @@ class Semijoins(Joins):
         first = len(self._steps)
         relation = self._alone(match, returns)
         self._steps[first:] = [
-            replace(step, words="semijoin") if isinstance(step, Step) and step.words == "match" else step
+            replace(step, words=words) if isinstance(step, Step) and step.words == "match" else step
             for step in self._steps[first:]
         ]
         value = relation.variables[variable.name]
@@ -142,11 +184,27 @@ def _named_by(variable: ast.Variable, constant: ast.Expression) -> ast.Expressio
 
 def _only_shared(clause: ast.MatchClause, names: set[str]) -> str | None:
     """Return the vertex that a clause with a path shares with others, if that is all that it shares."""
+    return None if all(path.plain for path in clause.patterns) else _shared(clause, names)
+
+
+def _shared(clause: ast.MatchClause, names: set[str]) -> str | None:
+    """Return the vertex that a clause shares with others, if that is all that it shares."""
     shared = variables_in(clause) & names
-    nodes = {node.variable.name for path in clause.patterns for node in path.nodes if node.variable is not None}
-    if all(path.plain for path in clause.patterns) or len(shared) != 1 or not shared <= nodes:
-        return None
-    return shared.pop()
+    nodes = {node.variable.name for node in _nodes((clause,)) if node.variable is not None}
+    return shared.pop() if len(shared) == 1 and shared <= nodes else None
+
+
+def _nodes(matches: Iterable[ast.MatchClause]) -> Iterator[ast.NodePattern]:
+    return (node for match in matches for path in match.patterns for node in path.nodes)
+
+
+def _is_selective(match: ast.MatchClause) -> bool:
+    """Whether a clause says what some vertex, or a property of it, is."""
+    inner = (node.where for node in _nodes((match,)))
+    conditions = (condition for where in (match.where, *inner) for condition in conjuncts(where))
+    given = any(isinstance(each, ast.In) or (isinstance(each, ast.Comparison) and "=" in each.operators)
+                for each in conditions)  # fmt: skip
+    return given or any(node.properties or node.iri for node in _nodes((match,)))
 
 
 def _existence(condition: ast.Expression) -> ast.MatchClause | None:

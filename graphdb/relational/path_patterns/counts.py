@@ -27,7 +27,7 @@ def with_counts(statement: Node, text: str, arguments: Mapping[str, object]) -> 
     ParameterError
         One is no integer, or less than 1.
     """
-    # A `Query` is of plain paths, and not gone through: this stands before every run of one with parameters.
+    # A `Query` is of plain paths, and not searched: this stands before every run of one with parameters.
     if isinstance(statement, ast.Query) or not any(
         isinstance(part, ast.Selector) and part.given is not None for part in walk(statement)
     ):

@@ -62,6 +62,11 @@ class Waiting:
             self._spill()
 
     @property
+    def nbytes(self) -> int | None:
+        """Bytes of all rows, while they are in memory."""
+        return None if self._spilled else self._bytes
+
+    @property
     def table(self) -> arrow.Table | None:
         """All rows, while they are in memory."""
         if self._spilled:
@@ -126,6 +131,13 @@ class PathBase(QueryRun):
 
         What is ``unasked`` is not run: it has no rows.
         """
+        with self._measuring(name):
+            rows = self._matches_of(part, name, share, unasked=unasked)
+        if self.profile is not None:
+            self.profile.measured(name, rows.rows, rows.nbytes)
+        return rows
+
+    def _matches_of(self, part: Part, name: str, share: int, *, unasked: bool) -> Waiting:
         self.control = control = self.new_control()
         needs, bound = part.needs, part.bound
         counted = needs.duplicates == "count"

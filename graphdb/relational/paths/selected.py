@@ -23,7 +23,7 @@ from graphdb.pattern.paths.lengths import length_name, with_lengths, without
 from graphdb.pattern.paths.pieces import pieces_of
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.paths import PathStep
-from graphdb.relational.edges.parallel_edges import settle
+from graphdb.relational.edges.parallel_edges import resolve_edges
 from graphdb.relational.filtering.candidates import Candidates
 from graphdb.relational.path_patterns.step import goes_everywhere, path_step
 from graphdb.relational.paths.base import (
@@ -111,7 +111,7 @@ class SelectedRun(PathBase):
         named = {variable.name for variable in (path.variable, edge.variable) if variable is not None}
         matches, after = without(matches, named)
         bound = bind(matches, self._snapshot.names, self._text)
-        settle(self._snapshot, self._text, self._arguments, bound)
+        resolve_edges(self._snapshot, self._text, self._arguments, bound)
         if bound.choices:
             return None
         items = items_of(returns, unnamed(bound.variables) | named)
@@ -234,9 +234,12 @@ class SelectedRun(PathBase):
     def projected(self, prepared: Selected, names: Sequence[str]) -> arrow.Table | Arrays | Waiting:
         """Return a result that is columns of the step; where that is too much for memory, the rows that wait."""
         blocks = self._found(prepared, self._search(prepared))
-        first = list(islice(blocks, 2))
+        with self._measuring(FOUND):
+            first = list(islice(blocks, 2))
         window, numbered = prepared.projection.window, prepared.step.numbered
         if len(first) == 1 and not numbered and window == (0, None):
+            if self.profile is not None:
+                self.profile.measured(FOUND, len(first[0]))
             columns = _columns(prepared, first[0])
             return Arrays([columns[name]() for name in names], len(first[0]))
         found = self._cached_paths(prepared, chain(first, blocks))
@@ -251,7 +254,8 @@ class SelectedRun(PathBase):
 
     def number_found(self, prepared: Selected) -> int:
         """Return how many ends are found."""
-        return sum(map(len, self._found(prepared, self._search(prepared))))
+        with self._measuring(FOUND):
+            return sum(map(len, self._found(prepared, self._search(prepared))))
 
     def _search(self, prepared: Selected) -> Paths:
         self.control = control = self.new_control()
@@ -259,6 +263,13 @@ class SelectedRun(PathBase):
 
     def _cached_paths(self, prepared: Selected, blocks: Iterable[PathRows]) -> Waiting:
         """Keep the paths that are found, as many as are wanted."""
+        with self._measuring(FOUND):
+            found = self._waiting(prepared, blocks)
+        if self.profile is not None:
+            self.profile.measured(FOUND, found.rows, found.nbytes)
+        return found
+
+    def _waiting(self, prepared: Selected, blocks: Iterable[PathRows]) -> Waiting:
         limit = prepared.wanted.limit if prepared.around is None else None
         found: Waiting | None = None
         for block in blocks:

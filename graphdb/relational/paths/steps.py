@@ -53,10 +53,14 @@ class StepRun(PathBase):
             return step
         graph = self._snapshot.graph
         if step.cost is not None:
-            ((table,),) = (part.edges for part in step.edges.parts)
-            assert isinstance(table, Table)
-            columns = self._snapshot.connection.columns(table.sql, table.parameters)
-            weighted = step.edges.weighted(columns, step.cost, self._text)
+            weighted = self._known.get(step.view)
+            if weighted is None:
+                ((table,),) = (part.edges for part in step.edges.parts)
+                assert isinstance(table, Table)
+                columns = self._snapshot.connection.columns(table.sql, table.parameters)
+                weighted = step.edges.weighted(columns, step.cost, self._text)
+                if step.of_data is not None:
+                    self._snapshot.costed.put(step.of_data.key, weighted)
             return replace(step, path=replace(step.path, weighted=weighted))
         if step.path.edges.several:
             along = step.edges.product(graph, self._columns_of, self._bindings_bytes)
@@ -73,6 +77,7 @@ class StepRun(PathBase):
     def _ways(self, step: Searched) -> Iterator[PathRows]:
         starts, ends, path = step.starts, step.ends, step.path
         for one in step.among:
+            assert not one.excluded  # only plain patterns have such vertices
             ids = self._given(one)
             if one.vertex:
                 ends = ids if ends is None else both(ends, ids)

@@ -15,7 +15,7 @@ from graphdb.pattern.bind import BoundPattern, bind, variables_in
 from graphdb.pattern.graph import Wanted
 from graphdb.pattern.paths.lengths import length_name, with_lengths, without
 from graphdb.pattern.paths.unroll import Trace, Version, unroll
-from graphdb.relational.edges.parallel_edges import settle
+from graphdb.relational.edges.parallel_edges import resolve_edges
 from graphdb.relational.filtering.candidates import variable
 from graphdb.relational.path_patterns.step import code_of
 from graphdb.relational.paths.base import (
@@ -61,7 +61,7 @@ class UnrolledRun(PathBase):
             return None
         bounds = [bind(version.matches, self._snapshot.names, self._text) for version in versions]
         for bound in bounds:
-            settle(self._snapshot, self._text, self._arguments, bound)
+            resolve_edges(self._snapshot, self._text, self._arguments, bound)
         outer, same = _outer(versions, bounds)
         if any(outer.vertices[outer.vertex_of[name]].kinds for name in same if name in outer.vertex_of):
             return None

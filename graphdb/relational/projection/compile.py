@@ -110,7 +110,7 @@ class ProjectionCompiler:
             raise NotSupportedError("what stands beside aggregates is put together in a second step")
         if not (aggregated or returns.distinct):
             return self._each_row(returns, window, items, compiler, where, groups, written)
-        compiled = [(item, self._settled(compiler, compiler.column(item.expression))) for item in items]
+        compiled = [(item, self._resolved(compiler, compiler.column(item.expression))) for item in items]
         compiled = [
             (item, compiler.computed(item.expression, ANY))
             if (lacks_key(value.type) or (aggregated and _repeats_subquery(value)))
@@ -138,7 +138,7 @@ class ProjectionCompiler:
         relation, rows, (_, limit) = self._relation, compiler.rows, window
         ordered = relation.variables.get(ORDER)
         first = named_in(returns.order_by, items)
-        keys = {i: self._settled(compiler, compiler.column(items[i].expression)) for i in first}
+        keys = {i: self._resolved(compiler, compiler.column(items[i].expression)) for i in first}
         aliased = {alias: keys[i] for i in first if (alias := items[i].alias)}
         seen = Scope({**self._variables, **aliased}, unshadowed(relation.known, _named(items)))
         order = self._order(returns, seen, rows, items)
@@ -149,8 +149,8 @@ class ProjectionCompiler:
         cut = limit is not None and relation.groups is None and not all(columns)
         source, joins, after, tail = relation.source, rows.joins, where, self._ordered(order, window, relation.groups)
         if cut:
-            kept = "".join(f", {value.sql} AS s{i}" for i, value in keys.items())
-            top = f"SELECT b.*{kept} FROM {source} b {joins}{_where(where)}{order}{window_sql(window)}"
+            key_columns = "".join(f", {value.sql} AS s{i}" for i, value in keys.items())
+            top = f"SELECT b.*{key_columns} FROM {source} b {joins}{_where(where)}{order}{window_sql(window)}"
             place = ", row_number() OVER () AS top" if order else ""
             source = Source.made(f"(SELECT q.*{place} FROM ({top}) q)", source)
             keys = {i: value.at(f"s{i}") for i, value in keys.items()}
@@ -161,7 +161,7 @@ class ProjectionCompiler:
         given: list[Compiled] = []
         for i, item in enumerate(items):
             mine = self._compiler(gathered if i in late else others, compiler.scope)
-            value = keys[i] if i in keys else self._settled(mine, mine.column(item.expression))
+            value = keys[i] if i in keys else self._resolved(mine, mine.column(item.expression))
             given.append((item, self._as_written(mine, item, value) if written else value))
         start = f"{self._of_group} FROM {source} b {joins} {others.joins}"
         sql = f"SELECT {_chosen(given)}{start} {gathered.joins}{_where(after)}{tail}"
@@ -366,7 +366,7 @@ class ProjectionCompiler:
         type_label, properties, edges = known.store.type_label, known.properties, known.edges
         return Rows(self._parameters, type_label, properties, edges, known.deleted, beside, after, seldom=seldom)
 
-    def _settled(self, compiler: Compiler, value: SqlValue) -> SqlValue:
+    def _resolved(self, compiler: Compiler, value: SqlValue) -> SqlValue:
         """Return a literal vertex of known type as its value."""
         if value.type.base is Base.TERM and value.type.element is not None:
             return compiler.value_of(value)

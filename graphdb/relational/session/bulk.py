@@ -1,4 +1,4 @@
-"""Loads and VACUUM: work on the file as a whole, for which memory is told at the end what to drop."""
+"""Loads and VACUUM: work on the file as a whole, after which caches are dropped."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The plan cache: statements that are ready to run again, for as long as the data stays as it is.
 
 There is one cache, and one key: a statement's text, its position in the text, and the names and types of its arguments.
-What an entry depends on beyond the key stands in it.  A plan specialised for arguments is found by their values; a
+What an entry depends on beyond the key stands in it.  A plan for given arguments is found by their values; a
 general plan takes their values when it runs.  All of them depend on the data: every write clears the cache.
 
 A text that is nothing but one count is found by the text alone (:meth:`PlanCache.counting`), so that a repeated count
@@ -10,15 +10,17 @@ neither parses nor looks at arguments.
 
 from __future__ import annotations
 
+import hashlib
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.plan.physical import PhysicalPlan
+if TYPE_CHECKING:
+    from graphdb.plan.physical import PhysicalPlan
 
 Plan = TypeVar("Plan")
 Ids = NDArray[np.int64]
@@ -41,25 +43,47 @@ _ITEMS = 32
 _WRITTEN = _EXACT | {float}
 """Types whose values are the same where they are written alike."""
 
-STEP_BYTES = 64 << 10
-"""Bytes of a step's plan, with the vertices it is for, up to which it is cached: longer ones take longer to run."""
+STEP_BYTES = 1 << 20
+"""Bytes of a step's plan up to which it is cached: longer ones take longer to run."""
+
+_COMPARED = 1 << 12
+"""Bytes of vertices that are compared as they are; of more, up to ..."""
+
+_GIVEN = 1 << 20
+"""... as many, a digest is."""
 
 
 class StepPlans:
-    """The last plan of each step that starts from rows: for the same vertices, over the same data, it is the plan."""
+    """The last plan of each step that starts from rows: for the same vertices, over the same data, it is the plan.
 
-    def __init__(self) -> None:
-        self._last: dict[str, tuple[tuple[Ids, ...], PhysicalPlan]] = {}
+    ``resized`` is called with the bytes that they take more, or less, than before.
+    """
+
+    def __init__(self, resized: Callable[[int], None] = lambda change: None) -> None:
+        self._last: dict[str, tuple[tuple[tuple[int, bytes], ...], PhysicalPlan]] = {}
+        self._sizes: dict[str, int] = {}
+        self._resized = resized
 
     def get(self, step: str, given: Sequence[Ids]) -> PhysicalPlan | None:
         """Return the last plan of a step, if that was for the same vertices."""
         vertices, plan = self._last.get(step, ((), None))
-        return plan if len(given) == len(vertices) and all(map(np.array_equal, given, vertices)) else None
+        if len(given) != len(vertices) or sum(ids.nbytes for ids in given) > _GIVEN:
+            return None
+        return plan if all(_stamp(ids) == stamp for ids, stamp in zip(given, vertices, strict=True)) else None
 
-    def put(self, step: str, given: Sequence[Ids], plan: PhysicalPlan) -> None:
-        """Cache the plan of a step for vertices, if both are small."""
-        if plan.own_bytes + sum(ids.nbytes for ids in given) <= STEP_BYTES:
-            self._last[step] = tuple(given), plan
+    def put(self, step: str, given: Sequence[Ids], plan: PhysicalPlan, own_bytes: int) -> None:
+        """Cache the plan of a step, of so many bytes of its own, for some vertices, if both are small."""
+        if own_bytes <= STEP_BYTES and sum(ids.nbytes for ids in given) <= _GIVEN:
+            self._last[step] = tuple(map(_stamp, given)), plan
+            change = own_bytes - self._sizes.get(step, 0)
+            self._sizes[step] = own_bytes
+            self._resized(change)
+
+
+def _stamp(ids: Ids) -> tuple[int, bytes]:
+    """Return what only equal arrays have: their size, and their bytes or a digest of them."""
+    written = ids.tobytes()
+    return len(written), written if len(written) <= _COMPARED else hashlib.blake2b(written).digest()
 
 
 @dataclass(slots=True)
@@ -75,7 +99,7 @@ class CachedPlan(Generic[Plan]):
 class _Statement(Generic[Plan]):
     """The plans of a statement for arguments of some types: by their values, and general ones by numbers of paths."""
 
-    specialised: OrderedDict[Values, CachedPlan[Plan]] = field(default_factory=OrderedDict)
+    by_values: OrderedDict[Values, CachedPlan[Plan]] = field(default_factory=OrderedDict)
     general: dict[tuple[int, ...], Plan] = field(default_factory=dict)
 
 
@@ -105,9 +129,9 @@ class PlanCache(Generic[Plan]):
         self._texts: OrderedDict[str, _Text[Plan]] = OrderedDict()
 
     def __len__(self) -> int:
-        """Return the number of specialised plans."""
+        """Return the number of plans for given arguments."""
         statements = (statement for text in self._texts.values() for statement in text.statements.values())
-        return sum(len(statement.specialised) for statement in statements)
+        return sum(len(statement.by_values) for statement in statements)
 
     def counting(self, text: str) -> Plan | None:
         """Return the plan of a text that is one count; see :meth:`put_count`."""
@@ -136,22 +160,29 @@ class PlanCache(Generic[Plan]):
         if found is None or statement is None:
             hash(values)  # or the plan could not be cached later
             return None
-        if (cached := statement.specialised.get(values)) is None:
+        if (cached := statement.by_values.get(values)) is None:
             return None
         self._texts.move_to_end(text)
-        statement.specialised.move_to_end(values)
+        statement.by_values.move_to_end(values)
         return cached
 
     def put(self, text: str, position: int, arguments: Mapping[str, object], plan: Plan, size: int) -> StepPlans:
         """Cache the plan of a statement, of ``size`` bytes, for these values; return what caches its steps' plans."""
         found = self._used(text)
-        specialised = found.statements.setdefault(_signature(position, arguments), _Statement()).specialised
+        by_values = found.statements.setdefault(_signature(position, arguments), _Statement()).by_values
         values = _values(arguments)
-        replaced = specialised.pop(values, None)
-        cached = specialised[values] = CachedPlan(plan, max(size, self._least), StepPlans())
+        replaced = by_values.pop(values, None)
+
+        def resized(change: int) -> None:
+            if self._texts.get(text) is found and by_values.get(values) is cached:
+                cached.size += change
+                self._resize(found, change)
+                self._evict()
+
+        cached = by_values[values] = CachedPlan(plan, max(size, self._least), StepPlans(resized))
         self._resize(found, cached.size - (0 if replaced is None else replaced.size))
-        if len(specialised) > MAX_SPECIALISED:
-            self._resize(found, -specialised.popitem(last=False)[1].size)
+        if len(by_values) > MAX_SPECIALISED:
+            self._resize(found, -by_values.popitem(last=False)[1].size)
         self._evict()
         return cached.steps
 

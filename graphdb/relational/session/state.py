@@ -75,7 +75,7 @@ class State:
         self.subclasses = subclasses
         self.untrusted = untrusted
         self.progress: Progress | bool | None = None
-        """Told how far a statement is; True for a bar."""
+        """Called with how far a statement is; True for a bar."""
         self.batch = budget.graph + budget.bindings
         """Bytes of memory for what a load collects before it goes to DuckDB."""
         self.connection = Connection(path, threads, budget.duckdb, spill, read_only, untrusted, shared)
@@ -152,14 +152,14 @@ class State:
             if not lock.acquire(timeout=max(timeout, 0.0)):
                 raise QueryTimeout(f"the statement waited longer than its timeout of {timeout:g} s for another one")
             lock.release()
-        if connection.unsettled():
+        if connection.has_leftovers():
             with lock:
-                if connection.unsettled():
-                    connection.settle()
+                if connection.has_leftovers():
+                    connection.undo_leftovers()
         return lock
 
     def refresh(self) -> None:
-        """Forget what memory holds if another connection has changed the graph; called where the lock is held."""
+        """Drop what is cached if another connection has changed the graph; called where the lock is held."""
         if self._version != self.connection.file.version and not self.transactions.by_user:
             self.observed.drop()
             self._forget()
@@ -184,7 +184,7 @@ class State:
     def writing(self) -> Atomic:
         """Return a context manager for a statement that changes the graph: all of it is written, or nothing.
 
-        Memory is to be told of the changes within it (:meth:`changed`); it drops what it holds if they are rolled back.
+        Caches follow the changes within it (:meth:`changed`), and are dropped if they are rolled back.
 
         Raises
         ------

@@ -19,15 +19,34 @@ from graphdb.sql.compiler import Compiler
 from graphdb.sql.signatures import Forms
 from graphdb.sql.value import SqlValue
 
+_MOST = 1000
+"""Keys that a map has in SQL, those of the maps in it included: DuckDB plans and computes each field of a struct by
+itself, and does not stop meanwhile; of a map whose maps have maps there soon are millions."""
+
 
 def made_of(entries: Sequence[tuple[str, SqlValue]]) -> SqlValue:
-    """Return the map of some keys and values; of a key that comes twice, the last value."""
+    """Return the map of some keys and values; of a key that comes twice, the last value.
+
+    Raises
+    ------
+    NotSupportedError
+        It has no keys, or very many.
+    """
     last = dict(entries)
     if not last:
         raise NotSupportedError("a map without keys is not supported in SQL")
     fields = tuple((key, value.type) for key, value in last.items())
+    if sum(_keys_of(type) for _, type in fields) > _MOST:
+        raise NotSupportedError("a map of very many keys is not supported in SQL")
     packed = ", ".join(f"f{i} := CAST({value.sql} AS {sql_type(value.type)})" for i, value in enumerate(last.values()))
     return SqlValue(f"struct_pack({packed})", Type(Base.MAP, fields=fields))
+
+
+def _keys_of(type: Type) -> int:
+    """Return how many keys there are in values of a type, at least one."""
+    if type.element is not None:
+        return _keys_of(type.element)
+    return sum(_keys_of(field) for _, field in type.fields) or 1
 
 
 def _properties(c: Compiler, element: SqlValue) -> SqlValue:

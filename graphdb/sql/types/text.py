@@ -114,7 +114,7 @@ def _predicate(c: Compiler, node: ast.StringPredicate) -> SqlValue:
 
 def _check_pattern(c: Compiler, node: ast.StringPredicate) -> None:
     """Refuse what is no regular expression, where it is written out or given: DuckDB tells no place."""
-    pattern = c.argument(node.right) if isinstance(node.right, ast.Parameter) else getattr(node.right, "value", None)
+    pattern = _known(c, node.right)
     if isinstance(pattern, str):
         try:
             regex.compiled(pattern)
@@ -197,6 +197,33 @@ def _normalize(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     return string("nfc_normalize({0})")(c, node)
 
 
+_GROWS = 8
+"""How many times as long `replace` may make a text that is stored, or given, for SQL to do it."""
+
+
+def _replace(c: Compiler, node: ast.FunctionCall) -> SqlValue:
+    """SQL replaces where the text grows little: DuckDB neither counts the bytes of a text nor stops while it makes one.
+
+    Raises
+    ------
+    NotSupportedError
+        It may grow: Python looks at the length before it makes the text.
+    """
+    text, *others = node.arguments
+    known = [_known(c, each) for each in others]
+    if None not in known:
+        old, new = (len(each) if isinstance(each, str) else 0 for each in known)
+        most = _GROWS if isinstance(text, (ast.Property, ast.Literal, ast.Parameter)) else 1
+        if not old or new <= most * old:
+            return string("replace({0}, {1}, {2})", STRING, (STRING, STRING, STRING))(c, node)
+    raise NotSupportedError("a text that may become long is not supported in SQL", position=node.span.start)
+
+
+def _known(c: Compiler, node: ast.Expression) -> object:
+    """Return what is written out or given; None for what is neither, or null."""
+    return c.argument(node) if isinstance(node, ast.Parameter) else getattr(node, "value", None)
+
+
 _UPPER = "upper(replace({0}, 'ß', 'SS'))"
 """DuckDB has one letter for each; of two that become one only this is frequent."""
 
@@ -208,7 +235,7 @@ FORMS: Forms = {
     "ltrim": _trim("ltrim"),
     "rtrim": _trim("rtrim"),
     "normalize": _normalize,
-    "replace": string("replace({0}, {1}, {2})", STRING, (STRING, STRING, STRING)),
+    "replace": _replace,
     # DuckDB splits by null into one part; 2.0 splits an empty text into one, too, and 2.0.1 into none.
     "split": string(
         "CASE WHEN {1} IS NOT NULL THEN CASE {0} WHEN '' THEN [''] ELSE string_split({0}, {1}) END END",

@@ -145,10 +145,11 @@
   }
 
   function plan(parts) {
-    const times = parts.flatMap(part => part.children.map(child => parseFloat(child.facts["~ms"]) || 0));
-    const most = Math.max(...times, 0);
+    const times = below => below.flatMap(part => [parseFloat(part.facts["~ms"] ?? part.facts.ms) || 0, ...times(part.children)]);
+    const most = Math.max(...times(parts), 0);
     const draw = part => {
-      const { "~ms": time, step, binds, from, ...facts } = part.facts;
+      const { "~ms": shared, ms, step, binds, from, operator, of, ...facts } = part.facts;
+      const time = shared ?? ms;
       const told = Object.entries(facts).map(([name, value]) => `${name}: ${value}`);
       const row = element("li", { role: "treeitem", "aria-expanded": "true" }, element("div", { class: "title" }, part.title));
       if (told.length || time) {

@@ -54,7 +54,7 @@ def orient(partition: Partition, vertices: int) -> Oriented:
 
 
 def by_degree(degrees: Ints) -> Ints:
-    """Return the places of vertices in the order of their ranks."""
+    """Return vertices in the order of their ranks, by ascending degree: int64 [vertices]."""
     return np.argsort(degrees, kind="stable")
 
 

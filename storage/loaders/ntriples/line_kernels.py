@@ -103,7 +103,7 @@ def _find(
         return load(guess, guessed + 3, _I64)
     source, length, place, aside = text + start, end - start, start, 0
     if what in (BLANK, LANGUAGE) or load(spans, at + 3, _I64):
-        # What is not kept as it is written goes beside the text.
+        # What is not stored as it is written goes beside the text.
         place, aside = load(state, BESIDE, _I64), ASIDE
         if load(spans, at + 3, _I64) == WITHIN:
             behind = keep_term(text, start, end, spans, guess, prefix, width, beside, place)
@@ -203,7 +203,7 @@ def parse(
     errors : int64[m, 5]
         Receives line number, start and end of the line, position of the error, what is wrong.
     beside : uint8[]
-        The bytes of terms that are not kept as they are written; must have room for ``text`` and a prefix per line.
+        The bytes of terms that are not stored as they are written; must have room for ``text`` and a prefix per line.
     terms : int64[t, 4]
         Per term, side by side so that looking one up touches memory once: see :data:`PLACE` and its neighbours.  Term 0
         must be the datatype ``xsd:string``.

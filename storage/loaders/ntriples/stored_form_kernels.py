@@ -1,8 +1,8 @@
-"""Terms as they are kept, where that is not as N-Triples writes them, as machine code.
+"""Terms as they are stored, where that is not as N-Triples writes them, as machine code.
 
 A blank node is named with its file's prefix, a language in lower case, and what is escaped without its escapes.  A
-triple term is kept as RDF text, one text for each that there is: its parts as they are kept, one space between them,
-in a literal only what must be escaped, ``xsd:string`` left away.
+triple term is stored as RDF text, one text for each that there is: its parts as they are stored, one space between
+them, in a literal only what must be escaped, ``xsd:string`` left away.
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ class Source:
         self._lines: list[bytes] | None = None
         self._shown: tuple[int, str] = 0, ""
         """The line shown last, and its number: its errors share one text."""
-        self._gone = self._lines_gone = 0
-        self._kept = 0
+        self._forgotten = self._lines_forgotten = 0
+        self._recent_bytes = 0
         self._token = 0
         self.is_xml = file.format is RDF_XML
         self.closely = closely and file.format in _BIT
@@ -73,7 +73,7 @@ class Source:
     @property
     def line(self) -> int:
         """The number of the line up to which the library has read."""
-        return 1 + self._lines_gone + sum(chunk.count(b"\n") for chunk in self._recent)
+        return 1 + self._lines_forgotten + sum(chunk.count(b"\n") for chunk in self._recent)
 
     def read(self, size: int = -1) -> bytes:
         """Return up to ``size`` bytes."""
@@ -94,12 +94,12 @@ class Source:
             self._rest = memoryview(chunk)
             self._recent.append(chunk)
             self._text = self._lines = None
-            self._kept += len(chunk)
-            while self._kept - len(self._recent[0]) > _REMEMBERED:
+            self._recent_bytes += len(chunk)
+            while self._recent_bytes - len(self._recent[0]) > _REMEMBERED:
                 gone = self._recent.popleft()
-                self._kept -= len(gone)
-                self._gone += len(gone)
-                self._lines_gone += gone.count(b"\n")
+                self._recent_bytes -= len(gone)
+                self._forgotten += len(gone)
+                self._lines_forgotten += gone.count(b"\n")
             # The library would look through all of a text again with every piece of it.
             tag = chunk.rfind(b"<")
             self._token = self._token + len(chunk) if tag < 0 else len(chunk) - tag
@@ -178,7 +178,7 @@ class Source:
             line, column = self._malformed.lineno, self._malformed.offset + 1
         elif not line and self.closely and "LoadDocumentCallback" not in error.args[0]:  # which comes late
             line, column = self._place()
-        if hint is None and line == 1 and self._recent and not self._lines_gone and not self._described:
+        if hint is None and line == 1 and self._recent and not self._lines_forgotten and not self._described:
             hint = mistaken(self._recent[0], self._file.format)
         self._described = True
         text = self._line(line) if line else None
@@ -189,16 +189,16 @@ class Source:
         text = self._remembered()
         tag = self._bit.find(b"<")
         blank = tag if self.is_xml and tag >= 0 else len(self._bit) - len(self._bit.lstrip(b" \t\r\n,"))
-        at = self._at + blank - self._gone
+        at = self._at + blank - self._forgotten
         start = text.rfind(b"\n", 0, at) + 1
-        return 1 + self._lines_gone + text.count(b"\n", 0, at), len(text[start:at].decode("utf-8", "replace")) + 1
+        return 1 + self._lines_forgotten + text.count(b"\n", 0, at), len(text[start:at].decode("utf-8", "replace")) + 1
 
     def _line(self, number: int) -> str | None:
         """Return a line, if it is still known."""
         if self._lines is None:
             self._lines = self._remembered().split(b"\n")
             self._shown = 0, ""
-        at = number - 1 - self._lines_gone
+        at = number - 1 - self._lines_forgotten
         if not 0 <= at < len(self._lines):
             return None
         if self._shown[0] != number:

@@ -41,7 +41,7 @@ TERM = r"<<\( (<[^<>]*>|_:\S+) <[^<>]*> .+ \)>>"
 RDF_TEXT = f"{BLANK}|{TERM}"
 """What stands for a vertex as it does in RDF: blank nodes and triple terms."""
 
-_UNHELD = r"[\x00-\x1F\x7F\uFFFE\uFFFF]"
+_UNWRITABLE = r"[\x00-\x1F\x7F\uFFFE\uFFFF]"
 """What a name in a header or an attribute cannot have: C cuts it at the first of them, XML has no word for others."""
 
 _TYPES = {"int": "BIGINT", "long": "BIGINT", "integer": "BIGINT", "short": "BIGINT", "byte": "BIGINT",
@@ -305,11 +305,11 @@ def name_iri(name: str) -> str:
 def bare_name(iri: str) -> str:
     """Return what :func:`name_iri` makes this IRI of: without our own namespace, where that is no other term.
 
-    A name that files cannot hold (nothing, or with control characters) keeps its namespace, and with it its escapes.
+    A name that files cannot have (nothing, or with control characters) keeps its namespace, and with it its escapes.
 
     >>> [bare_name(iri) for iri in ("urn:graphdb:name", "urn:graphdb:x:y", "http://x/y", "urn:graphdb:%00")]
     ['name', 'urn:graphdb:x:y', 'http://x/y', 'urn:graphdb:%00']
     """
     name = default_name(iri) if iri.startswith(DEFAULT_NAMESPACE) else iri
-    held = name and not re.search(_UNHELD, name) and not re.fullmatch(RDF_TEXT, name)
-    return name if held and name_iri(name) == iri else iri
+    writable = name and not re.search(_UNWRITABLE, name) and not re.fullmatch(RDF_TEXT, name)
+    return name if writable and name_iri(name) == iri else iri

@@ -159,7 +159,7 @@ def _table(
     rows: Sequence[tuple[dict[str, Any], tuple[Any, ...]]], roles: tuple[str, ...], mapping: Mapping
 ) -> tuple[arrow.Table, list[Column]]:
     """Attributes and roles as columns; an attribute whose values have no type in common is several."""
-    arrays = [arrow.array([held[at] for _, held in rows]) for at in range(len(roles))]
+    arrays = [arrow.array([values[at] for _, values in rows]) for at in range(len(roles))]
     columns = [Column(f":{role}", role) for role in roles]
     for name in dict.fromkeys(name for row, _ in rows for name in row):
         mapping.known.add(name)

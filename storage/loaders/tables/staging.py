@@ -37,7 +37,7 @@ _SAMPLE = 2048
 """Rows that show the types of a file's columns, where all others are of these."""
 
 _UNREAD = ("INTERVAL", "TIME")
-"""Stated types whose literals do not all have one datatype, or are told by more than their value."""
+"""Stated types whose literals do not all have one datatype, or are distinguished by more than their value."""
 
 
 @dataclass(frozen=True, slots=True)

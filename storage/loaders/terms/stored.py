@@ -66,12 +66,12 @@ class Known:
 
     def sizes(self) -> Ints:
         """Return how many terms each part has."""
-        return np.array([sum(map(len, kept)) for kept in self._parts], np.int64)
+        return np.array([sum(map(len, spilled)) for spilled in self._parts], np.int64)
 
     def part(self, number: int) -> Iterator[Ints]:
         """Yield fingerprints and codes, int64[n, 2] (see :attr:`.Batch.entries`)."""
-        for kept in self._parts[number]:
-            yield kept.get()
+        for spilled in self._parts[number]:
+            yield spilled.get()
 
     def close(self) -> None:
         """Give back what it takes on disk."""
@@ -86,9 +86,9 @@ class Known:
             name(rows, found)
             entries = np.empty_like(found)
             kernels.scatter(found, ends, entries)
-            for kept, (begin, end) in zip(self._parts, pairwise(ends.tolist()), strict=True):
+            for spilled, (begin, end) in zip(self._parts, pairwise(ends.tolist()), strict=True):
                 if end > begin:
-                    kept.append(self._spill.add(entries[begin:end]))
+                    spilled.append(self._spill.add(entries[begin:end]))
 
 
 def _strings(rows: arrow.RecordBatch, name: str) -> tuple[NDArray[np.uint8], Ints]:

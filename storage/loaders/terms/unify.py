@@ -35,12 +35,12 @@ PARTS = 256
 
 def entries(table: Ints, spill: SpillFile) -> list[SpillArray]:
     """Keep the fingerprints and codes of a table of terms (see :func:`.collect_kernels.encode`), part by part."""
-    kept = []
+    spilled = []
     for part in range(PARTS):
         found = np.empty((kernels.choose(table, part, PARTS, np.empty((0, 2), np.int64)), 2), np.int64)
         kernels.choose(table, part, PARTS, found)
-        kept.append(spill.add(found))
-    return kept
+        spilled.append(spill.add(found))
+    return spilled
 
 
 class Union:
@@ -58,7 +58,7 @@ class Union:
         if max(totals) >= LITERAL:
             raise LoadError(f"these are {max(totals):,} terms, more than a load can have", hint="load it in parts")
         self._fresh = [np.full((total + 63) // 64 + 1, -1, np.int64) for total in totals]
-        owned = self._settle()
+        owned = self._find_shared()
         before = [np.cumsum(np.bitwise_count(words.view(np.uint64)), dtype=np.int64) for words in self._fresh]
         self._before = [np.concatenate([np.zeros(1, np.int64), ends[:-1]]) for ends in before]
         last = [np.array([total], np.uint32) for total in totals]
@@ -106,19 +106,19 @@ class Union:
     @property
     def triples(self) -> Sequence[SpillArray]:
         """The triples."""
-        return [kept for batch in self._batches for kept in batch.triples]
+        return [spilled for batch in self._batches for spilled in batch.triples]
 
     @property
     def others(self) -> Sequence[SpillArray]:
         """The triples in named graphs, and those that have reifiers."""
-        return [kept for batch in self._batches for kept in batch.others]
+        return [spilled for batch in self._batches for spilled in batch.others]
 
     def close(self) -> None:
         """Give back what the batches take on disk."""
         for batch in self._batches:
             batch.close()
 
-    def _settle(self) -> list[list[SpillArray]]:
+    def _find_shared(self) -> list[list[SpillArray]]:
         """Find what earlier batches have: for each batch, codes and provisional codes."""
         owned: list[list[SpillArray]] = [[] for _ in self._batches]
         sizes = np.zeros(PARTS, np.int64) if self._known is None else self._known.sizes()
@@ -128,13 +128,13 @@ class Union:
             fresh_resources, fresh_literals = self._fresh
             for some in () if self._known is None else self._known.part(part):
                 none = np.empty((len(some), 2), np.uint32)  # the dictionary repeats no term
-                kernels.settle(some, 0, 0, table, fresh_resources, fresh_literals, none)
-            for batch, (resources, literals), kept in zip(self._batches, self._firsts.tolist(), owned, strict=True):
+                kernels.find_earlier(some, 0, 0, table, fresh_resources, fresh_literals, none)
+            for batch, (resources, literals), spilled in zip(self._batches, self._firsts.tolist(), owned, strict=True):
                 some = batch.entries[part].get()
                 found = np.empty((len(some), 2), np.uint32)
-                count = kernels.settle(some, resources, literals, table, fresh_resources, fresh_literals, found)
+                count = kernels.find_earlier(some, resources, literals, table, fresh_resources, fresh_literals, found)
                 if count:
-                    kept.append(batch.spill.add(found[:count].copy()))
+                    spilled.append(batch.spill.add(found[:count].copy()))
         return owned
 
     def _translate(self, number: int, batch: Batch, owned: list[SpillArray]) -> None:
@@ -143,24 +143,24 @@ class Union:
             np.arange(first, first + count, dtype=np.uint32)
             for first, count in zip(self._firsts[number].tolist(), batch.counts, strict=True)
         ]
-        for kept in owned:
-            own, other = kept.get().T
+        for spilled in owned:
+            own, other = spilled.get().T
             literal = own >= LITERAL
             codes[0][own[~literal]] = other[~literal]
             codes[1][own[literal] - LITERAL] = other[literal] - LITERAL
         for found, fresh, before in zip(codes, self._fresh, self._before, strict=True):
             kernels.rank(found, fresh, before)
-        for kept in batch.triples:
-            rows = kept.get()
+        for spilled in batch.triples:
+            rows = spilled.get()
             kernels.translate(rows, *codes)
-            kept.put(rows)
-        for kept in batch.others:
-            others = kept.get()
+            spilled.put(rows)
+        for spilled in batch.others:
+            others = spilled.get()
             literal = others >= LITERAL
             resource = (others >= 0) & ~literal
             others[resource] = codes[0][others[resource]]
             others[literal] = codes[1][others[literal] - LITERAL].astype(np.int64) + LITERAL
-            kept.put(others)
+            spilled.put(others)
 
     def _pieces(
         self, sort: int, number: int, pieces: Sequence[Texts]

@@ -42,7 +42,7 @@ def choose(table: Ints, part: int, parts: int, found: Ints) -> int:
 
 
 @entry("i8[:, :], i8, i8, i8[:, :], i8[:], i8[:], u4[:, :] -> i8")
-def settle(
+def find_earlier(
     entries: Ints, first_resource: int, first_literal: int, table: Ints, resources: Ints, literals: Ints, owned: Codes
 ) -> int:
     """Find the terms of a batch that earlier ones have; return how many there are.

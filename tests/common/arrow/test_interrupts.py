@@ -27,7 +27,7 @@ def _interrupted(run: Any, at: int) -> KeyboardInterrupt | None:
 
     def called(frame: Any, event: str, argument: object) -> Any:  # what comes within a finalizer, Python drops
         code = frame.f_code
-        return line if code.co_filename.endswith(_FILES) and code.co_name != "_given_back" else None
+        return line if code.co_filename.endswith(_FILES) and code.co_name != "_release" else None
 
     sys.settrace(called)
     try:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import collections
 import datetime
-import gzip
 import pathlib
-import threading
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -14,62 +12,11 @@ from typing import Any
 import duckdb
 import pytest
 
-from graphdb.common.errors import GraphDBError, LoadError, NotSupportedError, QueryInterrupted
-from graphdb.common.stopping import stopping
 from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE, Kind
 from graphdb.storage.catalog import Catalog
 from graphdb.storage.loaders import load as load_module
-from graphdb.storage.loaders import loading
 from graphdb.storage.loaders import streams as streams_module
-from graphdb.storage.loaders.load import LoadReport
-from graphdb.storage.loaders.sources import Options
-
-XSD = "http://www.w3.org/2001/XMLSchema#"
-
-PEOPLE = f"""\
-<ex:ada> <{RDF_TYPE}> <ex:Person> .
-<ex:ada> <ex:knows> <ex:bob> .
-<ex:ada> <ex:knows> _:who .
-<ex:ada> <ex:name> "Ada" .
-<ex:ada> <ex:name> "Ada"@en .
-<ex:bob> <ex:name> "Bob" .
-<ex:bob> <ex:age> "41"^^<{XSD}integer> .
-<ex:bob> <{RDF_TYPE}> <ex:Person> .
-_:who <ex:age> "abc"^^<{XSD}integer> .
-<ex:ada> <ex:knows> <ex:bob> .
-"""
-"""Ten lines, nine triples."""
-
-
-def load(connection: Any, catalog: Catalog, data: Any, progress: Any = None, **options: Any) -> LoadReport:
-    return load_module.load(connection, catalog, data, Options(**options), progress)
-
-
-class Loaded:
-    """A database in a file, and short ways to load into it and look at it."""
-
-    def __init__(self, folder: pathlib.Path) -> None:
-        self.folder = folder
-        self.connection = duckdb.connect(folder / "test.duckdb")
-        self.catalog = Catalog(self.connection)
-        self.catalog.create()
-
-    def write(self, text: str | bytes, name: str = "data.nt") -> pathlib.Path:
-        path = self.folder / name
-        data = text.encode() if isinstance(text, str) else text
-        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-        return path
-
-    def load(self, text: str | bytes, name: str = "data.nt", **options: Any) -> LoadReport:
-        return load(self.connection, self.catalog, self.write(text, name), **options)
-
-    def rows(self, sql: str) -> list[Any]:
-        return self.connection.execute(sql).fetchall()
-
-    def everything(self) -> dict[str, list[Any]]:
-        """All rows of all tables."""
-        tables = self.rows("SELECT schema_name, table_name FROM duckdb_tables()")
-        return {f"{s}.{t}": self.rows(f'SELECT * FROM "{s}"."{t}" ORDER BY ALL') for s, t in tables}
+from tests.storage.loaders.loaded import PEOPLE, XSD, Loaded, load
 
 
 @pytest.fixture
@@ -363,139 +310,3 @@ def test_statistics_equal_a_recount(db: Loaded) -> None:
         assert found == expected
         classes = collections.Counter(iris[o] for _, p, o in triples if iris[p] == RDF_TYPE and o < LITERAL_BASE)
         assert {v.iri: v.vertices for v in db.catalog.vertex_labels()} == classes
-
-
-# --- what goes wrong ---
-
-
-def test_bad_line_stops_and_leaves_no_trace(db: Loaded) -> None:
-    db.load(PEOPLE)
-    before = db.everything()
-    with pytest.raises(LoadError) as caught:
-        db.load('<ex:new> <ex:new> "new" .\n' * 3 + '<ex:é> <ex:p> "😀\\q" .\n', "bad.nt")
-    assert db.everything() == before
-    assert (caught.value.line, caught.value.column) == (4, 17)
-    lines = str(caught.value).split("\n")
-    assert lines[0].endswith("bad.nt, line 4, column 17)")
-    assert lines[1] == '  <ex:é> <ex:p> "😀\\q" .'
-    assert lines[2].index("^") == lines[1].index("\\")
-    assert db.load("<ex:new> <ex:p> <ex:o> .").new_triples == 1
-
-
-def test_skip_loads_the_rest(db: Loaded) -> None:
-    report = db.load("oops\n<ex:s> <ex:p> <ex:o> .\n<ex:s> <ex:p> é .\n", "bad.nt", on_error="skip")
-    assert (report.triples, report.new_triples, report.errors) == (1, 1, 2)
-    file = str(db.folder / "bad.nt")
-    assert db.rows('SELECT file, line, "column", text FROM main.load_errors') == [
-        (file, 1, 1, "oops"),
-        (file, 3, 15, "<ex:s> <ex:p> é ."),
-    ]
-    assert {message.split(" ")[0] for (message,) in db.rows("SELECT message FROM main.load_errors")} == {"expected"}
-    db.load("oops", "worse.nt", on_error="skip")
-    assert db.rows("SELECT count(*) FROM main.load_errors") == [(3,)]
-
-
-def test_skip_with_many_bad_lines(db: Loaded) -> None:
-    report = db.load("bad\n" * 50_000 + "<ex:s> <ex:p> <ex:o> .\n", on_error="skip")
-    assert (report.new_triples, report.errors) == (1, 50_000)
-    assert db.rows("SELECT count(*), max(line) FROM main.load_errors") == [(50_000, 50_000)]
-
-
-def _refused(
-    db: Loaded, paths: Any, message: str, hint: str = "", error: type[GraphDBError] = LoadError, **options: Any
-) -> None:
-    before = db.everything()
-    with pytest.raises(error) as caught:
-        load(db.connection, db.catalog, paths, **options)
-    assert message in caught.value.message
-    assert hint in (caught.value.hint or "")
-    assert db.everything() == before
-
-
-def test_paths(db: Loaded) -> None:
-    db.write(PEOPLE, "people.nt")
-    db.write("<ex:s> <ex:p> <ex:o> .", "places.nt.gz")
-    folder = db.folder
-    _refused(db, folder / "peple.nt", "there is no file", "people.nt'")
-    _refused(db, str(folder / "*.nx"), "no file matches")
-    _refused(db, folder, "is a directory", "*.nt")
-    _refused(db, [], "no file to load")
-    _refused(db, folder / "absent" / "x.nt", "there is no file", "there is no folder")
-    _refused(db, db.write("", "data.bin"), "tells the file's format", "FORMAT ntriples")
-    _refused(db, db.write("", "data.hdt"), "HDT files cannot", error=NotSupportedError)
-    _refused(db, db.write("", "data.n3.gz"), "Notation3 files cannot", error=NotSupportedError)
-    _refused(db, folder / "people.nt", "GEXF", error=NotSupportedError, format="gexf")
-    _refused(db, folder / "people.nt", "unknown format", "ntriples", format="ntripels")
-    _refused(db, folder / "people.nt", "on_error", on_error="ignore")
-    assert load(db.connection, db.catalog, str(folder / "p*.nt*")).files == 2
-    assert load(db.connection, db.catalog, db.write(PEOPLE, "data.bin"), format="N-Triples").triples == 10
-    assert load(db.connection, db.catalog, db.write("", "[a]*.nt")).triples == 0
-
-
-def test_damaged_files(db: Loaded) -> None:
-    import zstandard
-
-    text = "".join(f"<ex:{i}> <ex:p> <ex:{i * i}> .\n" for i in range(5_000)).encode()
-    for suffix, packed in ((".nt.gz", gzip.compress(text)), (".nt.zst", zstandard.compress(text))):
-        path = db.folder / f"cut{suffix}"
-        path.write_bytes(packed[: len(packed) // 2])
-        _refused(db, path, "is cut short", "again")
-        path.write_bytes(bytes(1) + packed[1:])  # no longer packed, as it seems
-        _refused(db, path, "expected a subject")
-        path.write_bytes(packed[:40] + bytes(40) + packed[80:])
-        _refused(db, path, "cannot read")
-
-
-def test_line_too_long(db: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams_module, "LONGEST_LINE", 1_000)
-    monkeypatch.setattr(streams_module, "BLOCK", 100)
-    _refused(db, db.write('<ex:s> <ex:p> "' + "x" * 5_000 + '" .'), "longer than")
-
-
-def test_loads_within_a_transaction_are_refused_and_leave_it_open(db: Loaded) -> None:
-    path = db.write(PEOPLE)
-    db.catalog.transactions.begin(db.connection.begin)
-    db.connection.execute("CREATE TABLE mine AS SELECT 1 AS one")
-    with pytest.raises(LoadError, match="a transaction is open"):
-        load(db.connection, db.catalog, path)
-    db.catalog.transactions.commit(db.connection.commit)
-    assert db.rows("FROM mine") == [(1,)]
-    assert db.load(PEOPLE).new_triples == 9
-
-
-@pytest.mark.parametrize("phase", ["parsing", "storing terms", "sorting triples", "counting", "done"])
-def test_interrupt_leaves_no_trace(db: Loaded, monkeypatch: pytest.MonkeyPatch, phase: str) -> None:
-    """Ctrl-C, arriving in any phase."""
-    monkeypatch.setattr(loading, "_TICK", 0.0)
-    db.load(PEOPLE)
-    before = db.everything()
-
-    def interrupt(done: int, total: int, triples: int, now: str) -> None:
-        if now == phase:
-            raise KeyboardInterrupt
-
-    lines = "".join(f'<ex:{i}> <ex:p{i % 10}> "{i}" .\n' for i in range(20_000))
-    with pytest.raises(KeyboardInterrupt):
-        db.load(lines, progress=interrupt)
-    assert db.everything() == before
-    assert db.load(lines).new_triples == 20_000
-
-
-def test_cancel_leaves_no_trace(db: Loaded) -> None:
-    before = db.everything()
-    cancelled = threading.Event()
-    cancelled.set()
-    with pytest.raises(QueryInterrupted), stopping(None, cancelled):
-        db.load(PEOPLE)
-    assert db.everything() == before
-
-
-def test_progress(db: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "_TICK", 0.0)
-    monkeypatch.setattr(streams_module, "BLOCK", 1_000)
-    calls: list[tuple[int, int, int, str]] = []
-    report = db.load(PEOPLE * 100, progress=lambda *call: calls.append(call))
-    assert calls == sorted(calls, key=lambda call: call[0])
-    assert {call[1] for call in calls} == {len(PEOPLE.encode()) * 100}
-    assert calls[-1] == (calls[-1][1], calls[-1][1], report.triples, "done")
-    assert len({call[2] for call in calls}) > 10

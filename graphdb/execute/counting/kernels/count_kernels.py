@@ -2,7 +2,7 @@
 
 All values are natural numbers.  They are int64; what passes ``LIMIT`` sets the second of the flags that a run's threads
 share (the first tells them to stop), and the caller counts again modulo primes (``modulus``), from whose remainders the
-exact number follows.  Modulo a prime, a value that is a multiple of it is kept as the prime itself: zero always means
+exact number follows.  Modulo a prime, a value that is a multiple of it is stored as the prime itself: zero always means
 that there is nothing.
 
 Kernels that count share these parameters:

@@ -16,8 +16,8 @@ from graphdb.execute.counting.kernels.count_kernels import LIMIT, item, plus, ti
 from graphdb.execute.counting.kernels.send_kernels import quick, through, through_quickly
 from graphdb.execute.counting.kernels.vector_kernels import (
     clear,
+    intersect,
     load_list,
-    meet,
     ordered,
     power_of,
     span,
@@ -34,14 +34,14 @@ Ids = NDArray[Any]
 
 @kernel
 def cut_down(
-    bundles: Ints, j: int, parent: int, members: Ints, partitions: Ints, lows: Ints, highs: Ints, kept: Ints, out: int,
+    bundles: Ints, j: int, parent: int, members: Ints, partitions: Ints, lows: Ints, highs: Ints, pool: Ints, out: int,
     indices: Ids, count: int, target: Ints, like: Ids,
 ) -> None:  # fmt: skip
-    """Keep the lists of all entries, cut down to what ``target`` holds, while there is room."""
-    room, used = kept[out, 1], 0
+    """Store the lists of all entries, cut down to what ``target`` has, while there is room (see :func:`nested`)."""
+    room, used = pool[out, 1], 0
     for i in range(count):
         x = item(indices, i)
-        address, begin, end = span(bundles, j, parent, members, partitions, lows, highs, kept, x, like)
+        address, begin, end = span(bundles, j, parent, members, partitions, lows, highs, pool, x, like)
         if used + end - begin > room:
             lows[out, x] = -1
             continue
@@ -49,7 +49,7 @@ def cut_down(
         for at in range(begin, end):
             y = load(address, at, like)
             if target[y] != 0:
-                store(kept[out, 0], used, y, like)
+                store(pool[out, 0], used, y, like)
                 used += 1
         highs[out, x] = used
 
@@ -122,7 +122,7 @@ def nested(
     counts: Ints,
     lows: Ints,
     highs: Ints,
-    kept: Ints,
+    pool: Ints,
     state: Ints,
     pairs: Ints,
     sums: Ints,
@@ -149,8 +149,8 @@ def nested(
         int64: the addresses of int64 [vertices] arrays.
     values, indices, counts
         The registers: int64 [registers, vertices], zero where there is no entry; the vertices of the entries; how many.
-    lows, highs, kept
-        Local lists: where a vertex's begins (-1: not kept) and ends; per local its ids' address and capacity.
+    lows, highs, pool
+        Local lists: where a vertex's begins (-1: not stored) and ends; per local its ids' address and capacity.
     state
         int64 [4, levels or registers, whichever are more]: scratch.
     pairs
@@ -191,12 +191,12 @@ def nested(
                 tops[out] = LIMIT
                 if what == 0:
                     counts[out] = load_list(
-                        bundles, j, members, partitions, lows, highs, kept, bound[a],
+                        bundles, j, members, partitions, lows, highs, pool, bound[a],
                         weights[weighed] if weighed >= 0 else 0, values[out], indices[out], modulus, flags, like,
                     )  # fmt: skip
                 elif what == 1:
-                    counts[out] = meet(
-                        bundles, j, local, members, partitions, lows, highs, kept, bound[b], values[a], indices[a],
+                    counts[out] = intersect(
+                        bundles, j, local, members, partitions, lows, highs, pool, bound[b], values[a], indices[a],
                         counts[a], values[out], indices[out], modulus, flags, like,
                     )  # fmt: skip
                 elif quick(
@@ -204,7 +204,7 @@ def nested(
                 ):
                     found = through_quickly(
                         partitions, members[bundles[j, 0], 0], members[bundles[back, 0], 0], bundles[j, 2], local,
-                        local_back, lows, highs, kept, values[a], indices[a], counts[a], values[max(b, 0)],
+                        local_back, lows, highs, pool, values[a], indices[a], counts[a], values[max(b, 0)],
                         indices[max(b, 0)], counts[b] if b >= 0 else -1, code[at - 1, 10] != 0, pairs, code[at - 1, 12],
                         bound[code[at - 1, 13]], power, total_power > 0, values[out], indices[out], flags, like,
                     )  # fmt: skip
@@ -214,7 +214,7 @@ def nested(
                     counts[out] = found
                 else:
                     counts[out] = through(
-                        bundles, j, back, local, local_back, members, partitions, lows, highs, kept, values[a],
+                        bundles, j, back, local, local_back, members, partitions, lows, highs, pool, values[a],
                         indices[a], counts[a], values[max(b, 0)], indices[max(b, 0)], counts[b] if b >= 0 else -1,
                         weights[weighed] if weighed >= 0 else 0, power, values[out], indices[out], modulus, flags, like,
                     )  # fmt: skip
@@ -230,13 +230,13 @@ def nested(
                 matches = times(matches, power_of(total, power, modulus, flags), modulus, flags)
             elif what == 4:
                 total = sum_over_list(
-                    bundles, j, local, members, partitions, lows, highs, kept, bound[b], values[a], indices[a],
+                    bundles, j, local, members, partitions, lows, highs, pool, bound[b], values[a], indices[a],
                     counts[a], modulus, flags, like,
                 )  # fmt: skip
                 matches = 0 if total == 0 else times(matches, power_of(total, power, modulus, flags), modulus, flags)
             else:
                 cut_down(
-                    bundles, j, local, members, partitions, lows, highs, kept, out, indices[a], counts[a], values[b],
+                    bundles, j, local, members, partitions, lows, highs, pool, out, indices[a], counts[a], values[b],
                     like,
                 )  # fmt: skip
         if matches == 0:

@@ -45,7 +45,7 @@ def raised(value: int, power: int) -> int:
 @kernel
 def through(
     bundles: Ints, j: int, back: int, local: int, local_back: int, members: Ints, partitions: Ints, lows: Ints,
-    highs: Ints, kept: Ints, source: Ints, source_indices: Ids, source_count: int, mask: Ints, mask_indices: Ids,
+    highs: Ints, pool: Ints, source: Ints, source_indices: Ids, source_count: int, mask: Ints, mask_indices: Ids,
     mask_count: int, weight: int, power: int, values: Ints, indices: Ids, modulus: int, flags: Ints, like: Ids,
 ) -> int:  # fmt: skip
     """A vector is sent along bundle ``j``; ``mask_count`` -1 is no mask: how much the result holds.
@@ -59,7 +59,7 @@ def through(
                 break
             y = item(mask_indices, i)
             total = sum_over_list(
-                bundles, back, local_back, members, partitions, lows, highs, kept, y,
+                bundles, back, local_back, members, partitions, lows, highs, pool, y,
                 source, source_indices, source_count, modulus, flags, like,
             )  # fmt: skip
             if total != 0:
@@ -73,7 +73,7 @@ def through(
         if flags[0]:
             break
         x = item(source_indices, i)
-        address, begin, end = span(bundles, j, local, members, partitions, lows, highs, kept, x, like)
+        address, begin, end = span(bundles, j, local, members, partitions, lows, highs, pool, x, like)
         value = source[x]
         for at in range(begin, end):
             y = load(address, at, like)
@@ -113,7 +113,7 @@ def through(
 @kernel
 def through_quickly(
     partitions: Ints, row: int, row_back: int, order: int, local: int, local_back: int, lows: Ints, highs: Ints,
-    kept: Ints, source: Ints, source_indices: Ids, source_count: int, mask: Ints, mask_indices: Ids, mask_count: int,
+    pool: Ints, source: Ints, source_indices: Ids, source_count: int, mask: Ints, mask_indices: Ids, mask_count: int,
     certain: bool, pairs: Ints, closed: int, anchor: int, power: int, summed: bool, values: Ints, indices: Ids,
     flags: Ints, like: Ids,
 ) -> int:  # fmt: skip
@@ -130,7 +130,7 @@ def through_quickly(
                 break
             y = item(mask_indices, i)
             if local_back >= 0 and lows[local_back, y] >= 0:
-                ids, begin, end = kept[local_back, 0], lows[local_back, y], highs[local_back, y]
+                ids, begin, end = pool[local_back, 0], lows[local_back, y], highs[local_back, y]
             else:
                 entry = -1 if closed < 0 else neighbour_at(partitions.ctypes.data, pairs[closed, 0], anchor, y, like)
                 if entry >= 0:
@@ -172,7 +172,7 @@ def through_quickly(
         x = item(source_indices, i)
         value = source[x]
         if local >= 0 and lows[local, x] >= 0:
-            ids, begin, end = kept[local, 0], lows[local, x], highs[local, x]
+            ids, begin, end = pool[local, 0], lows[local, x], highs[local, x]
             free = mask_count < 0 or certain
         else:
             ids = partitions[row, 3]

@@ -28,10 +28,10 @@ VERTEX, PARENT, CHILD, SIBLING, LISTS, LISTS_END, CONFLICTS, CONFLICTS_END, DEPE
 NODE_COLUMNS = 11
 """A node: pattern vertex; parent, first child, next sibling (or -1); ranges of the tables ``lists``, ``conflicts``
 and ``depends``; how many results it can keep (a power of two, or 0)."""
-BUFFER, LIST, AT, END, SUM, PRODUCT, CELL, KEPT = range(8)
+BUFFER, LIST, AT, END, SUM, PRODUCT, CELL, CACHED = range(8)
 STACK_COLUMNS = 8
 """A node's state: its buffer; the list it goes through, position and end; the sum so far and the product for the
-candidate at hand; where in ``KEPT``, the memory for its results, its count belongs."""
+candidate at hand; where in ``CACHED``, the memory for its results, its count belongs."""
 NODE, PHASE, RESULT, PIECE, PIECES = range(5)
 STATE_CELLS = 5
 LARGEST = float(1 << 62)
@@ -51,7 +51,7 @@ def cached_cell(node: int, nodes: Ints, depends: Ints, fits: Ints, values: Ints,
             x = -1
         mixed = (mixed ^ x) * -7046029254386353131
     place = (mixed >> 24 ^ mixed >> 44) & nodes[node, SLOTS] - 1
-    cell: int = stack[node, KEPT] + place * (last - first + 1) * 8
+    cell: int = stack[node, CACHED] + place * (last - first + 1) * 8
     same = load(cell, last - first, LONG) != 0
     for d in range(first, last):
         x = values[depends[d, 0]]

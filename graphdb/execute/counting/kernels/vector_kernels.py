@@ -1,13 +1,13 @@
-"""Sparse vectors, and what is done with one neighbour list each: filled, met, added up.
+"""Sparse vectors, and what is done with one neighbour list each: filled, intersected, added up.
 
-Numbers, and the parameters that are not told here, are those of :mod:`graphdb.execute.counting.kernels.count_kernels`.
+Numbers, and parameters that are not described here, are those of :mod:`graphdb.execute.counting.kernels.count_kernels`.
 
 values, indices, count
     A vector: int64 [vertices], zero where there is no entry; the vertices of its entries, in ``indices[:count]``; how
     many.
-lows, highs, kept
+lows, highs, pool
     Local lists, neighbour lists cut down to what can still be matched: int64 [locals, vertices], where a vertex's
-    begins (-1: not kept) and ends; int64 [locals, 2], the address and the capacity of each local's ids.  ``local`` is
+    begins (-1: not cached) and ends; int64 [locals, 2], the address and the capacity of each local's ids.  ``local`` is
     one's row, or -1.
 """
 
@@ -26,7 +26,7 @@ Ints = NDArray[np.int64]
 Ids = NDArray[Any]
 
 PROBES = 24
-"""A list this much longer than a vector has values is searched for each value, not gone through."""
+"""A list this much longer than a vector has values is searched for each value, not scanned."""
 
 
 @kernel
@@ -42,12 +42,12 @@ def ordered(partitions: Ints, row: int, order: int, x: int, like: Ids) -> tuple[
 
 @kernel
 def span(
-    bundles: Ints, j: int, local: int, members: Ints, partitions: Ints, lows: Ints, highs: Ints, kept: Ints, x: int,
+    bundles: Ints, j: int, local: int, members: Ints, partitions: Ints, lows: Ints, highs: Ints, pool: Ints, x: int,
     like: Ids,
 ) -> tuple[int, int, int]:  # fmt: skip
     """The list of ``x`` in bundle ``j``: (address, begin, end); cut down where local lists have it."""
     if local >= 0 and lows[local, x] >= 0:
-        return kept[local, 0], lows[local, x], highs[local, x]
+        return pool[local, 0], lows[local, x], highs[local, x]
     row = members[bundles[j, 0], 0]
     begin, end = ordered(partitions, row, bundles[j, 2], x, like)
     return partitions[row, 3], begin, end
@@ -92,11 +92,11 @@ def power_of(a: int, power: int, modulus: int, flags: Ints) -> int:
 
 @kernel
 def load_list(
-    bundles: Ints, j: int, members: Ints, partitions: Ints, lows: Ints, highs: Ints, kept: Ints, x: int,
+    bundles: Ints, j: int, members: Ints, partitions: Ints, lows: Ints, highs: Ints, pool: Ints, x: int,
     weight: int, values: Ints, indices: Ids, modulus: int, flags: Ints, like: Ids,
 ) -> int:  # fmt: skip
     """A vector becomes the list of ``x``, times a weight: how much it holds."""
-    address, begin, end = span(bundles, j, -1, members, partitions, lows, highs, kept, x, like)
+    address, begin, end = span(bundles, j, -1, members, partitions, lows, highs, pool, x, like)
     plain, count = bundles[j, 4] != 0, 0
     for at in range(begin, end):
         y = load(address, at, like)
@@ -111,13 +111,13 @@ def load_list(
 
 
 @kernel
-def meet(
-    bundles: Ints, j: int, local: int, members: Ints, partitions: Ints, lows: Ints, highs: Ints, kept: Ints, x: int,
+def intersect(
+    bundles: Ints, j: int, local: int, members: Ints, partitions: Ints, lows: Ints, highs: Ints, pool: Ints, x: int,
     source: Ints, source_indices: Ids, source_count: int, values: Ints, indices: Ids, modulus: int, flags: Ints,
     like: Ids,
 ) -> int:  # fmt: skip
     """A vector becomes another times the list of ``x``: how much it holds."""
-    address, begin, end = span(bundles, j, local, members, partitions, lows, highs, kept, x, like)
+    address, begin, end = span(bundles, j, local, members, partitions, lows, highs, pool, x, like)
     plain, count = bundles[j, 4] != 0, 0
     if end - begin > PROBES * source_count:
         for i in range(source_count):
@@ -146,11 +146,11 @@ def meet(
 
 @kernel
 def sum_over_list(
-    bundles: Ints, j: int, local: int, members: Ints, partitions: Ints, lows: Ints, highs: Ints, kept: Ints, x: int,
+    bundles: Ints, j: int, local: int, members: Ints, partitions: Ints, lows: Ints, highs: Ints, pool: Ints, x: int,
     source: Ints, source_indices: Ids, source_count: int, modulus: int, flags: Ints, like: Ids,
 ) -> int:  # fmt: skip
     """The sum of a vector over the list of ``x``."""
-    address, begin, end = span(bundles, j, local, members, partitions, lows, highs, kept, x, like)
+    address, begin, end = span(bundles, j, local, members, partitions, lows, highs, pool, x, like)
     plain = bundles[j, 4] != 0
     total = seen = 0
     if end - begin > PROBES * source_count:

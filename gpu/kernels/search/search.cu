@@ -236,16 +236,16 @@ __device__ __forceinline__ void report(Search &search) {
 // Intersect each lane's lists, a of which is the shorter, and write lane i's common values from to + i * stride on: how
 // many they are.
 __device__ __forceinline__ u32 intersect(Search &search, const Elements &a, const Elements &b, ID *to, i64 stride) {
-  u32 total, kept = 0;
+  u32 total, passed = 0;
   const u32 first = exclusive_sum(a.count, total);
   for (u32 at = 0, end; at < total; at = end) {
-    if (search.poll()) return kept;
+    if (search.poll()) return passed;
     end = round_end(first, at, total);
     const u32 mine = at + LANE;
     const int owner = owner_of(first, mine);
     const ID *list = from_lane(a.ids, owner), *other = from_lane(b.ids, owner);
     const u32 begin = __shfl_sync(FULL, first, owner), n = __shfl_sync(FULL, b.count, owner);
-    const u32 before_now = __shfl_sync(FULL, kept, owner);
+    const u32 before_now = __shfl_sync(FULL, passed, owner);
     bool ok = mine < end;
     const ID x = ok ? __ldg(list + (mine - begin)) : 0;
     ok = ok && holds(other, 0, n, x);
@@ -255,9 +255,9 @@ __device__ __forceinline__ u32 intersect(Search &search, const Elements &a, cons
     // Of the lane's own list, elements low ... high are in this round.
     const u32 low = first > at ? min(first - at, (u32)WARP) : 0;
     const u32 high = first + a.count > at ? min(first + a.count - at, (u32)WARP) : 0;
-    if (high > low) kept += __popc(mask >> low << low & (high < 32 ? (1u << high) - 1 : FULL));
+    if (high > low) passed += __popc(mask >> low << low & (high < 32 ? (1u << high) - 1 : FULL));
   }
-  return kept;
+  return passed;
 }
 
 #include "plan.cuh"

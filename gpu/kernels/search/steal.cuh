@@ -6,7 +6,7 @@
 // at work somewhere else sees that now and then, takes the mark away and gives half of his to the block's first warp
 // (its global_stk), from which the others take.  The search ends when no block has any.
 //
-// Candidates are not stored, as in the paper, but gone through: what is given is the batch whose lists they are, and the
+// Candidates are not stored, as in the paper, but scanned: what is given is the batch whose lists they are, and the
 // elements low ... high of these.  Shared memory that several warps use is only used by atomics.  What is given lies in
 // global memory: the rows of the batch as a letter, their shared intersections where the receiver keeps his.
 

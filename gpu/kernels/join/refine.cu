@@ -5,7 +5,7 @@
 // of which no two are joined: none of them asks for a bit that another one drops.  One launch does it all, since a level
 // takes less time than a launch: its blocks, which must all run at a time, wait for each other after each level.
 //
-// A warp has a candidate, a block those of one pattern vertex.  Lists that are too long for a warp are gone through by
+// A warp has a candidate, a block those of one pattern vertex.  Lists that are too long for a warp are scanned by
 // the block together.
 
 #include "sets.cuh"

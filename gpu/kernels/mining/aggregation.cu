@@ -11,6 +11,14 @@ const int PLACES = 6;
 // The pair of the places i < j.
 __device__ __forceinline__ int pair_of(int i, int j) { return j * (j - 1) / 2 + i; }
 
+// The place of a vertex among those of a row of edges, which come in the order in which they are met.
+__device__ __forceinline__ int place_in(int *vertices, int &found, int vertex) {
+  int place = 0;
+  while (place < found && vertices[place] != vertex) ++place;
+  if (place == found) vertices[found++] = vertex;
+  return place;
+}
+
 // A cell with one more code among its digits to the base, which never rise; codes are above 0.
 __device__ __forceinline__ i64 with_code(i64 cell, i64 code, i64 base) {
   i64 below = 0, scale = 1;
@@ -57,14 +65,8 @@ quick_of_edges(const int *source, const int *target, const i64 *kinds, const i64
     int found = 0;
     for (int k = 0; k < width; ++k) own[k] = 0;
     for (int k = 0; k < size; ++k) {
-      const int edge = rows[r * size + k], a = source[edge], b = target[edge];
-      int first = -1, second = -1;
-      for (int v = 0; v < found; ++v) {
-        if (vertices[v] == a) first = v;
-        if (vertices[v] == b) second = v;
-      }
-      if (first < 0) vertices[first = found++] = a;
-      if (second < 0) vertices[second = found++] = b;
+      const int edge = rows[r * size + k];
+      const int first = place_in(vertices, found, source[edge]), second = place_in(vertices, found, target[edge]);
       const int low = first < second ? first : second, high = first < second ? second : first;
       i64 *cell = own + places + pair_of(low, high);
       *cell = with_code(*cell, 1 + 2 * kinds[edge] + (directed && first > second), base);
@@ -99,7 +101,8 @@ find_slots(const i64 *quick, i64 count, i64 width, u32 *slots, i64 bits, u32 *fi
       if (same) break;
     }
     slot_of[r] = (int)at;
-    atomicMin(firsts + at, (u32)r);
+    // Many rows have the same pattern, and most of them come after one that is known.
+    if (*(volatile u32 *)(firsts + at) > (u32)r) atomicMin(firsts + at, (u32)r);
   }
 }
 
@@ -115,4 +118,42 @@ extern "C" __global__ void __launch_bounds__(256)
 gather_patterns(const i64 *quick, const i64 *which, i64 count, i64 width, i64 *out) {
   for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < count * width; i += gridDim.x * (i64)blockDim.x)
     out[i] = quick[which[i / width] * width + i % width];
+}
+
+// Set the bit of each vertex at the slot that it takes: slots [quick patterns, width] are by place, negative for none.  Rows
+// are of vertices, or, where source and target are given, of edges.
+extern "C" __global__ void __launch_bounds__(256)
+mark_images(const int *source, const int *target, const int *rows, const int *quick_of_row, i64 count, i64 size,
+            const int *slots, i64 width, i64 words, u32 *bits) {
+  for (i64 r = blockIdx.x * (i64)blockDim.x + threadIdx.x; r < count; r += gridDim.x * (i64)blockDim.x) {
+    int vertices[PLACES];
+    int found = 0;
+    for (int k = 0; k < size; ++k) {
+      const int id = rows[r * size + k];
+      if (source) {
+        place_in(vertices, found, source[id]);
+        place_in(vertices, found, target[id]);
+      } else {
+        vertices[found++] = id;
+      }
+    }
+    const int *own = slots + quick_of_row[r] * width;
+    for (int k = 0; k < found; ++k) {
+      if (own[k] < 0) continue;
+      u32 *word = bits + own[k] * words + (vertices[k] >> 5);
+      const u32 bit = 1u << (vertices[k] & 31);
+      if (!(*(volatile u32 *)word & bit)) atomicOr(word, bit);  // most are there already
+    }
+  }
+}
+
+// The bits of each slot, a warp for each.
+extern "C" __global__ void __launch_bounds__(256) count_images(const u32 *bits, i64 slots, i64 words, i64 *counts) {
+  const i64 warps = gridDim.x * (i64)blockDim.x / WARP;
+  for (i64 slot = (blockIdx.x * (i64)blockDim.x + threadIdx.x) / WARP; slot < slots; slot += warps) {
+    i64 sum = 0;
+    for (i64 word = LANE; word < words; word += WARP) sum += __popc(bits[slot * words + word]);
+    sum = warp_sum(sum);
+    if (LANE == 0) counts[slot] = sum;
+  }
 }

@@ -47,8 +47,8 @@ extern "C" __global__ void expand(const Lists *given, const Update *updates, i64
 }
 
 // Whether each sorted change is one: the last of its entry, and not as the list has it.
-extern "C" __global__ void settle(const Lists *given, const Change *changes, const i64 *keys, const i64 *order, i64 count,
-                                  i64 *wanted) {
+extern "C" __global__ void find_wanted(const Lists *given, const Change *changes, const i64 *keys, const i64 *order,
+                                       i64 count, i64 *wanted) {
   const Lists &lists = *given;
   const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (i >= count) return;

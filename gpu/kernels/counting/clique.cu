@@ -2,7 +2,7 @@
 //
 // For each vertex u the neighbours of higher rank are a small graph of their own: a matrix of bits in shared memory.
 // Its rows are found by going through their lists and asking a bit per vertex; where a bit stands among all of u's is
-// the number of bits before it, kept per word.  In the matrix the other vertices are chosen in rising order: what can
+// the number of bits before it, stored per word.  In the matrix the other vertices are chosen in rising order: what can
 // still be chosen is a row of bits in registers, and the last choice is a count of bits.
 //
 // SIZE, WORDS (of a row: the longest list in words of 32) and TEAM (Warp or Block) are compile-time constants.

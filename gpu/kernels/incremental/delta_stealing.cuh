@@ -1,0 +1,55 @@
+// Leaving work to warps that have none (GAMMA, Qiu et al., ICDE 2024, §V-A): a warp without work waits at a queue.  Others look
+// now and then whether somebody waits there, and leave half of what they have left at their shallowest step: the bindings
+// before it, and a range of its list.  So the work is shared within blocks and across them.
+
+#include "delta_steps.cuh"
+
+const u32 ROUNDS = 16;  // between two looks for warps that wait
+const int MAIL_HEADER = 6;
+
+struct Sharing : Steps {
+  // If somebody waits for work: leave him half of what is left at the shallowest step, of those from `bottom` to `reached`.
+  __device__ CALL void share(int bottom, int reached) {
+    if (!search.queue_places || (++rounds & (ROUNDS - 1))) return;
+    u32 place = 0, given = 0;
+    int low = 0, high = 0, shallow = bottom;
+    if (LANE == 0) {
+      const u64 waiting = *(volatile u64 *)(search.state + IDLE);
+      if (waiting && *(volatile u64 *)(search.desk + TAIL) - *(volatile u64 *)(search.desk + HEAD) < waiting) {
+        for (; shallow < divisible && shallow <= reached && !given; ++shallow) {
+          Level &level = levels[shallow];
+          if (level.at < level.end) {
+            low = level.at + (level.end - level.at) / 2, high = level.end;
+            level.end = low;
+            given = 1;
+          } else if (const int more = __popc(level.mask) / 2) {  // of the candidates at hand, the last ones
+            u32 rest = level.mask;
+            for (int i = __popc(level.mask) - more; i; --i) rest &= rest - 1;
+            low = level.base + __ffs(rest) - 1, high = level.end;
+            level.mask &= ~rest, level.end = low;
+            given = 1;
+          }
+        }
+        --shallow;
+      }
+      if (given) {
+        const u64 ticket = atomicAdd(search.desk + TAIL, 1ull);
+        place = (u32)(ticket & (search.queue_places - 1));
+        while (*(volatile u64 *)(search.turns + place) != ticket) __nanosleep(100);
+        __threadfence();
+      }
+    }
+    given = __shfl_sync(FULL, given, 0);
+    if (!given) return;
+    place = __shfl_sync(FULL, place, 0);
+    int *mail = search.queue + place * (MAIL_HEADER + search.slots);
+    if (LANE == 0) mail[0] = record, mail[1] = plan_number, mail[2] = shallow, mail[3] = low, mail[4] = high;
+    for (int slot = LANE; slot < search.slots; slot += WARP) mail[MAIL_HEADER + slot] = values[slot];
+    __threadfence();
+    __syncwarp();
+    if (LANE == 0) {
+      atomicAdd(search.state + STOLEN, 1ull);
+      atomicAdd(search.turns + place, 1ull);
+    }
+  }
+};

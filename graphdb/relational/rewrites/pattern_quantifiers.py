@@ -1,0 +1,111 @@
+"""Quantifiers over pattern comprehensions, where they stand as conditions: whether some match exists.
+
+``WHERE all(x IN [(p)-->(q) | q.k] WHERE x = $k)`` holds where no match has a ``q.k`` for which it is not known to be
+``$k``: ``NOT EXISTS { (p)-->(q) WHERE NOT coalesce(q.k = $k, false) }``.  No list is made then, and matching stops at
+the first.  Where the pattern's own ``p`` is one of a written list of vertices, as in ``WHERE p IN [a, b]``, each of
+these has a condition of its own, on that vertex alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TypeVar
+
+from graphdb.functions.table import VOLATILE
+from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import replaced, walk
+from graphdb.pattern.bind import conjuncts
+from graphdb.pattern.free import LOCAL, SUBQUERIES
+from graphdb.pattern.paths.lengths import all_hold
+from graphdb.pattern.rename import renamed, rewritten
+
+Query = TypeVar("Query")
+
+_MOST = 8
+"""Vertices of a list up to which each gets a condition."""
+
+
+def with_existence(query: Query) -> Query:
+    """Return a query in whose MATCH clauses such quantifiers are EXISTS."""
+    if not any(isinstance(part, ast.ListPredicate) and _over_pattern(part) for part in walk(query)):
+        return query
+    uses = _uses(query)
+
+    def change(node: object) -> object:
+        if not isinstance(node, ast.MatchClause) or node.where is None:
+            return None
+        conditions = [each for condition in conjuncts(node.where) for each in _existence(condition, node, uses)]
+        where = all_hold(conditions, node.where.span)
+        return None if where == node.where else replace(node, where=where)
+
+    return rewritten(query, change)
+
+
+def _over_pattern(node: ast.ListPredicate) -> bool:
+    """Whether a quantifier is one over a pattern, whose condition brings in no names and is the same each time."""
+    if node.quantifier not in ("all", "any", "none") or node.where is None:
+        return False
+    if not isinstance(node.source, ast.PatternComprehension) or node.source.pattern.variable is not None:
+        return False
+    parts = [part for each in (node.where, node.source.where, node.source.result) for part in walk(each)]
+    return not any(isinstance(part, (*LOCAL, *SUBQUERIES)) or _is_volatile(part) for part in parts)
+
+
+def _is_volatile(part: object) -> bool:
+    return isinstance(part, ast.FunctionCall) and part.name.lower() in VOLATILE
+
+
+def _existence(condition: ast.Expression, match: ast.MatchClause, uses: Counter[str]) -> Iterator[ast.Expression]:
+    """Yield what holds where a condition does: itself, or that matches exist, or do not."""
+    if not isinstance(condition, ast.ListPredicate) or not _over_pattern(condition):
+        yield condition
+        return
+    found, span = condition.source, condition.span
+    assert isinstance(found, ast.PatternComprehension)
+    test = replaced(condition.where, {condition.variable: found.result})
+    if condition.quantifier != "any":  # what is not known to be so is as bad as what is not
+        fails = condition.quantifier == "all"
+        test = ast.FunctionCall("coalesce", (test, ast.Literal(not fails, span)), span=span)
+        test = ast.Unary("NOT", test, span) if fails else test
+    pattern, where = found.pattern, [*conjuncts(found.where), test]
+    if condition.quantifier == "any":
+        yield _exists(pattern, where, span)
+        return
+    own = Counter({name: uses[name] - count for name, count in _uses(condition).items()})
+    listed = next((each for each in where[:-1] if _among_vertices(each, match, pattern, own)), None)
+    if listed is None:
+        yield ast.Unary("NOT", _exists(pattern, where, span), span)
+        return
+    assert isinstance(listed, ast.In)
+    assert isinstance(listed.item, ast.Variable)
+    assert isinstance(listed.collection, ast.ListLiteral)
+    rest = [each for each in where if each is not listed]
+    for vertex in dict.fromkeys(listed.collection.items):
+        assert isinstance(vertex, ast.Variable)
+        name = {listed.item.name: vertex.name}
+        yield ast.Unary("NOT", _exists(renamed(pattern, name), [renamed(each, name) for each in rest], span), span)
+
+
+def _exists(pattern: ast.PathPattern, where: list[ast.Expression], span: ast.Span) -> ast.Subquery:
+    match = ast.MatchClause((pattern,), where=all_hold(where, span), span=span)
+    return ast.Subquery("exists", ast.Composite(((match,),), span=span), span)
+
+
+def _among_vertices(
+    condition: ast.Expression, match: ast.MatchClause, pattern: ast.PathPattern, elsewhere: Counter[str]
+) -> bool:
+    """Whether a condition is that a vertex which only the pattern has is one of some that the clause matches."""
+    if not isinstance(condition, ast.In) or not isinstance(condition.item, ast.Variable):
+        return False
+    if not isinstance(condition.collection, ast.ListLiteral) or not 0 < len(condition.collection.items) <= _MOST:
+        return False
+    matched = {node.variable for path in match.patterns for node in path.nodes if node.variable is not None}
+    own = condition.item in [node.variable for node in pattern.nodes] and not elsewhere[condition.item.name]
+    return own and all(item in matched for item in condition.collection.items)
+
+
+def _uses(node: object) -> Counter[str]:
+    """Return how often each variable is named."""
+    return Counter(part.name for part in walk(node) if isinstance(part, ast.Variable))

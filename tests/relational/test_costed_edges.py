@@ -1,0 +1,78 @@
+"""Edges with costs that the data alone says: found once, by whatever text, until the data changes."""
+
+from __future__ import annotations
+
+import pytest
+
+import graphdb
+from graphdb.relational.paths.steps import StepRun
+
+ROADS = """CREATE (a:Town {name: 'a'}), (b:Town {name: 'b'}), (c:Town {name: 'c'}),
+(a)-[:ROAD {km: 5}]->(b), (b)-[:ROAD {km: 5}]->(c), (a)-[:ROAD {km: 30}]->(c)"""
+CHEAPEST = """MATCH (s:Town {name: $start}), (t:Town {name: $end})
+MATCH ANY SHORTEST (s)-[r:ROAD]->+(t) COST BY r.km AS total RETURN total"""
+
+
+@pytest.fixture
+def roads() -> graphdb.Database:
+    database = graphdb.connect(threads=1)
+    database.query(ROADS)
+    return database
+
+
+@pytest.fixture
+def searches(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether each search for paths found its edges in the cache."""
+    seen: list[bool] = []
+    with_edges = StepRun._with_edges
+
+    def noted(self: StepRun, step: object) -> object:
+        seen.append(step.view in self._known)  # type: ignore[attr-defined]
+        return with_edges(self, step)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(StepRun, "_with_edges", noted)
+    return seen
+
+
+def test_edges_are_found_once_for_all_arguments_and_texts(roads: graphdb.Database, searches: list[bool]) -> None:
+    assert roads.query(CHEAPEST, start="a", end="c").fetchall() == [(10,)]
+    assert roads.query(CHEAPEST, start="b", end="c").fetchall() == [(5,)]
+    other = "MATCH ANY SHORTEST (s:Town)-[r:ROAD]->+(t:Town {name: 'c'}) COST BY r.km RETURN s.name ORDER BY s.name"
+    assert roads.query(other).fetchall() == [("a",), ("b",)]
+    assert searches == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("write", "total"),
+    [
+        ("MATCH ({name: 'a'})-[r:ROAD]->({name: 'c'}) SET r.km = 7", 7),
+        ("MATCH ({name: 'a'})-[r:ROAD]->({name: 'b'}) DELETE r", 30),
+        ("MATCH (a {name: 'a'}), (c {name: 'c'}) CREATE (a)-[:ROAD {km: 1}]->(c)", 1),
+    ],
+)
+def test_a_write_is_seen(roads: graphdb.Database, write: str, total: int) -> None:
+    assert roads.query(CHEAPEST, start="a", end="c").fetchall() == [(10,)]
+    roads.query("BEGIN")
+    roads.query(write)
+    assert roads.query(CHEAPEST, start="a", end="c").fetchall() == [(total,)]
+    roads.query("ROLLBACK")
+    assert roads.query(CHEAPEST, start="a", end="c").fetchall() == [(10,)]
+    roads.query(write)
+    assert roads.query(CHEAPEST, start="a", end="c").fetchall() == [(total,)]
+
+
+def test_arguments_are_no_part_of_it(roads: graphdb.Database, searches: list[bool]) -> None:
+    text = CHEAPEST.replace("r.km AS", "r.km * $factor AS")
+    assert roads.query(text, start="a", end="c", factor=1).fetchall() == [(10,)]
+    assert roads.query(text, start="a", end="c", factor=2).fetchall() == [(20,)]
+    assert roads.query(CHEAPEST.replace("r.km AS", "r.km / 2 AS"), start="a", end="c").fetchall() == [(4,)]
+    assert roads.query(CHEAPEST.replace("r.km AS", "r.km / 2.0 AS"), start="a", end="c").fetchall() == [(5.0,)]
+    assert searches == [False] * 4
+
+
+def test_explain_says_so(roads: graphdb.Database) -> None:
+    lines = [line for (line,) in roads.query("EXPLAIN " + CHEAPEST, start="a", end="c").fetchall()]
+    assert "  its edges and their costs depend on the data alone: found once, until it changes" in lines
+    roads.query(CHEAPEST, start="a", end="c")
+    profile = [line for (line,) in roads.query("PROFILE " + CHEAPEST, start="a", end="c").fetchall()]
+    assert any(line.endswith("1 rows") for line in profile)
