@@ -66,7 +66,7 @@ def every_kind() -> Iterator[tuple[str, Any, bool]]:
     """Plans that lead through all of a device's code: (what, plan, whether it is counted)."""
     graph = random_graph(40, 300)
     yield "rows", make_plan(pattern(3, TRIANGLE), graph), False
-    yield "tallied", make_plan(pattern(3, PATH, outputs=("a",), duplicates="count"), graph, counting="never"), False
+    yield "with counts", make_plan(pattern(3, PATH, outputs=("a",), duplicates="count"), graph, counting="never"), False
     yield "grouped", make_plan(pattern(3, PATH, REPEATABLE, outputs=("a", "c"), duplicates="count"), graph), False
     yield "by vertex", make_plan(pattern(4, SQUARE, REPEATABLE, outputs=("a",), duplicates="count"), graph), False
     yield "count", make_plan(pattern(3, TRIANGLE, count_only=True), graph, counting="never"), True
