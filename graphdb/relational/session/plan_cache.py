@@ -15,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,7 +105,7 @@ class Reads(Protocol):
 FindReads: TypeAlias = Callable[[], "Reads | None"]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True, eq=False)
 class CachedPlan(Generic[Plan]):
     """A plan, what it takes of memory in bytes, and the plans of its steps that start from rows."""
 
@@ -214,17 +215,21 @@ class PlanCache(Generic[Plan]):
     ) -> StepPlans:
         """Cache the plan of a statement, of ``size`` bytes, for these values; return what caches its steps' plans."""
         found = self._used(text)
-        by_values = found.statements.setdefault(_signature(position, arguments), _Statement()).by_values
-        values = _values(arguments)
+        signature, values = _signature(position, arguments), _values(arguments)
+        by_values = found.statements.setdefault(signature, _Statement()).by_values
         replaced = by_values.pop(values, None)
 
-        def resized(change: int) -> None:
-            if self._texts.get(text) is found and by_values.get(values) is cached:
-                cached.size += change
-                self._resize(found, change)
+        def resized(change: int) -> None:  # it refers to nothing that refers to it, so that plans go at once
+            text_now = self._texts.get(text)
+            statement = None if text_now is None else text_now.statements.get(signature)
+            mine = None if statement is None else statement.by_values.get(values)
+            if text_now is not None and mine is not None and mine is own():
+                mine.size += change
+                self._resize(text_now, change)
                 self._evict()
 
         cached = by_values[values] = CachedPlan(plan, max(size, self._least), StepPlans(resized), depends)
+        own = ref(cached)
         self._resize(found, cached.size - (0 if replaced is None else replaced.size))
         if len(by_values) > MAX_SPECIALISED:
             self._resize(found, -by_values.popitem(last=False)[1].size)
