@@ -136,7 +136,7 @@ class Strategies:
     ) -> Iterator[tuple[NDArray[Any], int, NDArray[np.int64] | None]]:
         """The blocks of a run; where the last steps make no rows of their own, with the matches of each row."""
         if plan.row_steps < len(plan.steps):
-            yield from self.join.tallied(plan, control, limit)
+            yield from self.join.with_counts(plan, control, limit)
             return
         if limit is None and self.hint != "search" and reduces(plan, self._device.rates):
             yield from self.join.grouped(plan, control)

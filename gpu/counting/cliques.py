@@ -19,28 +19,38 @@ SIZES = range(3, 9)
 WARP_BYTES = 8 << 10
 """Shared memory that a warp may take, beyond which a block works on one vertex; less where a block may not take as
 much for each of its warps."""
+SPARSEST = 1 / 16
+"""Ranks that have a bit, at least, where not all do: the others' lists, in which neighbours are searched, are short."""
 
 VARIANTS["clique"] = tuple({"SIZE": "3", "WORDS": "1", "TEAM": team} for team in ("Warp", "Block"))
-SAMPLES["clique"] = tuple(
-    {"SIZE": str(size), "WORDS": str(words), "TEAM": team}
-    for size, words, team in ((4, 3, "Warp"), (5, 16, "Block"), (8, 16, "Block"))
+SAMPLES["clique"] = (
+    {"SIZE": "4", "WORDS": "3", "TEAM": "Warp"},
+    {"SIZE": "5", "WORDS": "16", "TEAM": "Block"},
+    {"SIZE": "8", "WORDS": "16", "TEAM": "Block"},
+    {"SIZE": "3", "WORDS": "1", "TEAM": "Block", "SPARSE": "1"},
+    {"SIZE": "4", "WORDS": "16", "TEAM": "Block", "SPARSE": "1"},
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The constants that a kernel is compiled with, and its shared memory in bytes."""
+    """The constants that a kernel is compiled with, its shared memory in bytes, and how many of the last ranks have a
+    bit there: all, unless it is ``sparse``.
+    """
 
     size: int
     words: int
     team: str
     shared: int
     matrix_words: int
+    span: int
+    sparse: bool = False
 
     @property
     def macros(self) -> dict[str, object]:
         """For the compiler."""
-        return {"SIZE": self.size, "WORDS": self.words, "TEAM": self.team}
+        more = {"SPARSE": 1} if self.sparse else {}
+        return {"SIZE": self.size, "WORDS": self.words, "TEAM": self.team, **more}
 
 
 def shape_of(size: int, ranks: int, longest: int, limits: Limits) -> Shape | None:
@@ -60,9 +70,16 @@ def shape_of(size: int, ranks: int, longest: int, limits: Limits) -> Shape | Non
     if size not in SIZES or longest >= 1 << 16:
         return None
     if 4 * (taken + chosen) <= min(WARP_BYTES, limits.shared // (BLOCK // 32)):
-        return Shape(size, words, "Warp", 4 * (taken + chosen) * (BLOCK // 32), matrix)
+        return Shape(size, words, "Warp", 4 * (taken + chosen) * (BLOCK // 32), matrix, ranks)
     shared = 4 * (taken + chosen * (BLOCK // 32))
-    return Shape(size, words, "Block", shared, matrix) if shared <= limits.shared else None
+    if shared <= limits.shared:
+        return Shape(size, words, "Block", shared, matrix, ranks)
+    room = limits.shared // 4 - matrix - chosen * (BLOCK // 32)
+    bits = room if size == 3 else (2 * room - 1) // 3
+    if 32 * bits < SPARSEST * ranks:
+        return None
+    taken = bits + matrix + (0 if size == 3 else (bits + 1) // 2)
+    return Shape(size, words, "Block", 4 * (taken + chosen * (BLOCK // 32)), matrix, 32 * bits, sparse=True)
 
 
 def shape_for(plan: CliqueCount, limits: Limits) -> Shape | None:
@@ -97,7 +114,7 @@ def launch_cliques(
     module.launch(
         "cliques",
         min(module.resident("cliques", BLOCK, shape.shared), ranks),
-        *(address(oriented.offsets), address(oriented.neighbours), ranks, ranks if last is None else last),
+        *(address(oriented.offsets), address(oriented.neighbours), ranks, shape.span, ranks if last is None else last),
         shape.matrix_words,
         *(next_task, total, stop),
         shared=shape.shared,

@@ -106,7 +106,7 @@ class DeviceMemory:
         if self.number not in bound:
             # A new thread has no context until the runtime is first called; what asks the driver itself needs one.
             with self._cupy.cuda.Device(self.number):
-                self._cupy.cuda.runtime.free(0)
+                self._cupy.cuda.Event()
             bound.add(self.number)
         return self._cupy.cuda.Device(self.number)
 

@@ -152,8 +152,6 @@ class PagedArray:
         It as an array of the device: what reads it keeps the pages mapped.
     nbytes
         Bytes that stand on the device.
-    host_bytes
-        Bytes that stand in host memory.
     """
 
     def __init__(self, memory: DeviceMemory, driver: Driver, values: NDArray[Any], resident: NDArray[np.bool_]) -> None:
@@ -174,8 +172,7 @@ class PagedArray:
         except BaseException:
             self.pages.release()
             raise
-        copied = int(np.count_nonzero(resident))
-        self.nbytes, self.host_bytes = copied * driver.page, (len(resident) - copied) * driver.page
+        self.nbytes = int(np.count_nonzero(resident)) * driver.page
         memory.uploaded += self.nbytes
         weakref.finalize(owner, memory.unused, self.pages)
 

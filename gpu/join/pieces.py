@@ -188,8 +188,8 @@ class Run:
     def _extend(self, number: int, table: Table, done: float, share: float) -> Iterator[Table]:
         """Join a table with all levels from ``number`` on; the run is ``done`` so far, this is a ``share`` of it."""
         level, counting = self._levels.levels[number], self._counting and number == self._last
-        tallied = number == self._last and self._levels.row_levels > 0
-        by_row = (counting or tallied) and level.counts_rows
+        with_counts = number == self._last and self._levels.row_levels > 0
+        by_row = (counting or with_counts) and level.counts_rows
         descriptor = self._levels.descriptor(number, self._made.addresses(), self._view)
         if self._counts_at_once(number):
             kernel, which = COUNTED[level.kernel], (table.address, table.stride, table.rows)
@@ -201,7 +201,7 @@ class Run:
         elements = self._elements(descriptor, level, table, discounted=by_row and bool(level.differs))
         if by_row:
             self._control.rows[number] += elements.total
-            if tallied:
+            if with_counts:
                 self._launch(
                     "add_list_lengths", table.rows, elements.offsets, table.rows, self._origins(table), self._matches
                 )
@@ -217,7 +217,7 @@ class Run:
                 self._span = min(2 * self._span, max(self._spans))
             marks = self._marks(level, table, elements, begin, end, write=not counting)
             self._control.rows[number] += marks.found
-            if number == self._last and not tallied:
+            if number == self._last and not with_counts:
                 self.total += marks.found
             if not counting:
                 yield from self._pieces(number, table, elements, marks, done, share, stays=whole == (begin, end))
@@ -297,20 +297,20 @@ class Run:
             elif last:
                 yield following
             elif makes_rows:
-                yield from self._tallied(number, following, before, part)
+                yield from self._with_counts(number, following, before, part)
             else:
                 if number == 0 and stays and rows == marks.found and self._segments is not None:
                     self._first = self._first_range, following
                 yield from self._with_shares(number, following, before, part)
             made += rows
 
-    def _tallied(self, number: int, table: Table, done: float, share: float) -> Iterator[Table]:
+    def _with_counts(self, number: int, table: Table, done: float, share: float) -> Iterator[Table]:
         """Of the rows that are made, those that some match belongs to, and how many do."""
         matches = self._memory.empty(table.rows, np.int64)
         matches[...] = 0
         self._tallies = matches
         for _ in self._with_shares(number, table, done, share):
-            pass  # the last tables are only tallied
+            pass  # the last tables are only counted
         fits = self._memory.empty(table.rows, np.int64)
         self._launch("matched", table.rows, matches, table.rows, fits)
         positions = self._sums(fits)

@@ -96,7 +96,7 @@ class Join:
         images = Images(self.module(plan.dtype), self.device, plan)
         yield from Distinct(self.device, plan).rows_of(map(images.of, self._tables(plan, control, None)))
 
-    def tallied(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[tuple[Any, int, Any]]:
+    def with_counts(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[tuple[Any, int, Any]]:
         """The same for a plan whose last steps make no row of their own; and how many matches each row stands for."""
         images, more = Images(self.module(plan.dtype), self.device, plan), True
         tables = self._tables(plan, control, limit)

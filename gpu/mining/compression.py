@@ -61,9 +61,9 @@ class DeviceCompressor:
         """Compress a table (:meth:`graphdb.plan.extension.Compressor.compress`)."""
         found: list[TableColumn] = []
         with faults(self.name), self._device.active():
-            kept = self._rows(self._uploaded(marks), len(marks))
+            passed = self._rows(self._uploaded(marks), len(marks))
             for i in range(len(columns) - 1, -1, -1):
-                column, kept = self._column(columns[i], kept, len(columns[i - 1][0]) if i else 0)
+                column, passed = self._column(columns[i], passed, len(columns[i - 1][0]) if i else 0)
                 found.append(column)
         return found[::-1]
 
@@ -84,11 +84,11 @@ class DeviceCompressor:
         self.milliseconds += device.milliseconds(begin, device.event())
         return _Rows(bits, starts, device.last(starts))
 
-    def _column(self, column: TableColumn, kept: _Rows, parents: int) -> tuple[TableColumn, _Rows]:
+    def _column(self, column: TableColumn, passed: _Rows, parents: int) -> tuple[TableColumn, _Rows]:
         """What stays of a column, and the rows of the one before that stay (``parents`` rows; 0: there is none)."""
         memory, (values, own) = self._device.memory, column
         module = self._module(values.dtype)
-        before, uploaded = kept, None
+        before, uploaded = passed, None
         pieces = list(self._pieces(len(values), values.itemsize + 8))
         if parents:
             bits = memory.empty(_words(parents), np.uint32)
@@ -97,17 +97,17 @@ class DeviceCompressor:
                 self._watch.check()
                 uploaded = memory.upload(own[part])
                 self._launch(
-                    module, "mark_parents", len(uploaded), uploaded, part.start, len(uploaded), kept.bits, bits
+                    module, "mark_parents", len(uploaded), uploaded, part.start, len(uploaded), passed.bits, bits
                 )
             before = self._rows(bits, parents)
             self.moved += own.nbytes
-        found = np.empty(kept.count, values.dtype), np.arange(kept.count)
+        found = np.empty(passed.count, values.dtype), np.arange(passed.count)
         for part in pieces:
             self._watch.check()
             if parents and len(pieces) > 1:
                 uploaded = memory.upload(own[part])
                 self.moved += own[part].nbytes
-            self._piece(module, values[part], uploaded, part.start, kept, before, found)
+            self._piece(module, values[part], uploaded, part.start, passed, before, found)
         return found, before
 
     def _piece(
@@ -116,19 +116,19 @@ class DeviceCompressor:
         values: NDArray[np.signedinteger],
         parents: Any,
         first: int,
-        kept: _Rows,
+        passed: _Rows,
         before: _Rows,
         found: TableColumn,
     ) -> None:
         """Copy what stays of a piece of a column to its place."""
         device, count = self._device, len(values)
-        part = slice(*(device.last(kept.starts[: cut + 1]) for cut in (first // _WORD, _words(first + count))))
+        part = slice(*(device.last(passed.starts[: cut + 1]) for cut in (first // _WORD, _words(first + count))))
         total = part.stop - part.start
         if not total:
             return
         own, out = device.memory.upload(values), device.memory.empty(total, values.dtype)
         out_parents = None if parents is None else device.memory.empty(total, np.int64)
-        arrays = (kept.bits, kept.starts, before.bits, before.starts, out, address(out_parents))
+        arrays = (passed.bits, passed.starts, before.bits, before.starts, out, address(out_parents))
         begin = device.event()
         self._launch(module, "compress", count, own, address(parents), first, count, part.start, *arrays)
         self.milliseconds += device.milliseconds(begin, device.event())

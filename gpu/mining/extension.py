@@ -21,7 +21,7 @@ from graphdb.gpu.data.graph import DeviceGraph, address
 from graphdb.gpu.data.residency import Lists
 from graphdb.gpu.mining.aggregation import Images, quick_patterns
 from graphdb.gpu.watch import Watch, wait_for
-from graphdb.plan.extension import Adjacency, Aggregated, Kind
+from graphdb.plan.extension import Adjacency, Aggregated, Cells, Kind
 
 Ints = NDArray[np.int64]
 Narrow = NDArray[np.int32]
@@ -204,8 +204,10 @@ class DeviceExtension:
         wait_for(end, self._watch, self._stop, lambda: None)
         self.milliseconds += device.milliseconds(begin, end)
 
-    def count_codes(self, rows: Narrow, base: int, counts: Any, firsts: Any) -> None:
+    def count_codes(self, rows: Narrow, base: int, counts: Cells, firsts: Cells) -> None:
         """Count sets of one more vertex by code (:meth:`graphdb.plan.extension.Extender.count_codes`)."""
+        assert isinstance(counts, DeviceCells)
+        assert isinstance(firsts, DeviceCells)
         device = self._device
         offsets, ids, _, _, ways = self._arrays
         with faults(), device.active():
@@ -219,7 +221,18 @@ class DeviceExtension:
                 module.launch(
                     "count_codes",
                     min(module.resident("count_codes"), -(-count * 32 // BLOCK)),
-                    *(offsets, ids, ways, own, count, rows.shape[1], base + part.start, counts, firsts, next_task),
+                    *(
+                        offsets,
+                        ids,
+                        ways,
+                        own,
+                        count,
+                        rows.shape[1],
+                        base + part.start,
+                        counts.array,
+                        firsts.array,
+                        next_task,
+                    ),
                     self._stop.address,
                 )
                 end = device.event()
@@ -251,13 +264,30 @@ class DeviceExtension:
         self.milliseconds += images.milliseconds
         return found
 
-    def code_cells(self, codes: int) -> tuple[Any, Any]:
+    def code_cells(self, codes: int) -> tuple[Cells, Cells]:
         """Two numbers for each code on the device: a count of 0, and the greatest first embedding."""
+        return DeviceCells(self._device, codes, 0), DeviceCells(self._device, codes, (1 << 64) - 1)
+
+
+class DeviceCells:
+    """A number for each code on a device (:class:`graphdb.plan.extension.Cells`)."""
+
+    def __init__(self, device: Device, codes: int, value: int) -> None:
+        self._device = device
+        with faults(), device.active():
+            self.array = device.memory.empty(codes, np.uint64)
+            self.array.fill(value)
+
+    def fill(self, value: int) -> None:
+        """Set all to a value."""
         with faults(), self._device.active():
-            counts, firsts = (self._device.memory.empty(codes, np.uint64) for _ in range(2))
-            counts.fill(0)
-            firsts.fill((1 << 64) - 1)
-        return counts, firsts
+            self.array.fill(value)
+
+    def get(self) -> NDArray[np.uint64]:
+        """A copy on the host."""
+        with faults(), self._device.active():
+            found: NDArray[np.uint64] = self.array.get()
+        return found
 
 
 def lists_of(lists: Adjacency) -> Lists:

@@ -18,6 +18,7 @@ from decimal import Decimal
 from typing import TypeAlias
 
 from graphdb.common.values.decimals import shortest
+from graphdb.common.values.elements import Node, Relationship
 
 Row: TypeAlias = Sequence[object]
 
@@ -51,6 +52,22 @@ def text(value: object) -> str:
     return str(value)
 
 
+def described(value: object) -> str:
+    """Return a value as a cell of a table for people: a vertex or edge of nobody's naming by what it is.
+
+    >>> described(Node("_:v7", ("Person",), {"name": "Ada"})), described(Node("http://x.org/ada", ("Person",)))
+    ('(:Person {name: Ada})', 'http://x.org/ada')
+    >>> described(Relationship("KNOWS", "_:v7", "_:v8", {"since": 1833}))
+    '[:KNOWS {since: 1833}]'
+    """
+    if isinstance(value, Node) and value.iri.startswith("_:") and (value.labels or value.properties):
+        labels = "".join(f":{label}" for label in value.labels)
+        return f"({' '.join(filter(None, (labels, text(value.properties) if value.properties else '')))})"
+    if isinstance(value, Relationship) and value.start.startswith("_:"):
+        return f"[:{value.type}{' ' + text(value.properties) if value.properties else ''}]"
+    return text(value)
+
+
 def table(columns: Sequence[str], rows: Iterable[Row], width: int | None = None) -> Iterator[str]:
     """Yield an aligned table, numbers to the right; cells are cut where the terminal ends.
 
@@ -80,7 +97,7 @@ def box(columns: Sequence[str], rows: Iterable[Row], width: int | None = None) -
 def _aligned(columns: Sequence[str], rows: Iterable[Row], width: int) -> tuple[list[list[str]], list[str]]:
     """Return the cells of header and rows, each as wide as its column, and a rule below each column."""
     listed = [list(row) for row in rows]
-    cells = [[_one_line(text(value)) for value in row] for row in listed]
+    cells = [[_one_line(described(value)) for value in row] for row in listed]
     names = [_one_line(name) for name in columns]
     right = [_is_numeric(row[i] for row in listed) for i in range(len(columns))]
     natural = [max(map(_width, (name, *(row[i] for row in cells)))) for i, name in enumerate(names)]
@@ -96,7 +113,7 @@ def line(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
         if number:
             yield ""
         for name, value in zip(columns, row, strict=True):
-            yield f"{_cell(name, margin, right=True)} = {text(value)}"
+            yield f"{_cell(name, margin, right=True)} = {described(value)}"
 
 
 def comma_separated(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
@@ -156,7 +173,7 @@ def markdown(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
     yield "| " + " | ".join(map(_escape, columns)) + " |"
     yield "|" + "---|" * len(columns)
     for row in rows:
-        yield "| " + " | ".join(_escape(text(value)) for value in row) + " |"
+        yield "| " + " | ".join(_escape(described(value)) for value in row) + " |"
 
 
 def as_html(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
@@ -168,7 +185,7 @@ def as_html(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
     head = "".join(f"<th{side}>{html.escape(name)}</th>" for side, name in zip(sides, columns, strict=True))
     yield f"<thead><tr>{head}</tr></thead><tbody>"
     for row in listed:
-        cells = (_short(text(value)) if value is not None else None for value in row)
+        cells = (_short(described(value)) if value is not None else None for value in row)
         yield "<tr>" + "".join(
             f"<td{side}>{'<em>null</em>' if cell is None else html.escape(cell)}</td>"
             for side, cell in zip(sides, cells, strict=True)

@@ -18,6 +18,7 @@ import numpy as np
 
 from graphdb.common.errors import DeviceError, GraphDBError
 from graphdb.execute.divided_domains import DividedDomains
+from graphdb.execute.divided_extension import DividedExtension
 from graphdb.execute.guided_scheduling import FAILURES, GuidedSchedule, Task
 from graphdb.execute.work_profile import LastRun
 from graphdb.plan.candidates.refinement import Refinement, Sets
@@ -227,29 +228,44 @@ class MultiExecutor:
         """What finds domains on all that can, of patterns that are scheduled; on the first, where that is little work;
         None where none can.
         """
-        executors, stop = list(self._executors), threading.Event()
-        if len(executors) < 2 or scanned < MINED_ALONE:
+        if len(self._executors) < 2 or scanned < MINED_ALONE:
             return self._alone(lambda executor: executor.domain_search(lists, scanned, control, host_memory))
-        room = None if host_memory is None else host_memory // len(executors)
-        found: dict[int, DomainSearch] = {}
+        room, stop = None if host_memory is None else host_memory // len(self._executors), threading.Event()
+        own = Control(cancelled=stop)
+        found, failed = self._each(lambda executor: executor.domain_search(lists, scanned, own, room))
+        return DividedDomains(found, len(lists.spans), control, stop, failed) if found else None
+
+    def extender(self, lists: Adjacency, scanned: float, control: Control) -> Extender | None:
+        """What extends embeddings on all devices that can, or, where that is little work, on the first; None where none
+        can.
+        """
+        if len(self._executors) < 2 or scanned < MINED_ALONE:
+            return self._alone(lambda executor: executor.extender(lists, scanned, control))
+        stop = threading.Event()
+        own = Control(cancelled=stop)
+        found, failed = self._each(lambda executor: executor.extender(lists, scanned, own))
+        return DividedExtension(found, control, stop, failed) if found else None
+
+    def _each(self, ask: Callable[[Divisible], T | None]) -> tuple[dict[int, T], Callable[[int, GraphDBError], None]]:
+        """What every executor gives that gives something, by its number; and what leaves one out by that number.
+
+        Raises what the last one does, where all fail.
+        """
+        executors, found = list(self._executors), dict[int, T]()
         for number, executor in enumerate(executors):
             try:
-                search = executor.domain_search(lists, scanned, Control(cancelled=stop), room)
+                given = ask(executor)
             except FAILURES as error:
                 self._leave_out(executor, error)
                 if number == len(executors) - 1 and not found:
                     raise
             else:
-                found |= {} if search is None else {number: search}
+                found |= {} if given is None else {number: given}
 
         def failed(number: int, error: GraphDBError) -> None:
             self._leave_out(executors[number], error)
 
-        return DividedDomains(found, len(lists.spans), control, stop, failed) if found else None
-
-    def extender(self, lists: Adjacency, scanned: float, control: Control) -> Extender | None:
-        """What extends embeddings on the first device; None where the host does it."""
-        return self._alone(lambda executor: executor.extender(lists, scanned, control))
+        return found, failed
 
     def traffic(self) -> Traffic:
         """All executors' together."""

@@ -203,16 +203,16 @@ class Miner:
     def _single_edges(self) -> Ints:
         """The (label, edge label, label) that edges have: int64 [triples, 3]; of labels that are frequent."""
         graph = self._graph
-        kept = graph.labelled[self._members[graph.labelled[:, 1]] >= self._support]
-        offsets = np.searchsorted(kept[:, 0], np.arange(self._n + 1))
+        labels = graph.labelled[self._members[graph.labelled[:, 1]] >= self._support]
+        offsets = np.searchsorted(labels[:, 0], np.arange(self._n + 1))
         several = np.diff(offsets)
         total = several[graph.source] * several[graph.target]
         self._limits.need(int(total.sum()) * 40, "the labels of the edges' ends")
         edge = np.repeat(np.arange(graph.edges), total)
         rank = np.arange(len(edge)) - np.repeat(np.cumsum(total) - total, total)
         width = several[graph.target[edge]]
-        first = kept[offsets[graph.source[edge]] + rank // np.maximum(width, 1), 1]
-        second = kept[offsets[graph.target[edge]] + rank % np.maximum(width, 1), 1]
+        first = labels[offsets[graph.source[edge]] + rank // np.maximum(width, 1), 1]
+        second = labels[offsets[graph.target[edge]] + rank % np.maximum(width, 1), 1]
         names, kinds = len(graph.vertex_labels), len(graph.edge_labels)
         keys = np.unique((first * kinds + graph.label[edge]) * names + second)
         return np.stack([keys // names // kinds, keys // names % kinds, keys % names], axis=1)

@@ -76,6 +76,16 @@ class Aggregated:
     codes: EdgeCodes | None = None
 
 
+class Cells(Protocol):
+    """A number for each code, where a device adds to them."""
+
+    def fill(self, value: int) -> None:
+        """Set all to a value."""
+
+    def get(self) -> NDArray[np.uint64]:
+        """A copy on the host: uint64 [codes]."""
+
+
 class Extender(Protocol):
     """Extends embeddings."""
 
@@ -132,7 +142,7 @@ class Extender(Protocol):
         int64 [slots] or None
         """
 
-    def count_codes(self, rows: Narrow, base: int, counts: Any, firsts: Any) -> None:
+    def count_codes(self, rows: Narrow, base: int, counts: Cells, firsts: Cells) -> None:
         """Add to counts of connected sets of one more vertex, by code, and note the first of each.
 
         Parameters
@@ -143,8 +153,8 @@ class Extender(Protocol):
             Of :meth:`code_cells`: the number of sets, and the least ``number of the row << 31 | vertex``.
         """
 
-    def code_cells(self, codes: int) -> tuple[Any, Any]:
-        """Return what :meth:`count_codes` adds to: two numbers for each code; ``get()`` copies them to the host."""
+    def code_cells(self, codes: int) -> tuple[Cells, Cells]:
+        """Return what :meth:`count_codes` adds to: counts of 0, and the greatest first embeddings."""
 
 
 class Compressor(Protocol):

@@ -151,7 +151,9 @@ class _Handler(BaseHTTPRequestHandler):
         if parts.path == "/api/load":
             query = {key: values[0] for key, values in parse_qs(parts.query).items()}
             name, label, type = query.get("name", ""), query.get("label"), query.get("type")
-            self._reply(self.session.load(name, self.rfile, size, label, type))
+            answer = self.session.load(name, self.rfile, size, label, type)
+            self.close_connection |= "error" in answer  # what is left of the file is not read
+            self._reply(answer)
             return
         if size > _MOST:
             self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the request is too large")

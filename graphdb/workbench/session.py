@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphdb._version import __version__
-from graphdb.common.errors import ExecutionError, GraphDBError, ParameterError
+from graphdb.common.errors import ExecutionError, GraphDBError, ParameterError, StorageError
 from graphdb.common.values.elements import Node, Relationship
 from graphdb.dispatch.completion import Names, suggestions
 from graphdb.pictures import AROUND
@@ -179,6 +179,8 @@ class Session:
                     report = self._database.load(path, label=label, type=type, progress=self._hear)
         except GraphDBError as error:
             return {"error": _error(error)}
+        except (OSError, ValueError) as error:  # a name that no file can have, or no space on the disk
+            return {"error": _error(StorageError(f"'{name}' cannot be stored before it is loaded: {error}"))}
         finally:
             self._progress = {}
         return {

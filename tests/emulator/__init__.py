@@ -445,7 +445,6 @@ def _module(memory: int, card: str) -> ModuleType:
             getDeviceProperties=lambda number: properties,
             getDeviceCount=lambda: _machine.devices,
             driverGetVersion=lambda: 13000,
-            free=lambda _: _bound().add(_current()),
         ),
     )
     module = ModuleType("cupy")

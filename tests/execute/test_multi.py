@@ -265,7 +265,7 @@ def test_small_plans_stay_on_the_first() -> None:
 
 @EMULATED
 @pytest.mark.parametrize("launches", [0, 40])
-@pytest.mark.parametrize("kind", ["rows", "tallied", "grouped", "by vertex", "count", "sums", "cliques"])
+@pytest.mark.parametrize("kind", ["rows", "with counts", "grouped", "by vertex", "count", "sums", "cliques"])
 def test_a_device_that_fails_leaves_its_share_to_the_others(
     kind: str, launches: int, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 
 from graphdb.common.errors import MemoryLimitError, QueryTimeout
 from graphdb.execute.host import HostExecutor
+from graphdb.gpu.counting import counter
+from graphdb.gpu.counting.cliques import shape_of
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.executor import Control
@@ -189,6 +191,33 @@ def test_a_compiler_that_fails_leaves_the_way_as_it_was() -> None:
             executor._counter.wait_for_all()
         assert executor._counter.expected(plan, True) is None
         assert executor.count(plan) == HOST.count(plan)
+
+
+@pytest.mark.parametrize("size", [3, 4, 5])
+def test_cliques_of_more_ranks_than_there_are_bits(executor: Any, size: int) -> None:
+    """Vertices before the last ranks ask their own lists; shares of the ranks, too."""
+    graph, label = graph_of(700, 14_000, 3)
+    plan = make_plan(pattern_of(tuple(combinations(range(size), 2)), label), graph)
+    assert plan.clique is not None
+    ranks, longest = len(plan.clique.graph.offsets) - 1, plan.clique.graph.longest
+    words = 1 if longest <= 32 else (longest + 31) // 32
+    assert words <= 4
+    least = 4 * (6 if size == 3 else 9 + longest * words + (words * 16 + 1) * 8)
+    limits = executor.device.limits
+    shapes = [shape_of(size, ranks, longest, replace(limits, shared=least + more)) for more in (0, 40)]
+    want = HOST.count(plan)
+    assert want > 0
+    for shape in shapes:
+        assert shape is not None
+        assert shape.sparse
+        assert ranks / 16 <= shape.span < ranks
+        with mock.patch.object(counter, "shape_for", return_value=shape):
+            assert executor._counter.count(plan, Control()) == want
+            division = executor._counter.division(plan, True, Control())
+            cuts = [(0, 30), (30, ranks - 20), (ranks - 20, ranks)]
+            found = [executor._counter.partial(plan, division, Control(), cut)[0] for cut in cuts]
+            assert sum(found) == want
+            assert found[1] > 0
 
 
 @pytest.mark.parametrize("size", [3, 4, 5, 6])

@@ -15,10 +15,15 @@ import pytest
 import graphdb
 from graphdb.common.errors import DeviceError, MemoryLimitError
 from graphdb.execute import devices as naming
+from graphdb.execute import divided_extension, multi
 from graphdb.execute.choose import choose_executor, try_device
 from graphdb.execute.host import HostExecutor
+from graphdb.execute.multi import MultiExecutor
 from graphdb.gpu.join.refine import DeviceRefiner
 from graphdb.gpu.probe import Device, DeviceReport, probe
+from graphdb.mining import EmbeddingTable, Limits, aggregation, filtering, vertex_extension
+from graphdb.mining.frequent import frequent_patterns
+from graphdb.mining.motifs import motifs
 from graphdb.pattern.graph import PatternVertex
 from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
@@ -27,6 +32,7 @@ from tests.execute.test_host import REPEATABLE, complete, pattern
 from tests.gpu.executors import EMULATED, SMALL, device_executor
 from tests.gpu.test_device import PATH, TRIANGLE, random_graph
 from tests.gpu.test_device_counts import PATTERNS, graph_of, pattern_of
+from tests.mining import brute
 
 HOST = HostExecutor(1)
 SQUARE: list[tuple[int, int, Any, bool]] = [*PATH, (2, 3, (1,), True), (0, 3, (1,), True)]
@@ -60,7 +66,7 @@ def every_kind() -> Iterator[tuple[str, Any, bool]]:
     """Plans that lead through all of a device's code: (what, plan, whether it is counted)."""
     graph = random_graph(40, 300)
     yield "rows", make_plan(pattern(3, TRIANGLE), graph), False
-    yield "tallied", make_plan(pattern(3, PATH, outputs=("a",), duplicates="count"), graph, counting="never"), False
+    yield "with counts", make_plan(pattern(3, PATH, outputs=("a",), duplicates="count"), graph, counting="never"), False
     yield "grouped", make_plan(pattern(3, PATH, REPEATABLE, outputs=("a", "c"), duplicates="count"), graph), False
     yield "by vertex", make_plan(pattern(4, SQUARE, REPEATABLE, outputs=("a",), duplicates="count"), graph), False
     yield "count", make_plan(pattern(3, TRIANGLE, count_only=True), graph, counting="never"), True
@@ -162,6 +168,58 @@ def test_a_thread_that_used_no_device_yet(two: Any) -> None:
     thread.start()
     thread.join()
     assert found == [1, executor.device.processors]
+
+
+@EMULATED
+def test_the_second_device_mines_alone(two: Any) -> None:
+    """All kinds of mining: nothing is made on the other device, and what is there is not used with it."""
+    executor = device_executor("join", SMALL["join"], 1 << 26, number=1)
+    limits = Limits(executor=executor)
+    plain, directed = (
+        brute.random_graph(np.random.default_rng(1), 16, 40, directed=way, labels=2) for way in (False, True)
+    )
+    table = vertex_extension(
+        vertex_extension(EmbeddingTable.of_vertices(plain), plain, limits=limits), plain, limits=limits
+    )
+    aggregation(table, plain, limits=limits)
+    filtering(table, np.arange(len(table)) % 2 == 0, limits)
+    frequent_patterns(directed, 2, 2, limits=limits)
+    assert _counts(motifs(plain, 4, limits)) == _counts(motifs(plain, 4))
+    assert _counts(motifs(directed, 5, limits)) == _counts(motifs(directed, 5))
+    assert two.touched == {1}
+
+
+def _counts(found: Any) -> dict[Any, int]:
+    return {motif.pattern: motif.count for motif in found}
+
+
+@EMULATED
+@pytest.mark.parametrize("fails", [False, True])
+def test_embeddings_are_extended_on_both(two: Any, fails: bool) -> None:
+    """The host's tables, patterns and motifs; where one device fails, the other's."""
+    members = [device_executor("join", SMALL["join"], 1 << 26, number=number) for number in range(2)]
+    several = MultiExecutor(members, least=0.0)
+    limits = Limits(executor=several)
+    plain, directed = (
+        brute.random_graph(np.random.default_rng(1), 16, 40, directed=way, labels=2) for way in (False, True)
+    )
+    with mock.patch.object(multi, "MINED_ALONE", 0.0), mock.patch.object(divided_extension, "LEAST", 4):
+        if not fails:
+            assert _counts(motifs(directed, 5, limits)) == _counts(motifs(directed, 5))
+        wanted = found = EmbeddingTable.of_vertices(plain)
+        for number in range(3):
+            if fails and number == 2:
+                two.failing[1] = 0
+            wanted, found = vertex_extension(wanted, plain), vertex_extension(found, plain, limits=limits)
+            for mine, other in zip(found.columns, wanted.columns, strict=True):
+                assert all(map(np.array_equal, mine, other))
+        known, patterns = aggregation(wanted, plain), aggregation(found, plain, limits=limits)
+    assert len(found) > 20
+    assert patterns.patterns == known.patterns
+    assert np.array_equal(patterns.supports, known.supports)
+    assert two.touched == {0, 1}
+    assert several.name == ("cuda:0" if fails else "cuda:0,1")
+    assert fails or {"cuda:0", "cuda:1"} <= {part.split(": ")[0] for part in limits.notes[-2].split("; ")}
 
 
 @EMULATED

@@ -102,7 +102,7 @@ def complete(size: int) -> DataGraph:
 
 @pytest.fixture
 def cheap() -> Iterator[None]:
-    """Planning as if a choice were tallied as fast as other counts go through an element."""
+    """Planning as if a choice were counted as fast as other counts go through an element."""
     with mock.patch.object(pipeline, "CHOICE", 1.0):
         yield
 

@@ -170,6 +170,15 @@ def test_a_file_that_breaks_off_is_not_loaded(client: Client, db: graphdb.Databa
     assert db.query("MATCH (n) RETURN count(*)").scalar() == before
 
 
+@pytest.mark.parametrize("name", ["..", "a" * 300 + ".nt", "a%00.nt"])
+def test_a_file_whose_name_no_file_can_have_is_not_loaded(client: Client, name: str) -> None:
+    headers = {"Authorization": f"Bearer {client.token}"}
+    status, answer, _ = client.request("POST", f"/api/load?name={name}", b"<urn:a> <urn:p> <urn:b> .\n", **headers)
+    assert status == 200
+    assert "cannot be stored" in json.loads(answer)["error"]["message"]
+    assert client.ask("progress") == {}
+
+
 def test_files_of_one_name_are_loaded_at_a_time(client: Client, db: graphdb.Database) -> None:
     headers = {"Authorization": f"Bearer {client.token}"}
     bodies = [b"".join(b"<urn:%d:%d> <urn:p> <urn:o> .\n" % (k, i) for i in range(20_000)) for k in range(4)]

@@ -5,7 +5,11 @@
 // the number of bits before it, stored per word.  In the matrix the other vertices are chosen in rising order: what can
 // still be chosen is a row of bits in registers, and the last choice is a count of bits.
 //
-// SIZE, WORDS (of a row: the longest list in words of 32) and TEAM (Warp or Block) are compile-time constants.
+// Of a graph with more ranks than shared memory has room for, the bits are those of the last: a vertex before them asks
+// its own list, which is short, as ranks are by degree.
+//
+// SIZE, WORDS (of a row: the longest list in words of 32), TEAM (Warp or Block), and whether there are more ranks than
+// bits (SPARSE), are compile-time constants.
 
 #include "teams.cuh"
 
@@ -13,6 +17,21 @@
 #define GROUP 8
 #endif
 const int GROUPS = WARP / GROUP;
+
+#ifdef SPARSE
+// Where a rank stands in a sorted list of so many, or -1.
+__device__ __forceinline__ int place_in(const int *list, int count, int wanted) {
+  int low = 0;
+  for (int high = count; low < high;) {
+    const int middle = (low + high) >> 1;
+    if (__ldg(list + middle) < wanted)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < count && __ldg(list + low) == wanted ? low : -1;
+}
+#endif
 
 // The cliques of `left` more vertices within `candidates`, each later than the one before.
 template <int left>
@@ -46,12 +65,13 @@ struct Choose<1> {
 };
 
 // offsets and neighbours are the oriented graph's; matrix_words is 0 for triangles, else the longest list * WORDS.
-// Tasks are the ranks from the last down: those from *next on, before task last.
+// Tasks are the ranks from the last down: those from *next on, before task last.  There is a bit for each of the last
+// `span` ranks.
 extern "C" __global__ void __launch_bounds__(256)
-cliques(const i64 *offsets, const int *neighbours, i64 ranks, i64 last, i64 matrix_words, u64 *next, u64 *sums,
-        const volatile int *stop) {
+cliques(const i64 *offsets, const int *neighbours, i64 ranks, i64 span, i64 last, i64 matrix_words, u64 *next,
+        u64 *sums, const volatile int *stop) {
   extern __shared__ u64 shared_memory[];
-  const u32 words = (u32)((ranks + 31) / 32);
+  const u32 words = (u32)((span + 31) / 32);
   const u32 counted = SIZE > 3 ? (words + 1) / 2 : 0;
   const u32 room = words + counted + (u32)matrix_words + (SIZE > 3 ? (WORDS * 16 + 1) * TEAM::warps() : 0);
   u32 *bits = (u32 *)shared_memory + (threadIdx.x / TEAM::size()) * room;
@@ -70,11 +90,16 @@ cliques(const i64 *offsets, const int *neighbours, i64 ranks, i64 last, i64 matr
     const int *mine = neighbours + first;
     const int degree = (int)(__ldg(offsets + u + 1) - first);
     if (degree < SIZE - 1) continue;
-    for (int i = TEAM::rank(); i < degree; i += TEAM::size()) set_bit(bits, __ldg(mine + i));
+#ifdef SPARSE
+    const int base = (int)(ranks - span), marked = u >= base ? degree : 0;
+#else
+    const int base = 0, marked = degree;
+#endif
+    for (int i = TEAM::rank(); i < marked; i += TEAM::size()) set_bit(bits, __ldg(mine + i) - base);
     if (SIZE > 3) {
-      for (int i = TEAM::rank(); i < degree; i += TEAM::size()) {
-        const int word = __ldg(mine + i) >> 5;
-        if (i == 0 || __ldg(mine + i - 1) >> 5 != word) before[word] = (unsigned short)i;
+      for (int i = TEAM::rank(); i < marked; i += TEAM::size()) {
+        const int word = (__ldg(mine + i) - base) >> 5;
+        if (i == 0 || (__ldg(mine + i - 1) - base) >> 5 != word) before[word] = (unsigned short)i;
       }
       wipe<TEAM>(matrix, (u32)degree * WORDS);
     }
@@ -84,7 +109,19 @@ cliques(const i64 *offsets, const int *neighbours, i64 ranks, i64 last, i64 matr
       const int v = __ldg(mine + i);
       const i64 begin = __ldg(offsets + v), end = __ldg(offsets + v + 1);
       for (i64 k = begin + LANE % GROUP; k < end; k += GROUP) {
-        const int w = __ldg(neighbours + k);
+        const int w = __ldg(neighbours + k) - base;
+#ifdef SPARSE
+        if (!marked) {
+          const int place = place_in(mine, degree, w + base);
+          if (place >= 0) {
+            if (SIZE == 3)
+              ++found;
+            else
+              atomicOr(matrix + i * WORDS + (place >> 5), 1u << (place & 31));
+          }
+          continue;
+        }
+#endif
         const u32 word = bits[w >> 5];
         if (word >> (w & 31) & 1) {
           if (SIZE == 3) {
@@ -97,7 +134,7 @@ cliques(const i64 *offsets, const int *neighbours, i64 ranks, i64 last, i64 matr
       }
     }
     TEAM::sync();
-    for (int i = TEAM::rank(); i < degree; i += TEAM::size()) bits[__ldg(mine + i) >> 5] = 0;
+    for (int i = TEAM::rank(); i < marked; i += TEAM::size()) bits[(__ldg(mine + i) - base) >> 5] = 0;
     TEAM::sync();
 #if SIZE > 3
     // A warp takes a row; its lanes take the bits of it.

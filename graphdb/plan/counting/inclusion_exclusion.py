@@ -348,11 +348,11 @@ class Expansion:
                 filters[place[representative]].update(self._own[v])
         loops: list[list[Member]] = [[] for _ in origins]
         links: dict[tuple[int, int], list[Member]] = {}
-        kept = [self._pattern.edges[e] for e in sorted(set(state.edges))]
-        kept = [edge for edge in kept if edge.source not in self._gone and edge.target not in self._gone]
-        conditions: list[PatternEdge | EdgeTest] = [*kept, *self._tests(state)]
+        remaining = [self._pattern.edges[e] for e in sorted(set(state.edges))]
+        remaining = [edge for edge in remaining if edge.source not in self._gone and edge.target not in self._gone]
+        conditions: list[PatternEdge | EdgeTest] = [*remaining, *self._tests(state)]
         for i, edge in enumerate(conditions):
-            member = self._member(edge, i < len(kept))
+            member = self._member(edge, i < len(remaining))
             a, b = place[state.vertices[edge.source]], place[state.vertices[edge.target]]
             if a == b:
                 loops[a].append(member if member.direction == "both" else member._replace(direction="out"))

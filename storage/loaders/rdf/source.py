@@ -12,6 +12,7 @@ from graphdb.storage.loaders import streams
 from graphdb.storage.loaders.files import DataFile
 from graphdb.storage.loaders.formats import JSON_LD, RDF_XML, TRIG, TURTLE, mistaken
 from graphdb.storage.loaders.rdf.depth import Depth, Unparsed
+from graphdb.storage.loaders.rdf.open_strings import MESSAGE, OpenStrings
 from graphdb.storage.loaders.streams import BadLine, chunks
 
 _REMEMBERED = 1 << 20
@@ -56,7 +57,9 @@ class Source:
         self.is_xml = file.format is RDF_XML
         self.closely = closely and file.format in _BIT
         self._depth = Depth(file)
-        self.unparsed = Unparsed(self._depth) if skip and file.format in (TURTLE, TRIG) else None
+        lenient = skip and file.format in (TURTLE, TRIG)
+        self.unparsed = Unparsed(self._depth) if lenient else None
+        self._strings = OpenStrings() if lenient else None
         self._outline = _Outline() if self.is_xml and self.closely else None
         self._xml = expat.ParserCreate() if self.is_xml else None
         if self._xml is not None and self._outline is not None:
@@ -87,11 +90,12 @@ class Source:
                 if self._unchecked:
                     self._check(bytes(self._unchecked))
                 self._check(chunk)
-            if not chunk:
+            text = chunk if self._strings is None else self._strings.closed(chunk)
+            if not chunk and not text:
                 return b""
             if self.unparsed is None:
                 self._depth.follow(chunk)
-            self._rest = memoryview(chunk)
+            self._rest = memoryview(text)
             self._recent.append(chunk)
             self._text = self._lines = None
             self._recent_bytes += len(chunk)
@@ -172,6 +176,8 @@ class Source:
             hint = "relative IRIs need a base: state @base in the file, or base=… for the load"
         elif "UTF-8" in message:
             hint = "convert the file to UTF-8"
+        if self._strings is not None and error.lineno in self._strings.places and "language code" in message:
+            error.offset, message = self._strings.places[error.lineno], MESSAGE
         message = message[:1].lower() + message[1:] if message[1:2].islower() else message
         line, column = error.lineno, error.offset if error.lineno else None
         if not line and self._malformed is not None:
