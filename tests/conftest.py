@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
@@ -72,6 +72,18 @@ def shared() -> Callable[[str], Path]:
         return found
 
     return find
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Have every other process collect from the end: assertions are rewritten once, by who comes to a file first."""
+    report = yield
+    process = getattr(collector.config, "workerinput", {}).get("workerid", "gw0")
+    if isinstance(collector, pytest.Directory) and int(process.removeprefix("gw")) % 2:
+        report.result.reverse()
+    return report
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

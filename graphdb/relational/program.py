@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -14,11 +14,11 @@ from graphdb.common.arrow import numbers
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.graph import PatternGraph, Wanted
-from graphdb.plan.paths import PathStep
+from graphdb.plan.paths import PathStep, Weighted
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.procedures.answers import Answer, arrow_type
 from graphdb.procedures.registry import Call
-from graphdb.relational.costed_edges import DataEdges
+from graphdb.relational.costed_edges import CostedEdges, DataEdges
 from graphdb.relational.path_patterns.edges import Pattern
 from graphdb.relational.projection.arrays import Beside
 from graphdb.relational.projection.lookups import Key
@@ -27,6 +27,10 @@ from graphdb.sql.computing import Applying, Computing
 
 if TYPE_CHECKING:
     from graphdb.execute.paths.path_rows import PathRows
+
+
+ONE_VERTEX = Wanted((0,), (), False, None)
+"""What is wanted of a pattern of one vertex: its candidates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +178,9 @@ class Searched:
     """What these cost, where they cost something."""
     of_data: DataEdges | None = None
     """How the edges and costs are found again, where the data alone says what they are."""
+    free: tuple[BoundPattern | None, BoundPattern | None] = (None, None)
+    """What the ends are that the rows do not have: patterns of one vertex, whose candidates ``starts`` and ``ends``
+    are."""
 
     @property
     def columns(self) -> list[str]:
@@ -187,6 +194,11 @@ class Searched:
     @property
     def _cuts(self) -> list[str]:
         return [] if self.path.edges is None else [f"c{cut + 1}" for cut in range(self.path.edges.cuts)]
+
+    def with_ends(self, candidates_of: Callable[[BoundPattern, Wanted], NDArray[np.int64] | None]) -> Searched:
+        """Return the step with the candidates that its ends have by now, for other values of the arguments."""
+        starts, ends = (None if one is None else candidates_of(one, ONE_VERTEX) for one in self.free)
+        return replace(self, starts=starts, ends=ends)
 
     def table(self, found: PathRows | None) -> arrow.Table:
         """Return what was found as a table; None for nothing."""
@@ -299,6 +311,18 @@ class Program:
         plans = sum(step.plan.own_bytes for step in self.matches if step.plan is not None)
         later = [vertex.candidates for step in self.matches if step.plan is None for vertex in step.pattern.vertices]
         return plans + sum(ids.nbytes for ids in later if ids is not None)
+
+    def known_edges(self, costed: CostedEdges) -> tuple[dict[str, Weighted], set[str]]:
+        """Return the edges with costs that are known, by the steps that go along them, and the steps that find them."""
+        known: dict[str, Weighted] = {}
+        steps: set[str] = set()
+        for step in self.steps:
+            if isinstance(step, Searched) and step.of_data is not None:
+                found = costed.get(step.of_data.key)
+                if found is not None:
+                    known[step.view] = found
+                    steps |= step.of_data.views
+        return known, steps
 
     def last_uses(self) -> dict[str, int]:
         """Return the number of the last step that reads each table or view; past the last if the result does."""

@@ -208,7 +208,7 @@ class QueryRun(MatchRun):
         if self._arguments.looked_at or prepared.computing is not None:
             return False
         if isinstance(prepared, Program):
-            return all(isinstance(step, Step | Rows | Joined) for step in prepared.steps)
+            return all(isinstance(step, Step | Rows | Joined | Searched) for step in prepared.steps)
         return type(prepared) is Prepared and prepared.plan is not None
 
     def replanned(self, prepared: Prepared | Program) -> Prepared | Program | None:
@@ -226,6 +226,8 @@ class QueryRun(MatchRun):
             return None
 
     def _replanned(self, step: AnyStep) -> AnyStep:
+        if isinstance(step, Searched):
+            return step.with_ends(lambda bound, needs: self._pattern(bound, needs).vertices[0].candidates)
         if not isinstance(step, Step):
             return step
         pattern = self._pattern(step.bound, step.needs)
@@ -311,7 +313,7 @@ class QueryRun(MatchRun):
             alive: dict[str, ExitStack] = {}
             shares = sum(isinstance(step, Step | Rows | Joined) for step in program.steps)
             last_use = program.last_uses()
-            done = self._found_before(program)
+            self._known, done = program.known_edges(self._snapshot.costed)
             for number, step in enumerate(program.steps[:most]):
                 if step.view in done:
                     continue
@@ -357,19 +359,6 @@ class QueryRun(MatchRun):
             elif isinstance(step, Step):
                 self.controls.append((step, plan, self.control))
             yield
-
-    def _found_before(self, program: Program) -> set[str]:
-        """Return the steps whose results are known: edges with costs, which the data says."""
-        known: dict[str, Weighted] = {}
-        steps: set[str] = set()
-        for step in program.steps:
-            if isinstance(step, Searched) and step.of_data is not None:
-                weighted = self._snapshot.costed.get(step.of_data.key)
-                if weighted is not None:
-                    known[step.view] = weighted
-                    steps |= step.of_data.views
-        self._known = known
-        return steps
 
     def _paths_found(self, step: Searched) -> AbstractContextManager[None]:
         """Search for paths, and show them to SQL; abstract: see :mod:`graphdb.relational.paths.steps`."""

@@ -52,9 +52,9 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command line; returns the exit code.  Arguments that make no sense leave by ``SystemExit(2)``."""
-    at = next((i for i, word in enumerate(arguments) if word not in ("-v", "--verbose")), None)
+    at = _command_at(arguments)
     command, parser = _parser("" if at is None else arguments[at])
-    if command is not _shell:  # the command's word may stand after -v
+    if command is not _shell:  # options may stand before the command's word
         arguments = [word for i, word in enumerate(arguments) if i != at]
     given = parser.parse_args(arguments)
     if command is _load and bool(given.data) == bool(given.mapping):
@@ -70,6 +70,18 @@ def run(arguments: Sequence[str]) -> int:
         return 130
     except Exception as error:
         return _say(error, given.verbose)
+
+
+_VALUED = frozenset(("--mode", "--device", "--device-memory", "--memory-limit", "--threads", "--spill"))
+"""Options that take a value, of those that may stand before a command's word."""
+
+
+def _command_at(arguments: Sequence[str]) -> int | None:
+    """Return where the first word stands that is no option or value of one; None where there is none."""
+    at = 0
+    while at < len(arguments) and arguments[at].startswith("-") and arguments[at] != "-":
+        at += 2 if arguments[at] in _VALUED else 1
+    return at if at < len(arguments) else None
 
 
 # --- commands --------------------------------------------------------------------------------------------------

@@ -43,6 +43,7 @@ PARTS = (
     "filter",
     "sort",
     "images",
+    "placement",
     "filters",
     "divided",
     "larger",
@@ -72,6 +73,7 @@ def run(argv: list[str]) -> list[Table]:
         "filter": lambda: mining_ablations.filters(arguments.graphs, arguments.runs),
         "sort": lambda: mining_ablations.sorts(arguments.runs, arguments.keys),
         "images": lambda: mining_ablations.images(arguments.runs, arguments.edges),
+        "placement": lambda: mining_ablations.placements(arguments.runs, arguments.edges),
         "filters": lambda: _filters(arguments.graphs, arguments.runs),
         "divided": lambda: _divided(arguments.runs),
         "larger": lambda: _larger(arguments.edges),
@@ -326,12 +328,8 @@ def _larger(edges: int) -> Table:
     """Runs whose graph and intermediate results are larger than the budget, beside the same that fit."""
     columns = ["task", "budget MiB", "same", "first", "second", "kernels", "ratio", "what it says"]
     table = Table("larger than the device's budget, ms", columns)
-    random = np.random.default_rng(1)
-    vertices = edges // 20
-    ends = (random.random((2, edges)) ** 2 * vertices).astype(np.int64)
-    labels = (np.arange(vertices), random.integers(0, 12, vertices))
-    graph = MiningGraph.of(*ends, vertex_labels=labels)
-    support = vertices // 30
+    graph = mining_ablations.labelled_graph(edges)
+    support = edges // 20 // 30
     sets = EmbeddingTable.of_vertices(graph, np.arange(0, len(graph), 40))
     motif_plan = joint_count(graph, known_motifs(4, False).patterns)
 

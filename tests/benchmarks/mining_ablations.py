@@ -20,10 +20,12 @@ import numpy as np
 
 from graphdb.gpu.code.launch import Device, Module, defines, source
 from graphdb.gpu.code.machine_code import Source
+from graphdb.gpu.data import pages, residency
 from graphdb.gpu.executor import GpuExecutor
 from graphdb.gpu.mining.aggregation import Images
 from graphdb.gpu.mining.extension import DeviceExtension
 from graphdb.mining import EmbeddingTable, MiningGraph, vertex_extension
+from graphdb.mining.frequent import Miner
 from graphdb.mining.limits import Limits
 from graphdb.mining.primitives import aggregation, supports
 from graphdb.plan.executor import Control
@@ -242,13 +244,63 @@ def images(runs: int, edges: int) -> Table:
     return table
 
 
+def _spread_pages(heats: Sequence[Any], quota: int) -> list[Any]:
+    """As many pages as :func:`graphdb.gpu.data.pages.hottest` gives, evenly spread: whatever is read how often."""
+    total = sum(map(len, heats))
+    chosen = np.zeros(total, bool)
+    chosen[np.linspace(0, total - 1, max(min(quota, total), 0)).astype(int)] = True
+    return np.split(chosen, np.cumsum([len(each) for each in heats])[:-1])
+
+
+PLACEMENTS: dict[str, Callable[[Sequence[Any], int], list[Any]]] = {
+    "heat": pages.hottest,
+    "spread": _spread_pages,
+    "zero-copy": lambda heats, quota: _spread_pages(heats, 0),
+}
+"""Which pages of lists are on the device: the hottest (GAMMA, equation 5), others as many, or none."""
+
+
+def placements(runs: int, edges: int) -> Table:
+    """Frequent patterns of two edges within a quarter of the memory, by what of the lists is on the device."""
+    columns = ["budget MiB", "pages", "same", "call", "kernels", "what it says"]
+    table = Table("lists on the device by access heat, evenly spread, and none: ms", columns)
+    graph, wanted, budget = labelled_graph(edges), None, None
+    support = len(graph) // 30
+    for name, chosen in {"all": None, **PLACEMENTS}.items():
+        with mock.patch.object(residency, "hottest", chosen or pages.hottest):
+            device = GpuExecutor(0, memory_limit=budget)
+            limits = Limits(executor=device)
+            calls, kernels, said = [], [], ""
+            for _ in range(runs + 1):
+                limits.notes.clear()
+                started = time.perf_counter()
+                miner = Miner(graph, support, 2, limits)
+                found = [(each.pattern, each.support) for each in miner.levels(2, 1.0)]
+                calls.append((time.perf_counter() - started) * 1000)
+                kernels.append(miner.search.milliseconds)  # type: ignore[attr-defined]
+                said = "; ".join(limits.notes)
+        wanted = wanted or found
+        cells = [f"{statistics.median(each[1:]):,.1f}" for each in (calls, kernels)]
+        table.add(f"{device.device.memory.budget / 2**20:,.0f}", name, "yes" if found == wanted else "NO", *cells, said)
+        progress(f"{name}: {cells} {said}")
+        if budget is None:
+            budget = max(int(device.device.memory.pool.total_bytes()) // 4, 16 << 20)
+    table.notes.append(f"{len(graph):,} vertices, {graph.edges:,} edges; a quarter of what the run takes that fits")
+    table.notes.append(surroundings())
+    return table
+
+
+def labelled_graph(edges: int) -> MiningGraph:
+    """A random graph with hubs, a label of twelve at each vertex."""
+    random, vertices = np.random.default_rng(1), edges // 20
+    ends = (random.random((2, edges)) ** 2 * vertices).astype(np.int64)
+    return MiningGraph.of(*ends, vertex_labels=(np.arange(vertices), random.integers(0, 12, vertices)))
+
+
 def _sets(edges: int) -> Iterator[tuple[str, MiningGraph, EmbeddingTable]]:
     graph = mining_sets.snap("wiki-Vote")
     yield "wiki-Vote", graph, vertex_extension(vertex_extension(EmbeddingTable.of_vertices(graph), graph), graph)
-    random = np.random.default_rng(1)
-    vertices = edges // 20
-    ends = (random.random((2, edges)) ** 2 * vertices).astype(np.int64)
-    graph = MiningGraph.of(*ends, vertex_labels=(np.arange(vertices), random.integers(0, 12, vertices)))
+    graph = labelled_graph(edges)
     chosen = EmbeddingTable.of_vertices(graph, np.arange(0, len(graph), 40))
     yield f"{len(graph):,} vertices", graph, vertex_extension(vertex_extension(chosen, graph), graph)
 

@@ -20,18 +20,15 @@ graphs take turns, so that what ``--seconds`` cuts off is the same share of each
 from __future__ import annotations
 
 import argparse
-import copy
 import gzip
 import json
 import math
 import re
 import statistics
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import wait
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,7 +36,6 @@ import numpy as np
 import graphdb
 from graphdb.common.errors import GraphDBError
 from graphdb.execute.choose import ChoosingExecutor
-from graphdb.execute.host import HostExecutor
 from graphdb.grammar.parser import parse
 from graphdb.grammar.syntax import Query
 from graphdb.pattern.graph import PatternGraph
@@ -52,6 +48,7 @@ from graphdb.storage.graph.data_graph import DataGraph
 from tests.benchmarks.datasets import source
 from tests.benchmarks.harness import Table, main, surroundings
 from tests.benchmarks.labelled import labelled_set
+from tests.benchmarks.pinned_ways import Make, device_ways, executors, forget_code, plans_of
 from tests.benchmarks.random_queries import Lists, rmat, triples_walk
 
 GRAPHS = ("github", "hprd", "yeast", "rmat", "motifs", "watdiv")
@@ -72,8 +69,7 @@ BRIEF = 0.3
 """… and take so many seconds at most."""
 READING = 0.5
 """Seconds in which the lists that a pattern reads are made, and copied to a device."""
-LARGEST_ALWAYS = 8
-"""Patterns of so many vertices are summed up whatever the planner says; larger ones take it seconds to write down."""
+
 
 _TRIPLE = re.compile(r"^(<[^>]*>)\s+(<[^>]*>)\s+(<[^>]*>)\s*\.", re.MULTILINE)
 
@@ -177,45 +173,6 @@ class Measured:
         return min(self.ways, key=lambda way: getattr(self.ways[way], kind), default="-")
 
 
-Make = Callable[[], PhysicalPlan | None]
-"""Makes the plan of one way; None where it does not go that way."""
-
-
-def plans_of(
-    pattern: PatternGraph, graph: DataGraph, chosen: PhysicalPlan, planning: float
-) -> Iterator[tuple[str, Make, float]]:
-    """The ways to count on the CPU: what makes the plan of each, and the seconds of the choice's ``planning`` that it
-    does without.
-    """
-    nothing: dict[str, Any] = {"counting": None, "clique": None, "twins": None, "tree": None}
-    yield "search", lambda: replace(make_plan(pattern, graph, counting="never"), **nothing), planning
-    for name, known in (("cliques", "clique"), ("twins", "twins"), ("tree", "tree")):
-        if getattr(chosen, known) is not None:
-            yield name, partial(replace, chosen, **nothing | {known: getattr(chosen, known)}), 0.0
-    if chosen.counting is not None:
-        yield "sums", partial(replace, chosen, **nothing | {"counting": chosen.counting}), 0.0
-    elif len(pattern.vertices) <= LARGEST_ALWAYS:
-        yield "sums", lambda: _with_sums(make_plan(pattern, graph, counting="always")), planning
-
-
-def _with_sums(plan: PhysicalPlan) -> PhysicalPlan | None:
-    return None if plan.counting is None else replace(plan, clique=None, twins=None, tree=None)
-
-
-def device_ways(device: Any) -> dict[str, Executor]:
-    """Executors of one device that go one way each."""
-    from graphdb.gpu.costs import Costs
-    from graphdb.gpu.counting.counter import Counter
-    from graphdb.gpu.strategies import Strategies
-
-    found: dict[str, Any] = {way: copy.copy(device) for way in ("join", "search", "sums")}
-    for way, executor in found.items():
-        where, executor._beside_host = (device.device, device.graph), False
-        executor.strategies, executor._counter = Strategies(*where, way), Counter(*where, pinned=way == "sums")
-        executor.costs = Costs(*where, executor._counter, executor.strategies, beside_host=False)
-    return found
-
-
 def measure(graph: Graph, number: int, rng: np.random.Generator, given: argparse.Namespace) -> Measured:
     """Ask by ``db.query``, then by all ways."""
     found, settled = Measured(graph.name, number, graph.draw(rng)), None
@@ -236,7 +193,7 @@ def measure(graph: Graph, number: int, rng: np.random.Generator, given: argparse
                 break
         found.chosen.warm = _warm(ask)
         settled = graph.database._state.plans.counting(found.text)
-        device = _executors(graph.executor)[1]
+        device = executors(graph.executor)[1]
         if device is not None:
             device._counter.settle()
         for _ in range(ANEW):
@@ -289,7 +246,7 @@ def _read(graph: Graph, text: str) -> None:
         prepared = run.prepare(query)
         assert isinstance(prepared, Prepared)
         pattern, data = run._pattern(prepared.bound, prepared.wanted), run._snapshot.graph
-        host, device = _executors(graph.executor)
+        host, device = executors(graph.executor)
         readers = [host] if device is None else [host, device_ways(device)["join"]]
         for reader in readers:
             try:
@@ -300,30 +257,6 @@ def _read(graph: Graph, text: str) -> None:
             forget_code(device)
     graph.database._state.plans.clear()
     graph.database._state.snapshot().plans.clear()
-
-
-def _executors(executor: Executor) -> tuple[HostExecutor, Any]:
-    """The CPU's, and the device's where one is open."""
-    if isinstance(executor, ChoosingExecutor):
-        return executor.host, executor._device
-    return HostExecutor(), None if isinstance(executor, HostExecutor) else executor
-
-
-def forget_code(device: Any) -> None:
-    """Unload and delete all device code that is written per plan."""
-    from graphdb.gpu.code.launch import written_per_plan
-
-    device._counter.settle()
-    device._counter._known = {part for part in device._counter._known if not part.levels}
-    code, modules = device.device.code, device.device._modules
-    wait([compilation.done for compilation in code._compilations.values()])
-    for key in [key for key in modules if written_per_plan(key[0])]:
-        del modules[key]
-    code._compilations.clear()
-    if code.disk is not None:
-        for file in Path(code.disk.folder()).iterdir():
-            if written_per_plan(file.name.rsplit("-", 1)[0]):
-                file.unlink(missing_ok=True)
 
 
 def _in_turns(found: Measured, chosen: Callable[[], int], runs: dict[str, Callable[[], int]]) -> None:
@@ -353,7 +286,7 @@ def _pinned(
     runs: dict[str, Callable[[], int]] = {}
     if not plan.count_only:
         return runs
-    host, device = _executors(executor)
+    host, device = executors(executor)
     started = time.perf_counter()
     make_plan(pattern, data, refine=executor.refine)
     planning = time.perf_counter() - started

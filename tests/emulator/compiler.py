@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import re
 import shutil
@@ -40,17 +41,23 @@ class Compiler:
         _folder.mkdir(exist_ok=True)
         library = _folder / f"{key.hexdigest()[:20]}.so"
         if not library.exists():
-            with tempfile.TemporaryDirectory() as folder:
-                source = Path(folder) / "kernel.cpp"
-                source.write_text(text)
-                made = Path(folder) / "kernel.so"
-                flags = ["-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-fno-strict-aliasing", "-U_FORTIFY_SOURCE"]
-                assert COMPILER is not None
-                if COMPILER.endswith("g++"):  # a template's statics are shared memory: each module has its own
-                    flags.append("-fno-gnu-unique")
-                subprocess.run([COMPILER, *flags, *options, str(source), "-o", str(made)], check=True)
-                made.replace(library) if made.stat().st_dev == _folder.stat().st_dev else shutil.move(made, library)
+            with library.with_suffix(".lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)  # another process of the tests compiles the same: it is waited for
+                if not library.exists():
+                    _compile(text, options, library)
         return str(library).encode()
+
+
+def _compile(text: str, options: tuple[str, ...], library: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=_folder) as folder:
+        source, made = Path(folder) / "kernel.cpp", Path(folder) / "kernel.so"
+        source.write_text(text)
+        flags = ["-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-fno-strict-aliasing", "-U_FORTIFY_SOURCE"]
+        assert COMPILER is not None
+        if COMPILER.endswith("g++"):  # a template's statics are shared memory: each module has its own
+            flags.append("-fno-gnu-unique")
+        subprocess.run([COMPILER, *flags, *options, str(source), "-o", str(made)], check=True)
+        made.replace(library)
 
 
 @contextmanager

@@ -232,8 +232,16 @@ GENERAL = [
     "MATCH (a:A {n: $x}) RETURN a.n, $y AS y, a.n + $y AS z LIMIT 3",
 ]
 
+PATHS = [
+    "MATCH (a:A {n: $x})-[:r*]->(b:A {s: $s}) RETURN DISTINCT b.n",
+    "MATCH (a:A {n: $x}) MATCH (a)-[:r*]->(b:A) WHERE b.n < $y RETURN DISTINCT a.s, b.n",
+    "MATCH (b:A {n: $y}) MATCH (a:A {n: $x})-[:r*]->(b) RETURN DISTINCT a.s, b.s",
+    "MATCH ANY SHORTEST (a:A {n: $x})-[e:r]->+(b:A {n: $y}) COST BY e.w + 1 AS total RETURN a.s, b.s, total",
+    "MATCH (a:A {n: $x}) MATCH ANY SHORTEST (a)-[e:r]->+(b:A WHERE b.n >= $y) COST BY 1 AS far RETURN a.s, b.s, far",
+]
 
-@pytest.mark.parametrize("text", GENERAL)
+
+@pytest.mark.parametrize("text", GENERAL + PATHS)
 def test_plans_for_other_values_give_what_new_plans_give(text: str) -> None:
     """Random values (few vertices, none, many; equal and different ones), each beside a plan of its own."""
     draw = random.Random(text)
@@ -252,14 +260,14 @@ def test_plans_for_other_values_give_what_new_plans_give(text: str) -> None:
             db._state.plans = cache
 
 
-@pytest.mark.parametrize("text", GENERAL[:9])
+@pytest.mark.parametrize("text", GENERAL[:9] + PATHS)
 def test_other_values_are_not_prepared_anew(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     with graphdb.connect(threads=1) as db:
         db.query("UNWIND range(1, 9) AS i CREATE (:A {n: i, s: 's'})")
-        db.query("MATCH (a:A), (b:A) WHERE b.n = a.n + 1 CREATE (a)-[:r]->(b)")
+        db.query("MATCH (a:A), (b:A) WHERE b.n = a.n + 1 CREATE (a)-[:r {w: a.n}]->(b)")
         anew = prepared(db, monkeypatch)
         for x in range(5):
-            given = {"x": x, "y": x + 1, "l": [x, x + 2]}
+            given = {"x": x, "y": x + 1, "l": [x, x + 2], "s": "st"[x % 2]}
             db.query(text, {name: value for name, value in given.items() if f"${name}" in text})
         assert len(anew) == 1
 

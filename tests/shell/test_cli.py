@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+import graphdb
 from graphdb._version import __version__
+from graphdb.shell import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -209,3 +211,18 @@ def test_tables_export_and_reading_only(family: Path, tmp_path: Path) -> None:
     ran = run("load", tmp_path / "again.duckdb", tmp_path / "out.nt.gz", "--read-only")
     assert (ran.returncode, "open read-only" in ran.stderr) == (1, True)
     assert run("load", tmp_path / "x.duckdb", tmp_path / "pets.csv", "--column", "owner").returncode == 2
+
+
+@pytest.mark.parametrize("options", [["--safe"], ["--mode", "csv"], ["-v", "--threads=1", "--safe"], []])
+def test_options_may_stand_before_the_command(
+    options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(tmp_path / "a.duckdb")
+    with graphdb.connect(file) as db:
+        db.query("CREATE (:P {x: 7})")
+    text = f"COPY (SELECT 1) TO '{tmp_path / 'x.csv'}'"
+    assert cli.run([*options, "query", file, text]) == ("--safe" in options)
+    assert (tmp_path / "x.csv").exists() != ("--safe" in options)
+    capsys.readouterr()
+    assert cli.run([*options, "query", file, "MATCH (p:P) RETURN p.x AS x"]) == 0
+    assert ("x\n7" in capsys.readouterr().out) == ("csv" in options)

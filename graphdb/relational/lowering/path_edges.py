@@ -75,7 +75,7 @@ class PathEdges(Subqueries):
             position = path.cost.expression.span.start
             raise TypeMismatchError("the cost of an edge is no number", text=self._text, position=position)
         cost, ends = number(value) if several else value.sql, ", ".join(f"b.c{i}" for i in range(len(columns)))
-        tests = f"{value.sql} IS NULL, {cost} IS NULL"
+        tests = f"CAST({value.sql} IS NULL AS TINYINT), CAST({cost} IS NULL AS TINYINT)"
         chosen = f"SELECT {ends}, coalesce(CAST({cost} AS DOUBLE), 0), {tests} FROM ({sql}) b"
         table = Table(chosen, self._parameters.used(sql), found.source.reads)
         one = ast.PathPattern((left, right), (edge,), piece.nodes[0].span)

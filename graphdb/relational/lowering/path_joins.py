@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from graphdb.common.values.types import FLOAT, INTEGER, NODE, Base, sql_type
 from graphdb.grammar import syntax as ast
-from graphdb.pattern.bind import conjuncts, variables_in
+from graphdb.pattern.bind import BoundPattern, conjuncts, variables_in
 from graphdb.pattern.free import free_variables
 from graphdb.pattern.graph import Wanted
 from graphdb.pattern.paths.lengths import OF_PATHS, all_hold
@@ -30,7 +30,7 @@ from graphdb.relational.path_patterns.edges import Pattern
 from graphdb.relational.path_patterns.order import Component, Conditions, components
 from graphdb.relational.path_patterns.split import ALL_PATHS, Path, Split, split_clauses
 from graphdb.relational.path_patterns.step import along, cost_step, goes_everywhere, labels_of, path_step
-from graphdb.relational.program import Given, Searched
+from graphdb.relational.program import ONE_VERTEX, Given, Searched
 from graphdb.relational.projection.relation import UNIT, Relation, Source, bindings_of
 from graphdb.sql.functions import edges_of
 from graphdb.sql.value import SqlValue, column
@@ -249,13 +249,13 @@ class Searches(PathEdges):
                 return None
             step = along(step, path.pattern, pattern, self._text, several=several)
         candidates: dict[str, NDArray[np.int64] | None] = {}
+        bounds: dict[str, BoundPattern] = {}
         residual: tuple[ast.Expression, ...] = ()
         among: list[Given] = []
         for number, end in enumerate(ends):
             if end not in known:
-                bound = self._bound([free[end]], UNIT)
-                graph = self._pattern_of(bound, Wanted((0,), (), False, None))
-                candidates[end] = graph.vertices[0].candidates
+                bounds[end] = bound = self._bound([free[end]], UNIT)
+                candidates[end] = self._pattern_of(bound, ONE_VERTEX).vertices[0].candidates
                 residual += tuple(bound.residual)
                 among += (replace(given, vertex=number) for given in self._semijoins(bound))
         used = used | free_variables(residual)
@@ -281,7 +281,8 @@ class Searches(PathEdges):
         reads = relation.source.reads if given is not None else frozenset[str]()
         reads = reads.union(*(one.reads for one in among), pattern.reads if pattern is not None else ())
         name, starts, targets = self._name("paths"), candidates.get(path.left), candidates.get(path.right)
-        found = Searched(name, step, given, reads, starts, targets, tuple(among), pattern, path.pattern.cost, of_data)
+        cost, unbound = path.pattern.cost, (bounds.get(path.left), bounds.get(path.right))
+        found = Searched(name, step, given, reads, starts, targets, tuple(among), pattern, cost, of_data, unbound)
         self._steps.append(found)
         joined = [end for end in known if ends[end] in found.columns]
         return _with_paths(relation, path, found, joined, bool(known), residual, beside, most)

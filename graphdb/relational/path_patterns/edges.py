@@ -9,7 +9,7 @@ of its edges are one pattern, and those that match together stay together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, TypeAlias
@@ -138,7 +138,7 @@ class Pattern:
         dtype = graph.dtype if nodes < np.iinfo(graph.dtype).max else np.int64
         return Along(*_both_ways(product.edges, nodes, dtype), tuple(product.pieces), len(self.parts) - 1)
 
-    def weighted(self, columns: Mapping[str, NDArray[Any]], cost: ast.Cost, text: str) -> Weighted:
+    def weighted(self, columns: Sequence[NDArray[Any]], cost: ast.Cost, text: str) -> Weighted:
         """Return the edges of one repeated edge with their costs, from the columns of its table.
 
         Raises
@@ -148,12 +148,12 @@ class Pattern:
         TypeMismatchError
             One is no number.
         """
-        left, right, codes, costs, unknown, other = columns.values()
+        left, right, codes, costs, unknown, other = columns
         position, found = cost.expression.span.start, np.asarray(costs, np.float64)
-        if np.asarray(unknown, np.bool_).any():
+        if unknown.any():
             hint = "leave such edges out: -[e:… WHERE e.weight IS NOT NULL]->"
             raise ExecutionError("the cost of an edge is null", text=text, position=position, hint=hint)
-        if np.asarray(other, np.bool_).any():
+        if other.any():
             raise TypeMismatchError("the cost of an edge is no number", text=text, position=position)
         if (found < 0).any():
             hint = "Dijkstra's algorithm needs costs of 0 or more"

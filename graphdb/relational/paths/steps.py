@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from graphdb.plan.paths import EVERY, PathStep
 from graphdb.relational.path_patterns.edges import Table
 from graphdb.relational.paths.base import PathBase, Waiting
 from graphdb.relational.program import Applied, Searched
+from graphdb.storage.arrays.arrow import values
 from graphdb.storage.arrays.sorted_sets import both
 
 Ids = NDArray[np.int64]
@@ -57,8 +59,7 @@ class StepRun(PathBase):
             if weighted is None:
                 ((table,),) = (part.edges for part in step.edges.parts)
                 assert isinstance(table, Table)
-                columns = self._snapshot.connection.columns(table.sql, table.parameters)
-                weighted = step.edges.weighted(columns, step.cost, self._text)
+                weighted = step.edges.weighted(self._arrays_of(table), step.cost, self._text)
                 if step.of_data is not None:
                     self._snapshot.costed.put(step.of_data.key, weighted)
             return replace(step, path=replace(step.path, weighted=weighted))
@@ -69,10 +70,12 @@ class StepRun(PathBase):
         return replace(step, path=replace(step.path, along=along))
 
     def _columns_of(self, table: Table) -> list[Ids]:
-        return [
-            np.asarray(column, np.int64)
-            for column in self._snapshot.connection.columns(table.sql, table.parameters).values()
-        ]
+        return [column.astype(np.int64, copy=False) for column in self._arrays_of(table)]
+
+    def _arrays_of(self, table: Table) -> list[NDArray[Any]]:
+        """Return the columns of a table, none of which has nulls: as Arrow they take half the time to fetch."""
+        found = self._snapshot.connection.arrow(table.sql, table.parameters)
+        return [values(found.column(at)) for at in range(found.num_columns)]
 
     def _ways(self, step: Searched) -> Iterator[PathRows]:
         starts, ends, path = step.starts, step.ends, step.path

@@ -1,0 +1,84 @@
+"""The ways to count a pattern that the benchmark of the choice compares it with, each pinned, on plans of their own."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from concurrent.futures import wait
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from graphdb.execute.choose import ChoosingExecutor
+from graphdb.execute.host import HostExecutor
+from graphdb.pattern.graph import PatternGraph
+from graphdb.plan.executor import Executor
+from graphdb.plan.passes.pipeline import make_plan
+from graphdb.plan.physical import PhysicalPlan
+from graphdb.storage.graph.data_graph import DataGraph
+
+LARGEST_ALWAYS = 8
+"""Patterns of so many vertices are summed up whatever the planner says; larger ones take it seconds to write down."""
+
+Make = Callable[[], PhysicalPlan | None]
+"""Makes the plan of one way; None where it does not go that way."""
+
+
+def plans_of(
+    pattern: PatternGraph, graph: DataGraph, chosen: PhysicalPlan, planning: float
+) -> Iterator[tuple[str, Make, float]]:
+    """The ways to count on the CPU: what makes the plan of each, and the seconds of the choice's ``planning`` that it
+    does without.
+    """
+    nothing: dict[str, Any] = {"counting": None, "clique": None, "twins": None, "tree": None}
+    yield "search", lambda: replace(make_plan(pattern, graph, counting="never"), **nothing), planning
+    for name, known in (("cliques", "clique"), ("twins", "twins"), ("tree", "tree")):
+        if getattr(chosen, known) is not None:
+            yield name, partial(replace, chosen, **nothing | {known: getattr(chosen, known)}), 0.0
+    if chosen.counting is not None:
+        yield "sums", partial(replace, chosen, **nothing | {"counting": chosen.counting}), 0.0
+    elif len(pattern.vertices) <= LARGEST_ALWAYS:
+        yield "sums", lambda: _with_sums(make_plan(pattern, graph, counting="always")), planning
+
+
+def _with_sums(plan: PhysicalPlan) -> PhysicalPlan | None:
+    return None if plan.counting is None else replace(plan, clique=None, twins=None, tree=None)
+
+
+def device_ways(device: Any) -> dict[str, Executor]:
+    """Executors of one device that go one way each."""
+    from graphdb.gpu.costs import Costs
+    from graphdb.gpu.counting.counter import Counter
+    from graphdb.gpu.strategies import Strategies
+
+    found: dict[str, Any] = {way: copy.copy(device) for way in ("join", "search", "sums")}
+    for way, executor in found.items():
+        where, executor._beside_host = (device.device, device.graph), False
+        executor.strategies, executor._counter = Strategies(*where, way), Counter(*where, pinned=way == "sums")
+        executor.costs = Costs(*where, executor._counter, executor.strategies, beside_host=False)
+    return found
+
+
+def executors(executor: Executor) -> tuple[HostExecutor, Any]:
+    """The CPU's, and the device's where one is open."""
+    if isinstance(executor, ChoosingExecutor):
+        return executor.host, executor._device
+    return HostExecutor(), None if isinstance(executor, HostExecutor) else executor
+
+
+def forget_code(device: Any) -> None:
+    """Unload and delete all device code that is written per plan."""
+    from graphdb.gpu.code.launch import written_per_plan
+
+    device._counter.settle()
+    device._counter._known = {part for part in device._counter._known if not part.levels}
+    code, modules = device.device.code, device.device._modules
+    wait([compilation.done for compilation in code._compilations.values()])
+    for key in [key for key in modules if written_per_plan(key[0])]:
+        del modules[key]
+    code._compilations.clear()
+    if code.disk is not None:
+        for file in Path(code.disk.folder()).iterdir():
+            if written_per_plan(file.name.rsplit("-", 1)[0]):
+                file.unlink(missing_ok=True)
