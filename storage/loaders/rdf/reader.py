@@ -75,7 +75,7 @@ def _skipping(parser: Any, parse: Any, file: DataFile, source: Source, target: _
             if unparsed is None:
                 yield from parser
                 return
-            for quad in parser:
+            for quad in parser if source.graphs is None else source.graphs.assigned(parser):
                 unparsed.yielded = True
                 yield quad
             return
@@ -92,6 +92,8 @@ def _skipping(parser: Any, parse: Any, file: DataFile, source: Source, target: _
             if error.args == before and not source.is_xml:  # it does not get any further
                 return
             before = error.args
+            if source.graphs is not None and source.graphs.expected(error):
+                continue
             target.bad.append(source.describe(error))
             if source.is_xml:
                 if not source.leave():

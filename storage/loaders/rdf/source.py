@@ -12,6 +12,7 @@ from graphdb.storage.loaders import streams
 from graphdb.storage.loaders.files import DataFile
 from graphdb.storage.loaders.formats import JSON_LD, RDF_XML, TRIG, TURTLE, mistaken
 from graphdb.storage.loaders.rdf.depth import Depth, Unparsed
+from graphdb.storage.loaders.rdf.graph_blocks import GraphBlocks
 from graphdb.storage.loaders.rdf.open_strings import MESSAGE, OpenStrings
 from graphdb.storage.loaders.streams import BadLine, chunks
 
@@ -60,6 +61,7 @@ class Source:
         lenient = skip and file.format in (TURTLE, TRIG)
         self.unparsed = Unparsed(self._depth) if lenient else None
         self._strings = OpenStrings() if lenient else None
+        self.graphs = GraphBlocks() if lenient and file.format is TRIG else None
         self._outline = _Outline() if self.is_xml and self.closely else None
         self._xml = expat.ParserCreate() if self.is_xml else None
         if self._xml is not None and self._outline is not None:
@@ -93,6 +95,7 @@ class Source:
             text = chunk if self._strings is None else self._strings.closed(chunk)
             if not chunk and not text:
                 return b""
+            text = text if self.graphs is None else self.graphs.marked(text)
             if self.unparsed is None:
                 self._depth.follow(chunk)
             self._rest = memoryview(text)
@@ -178,6 +181,8 @@ class Source:
             hint = "convert the file to UTF-8"
         if self._strings is not None and error.lineno in self._strings.places and "language code" in message:
             error.offset, message = self._strings.places[error.lineno], MESSAGE
+        if self.graphs is not None and error.lineno and error.offset:
+            error.offset = self.graphs.column(error.lineno, error.offset)
         message = message[:1].lower() + message[1:] if message[1:2].islower() else message
         line, column = error.lineno, error.offset if error.lineno else None
         if not line and self._malformed is not None:
