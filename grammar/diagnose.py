@@ -222,6 +222,10 @@ def _hint(place: _Place) -> str | None:
         return "write AND"
     if ("=", ">") in adjoining:
         return "at least is written >=" if place.operand else "an edge is written -->"
+    if (value, after) == ("FROM", "GRAPH"):
+        return "a named graph is asked for by the edges: (a)-[e]->(b) WHERE 'http://…' IN graphs(e)"
+    if (before, value, after) == ("DELETE", "WHERE", "{"):
+        return "this is SPARQL; here: MATCH (a)-[e]->(b) WHERE … DELETE e"
     if before == "(" and "LBRACE" in place.expected and not place.operand and _is_value(value):
         return f"a vertex that is a value is asked for by a condition: (v WHERE v = {_shown(place)})"
     if place.is_word():

@@ -71,8 +71,8 @@ _ELSEWHERE = named_by(
         "types": "relationship_types",
         "properties keys": "property_keys",
         "bind namespaces namespace_manager": "query('PREFIX ex: <…>'), prefixes()",
-        "update": "query('INSERT DATA { … }'), add(triples)",
-        "remove delete": "apply(deletions=triples)",
+        "update": "query('INSERT DATA { … }'), or add with triples",
+        "remove delete": "apply with deletions=…",
         "profile": "query('PROFILE …').plan()",
     }
 )

@@ -9,9 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from graphdb.common.duckdb.identifiers import quoted
+from graphdb.common.errors import StorageError
 from graphdb.live.column_types import cast, common
 from graphdb.live.definitions import Definition
 from graphdb.storage.file.prepared_sql import execute
+from graphdb.storage.file.verify import damaged
 
 if TYPE_CHECKING:
     import duckdb
@@ -163,15 +165,28 @@ class Answer:
     # --- types
 
     def _common(self, left: Columns, right: Columns) -> Columns:
-        """Return columns of the types that have the values of both."""
+        """Return columns of the types that have the values of both.
+
+        Raises
+        ------
+        StorageError
+            A table of the file does not have the columns of the answer.
+        """
+        if len(left) != len(right):
+            raise self._damaged()
         pairs = zip(left, right, strict=True)
         return [(name, common(self._connection, one, other)) for (name, one), (_, other) in pairs]
 
     def _select(self, table: str, columns: Columns, before: str = "") -> str:
         """Return SQL for the rows of a table, as columns of other types; after some others ``before``."""
         own = dict(self._columns(table))
+        if not own.keys() >= {name for name, _ in columns}:
+            raise self._damaged()
         made = [f"{cast(quoted(name), own[name], wanted)} AS {quoted(name)}" for name, wanted in columns]
         return f"SELECT {', '.join([before] * bool(before) + made)} FROM {table}"
+
+    def _damaged(self) -> StorageError:
+        return damaged(f"tables of the continuous query '{self.definition.name}' have other columns than its answer")
 
     def _columns(self, table: str) -> Columns:
         found = self._connection.sql(f"FROM {table} LIMIT 0")

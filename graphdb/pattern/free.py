@@ -23,13 +23,11 @@ def free_variables(node: object) -> set[str]:
     """
     if isinstance(node, ast.Variable):
         return {node.name}
-    found: set[str] = set()
-    for part in parts_of(node):
-        found |= free_variables(part)
-    if isinstance(node, LOCAL):
-        found -= {node.variable.name, node.accumulator.name if isinstance(node, ast.Reduce) else ""}
-        found |= free_variables(node.source)
-    return found
+    if isinstance(node, LOCAL):  # the list is outside; looked into once, or lists in lists would take time without end
+        inside = set[str]().union(*(free_variables(part) for part in parts_of(node) if part is not node.source))
+        inside -= {node.variable.name, node.accumulator.name if isinstance(node, ast.Reduce) else ""}
+        return inside | free_variables(node.source)
+    return set[str]().union(*map(free_variables, parts_of(node)))
 
 
 def subqueries_in(node: object) -> Iterator[Subquery]:

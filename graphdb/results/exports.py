@@ -109,11 +109,21 @@ class Exports:
 
     @own_errors
     def to_polars(self) -> polars.DataFrame:
-        """Return the rows as a Polars data frame."""
+        """Return the rows as a Polars data frame.
+
+        Raises
+        ------
+        ExecutionError
+            Polars is not installed, or has no type for a column: SQL's intervals.
+        """
         check_installed("to_polars", "polars", "Polars")
         import polars
 
-        return polars.DataFrame(self._exported())
+        table = self._exported()
+        try:
+            return polars.DataFrame(table)
+        except polars.exceptions.PanicException:  # no Exception, which users would not catch
+            raise ExecutionError("Polars has no type for a column", hint="CAST(… AS VARCHAR) makes it texts") from None
 
     @own_errors
     def to_networkx(self) -> Any:

@@ -103,7 +103,7 @@ _ELSEWHERE = by_name(
         "has_next consume next": "for row in result",
         "num_rows rowcount get_num_tuples shape": "len(result)",
         "summary counters stats": "message, elapsed",
-        "head print display": "show(rows)",
+        "head print display": "show with a number of rows",
         "create to_table insert_into": "into('table')",
         "plot draw visualize": "graph()",
         "profile explain": "plan(), of EXPLAIN or PROFILE",

@@ -6,6 +6,7 @@ Each of the other modules compiles the operators and functions of one kind of va
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -32,6 +33,34 @@ Made = TypeVar("Made")
 _LONGEST = 1 << 18
 """Characters of an expression's SQL, which may name an operand several times, and so double with each call in a call:
 DuckDB takes seconds, and gigabytes, to plan megabytes of it, and does not stop meanwhile."""
+
+
+_DEEPEST = 8
+"""Lambdas of an expression's SQL that are in each other's bodies: DuckDB takes twice as long to plan each more."""
+
+_BRACKET = re.compile(r"[()\[\]]|\blambda\b")
+
+
+def _lambdas(sql: str) -> int:
+    """Return how many lambdas are in each other's bodies, at most; a body ends with the bracket that it is in.
+
+    >>> _lambdas("list_sum(list_filter(a, lambda x: x > list_sum(list_filter(b, lambda y: y > x))))")
+    2
+    """
+    if sql.count("lambda") <= _DEEPEST:
+        return sql.count("lambda")
+    most, inside, brackets = 0, 0, [0]
+    for found in _BRACKET.finditer(sql):
+        match found[0]:
+            case "(" | "[":
+                brackets.append(0)
+            case "lambda":
+                brackets[-1] += 1
+                inside += 1
+                most = max(most, inside)
+            case _ if len(brackets) > 1:  # of a text, if it has no other
+                inside -= brackets.pop()
+    return most
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +159,7 @@ class Compiler(ABC):
             None does, or it would be very long.
         """
         value = self._with_effects(lambda: self._native(node))
-        if len(value.sql) > _LONGEST:
+        if len(value.sql) > _LONGEST or _lambdas(value.sql) > _DEEPEST:
             raise NotSupportedError("so long an expression is not supported in SQL", position=node.span.start)
         return value
 

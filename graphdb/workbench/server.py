@@ -162,7 +162,7 @@ class _Handler(BaseHTTPRequestHandler):
             asked = json.loads(self.rfile.read(size) or b"{}")
             if not isinstance(asked, dict):
                 raise ValueError
-        except ValueError:
+        except (ValueError, RecursionError):
             self._refuse(HTTPStatus.BAD_REQUEST, "the request is no JSON")
             return
         try:
@@ -184,7 +184,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(status, json.dumps({"error": {"message": message}}).encode(), "application/json")
 
     def _reply(self, answer: dict[str, Any]) -> None:
-        self._send(HTTPStatus.OK, json.dumps(answer, ensure_ascii=False).encode(), "application/json")
+        body = json.dumps(answer, ensure_ascii=False).encode(errors="backslashreplace")  # as JSON has lone surrogates
+        self._send(HTTPStatus.OK, body, "application/json")
 
     def _send(self, status: HTTPStatus, body: bytes, type: str) -> None:
         self.send_response(status)

@@ -90,6 +90,7 @@ WRONG: dict[str, Callable[[graphdb.Database], object]] = {
     "no memory": lambda db: graphdb.connect(memory_limit=[1]),  # type: ignore[arg-type]
     "large devices": lambda db: graphdb.connect(device=10**5000),  # type: ignore[arg-type]
     "large threads": lambda db: graphdb.connect(threads=10**5000),
+    "an interval of SQL's for Polars": lambda db: db.sql("SELECT INTERVAL 1 DAY AS x").to_polars(),
     "an object": lambda db: db.query("RETURN $x", x=object()),
     "a regular expression": lambda db: db.query("RETURN 'a' =~ '('").fetchall(),
 }

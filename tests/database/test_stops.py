@@ -46,6 +46,10 @@ SLOW = {
     "items of ranges": "UNWIND range(1, 1000) AS a RETURN sum(size([x IN range(1, a * 10000) WHERE x % 3 = 0 | x * a]))",
     "a map not closed": "RETURN {" + ", ".join(f"k{i}: {i}" for i in range(50_000)) + " AS x",
     "calls in calls": "MATCH (a:P) RETURN sum(" + "log(" * 40 + "a.k" + ")" * 41,
+    "durations one after the other": "MATCH (a:P) RETURN count(date('2020-01-01')"
+    + " + duration({days: a.k})" * 40
+    + ")",
+    "lists in lists": "MATCH (a:P) RETURN count(" + "[x IN [" * 40 + "a.k" + "] WHERE x > 0 | x][0]" * 40 + ")",
     "calls that are written out": "MATCH (a:P) RETURN count(" + "nullIf(" * 90 + "a.k" + ", 1)" * 90 + ")",
     "choices in choices": "MATCH (a:P) RETURN sum("
     + "CASE " * 60

@@ -16,7 +16,7 @@ import duckdb
 import pytest
 
 import graphdb
-from graphdb.common.errors import StorageError
+from graphdb.common.errors import GraphDBError, StorageError
 from graphdb.storage.file import verify
 from tests.database import read_everything
 
@@ -211,6 +211,56 @@ def test_mutants(original: pathlib.Path, tmp_path: pathlib.Path) -> None:
     assert ran.returncode == 0, (ran.returncode, where, ran.stderr[-2000:])
     assert not bad, [(line, dict(listed)[pathlib.Path(line.split()[1])]) for line in bad[:5]]
     assert sum(line.startswith("FILE") for line in report) == ROUNDS
+
+
+LIVE = {
+    "pairs": "MATCH (a:P)-[:R]->(b) RETURN a.k AS a, b.k AS b",
+    "totals": "MATCH (a:P)-[:R]->(b) RETURN a.k AS a, count(*) AS c, min(b.k) AS m, count(DISTINCT b.k) AS d",
+    "ends": "MATCH (a:P)-[:R]->(b) RETURN DISTINCT b.k AS b",
+}
+"""Continuous queries: their answers, changes, groups and values are tables of the file."""
+
+
+@pytest.fixture(scope="module")
+def followed(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    path = tmp_path_factory.mktemp("live") / "graph.duckdb"
+    with graphdb.connect(path, device="cpu") as db:
+        db.query("UNWIND [1, 2, 3] AS k CREATE (:P {k: k})-[:R]->(:P {k: k + 1})")
+        for name, text in LIVE.items():
+            db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
+        db.query("CREATE (:P {k: 1})-[:R]->(:P {k: 2})")
+    return path
+
+
+def test_tables_of_continuous_queries(followed: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """Whatever is done to them, a change of the graph says so or is made, and nothing is half there."""
+    random_ = random.Random(int(os.environ.get("GRAPHDB_SEED", "16")))
+    with duckdb.connect(str(followed), read_only=True) as connection:
+        columns = connection.execute(
+            "SELECT table_name, column_name, data_type FROM duckdb_columns() WHERE schema_name = '_graphdb' AND"
+            " regexp_matches(table_name, '^(answer|changes|groups|values)_|^batch$|^continuous_query$')"
+        ).fetchall()
+    drops = [(f'ALTER TABLE _graphdb."{table}" DROP COLUMN "{column}"',) for table, column, _ in columns]
+    damages = random_.sample(drops, min(len(drops), 4 * ROUNDS)) + [
+        (f'UPDATE _graphdb."{table}" SET "{column}" = NULL',) for table, column, _ in random_.sample(columns, ROUNDS)
+    ]
+    for statements in damages:
+        try:
+            path = changed(followed, tmp_path, *statements)
+        except duckdb.Error:
+            continue  # it may not be null, or is a table's only column
+        try:
+            with graphdb.connect(path, device="cpu") as db:
+                before = db.query("MATCH (n:P) RETURN count(n)").scalar()
+                with suppress(GraphDBError):
+                    db.query("CREATE (:P {k: 5})-[:R]->(:P {k: 6})")
+                    before += 2
+                assert db.query("MATCH (n:P) RETURN count(n)").scalar() == before, statements
+                for name in LIVE:
+                    with suppress(GraphDBError):
+                        db.query(f"SELECT * FROM {name}").fetchall()
+        except StorageError:
+            continue  # it was found when the file was opened
 
 
 def test_the_list_of_called_functions() -> None:

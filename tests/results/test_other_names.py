@@ -74,6 +74,8 @@ def test_habits_of_cypher_and_of_shells(db: graphdb.Database) -> None:
         ("MATCH (p) RETURN size((p)-[:KNOWS]->())", "COUNT {"),
         ("CALL apoc.meta.stats()", "dbms.procedures"),
         (":param x => 1", ".help"),
+        ("MATCH (a)-[e:KNOWS]->(b) FROM GRAPH ex:g RETURN b", "IN graphs(e)"),
+        ("DELETE WHERE { ex:eve ?p ?o }", "DELETE e"),
     ):
         with pytest.raises(graphdb.GraphDBError) as raised:
             db.query(text)

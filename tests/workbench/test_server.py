@@ -59,6 +59,15 @@ def client(db: graphdb.Database) -> Iterator[Client]:
         yield Client(workbench.url)
 
 
+def test_what_no_text_can_hold(client: Client) -> None:
+    """A statement with half a character is in the history, which the page reads when it opens."""
+    assert "lone surrogate" in client.ask("run", text="RETURN '\ud800' AS x")["error"]["message"]
+    assert client.ask("about")["history"][0] == "RETURN '\ud800' AS x"
+    nested = b"[" * 100_000
+    status, answer, _ = client.request("POST", "/api/run", nested, Authorization=f"Bearer {client.token}")
+    assert (status, json.loads(answer)) == (400, {"error": {"message": "the request is no JSON"}})
+
+
 def test_statements_and_their_answers(client: Client) -> None:
     found = client.ask(
         "run",
