@@ -127,7 +127,7 @@ class Partition:
         """Where the neighbours of ``vertex`` stand in ``neighbours``: ``(begin, end)``."""
         if self.layer == "direct":
             return int(self.offsets[vertex]), int(self.offsets[vertex + 1])
-        if self.layer == "spans" and vertex < self.groups:
+        if self.layer == "spans" and 0 <= vertex < self.groups:
             return int(self.offsets[2 * vertex]), int(self.offsets[2 * vertex + 1])
         if self.layer == "spans" or self.groups == 0:
             return 0, 0

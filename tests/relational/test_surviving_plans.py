@@ -127,3 +127,15 @@ def test_a_count_that_a_change_concerns_is_planned_anew_and_nothing_else(
     db.query("MATCH (a {n: 1}), (b {n: 3}) CREATE (a)-[:r]->(b)")  # another one beside it
     assert plans.unplanned(text, 0, {}) is None, "edges of this label are told from one another by now"
     assert db.query(text).scalar() == before[0][0][0] + 2
+
+
+def test_a_label_that_nothing_has_any_more_has_no_members() -> None:
+    """Its name is unknown then; the partition of labels, which took the change in place, has a list behind all others."""
+    with graphdb.connect(threads=1, device="cpu") as db:
+        db.query("UNWIND range(1, 5) AS i CREATE (:P {k: i})")
+        db.query("CREATE (:C)")
+        db.query("MATCH (a:P) SET a:H")
+        assert db.query("MATCH (a:H) RETURN count(*)").scalar() == 5
+        db.query("MATCH (c:C) DETACH DELETE c")
+        assert db.query("MATCH (c:C) RETURN count(*)").scalar() == 0
+        assert not db.query("MATCH (c:C) RETURN c").fetchall()

@@ -44,3 +44,22 @@ def test_what_does_not_fit_is_refused_before_it_is_made(db: graphdb.Database, te
     given = {"long": "a" * 20_000} if "$long" in text else {"short": "a" * 1000} if "$short" in text else {}
     with pytest.raises(MemoryLimitError, match=r"of more than 100,000,000 characters|characters together do not fit"):
         db.query(text, given)
+
+
+@pytest.mark.parametrize("computed", [False, True])
+@pytest.mark.parametrize(
+    ("text", "by", "parts"), [("ab", "", None), ("a,", ",", None), ("a" * 9 + ",", ",", 200_001), ("é", ",", 1)]
+)
+def test_a_text_is_split_into_so_many_parts_as_a_stop_can_wait_for(
+    db: graphdb.Database, text: str, by: str, parts: int | None, computed: bool
+) -> None:
+    """Two million letters: parts of one letter take DuckDB half a second in which nothing stops it."""
+    given = {"long": text * (2_000_000 // len(text)), "by": by}
+    form = "size(split(toLower($long), $by))" if not computed else "size([x IN [$long] | split(x, $by)][0])"
+    if parts is None:
+        with pytest.raises(
+            MemoryLimitError, match=r"a text of 1,000,000 parts and more is too long to be split \(line 1"
+        ):
+            db.query(f"RETURN {form} AS x", given)
+    else:
+        assert db.query(f"RETURN {form} AS x", given).scalar() == parts

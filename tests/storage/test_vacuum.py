@@ -67,8 +67,11 @@ def terms(db: graphdb.Database) -> tuple[int, int]:
 
 def counted(db: graphdb.Database) -> list[Any]:
     """All statistics, by names."""
-    edges = "SELECT iri, edge_label.* EXCLUDE id FROM _graphdb.edge_label JOIN _graphdb.resource USING (id)"
-    vertices = "SELECT iri, vertices FROM _graphdb.vertex_label JOIN _graphdb.resource USING (id)"
+    edges = (
+        f"SELECT iri, edge_label.* EXCLUDE id FROM ({label_tables.current('edge_label')}) AS edge_label"
+        " JOIN _graphdb.resource USING (id)"
+    )
+    vertices = f"SELECT iri, vertices FROM ({label_tables.current('vertex_label')}) JOIN _graphdb.resource USING (id)"
     degrees = (
         f"SELECT iri, degree.* EXCLUDE label FROM ({label_tables.summed('degree')}) AS degree"
         " JOIN _graphdb.resource ON id = label"

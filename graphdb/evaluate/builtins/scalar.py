@@ -22,6 +22,7 @@ from graphdb.functions.table import SIGNATURE_OF
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.sugar import FORMS
 from graphdb.sql.types.ranges import LONGEST
+from graphdb.sql.types.text import MOST_PARTS, too_many_parts
 
 if TYPE_CHECKING:
     from graphdb.evaluate.context import Context
@@ -65,7 +66,9 @@ def _normalize(context: Context, node: ast.Expression, text: str, form: Any = "N
     return unicodedata.normalize(form, text)
 
 
-def _split(text: str, separator: Any) -> list[str]:
+def _split(context: Context, node: ast.Expression, text: str, separator: Any) -> list[str]:
+    if len(text) >= MOST_PARTS and (not separator or text.count(separator) >= MOST_PARTS):
+        raise wrong(context, node, too_many_parts(), MemoryLimitError)
     return text.split(separator) if separator else list(text) or [text]
 
 
@@ -249,7 +252,7 @@ def _forms() -> Mapping[str, Form | Call]:
         "rtrim": plain(lambda t, c=_BLANKS: t.rstrip(c)),
         "normalize": Form(_normalize),
         "replace": Form(_replace),
-        "split": plain(_split),
+        "split": Form(_split),
         "substring": Form(_substring),
         "left": _edge_of_text(lambda t, n: t[:n]),
         "right": _edge_of_text(lambda t, n: t[-n:] if n else ""),

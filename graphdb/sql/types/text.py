@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from graphdb.common import regex
-from graphdb.common.errors import ExecutionError, NotSupportedError, TypeMismatchError, with_place
+from graphdb.common.errors import ExecutionError, MemoryLimitError, NotSupportedError, TypeMismatchError, with_place
 from graphdb.common.values.decimals import shortest_sql
 from graphdb.common.values.types import BOOLEAN, INTEGER, MEMBERS, STRING, VALUE, Base, Type, list_of, sql_type
 from graphdb.grammar import syntax as ast
@@ -14,6 +14,9 @@ from graphdb.sql.compiler import Compiler
 from graphdb.sql.signatures import Compile, Forms
 from graphdb.sql.types import durations, temporal
 from graphdb.sql.value import SqlValue, member
+
+MOST_PARTS = 1_000_000
+"""Parts of a text that is split: DuckDB makes so many in a quarter of a second, in which nothing stops it."""
 
 _TIME = r"regexp_replace(CAST({0} AS VARCHAR), '^(\d+:\d+):00$', '\1')"
 _FAR = (
@@ -219,6 +222,24 @@ def _replace(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     raise NotSupportedError("a text that may become long is not supported in SQL", position=node.span.start)
 
 
+def _split(c: Compiler, node: ast.FunctionCall) -> SqlValue:
+    """SQL splits a text into so many parts as a stop need not wait for: DuckDB looks for one between two rows."""
+    many = c.rows.error(with_place(too_many_parts(), node.span.start, MemoryLimitError))
+    parts = "CASE {1} WHEN '' THEN length({0}) ELSE (strlen({0}) - strlen(replace({0}, {1}, ''))) / strlen({1}) END"
+    # DuckDB splits by null into one part; 2.0 splits an empty text into one, too, and 2.0.1 into none.
+    template = (
+        "CASE WHEN {1} IS NULL THEN NULL WHEN {0} = '' THEN [''] "
+        f"WHEN CASE WHEN strlen({{0}}) >= {MOST_PARTS} THEN {parts} >= {MOST_PARTS} ELSE false END THEN {many} "
+        "ELSE string_split({0}, {1}) END"
+    )
+    return string(template, list_of(STRING), (STRING, STRING))(c, node)
+
+
+def too_many_parts() -> str:
+    """Return what is wrong with a text that has too many parts."""
+    return f"a text of {MOST_PARTS:,} parts and more is too long to be split"
+
+
 def _known(c: Compiler, node: ast.Expression) -> object:
     """Return what is written out or given; None for what is neither, or null."""
     return c.argument(node) if isinstance(node, ast.Parameter) else getattr(node, "value", None)
@@ -236,12 +257,7 @@ FORMS: Forms = {
     "rtrim": _trim("rtrim"),
     "normalize": _normalize,
     "replace": _replace,
-    # DuckDB splits by null into one part; 2.0 splits an empty text into one, too, and 2.0.1 into none.
-    "split": string(
-        "CASE WHEN {1} IS NOT NULL THEN CASE {0} WHEN '' THEN [''] ELSE string_split({0}, {1}) END END",
-        list_of(STRING),
-        (STRING, STRING),
-    ),
+    "split": _split,
     "left": string("left({0}, {1})", STRING, (STRING, INTEGER)),
     "right": string("right({0}, {1})", STRING, (STRING, INTEGER)),
     "substring": _substring,
