@@ -1,6 +1,6 @@
 """Do with an installed wheel what users do, and see that nothing asks for a compiler of kernels: Numba or llvmlite.
 
-Run it with the Python of the environment where the wheel is installed, which has pandas and PyArrow too, in an empty
+Run it with the Python of the environment where the wheel is installed, with what the examples need besides, in an empty
 folder: ``python tour.py EXAMPLES``.
 """
 
