@@ -14,17 +14,10 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
+from graphdb.storage.loaders.rdf.open_strings import IRIS_AND_COMMENTS, STRINGS
+
 _UP_TO_BRACKET = re.compile(
-    rb"""(?:
-        [^"'\#<\\{}|]++
-      | <[^<>"{}|^`\\\x00-\x20]*+> | <
-      | \#[^\r\n]*+
-      | \"{3} (?:[^"\\] | \\. | "(?!""))*+ \"{3}
-      | '{3} (?:[^'\\] | \\. | '(?!''))*+ '{3}
-      | " (?:[^"\\\r\n] | \\[^\r\n])*+ "
-      | ' (?:[^'\\\r\n] | \\[^\r\n])*+ '
-      | \{\| | \|\} | \| | ["'] | \\.?
-    )*+""",
+    rb"(?: [^\"'\#<\\{}|]++ | " + IRIS_AND_COMMENTS + rb" | " + STRINGS + rb""" | \{\| | \|\} | \| | ["'] | \\.? )*+""",
     re.DOTALL | re.VERBOSE,
 )
 """Text up to a bracket of a graph; those of annotations have a bar."""

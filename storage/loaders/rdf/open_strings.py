@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import re
 
-_SOUND = re.compile(
-    rb"""(?:
-        [^"'\#<\\]++
-      | <[^<>"{}|^`\\\x00-\x20]*+> | <
-      | \#[^\r\n]*+
-      | \"{3} (?:[^"\\] | \\. | "(?!""))*+ \"{3}
+STRINGS = rb"""
+        \"{3} (?:[^"\\] | \\. | "(?!""))*+ \"{3}
       | '{3} (?:[^'\\] | \\. | '(?!''))*+ '{3}
       | "(?!"") (?:[^"\\\r\n] | \\[^\r\n])*+ "
       | '(?!'') (?:[^'\\\r\n] | \\[^\r\n])*+ '
-      | \\.
-    )*+""",
-    re.DOTALL | re.VERBOSE,
+"""
+"""Strings that are closed, as a part of a verbose pattern."""
+
+IRIS_AND_COMMENTS = rb"""
+        <[^<>"{}|^`\\\x00-\x20]*+> | <
+      | \#[^\r\n]*+
+"""
+"""What else may have quotes and brackets in it."""
+
+_SOUND = re.compile(
+    rb"(?: [^\"'\#<\\]++ | " + IRIS_AND_COMMENTS + rb" | " + STRINGS + rb" | \\. )*+", re.DOTALL | re.VERBOSE
 )
 """Text up to a string that is not closed."""
 
