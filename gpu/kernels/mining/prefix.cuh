@@ -54,7 +54,7 @@ __device__ __forceinline__ int first_at_least(const int *ids, int begin, int end
   return begin;
 }
 
-// As all_of, for a row whose prefix is merged: the shorter of that and the last vertex's list is gone through.
+// As all_of, for a row whose prefix is merged: the shorter of that and the last vertex's list is scanned.
 template <typename Take>
 __device__ void all_of_merged(const Lists &lists, const Prefix &prefix, int last, Take take) {
   const i64 end = __ldg(lists.offsets + last + 1);

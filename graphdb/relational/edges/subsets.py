@@ -3,7 +3,7 @@
 Conditions on the properties of one edge are tested before the match (:mod:`graphdb.relational.edges.parallel_edges`).
 Where a search among all edges of the labels would go through many more elements than the edges that are left, those
 become an edge label of their own (:mod:`graphdb.storage.graph.derived.edge_subset`): the plan is made by their number,
-the search meets no other, and what it finds is not tested again.  Where the ends of an edge may be few of all vertices
+the search meets no other, and what it finds is not tested again.  Where the ends of an edge may be a small part of all vertices
 it joins, the edges between these are taken alone: how many fulfil conditions there no statistics say.
 """
 
@@ -37,7 +37,7 @@ _FEW_ENDS = 4
 """The ends of an edge may be few if they are so much fewer than the vertices that its labels join."""
 
 _START = 64
-"""From fewer vertices a search goes through fewer edges than it takes to choose among all."""
+"""From fewer vertices a search scans fewer edges than it takes to choose among all."""
 
 
 def subsets_between(
