@@ -3,8 +3,8 @@
 Conditions on the properties of one edge are tested before the match (:mod:`graphdb.relational.edges.parallel_edges`).
 Where a search among all edges of the labels would go through many more elements than the edges that are left, those
 become an edge label of their own (:mod:`graphdb.storage.graph.derived.edge_subset`): the plan is made by their number,
-the search meets no other, and what it finds is not tested again.  Where the ends of an edge may be a small part of all vertices
-it joins, the edges between these are taken alone: how many fulfil conditions there no statistics say.
+the search meets no other, and what it finds is not tested again.  Where the ends of an edge may be a small part of
+all vertices it joins, the edges between these are taken alone: no statistics say how many fulfil conditions there.
 """
 
 from __future__ import annotations
