@@ -35,7 +35,7 @@ from graphdb.plan.executor import Block, Control, OutOfRange, Overran, Traffic
 from graphdb.plan.extension import Adjacency, Compressor, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.plan.shares import Division, Partial, root_weights
+from graphdb.plan.shares import Division, Partial, rank_weights, root_weights
 from graphdb.plan.strategy.ski_rental import LONGER, OFTEN, Decision, ExpectedCost, StrategyTimings
 
 BLOCK_ROWS = 1 << 16
@@ -333,7 +333,7 @@ class HostExecutor:
             return None
         if control.limit_of(plan) is None and not search:
             if counting and plan.clique is not None:
-                return Division("ranks", np.diff(plan.clique.graph.work) + 1.0)
+                return Division("ranks", rank_weights(plan.clique))
             if counting and (plan.twins is not None or plan.tree is not None):
                 return None  # linear
             if plan.counting is not None:

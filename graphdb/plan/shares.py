@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from graphdb.plan.executor import Block, Control, Executor
 from graphdb.plan.joint import JointCount
-from graphdb.plan.physical import PhysicalPlan, VertexStep
+from graphdb.plan.physical import CliqueCount, PhysicalPlan, VertexStep
 from graphdb.storage.graph.pcsr import Partition
 
 Unit = Literal["roots", "ranks", "vertices"]
@@ -99,8 +99,23 @@ class Division:
         return list(pairwise([*np.flatnonzero(fresh).tolist(), len(ends)]))
 
 
+def rank_weights(clique: CliqueCount) -> NDArray[np.float64]:
+    """About how much work the cliques from each rank are: float64 [ranks], the neighbours' neighbours, and 1."""
+    return np.diff(clique.graph.work) + 1.0
+
+
 def root_weights(plan: PhysicalPlan) -> NDArray[np.float64]:
-    """About how much work each root is: float64 [roots], how many neighbours it has in the second step, and 1."""
+    """About how much work each root is: float64 [roots], how many neighbours it has in the second step, and 1.
+
+    Cached with the plan: to find them takes 40 ns a root, serially, before any share of a run begins.
+    """
+    if "root weights" not in plan.cache:
+        plan.cache["root weights"] = _root_weights(plan)
+    found: NDArray[np.float64] = plan.cache["root weights"]
+    return found
+
+
+def _root_weights(plan: PhysicalPlan) -> NDArray[np.float64]:
     first, program = plan.steps[0], plan.program
     assert isinstance(first, VertexStep)
     assert first.scan is not None
