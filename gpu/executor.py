@@ -375,7 +375,7 @@ class GpuExecutor:
         if not isinstance(first, VertexStep) or first.scan is None:
             return None
         if counting and plan.clique is not None and limit is None and self.strategies.of(plan).name == "join":
-            return rank_division(plan.clique.graph)
+            return rank_division(plan.clique)
         grouped = not counting and limit is None and reduces(plan, self.device.rates)
         divided = self.strategies.join.segments(plan, counting) is not None
         ordered = self.strategies.of(plan).name == "join" and not (grouped or divided)

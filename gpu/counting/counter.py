@@ -293,7 +293,7 @@ class Counter:
     def division(self, plan: PhysicalPlan, counting: bool, watch: Watch) -> Division | None:
         """How sums divide; None where there are none, or where they are one piece."""
         if counting and plan.clique is not None and shape_for(plan.clique, self._device.limits) is not None:
-            return rank_division(plan.clique.graph)
+            return rank_division(plan.clique)
         prepared = self._ready(plan, counting, watch)
         return None if prepared is None else prepared.division()
 

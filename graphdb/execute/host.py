@@ -333,7 +333,7 @@ class HostExecutor:
             return None
         if control.limit_of(plan) is None and not search:
             if counting and plan.clique is not None:
-                return rank_division(plan.clique.graph)
+                return rank_division(plan.clique)
             if counting and (plan.twins is not None or plan.tree is not None):
                 return None  # linear
             if plan.counting is not None:

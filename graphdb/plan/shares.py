@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from graphdb.plan.executor import Block, Control, Executor
 from graphdb.plan.joint import JointCount
-from graphdb.plan.physical import PhysicalPlan, VertexStep
+from graphdb.plan.physical import CliqueCount, PhysicalPlan, VertexStep
 from graphdb.storage.arrays.sorted_sets import places
-from graphdb.storage.graph.derived.orientation import Oriented
 from graphdb.storage.graph.pcsr import Partition
 
 Unit = Literal["roots", "ranks", "vertices"]
@@ -124,9 +123,10 @@ def _no_weights() -> NDArray[np.float64]:
     return np.empty(0)
 
 
-def rank_division(graph: Oriented) -> Division:
-    """How a count of cliques divides: by ranks, each of which is as much work as its lists are long."""
-    return Division("ranks", len(graph.work) - 1, lambda: np.diff(graph.work) + 1.0)
+def rank_division(clique: CliqueCount) -> Division:
+    """How a count of cliques divides: by ranks, of which each is as much work as its neighbours' neighbours are."""
+    work = clique.graph.work
+    return Division("ranks", len(work) - 1, lambda: np.diff(work) + 1.0)
 
 
 def root_division(plan: PhysicalPlan, ordered: bool = True) -> Division:
