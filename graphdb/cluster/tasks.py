@@ -312,4 +312,4 @@ def cuts_of(
         cuts, parts = division.factored(workers, wanted)
     else:
         cuts, parts = division.shares(wanted, heaviest_first=counting)
-    return Division(division.unit, np.empty(0), division.ordered), cuts, parts
+    return division.without_weights(), cuts, parts

@@ -9,6 +9,7 @@ share to the others; where its device is lost, it is not asked again.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -36,6 +37,8 @@ SHARES = 64
 WAITING, MOST = 2, 1 << 6
 """So many shares' rows of each executor find room while they wait for those before them; and shares, at most, for
 that."""
+SHARED_ROWS = 256 << 20
+"""Bytes of a share's rows: what waits is page-locked, which takes 0.16 ms a MiB where it is not used again."""
 REST, LONG = 16, 64
 """Such a part of a run that is known is left to whoever is done first, where each executor works as long as so many of
 the least shares."""
@@ -128,7 +131,8 @@ class MultiExecutor:
     def _rows(self, plan: PhysicalPlan, division: Division, control: Control, limit: int | None) -> Iterator[Block]:
         # Rows wait in the buffer for all before them: who fills it waits, too.
         rows_bytes = plan.steps[plan.row_steps - 1].estimate * plan.columns.size * np.dtype(plan.dtype).itemsize
-        most = control.buffer_bytes / (WAITING * len(self._executors) * max(rows_bytes, 1.0))
+        room = min(control.buffer_bytes / (WAITING * len(self._executors)), SHARED_ROWS)
+        most = room / max(rows_bytes, 1.0)
         wanted, key = self._wanted(plan, False, int(min(1 / most, MOST))), ("last run", False)
         schedule = self._scheduled(division, plan.cache.get(key), wanted, control, limit, most)
         blocks = schedule.rows(lambda executor, own: executor.rows_of(plan, division, own))
@@ -312,13 +316,17 @@ class MultiExecutor:
         limit: int | None,
         most: float = 1.0,
     ) -> GuidedSchedule:
-        """The shares of a run, none more than ``most`` of it: by its last run of equal time, or about as many as
-        wanted.
+        """The shares of a run, none more than ``most`` of it, or a ``MOST``-th: by its last run of equal time, or about
+        as many as wanted.
         """
         count = len(self._executors)
         profile = None if last is None or not self._alike else last.profile_of(division)
-        if last is None or profile is None or not self._least or most * count < 1:
+        most = max(most, 1 / MOST)
+        if last is None or profile is None or not self._least:
             cuts, parts = division.factored(count, wanted, most)
+        elif most * count < 1:
+            number = count * math.ceil(1 / most / count)
+            cuts, parts = profile.shares([1 / number] * number)
         else:
             rest = 1 / REST if last.seconds > LONG * count * self._least else 0.0
             cuts, parts = profile.shares([(1 - rest) / count] * count + [rest / count] * count)

@@ -103,5 +103,5 @@ class LastRun:
 
     def profile_of(self, division: Division) -> WorkProfile | None:
         """How work was spread over the units of a division; None where it had others."""
-        same = division.unit == self.unit and len(division.weights) == int(self.profile.units[-1])
+        same = division.unit == self.unit and division.units == int(self.profile.units[-1])
         return self.profile if same else None
