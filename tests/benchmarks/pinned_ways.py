@@ -71,7 +71,7 @@ def forget_code(device: Any) -> None:
     """Unload and delete all device code that is written per plan."""
     from graphdb.gpu.code.launch import written_per_plan
 
-    device._counter.settle()
+    device._counter.wait_for_all()
     device._counter._known = {part for part in device._counter._known if not part.levels}
     code, modules = device.device.code, device.device._modules
     wait([compilation.done for compilation in code._compilations.values()])
