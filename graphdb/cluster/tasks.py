@@ -283,7 +283,7 @@ def divided(
         if not is_counted(plan, control):
             return cuts_of(division, wanted), None
         cuts, parts = division.factored(workers, wanted)
-        return (_stripped(division), cuts, parts), WorkProfile.expected(division.weights)
+        return (division.without_weights(), cuts, parts), WorkProfile.expected(division.weights)
 
 
 def counted(job: Job, source: Source, division: Division, share: tuple[int, int], limits: Limits) -> Partial:
@@ -327,9 +327,4 @@ def is_counted(plan: PhysicalPlan | JointCount, control: Control) -> bool:
 
 def cuts_of(division: Division, wanted: int, *, heaviest_first: bool = False) -> Cuts:
     """So many shares of about the same work."""
-    return (_stripped(division), *division.shares(wanted, heaviest_first=heaviest_first))
-
-
-def _stripped(division: Division) -> Division:
-    """A division as it travels."""
-    return Division(division.unit, np.empty(0), division.ordered)
+    return (division.without_weights(), *division.shares(wanted, heaviest_first=heaviest_first))

@@ -317,7 +317,7 @@ class MultiExecutor:
         as many as wanted.
         """
         count = len(self._executors)
-        profile = None if last is None or not self._alike else last.profile_of(division.unit, len(division.weights))
+        profile = None if last is None or not self._alike else last.profile_of(division)
         most = max(most, 1 / MOST)
         if last is None or profile is None or not self._least:
             cuts, parts = division.factored(count, wanted, most)
@@ -373,7 +373,7 @@ class MultiExecutor:
 
 def _after(before: LastRun | None, division: Division, schedule: GuidedSchedule) -> LastRun:
     """What is known once a run has ended, of which something was known before."""
-    known = None if before is None else before.profile_of(division.unit, len(division.weights))
+    known = None if before is None else before.profile_of(division)
     profile = WorkProfile.expected(division.weights) if known is None else known
     return LastRun.after(
         division.unit, profile, [(one.begin, one.end, one.ended - one.started) for one in schedule.tasks]

@@ -13,6 +13,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.plan.shares import Division
+
 POINTS = 1 << 12
 """Units, about, between which work is taken to be spread evenly."""
 REST, LONG = 16, 64
@@ -100,9 +102,9 @@ class LastRun:
         seconds = sum(seconds for *_, seconds in shares)
         return cls(seconds, unit, profile.measured(shares) if whole else profile)
 
-    def profile_of(self, unit: str, units: int) -> WorkProfile | None:
-        """How work was spread over so many units; None where they were others."""
-        same = unit == self.unit and units == int(self.profile.units[-1])
+    def profile_of(self, division: Division) -> WorkProfile | None:
+        """How work was spread over the units of a division; None where it had others."""
+        same = division.unit == self.unit and division.units == int(self.profile.units[-1])
         return self.profile if same else None
 
     def shares(self, workers: int, least: float) -> tuple[list[tuple[int, int]], list[float]]:

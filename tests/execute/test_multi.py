@@ -246,7 +246,7 @@ def test_shares_of_equal_time(power: float) -> None:
     seconds = ((units + 1) / len(units)) ** power * (1 + (units % 977 == 0) * 300)
     ends = np.append(0.0, np.cumsum(seconds))
     profile = WorkProfile.expected(np.ones(len(units)))
-    cuts, _ = Division("roots", np.ones(len(units))).factored(2, 32)
+    cuts, _ = Division.of_weights("roots", np.ones(len(units))).factored(2, 32)
     for _ in range(3):
         profile = profile.measured([(begin, end, ends[end] - ends[begin]) for begin, end in cuts])
         cuts = profile.shares([1 / 4] * 4)[0]
