@@ -408,6 +408,8 @@ class GpuExecutor:
                 except Refused as error:  # these sums, by this device: the matches are left
                     timings_of(plan, True).rule_out("count")
                     raise OutOfRange from error
+            if division.unit == "vertices":  # of another device, which could sum up what this one cannot
+                raise OutOfRange
             found = self.strategies.count(plan, control, ceil_of(limit, plan.automorphisms)) * plan.automorphisms
         return (found if limit is None else min(found, limit),)
 

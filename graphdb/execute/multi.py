@@ -21,7 +21,7 @@ from graphdb.common.errors import DeviceError, GraphDBError
 from graphdb.execute.divided_domains import DividedDomains
 from graphdb.execute.divided_extension import DividedExtension
 from graphdb.execute.guided_scheduling import FAILURES, GuidedSchedule, Task
-from graphdb.execute.work_profile import LastRun
+from graphdb.execute.work_profile import LastRun, WorkProfile
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, OutOfRange, Refused, Traffic
@@ -39,9 +39,6 @@ WAITING, MOST = 2, 1 << 6
 that."""
 SHARED_ROWS = 256 << 20
 """Bytes of a share's rows: what waits is page-locked, which takes 0.16 ms a MiB where it is not used again."""
-REST, LONG = 16, 64
-"""Such a part of a run that is known is left to whoever is done first, where each executor works as long as so many of
-the least shares."""
 LEAST = 1e-2
 """Seconds that a share is expected to take at least: some launches, and an answer to wait for, are a tenth of that."""
 MINED_ALONE = 1e8
@@ -140,7 +137,7 @@ class MultiExecutor:
             # A number for each vertex: all, before any is given, since one may not fit.
             yield from blocks if division.unit != "vertices" else list(blocks)
             if limit is None:
-                plan.cache[key] = LastRun.after(plan.cache.get(key), division, schedule)
+                plan.cache[key] = _after(plan.cache.get(key), division, schedule)
             return
         except OutOfRange:
             pass
@@ -178,7 +175,7 @@ class MultiExecutor:
         sums = self._added_up(schedule, lambda executor, own: executor.partial(plan, division, own))
         control.report(1.0)
         if limit is None:
-            plan.cache[key] = LastRun.after(plan.cache.get(key), division, schedule)
+            plan.cache[key] = _after(plan.cache.get(key), division, schedule)
         if division.unit == "roots" and limit is None:
             for executor in self._executors:
                 executor.missed(plan, True, time.monotonic() - started)
@@ -208,7 +205,7 @@ class MultiExecutor:
                 sums = self._added_up(schedule, lambda executor, own: executor.partial_jointly(joint, own))
             except OutOfRange:
                 return self._alone(lambda executor: executor.count_jointly(joint, control))
-            joint.cache["last run"] = LastRun.after(joint.cache.get("last run"), division, schedule)
+            joint.cache["last run"] = _after(joint.cache.get("last run"), division, schedule)
             control.report(1.0)
             return joint.numbers_of(sums)
         finally:
@@ -328,8 +325,7 @@ class MultiExecutor:
             number = count * math.ceil(1 / most / count)
             cuts, parts = profile.shares([1 / number] * number)
         else:
-            rest = 1 / REST if last.seconds > LONG * count * self._least else 0.0
-            cuts, parts = profile.shares([(1 - rest) / count] * count + [rest / count] * count)
+            cuts, parts = last.shares(count, self._least)
         schedule = GuidedSchedule(self._executors, cuts, parts, control, limit, ordered=division.ordered)
         self.tasks = schedule.tasks
         return schedule
@@ -373,6 +369,15 @@ class MultiExecutor:
         if lost and len(self._executors) > 1 and executor in self._executors:
             self._executors.remove(executor)
             self.name = _together([other.name for other in self._executors])
+
+
+def _after(before: LastRun | None, division: Division, schedule: GuidedSchedule) -> LastRun:
+    """What is known once a run has ended, of which something was known before."""
+    known = None if before is None else before.profile_of(division)
+    profile = WorkProfile.expected(division.weights) if known is None else known
+    return LastRun.after(
+        division.unit, profile, [(one.begin, one.end, one.ended - one.started) for one in schedule.tasks]
+    )
 
 
 def _together(names: Sequence[str]) -> str:
