@@ -29,8 +29,9 @@ OPTIMIZED = "-O1" if FUZZ >= 1 else "-O0"
 In a long run (``GRAPHDB_FUZZ``) what is compiled is what larger graphs need.
 """
 TOGETHER = 8
-"""Blocks that run at a time at most, each with shared memory of its own as far as a launch says how much."""
+"""Blocks that run at a time at most, each with shared memory of its own."""
 _DYNAMIC = re.compile(r"extern __shared__ (\w+) (\w+)\[\];")
+_FIXED = re.compile(r"(?<!extern )__shared__ (\w+) (\w+)((?:\[[^;\n]*\])?);")
 _HEADER = Path(__file__).with_name("device.hpp")
 _folder = Cache("emulator", 0).folder()
 """Libraries by what they are made of, for all checkouts of the user."""
@@ -47,6 +48,8 @@ class Compiler:
     def compile(self, text: str, options: tuple[str, ...], target: str, cancel: Cancel | None = None) -> bytes:
         own = rf"static \1 \2_of[{TOGETHER}][{DYNAMIC_SHARED} / sizeof(\1)];\n"
         text = _DYNAMIC.sub(rf"{own}#define \2 \2_of[blockIdx.x % {TOGETHER}]", text)
+        each = rf"static \1 \2_of[{TOGETHER}]\3; \1 (&\2)\3 = \2_of[blockIdx.x % {TOGETHER}];"
+        text = _FIXED.sub(each, text)
         text = f'#include "{_HEADER.name}"\n' + text
         known = (text, *options, _HEADER.read_text(), Path(__file__).read_text(), OPTIMIZED)
         assert objection(_folder) is None, f"{_folder}: {objection(_folder)}"
