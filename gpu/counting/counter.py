@@ -267,9 +267,9 @@ class Counter:
 
     def _totals(self, plan: CountingPlan, prepared: DeviceCount, watch: Watch) -> dict[Part, int]:
         """What each part of a plan adds up to; raises :class:`~graphdb.plan.executor.OutOfRange`."""
-        started = time.monotonic()
+        first, started = not prepared.milliseconds, time.monotonic()
         totals = prepared.totals(watch)
-        self._note(self._seconds(plan), time.monotonic() - started)
+        self._note(self._seconds(plan), time.monotonic() - started, first)
         self.milliseconds = prepared.milliseconds
         if totals is None:
             raise OutOfRange
@@ -360,9 +360,14 @@ class Counter:
             return LISTED * plan.cost / rates.listed
         return SCATTERED * plan.cost / rates.scattered
 
-    def _note(self, estimated: float, taken: float) -> None:
-        """Learn from what sums took: how long the start takes from short ones, the rate from all others."""
+    def _note(self, estimated: float, taken: float, first: bool) -> None:
+        """Learn from what sums took: how long the start takes from short ones, the rate from all others.
+
+        Of a ``first`` run code is loaded and memory allocated: it says what they take at most.
+        """
         start, expected = START * self._device.rates.answer, self._bias.factor * estimated
+        if first and taken > self._start + expected:
+            return
         if expected < self._start / 4:
             self._starts.note(start, max(taken - expected, start / START))
         else:
