@@ -24,6 +24,9 @@ _SHARE = 8
 _TERMS = 1 << 16
 """Terms whose ids are remembered, at most."""
 
+_TERM_BYTES = 200
+"""What a term takes there, about."""
+
 _LOW = np.uint64((1 << 32) - 1)
 
 
@@ -46,6 +49,12 @@ class KnownHashes:
         self._looks = 0
         self._entries = self._added = np.empty(0, np.uint64)
         self._ids: dict[object, int] = {}
+        self._asked = 0
+
+    def ids_wanted(self, terms: int) -> bool:
+        """Whether to read the ids of so many terms, which is once, by how often some were asked that none remembered."""
+        self._asked += 1
+        return self._asked == LOOKS and terms <= _TERMS and _TERM_BYTES * terms <= self._memory
 
     def ids(self, terms: Sequence[object]) -> list[int] | None:
         """Return the ids of terms that were remembered; None where not all of them were."""

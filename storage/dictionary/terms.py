@@ -340,6 +340,9 @@ class Numbering:
         if table == "resource" and (remembered := memory.ids(columns[0])) is not None:
             ids[:] = remembered
             return
+        if table == "resource" and memory.ids_wanted(before):
+            every = execute(self._connection, "SELECT iri, id FROM _graphdb.resource WHERE id < ?", [before])
+            memory.remember(dict(every.fetchall()))
         rows = self._keys[table].rows_of(source, given, columns[0], before)
         known = {row[1 : 1 + len(names)]: row for row in rows}
         found = [known.get(key) for key in zip(*columns, strict=True)]

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from graphdb.storage.arrays.small_joins import Ints, summed
 from graphdb.storage.arrays.sorted_sets import places
 from graphdb.storage.dictionary.known_hashes import KnownHashes
 from graphdb.storage.graph.degree_sketch import OUT
+from graphdb.storage.statistics.pairs import PAIR_BYTES, Pairs
 from graphdb.storage.statistics.tables import Log
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ _SEVERAL = 16
 _SORTED = 25_000
 """… which takes as long as counting so many triples."""
 
+_READ_PAIRS = 10_000
+"""Triples of a label whose pairs are read in about the time of a look for some."""
+
 _SHARE = 8
 """What changed is merged when it is this part of the rest."""
 
@@ -56,6 +60,12 @@ _READ = 8
 """What a triple takes while vertices are counted."""
 
 _NONE = (np.empty(0, np.int64), np.empty((0, 2), np.int64))
+
+ChangedPairs: TypeAlias = tuple[Ints, Ints]
+"""Pairs (subject, object) that came and that went: int64 [pairs, 2] each."""
+
+UNCHANGED: ChangedPairs = (_NONE[1], _NONE[1])
+"""None came, and none went."""
 
 
 class Degrees:
@@ -72,11 +82,15 @@ class Degrees:
         """What is known of the hashes of terms, by table."""
         self._tables: dict[tuple[int, int], Table] = {}
         self._asked: Counter[tuple[int, int]] = Counter()
+        self._pairs: dict[int, Pairs] = {}
+        self._looked: Counter[int] = Counter()
 
     @property
     def nbytes(self) -> int:
         """How many bytes the counts and hashes take."""
-        known: Iterable[Table | KnownHashes] = chain(self._tables.values(), self.hashes.values())
+        known: Iterable[Table | Pairs | KnownHashes] = chain(
+            self._tables.values(), self._pairs.values(), self.hashes.values()
+        )
         return sum(each.nbytes for each in known)
 
     def table(self, direction: int, label: int) -> Table | None:
@@ -105,6 +119,22 @@ class Degrees:
         table.add(vertices, -counts)
         return table
 
+    def pairs(self, connection: duckdb.DuckDBPyConnection, label: int, triples: int, changed: ChangedPairs) -> Pairs | None:
+        """Return the pairs of a label as they were after the last change that was followed; None to look them up.
+
+        They are read when looks have cost about as much as that does, if there is memory.  The label has so many
+        triples; ``changed`` are pairs that came and went in the file since that change.
+        """
+        found = self._pairs.get(label)
+        if found is None:
+            self._looked[label] += 1
+            worth = self._looked[label] > max(LOOKS, triples // _READ_PAIRS)
+            if worth and PAIR_BYTES * triples <= self._memory - self.nbytes:
+                found = self._pairs[label] = Pairs.read(connection, label)
+                come, gone = changed
+                found.change(gone, come)
+        return found
+
     def follow(self, changes: Iterable[Changes | None]) -> None:
         """Add what came and take away what went; forget all, where it is not known what that was."""
         for change in changes:
@@ -114,6 +144,7 @@ class Degrees:
                     hashes.forget()
             if change is None:
                 self._tables.clear()  # what was asked for counts, still
+                self._pairs.clear()
                 return
             self._follow(change)
 
@@ -122,6 +153,9 @@ class Degrees:
         for (direction, label), table in self._tables.items():
             if label in touched:
                 table.add(*changed(change, direction, label))
+        for label, pairs in self._pairs.items():
+            if label in touched:
+                pairs.change(*(rows[rows[:, 0] == label, 1:] for rows in (change.added, change.removed)))
 
 
 def changed(change: Changes, direction: int, label: int) -> tuple[Ints, Ints]:

@@ -53,10 +53,12 @@ def relation(triples: Ints) -> tuple[str, dict[str, list[int]]]:
     return listed_rows(_TRIPLE, triples)
 
 
-def there(connection: duckdb.DuckDBPyConnection, triples: Ints) -> Ints:
-    """Return those of some triples that are there: int64 [triples, 3]."""
+def there(connection: duckdb.DuckDBPyConnection, triples: Ints, cached: KnownStatistics) -> Ints:
+    """Return those of some triples that are there, before a change: int64 [triples, 3]."""
     if not len(triples):
         return triples
+    if len(triples) <= small_joins.SMALL and (found := _there_cached(connection, triples, cached)) is not None:
+        return found
     if len(triples) > small_joins.SMALL:
         wanted, given = relation(triples)
         same = ", ".join(_TRIPLE)
@@ -68,6 +70,21 @@ def there(connection: duckdb.DuckDBPyConnection, triples: Ints) -> Ints:
     values = [value for _, column in listed for value in column]
     found = rows_of(execute(connection, f"SELECT {', '.join(_TRIPLE)} FROM _graphdb.triple WHERE {where}", values))
     return found[among(found, triples)]
+
+
+def _there_cached(connection: duckdb.DuckDBPyConnection, triples: Ints, cached: KnownStatistics) -> Ints | None:
+    """Return those of some triples that are there, where the pairs of all their labels are cached."""
+    is_there = np.zeros(len(triples), bool)
+    pairs = {label: cached.pairs(connection, label) for label in set(triples[:, 0].tolist())}
+    if None in pairs.values():
+        return None
+    for label, each in pairs.items():
+        assert each is not None
+        mine = np.flatnonzero(triples[:, 0] == label)
+        objects = triples[mine, 2].tolist()
+        found = each.objects(triples[mine, 1])
+        is_there[mine] = [object in some for object, some in zip(objects, found, strict=True)]
+    return triples[is_there]
 
 
 def sizes(connection: duckdb.DuckDBPyConnection, *tables: str) -> list[int]:
@@ -211,8 +228,7 @@ def _pairs(known: StatisticsLookup, touched: _Touched, changes: Changes) -> tupl
     """Return (label, class, direction) and (edges, vertices)."""
     t = touched
     come, gone = known.labels_in(changes.added), known.labels_in(changes.removed)
-    common = known.labelled(t.vertex[t.moved] if not len(come) + len(gone) else t.vertex)
-    common = common[~among(common, come)]
+    common = known.labelled(t.vertex[t.moved] if not len(come) + len(gone) else t.vertex, come, gone)
     old = np.unique(np.concatenate([come, gone])[:, 0])
     others = known.elsewhere(old[~known.fresh(old)])
     mine = np.column_stack([t.label, t.direction, t.vertex])

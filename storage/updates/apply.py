@@ -170,9 +170,8 @@ class Update:
     def there(self, triples: Iterable[tuple[int, int, int]]) -> set[tuple[int, int, int]]:
         """Return those of a handful of triples (label, subject, object) that are in the file."""
         asked = np.array(sorted(triples), np.int64).reshape(-1, 3)
-        return {
-            (label, subject, object) for label, subject, object in incremental.there(self._connection, asked).tolist()
-        }
+        found = incremental.there(self._connection, asked, self._known).tolist()
+        return {(label, subject, object) for label, subject, object in found}
 
     def rows(self, what: Callable[[str], str], table: arrow.Table) -> list[Any]:
         """Return the rows of a relation that is made of a table's; for small results."""
@@ -258,7 +257,7 @@ class Update:
         _, subject, object = asked.T
         new_object = np.where(object < LITERAL_BASE, object >= self._fresh, object >= self._fresh_literals)
         asked = asked[(subject < self._fresh) & ~new_object]  # a new term is in no triple
-        there = incremental.there(self._connection, asked[~among(asked, absent)])
+        there = incremental.there(self._connection, asked[~among(asked, absent)], self._known)
         lost = distinct(removed[among(removed, there)])
         new = distinct(added[~among(added, there) | among(added, lost)])
         if len(lost):
