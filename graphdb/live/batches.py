@@ -72,8 +72,7 @@ def apply(state: State, additions: Any, deletions: Any, patch: Any) -> Applied:
         removed, added = table(gone), table(come)
         described = removed is not None and bool(snapshot.edges.described)
         update.apply(removed, added, removed if described else None)
-        state.forget(update.take_changes())
-        state.changed(())
+        state.changed(update.take_changes())
     return Applied(len(come), len(gone), time.perf_counter() - started)
 
 

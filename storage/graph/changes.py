@@ -88,7 +88,7 @@ class Changes:
     @property
     def labels(self) -> frozenset[int]:
         """The edge labels of all triples."""
-        return frozenset(np.concatenate([self.removed[:, 0], self.added[:, 0]]).tolist())
+        return frozenset(self.removed[:, 0].tolist()).union(self.added[:, 0].tolist())
 
     @property
     def literals(self) -> bool:

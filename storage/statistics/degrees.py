@@ -146,7 +146,8 @@ class Degrees:
                 self._tables.clear()  # what was asked for counts, still
                 self._pairs.clear()
                 return
-            self._follow(change)
+            if len(change.added) or len(change.removed):
+                self._follow(change)
 
     def _follow(self, change: Changes) -> None:
         touched = change.labels

@@ -409,6 +409,8 @@ class State:
 
     def _evict_plans(self, changes: Sequence[Changes], more: bool) -> None:
         """Evict the plans that changes concern: all, where there are more changes than these, or names change."""
+        if not (changes or more):
+            return
         names = None if self._former is None else self._former[0].names
         counted = [change.counted for change in changes]
         stay = (

@@ -99,6 +99,10 @@ class Collector:
         self._begin()
         return batch
 
+    def last(self) -> Batch:
+        """Return what was collected; nothing else is added."""
+        return self._batch()
+
     def cut(self) -> Batch:
         """Return what was collected as one batch of several, with its entries, and go on with the next.
 
