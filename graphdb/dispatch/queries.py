@@ -69,7 +69,9 @@ class Queries:
 
     def write(self, query: ast.Composite, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
         """Run a statement that writes: all of it, or nothing."""
-        self.check(query, text)
+        if not self._state.plans.checked.get(query):
+            self.check(query, text)
+            self._state.plans.checked.put(query, True)
         return self.writing(query, text, arguments, timeout).run()
 
     def check(self, query: ast.Query | ast.Composite, text: str) -> None:

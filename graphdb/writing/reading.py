@@ -48,7 +48,7 @@ from graphdb.writing.items import RowByRow
 from graphdb.writing.literals import of_keys
 from graphdb.writing.materialized import Materialized, Tables
 from graphdb.writing.rows import AT, Rows, of_arrow
-from graphdb.writing.stages import Stage, stages_of, with_maps
+from graphdb.writing.stages import Stage, stages_of_parts, with_maps
 from graphdb.writing.work import Work
 
 NewRun: TypeAlias = Callable[[Mapping[str, object], float | None, Deleted | None], PathRun]
@@ -106,7 +106,7 @@ class Reading:
         )
         self._query, self._arguments = with_maps(query, arguments)
         self._context.arguments = self._arguments
-        self.parts = tuple(stages_of(part) for part in self._query.parts)
+        self.parts = stages_of_parts(self._query)
         self._tables = Tables(state.connection)
         self.row_by_row: list[str] = []
         """Why clauses went row by row, of those that did."""

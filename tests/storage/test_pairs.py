@@ -43,7 +43,7 @@ def test_they_are_what_the_file_has(tmp_path: pathlib.Path, monkeypatch: pytest.
     """After writes of all kinds, rolled back ones, those of another connection, and loads among them."""
     monkeypatch.setattr(degrees, "LOOKS", 0)
     monkeypatch.setattr(known_hashes, "LOOKS", 1)
-    random, compared = np.random.default_rng(3), 0
+    random, compared, remembered = np.random.default_rng(3), 0, 0
     path = str(tmp_path / "graph.duckdb")
     other = [("<ex:5>", "<ex:knows>", "<ex:6>"), ("<ex:5>", "<ex:knows>", "<ex:99>")]
     with graphdb.connect(path) as db, graphdb.connect(path) as second:
@@ -81,8 +81,11 @@ def test_they_are_what_the_file_has(tmp_path: pathlib.Path, monkeypatch: pytest.
                 known = found.objects(np.array(subjects))
                 assert known == [{o for s, o in there if s == subject} for subject in subjects]
                 compared += 1
-            for table in db._state.degrees().hashes.values():
-                if table._ids:
-                    iris = dict(db._state.connection.rows("SELECT iri, id FROM _graphdb.resource"))
-                    assert table._ids.items() <= iris.items()
+            rows = db._state.connection.rows("SELECT iri, id FROM _graphdb.resource")
+            literals = db._state.connection.rows("SELECT lexical, datatype, language, id, kind FROM _graphdb.literal")
+            hashes = db._state.degrees().hashes
+            remembered += len(hashes["resource"]._rows) + len(hashes["literal"]._rows)
+            assert hashes["resource"]._rows.items() <= {(iri, (id,)) for iri, id in rows}
+            assert hashes["literal"]._rows.items() <= {(row[:3], row[3:]) for row in literals}
     assert compared > 100
+    assert remembered > 100
