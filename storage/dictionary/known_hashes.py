@@ -52,7 +52,7 @@ class KnownHashes:
         self._asked = 0
 
     def all_wanted(self, terms: int) -> bool:
-        """Whether to read the ids of so many terms, which is once, by how often some were asked that none remembered."""
+        """Whether to read the ids of so many terms, which is done once, by how often some were not remembered."""
         self._asked += 1
         return self._asked == LOOKS and terms <= _TERMS and _TERM_BYTES * terms <= self._memory
 

@@ -119,7 +119,9 @@ class Degrees:
         table.add(vertices, -counts)
         return table
 
-    def pairs(self, connection: duckdb.DuckDBPyConnection, label: int, triples: int, changed: ChangedPairs) -> Pairs | None:
+    def pairs(
+        self, connection: duckdb.DuckDBPyConnection, label: int, triples: int, changed: ChangedPairs
+    ) -> Pairs | None:
         """Return the pairs of a label as they were after the last change that was followed; None to look them up.
 
         They are read when looks have cost about as much as that does, if there is memory.  The label has so many

@@ -63,7 +63,6 @@ class KnownStatistics:
             vertex_labels={**self.vertex_labels, **counted.vertex_labels},
         )
 
-
     def pairs(
         self, connection: duckdb.DuckDBPyConnection, label: int, changed: ChangedPairs = UNCHANGED
     ) -> Pairs | None:

@@ -1,4 +1,4 @@
-"""The (subject, object) pairs of an edge label, cached between changes: whether a triple is there, what labels a vertex has.
+"""The pairs of an edge label, cached between changes: whether a triple is there, which labels a vertex has.
 
 A small change looks for its triples, and for the vertex labels at their ends.  Each look is a statement of SQL, which
 DuckDB takes longer to plan than to run; a process that looks again and again reads the pairs of a label once (ski

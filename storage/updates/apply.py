@@ -112,6 +112,7 @@ class Update:
         self._connection = connection
         self._touch = touch
         self._known = known or KnownStatistics()
+        self._degrees = self._known.degrees
         self._views = ArrowViews(connection)
         hashes = None if self._known.degrees is None else self._known.degrees.hashes
         self._terms = Numbering(
@@ -123,8 +124,12 @@ class Update:
         """What :meth:`apply` did since :meth:`take_changes`; None for what is too much to follow."""
 
     def take_changes(self) -> list[Changes | None]:
-        """Return what :meth:`apply` did since the last call, and how many terms there are by now."""
+        """Return what :meth:`apply` did since the last call, and how many terms there are by now.
+
+        What is cached of degrees and pairs is to follow that before anything else is written.
+        """
         found, self.changes = self.changes, []
+        self._known = replace(self._known, degrees=self._degrees)
         sizes = self._terms.sizes
         return [*found, Changes(counted=None if sizes is None else Counted(sizes=Sizes(*sizes)))]
 
