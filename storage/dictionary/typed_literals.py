@@ -176,8 +176,8 @@ def short_literals(
 ) -> dict[str, list[Any]]:
     """Return the columns ``kind``, ``integer``, ``number`` and ``boolean`` of literals that :func:`is_short` knows.
 
-    They are what :func:`typed_literals` says of strings, integers of 18 digits, plain doubles, booleans and lists: rows of
-    values are planned sooner than the SQL that reads any lexical form.
+    They are what :func:`typed_literals` says of strings, integers of 18 digits, plain doubles, booleans and lists: rows
+    of values are planned sooner than the SQL that reads any lexical form.
     """
     kinds = {
         _INTEGER_DATATYPE: Kind.INTEGER,

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from graphdb.storage.file.verify import Macros
     from graphdb.storage.graph.changes import Changes
     from graphdb.storage.statistics.degrees import Degrees
+    from graphdb.storage.statistics.known import KnownStatistics
+    from graphdb.storage.updates.apply import Update
 
 _AT_HOME: AbstractContextManager[tuple[str, ...]] = nullcontext(())
 
@@ -180,6 +182,12 @@ class State:
     def interrupt(self) -> None:
         """Stop what runs, from another thread."""
         self.connection.interrupt()
+
+    def update(self, raw: duckdb.DuckDBPyConnection, known: KnownStatistics) -> Update:
+        """Return what changes the graph, within :meth:`writing`; ``known`` is known of the file."""
+        from graphdb.storage.updates.apply import Scratch, Update
+
+        return Update(raw, known, self.transactions.touch, Scratch(self.batch // 2, self.spill))
 
     def writing(self) -> Atomic:
         """Return a context manager for a statement that changes the graph: all of it is written, or nothing.
