@@ -148,7 +148,7 @@ class Degrees:
                 self._tables.clear()  # what was asked for counts, still
                 self._pairs.clear()
                 return
-            if len(change.added) or len(change.removed):
+            if change.triples:
                 self._follow(change)
 
     def _follow(self, change: Changes) -> None:

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from graphdb.storage.statistics.known import KnownStatistics
     from graphdb.storage.updates.apply import Update
 
+BATCH = 100
+"""Triples of a change from which on what queries have derived is brought up to date with it, not by the next query."""
+
 _AT_HOME: AbstractContextManager[tuple[str, ...]] = nullcontext(())
 
 
@@ -389,6 +392,8 @@ class State:
         else:
             self.connection.file.version += 1
             self._version = self.connection.file.version
+        if self._former is not None and sum(change.triples for change in self._former[1]) >= BATCH:
+            self.snapshot().graph.catch_up()
 
     def forget(self, changes: Sequence[Changes | None] = (None,)) -> None:
         """Drop what was derived from names and data, because they changed.
