@@ -34,7 +34,7 @@ from graphdb.plan.counting.tree import DEAR
 from graphdb.plan.executor import OutOfRange
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import CliqueCount, PhysicalPlan
-from graphdb.plan.shares import Division, Partial
+from graphdb.plan.shares import Division, Partial, rank_division
 from graphdb.plan.strategy.ski_rental import TRIED, UNLIKELY, Bias, ExpectedCost
 
 START = 10.0
@@ -293,10 +293,9 @@ class Counter:
     def division(self, plan: PhysicalPlan, counting: bool, watch: Watch) -> Division | None:
         """How sums divide; None where there are none, or where they are one piece."""
         if counting and plan.clique is not None and shape_for(plan.clique, self._device.limits) is not None:
-            return Division("ranks", np.diff(plan.clique.graph.work) + 1.0)
+            return rank_division(plan.clique)
         prepared = self._ready(plan, counting, watch)
-        weights = None if prepared is None else prepared.share_weights()
-        return None if weights is None else Division("vertices", weights)
+        return None if prepared is None else prepared.division()
 
     def partial(self, plan: PhysicalPlan, division: Division, watch: Watch, share: tuple[int, int] | None) -> Partial:
         """Count a share; raises as :meth:`count` does."""
@@ -315,8 +314,7 @@ class Counter:
     def division_jointly(self, joint: JointCount, watch: Watch) -> Division | None:
         """How the sums of several plans divide, as those of one."""
         prepared = self._prepared(joint.counting, watch)
-        weights = None if isinstance(prepared, _Unable) else prepared.share_weights()
-        return None if weights is None else Division("vertices", weights)
+        return None if isinstance(prepared, _Unable) else prepared.division()
 
     def partial_jointly(self, joint: JointCount, watch: Watch, share: tuple[int, int] | None) -> Partial:
         """Count a share; raises as :meth:`count_jointly` does."""
