@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from graphdb.common.duckdb.fetch import batches
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays.arrow import values
-from graphdb.storage.arrays.small_joins import Ints, summed
+from graphdb.storage.arrays.small_joins import Ints, rows_of_columns, summed
 from graphdb.storage.arrays.sorted_sets import places
 from graphdb.storage.dictionary.known_hashes import KnownHashes
 from graphdb.storage.graph.degree_sketch import OUT
@@ -168,7 +168,7 @@ def changed(change: Changes, direction: int, label: int) -> tuple[Ints, Ints]:
     chosen = triples[:, 0] == label
     ends, signs = triples[chosen, 1 if direction == OUT else 2], signs[chosen]
     literals = signs * (triples[chosen, 2] >= LITERAL_BASE) * (direction == OUT)
-    vertices, counts = summed(ends[:, None], np.column_stack([signs, literals]), all=True)
+    vertices, counts = summed(ends[:, None], rows_of_columns(signs, literals), all=True)
     return vertices[:, 0], counts
 
 
@@ -216,7 +216,7 @@ class Table:
         """Return triples, and those with a literal as object (of subjects), of vertices: int64 [vertices, 2]."""
         found = np.zeros((len(vertices), 2), np.int64)
         offsets = vertices - self._first
-        inside = np.flatnonzero((offsets >= 0) & (offsets <= np.iinfo(self._keys.dtype).max))
+        inside = ((offsets >= 0) & (offsets <= np.iinfo(self._keys.dtype).max)).nonzero()[0]
         at, there = places(self._keys, offsets[inside].astype(self._keys.dtype))
         found[inside[there], : self._counts.shape[1]] = self._counts[at[there]]
         at, there = places(self._since, vertices)
@@ -227,8 +227,13 @@ class Table:
         """Add counts (int64 [vertices, 2]) of distinct vertices, sorted."""
         at, there = places(self._since, vertices)
         self._changed[at[there]] += counts[there]
-        self._since = np.insert(self._since, at[~there], vertices[~there])
-        self._changed = np.insert(self._changed, at[~there], counts[~there], axis=0)
+        if not there.all():
+            new = np.zeros(len(self._since) + np.count_nonzero(~there), bool)
+            new[at[~there] + np.arange(len(new) - len(self._since))] = True
+            since, counted = np.empty(len(new), np.int64), np.empty((len(new), 2), np.int64)
+            since[new], since[~new] = vertices[~there], self._since
+            counted[new], counted[~new] = counts[~there], self._changed
+            self._since, self._changed = since, counted
         if len(self._since) * _SHARE > len(self._keys):
             self._merge()
 

@@ -147,7 +147,7 @@ class StatisticsLookup:
         if cached is not None:
             asked = asked.copy()
             for (label, begin, end), (vertices, triples) in labels:
-                mine = begin + np.flatnonzero(asked[begin:end])
+                mine = begin + asked[begin:end].nonzero()[0]
                 table = cached.table(direction, label)
                 if table is None and len(mine) and cached.wanted(direction, label, len(mine), vertices, triples):
                     table = cached.count(self._connection, direction, label, keys[begin:end, 1], sums[begin:end])
@@ -255,6 +255,8 @@ class StatisticsLookup:
 
 def _stretches(labels: Ints) -> Iterator[tuple[int, int, int]]:
     """Yield each label of a sorted column, and where its rows begin and end."""
-    begins = np.flatnonzero(np.diff(labels, prepend=labels[:1] - 1))
+    is_first = np.ones(len(labels), bool)
+    np.not_equal(labels[1:], labels[:-1], out=is_first[1:])
+    begins = is_first.nonzero()[0]
     bounds = np.append(begins, len(labels)).tolist()
     yield from zip(labels[begins].tolist(), bounds[:-1], bounds[1:], strict=True)
