@@ -92,7 +92,7 @@ def operations(text: bytes, added: NDArray[np.bool_], source: str, folder: str |
     from graphdb.storage.loaders.terms.collect import Collector, secret
 
     with spill_folder(folder) if len(text) > _SMALL else nullcontext("") as made:
-        parser, collector = Parser(secret()), Collector(str(made), _MEMORY)
+        parser, collector = Parser(secret()), Collector(str(made), _MEMORY, len(text))
         try:
             parser.open(source, 0)
             parsed = parser.parse(text if text.endswith(b"\n") else text + b"\n")
