@@ -71,7 +71,8 @@ def apply(state: State, additions: Any, deletions: Any, patch: Any) -> Applied:
         removed, added = table(gone), table(come)
         described = removed is not None and bool(snapshot.edges.described)
         update.apply(removed, added, removed if described else None)
-        state.changed(update.take_changes())
+        state.forget(update.take_changes())
+        state.written()
     return Applied(len(come), len(gone), time.perf_counter() - started)
 
 

@@ -62,7 +62,7 @@ class Writing(Explaining):
                 results = [self._part(part) for part in self.parts]
                 self._write()
                 self._finish()
-                state.changed(())
+                state.written()
                 result = results[0] if len(results) == 1 else self._union(results)
         if result is None:
             result = Result(state.version(), None)

@@ -392,6 +392,13 @@ class State:
         else:
             self.connection.file.version += 1
             self._version = self.connection.file.version
+
+    def written(self) -> None:
+        """A statement's changes are complete: where they are many, what queries have derived takes them in now.
+
+        It is called within the transaction, so that what stops it rolls all of it back.
+        """
+        self.changed(())
         if self._former is not None and sum(change.triples for change in self._former[1]) >= BATCH:
             self.snapshot().graph.catch_up()
 
