@@ -36,10 +36,10 @@ def walk(node: object, closed: tuple[type, ...] = ()) -> list[object]:
     return known.copy()
 
 
-_MOST_PIECES = 1000
+_MOST_PIECES = 500
 """Pieces of a walk that is remembered, at most."""
 
-_WALKED: ByIdentity[list[object]] = ByIdentity(4096)
+_WALKED: ByIdentity[list[object]] = ByIdentity(1024)
 
 
 def _walked(node: object, closed: tuple[type, ...]) -> list[object]:

@@ -237,7 +237,9 @@ class Reading:
         """
         if stage is None or not stage.reads or start is not None or given is not None or self._notes is not None:
             return None
-        return None if self._context.view.deleted else -1 - stage.reads[0].span.start
+        if self._context.view.deleted or any(isinstance(value, dict) for value in self._arguments.values()):
+            return None
+        return -1 - stage.reads[0].span.start
 
     def _read_for_sets(self, stage: Stage, query: ast.Query | ast.Composite, start: Rows) -> Materialized:
         """Run the reading of a stage whose clause is to be applied by sets; its rows.
