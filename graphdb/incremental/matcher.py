@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 
+MOST_REUSED = 1 << 16
+"""Updates of a batch that are written to memory that the next batch has, too."""
+
 
 class Updates(NamedTuple):
     """Changed edges, in order: what counts of one that is changed several times is how it is at the end.
@@ -152,6 +155,8 @@ class IncrementalMatcher:
         }
         """Candidate sets that have vertices in common, or had."""
         self._lock = threading.Lock()
+        self._space: Ints = np.empty((0, 4), np.int64)
+        """What the updates of batches are written to, one after the other."""
         self._program()
         self._device: DeviceMatching | None = None
         if device is not None:
@@ -343,28 +348,33 @@ class IncrementalMatcher:
         int64 [batches, patterns, 2]
             Matches added and removed.
         """
+        last = np.ascontiguousarray(ends, np.int64)
+        with self._alone():
+            rows = self._rows(updates)
+            several = self._threads > 1 or self._device is not None
+            if (several and len(rows) >= FEWEST * len(last)) or (self._device is not None and self._device.follows):
+                return self._count_each(rows, last, check)
+            return self._count_all(rows, last, check)
+
+    def _count_all(self, rows: Ints, last: Ints, check: Callable[[], None]) -> Ints:
+        """Count what batches change, one after the other, on one thread."""
         from graphdb.incremental.kernels import batch_kernels as kernels
 
-        rows, last = self._rows(updates), np.ascontiguousarray(ends, np.int64)
-        several = self._threads > 1 or self._device is not None
-        if (several and len(rows) >= FEWEST * len(last)) or (self._device is not None and self._device.follows):
-            return self._count_each(rows, last, check)
         counts = np.zeros((len(last), len(self._graphs), 2), np.int64)
         state = np.zeros(3, np.int64)
         cells, like = self._lists.cells.ctypes.data, self._lists.like
         result = frame.YIELD
-        with self._alone():
-            try:
-                while result != frame.DONE:
-                    check()
-                    result = kernels.count_batches(
-                        cells, like, self._searches.addresses, rows, last, counts, state, BUDGET
-                    )
-                    if result == kernels.SPACE:
-                        self._lists.reserve()
-            finally:
-                if result != frame.DONE:
-                    kernels.finish(cells, like, frame.OLD)
+        try:
+            while result != frame.DONE:
+                check()
+                result = kernels.count_batches(
+                    cells, like, self._searches.addresses, rows, last, counts, state, BUDGET
+                )
+                if result == kernels.SPACE:
+                    self._lists.reserve()
+        finally:
+            if result != frame.DONE:
+                kernels.finish(cells, like, frame.OLD)
         return counts
 
     def _count_each(self, rows: Ints, ends: Ints, check: Callable[[], None]) -> Ints:
@@ -375,21 +385,20 @@ class IncrementalMatcher:
         before: Callable[[], Ints] | None = None
         for number, (begin, end) in enumerate(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)):
             version = frame.OLD
-            with self._alone():
-                try:
-                    alone = self._device is not None and self._device.takes(self._searches, end - begin)
-                    if not alone:
-                        self._put(rows[begin:end])
-                    if before is not None:
-                        counts[number - 1] = before()
-                    if alone:
-                        self._put_somewhere(rows[begin:end])
-                    before = self._counting(check)
-                    if end == ends[-1]:
-                        counts[number], before = before(), None
-                    version = frame.NEW
-                finally:
-                    self._end(version)
+            try:
+                alone = self._device is not None and self._device.takes(self._searches, end - begin)
+                if not alone:
+                    self._put(rows[begin:end])
+                if before is not None:
+                    counts[number - 1] = before()
+                if alone:
+                    self._put_somewhere(rows[begin:end])
+                before = self._counting(check)
+                if end == ends[-1]:
+                    counts[number], before = before(), None
+                version = frame.NEW
+            finally:
+                self._end(version)
         return counts
 
     def _put_somewhere(self, rows: Ints) -> None:
@@ -432,15 +441,26 @@ class IncrementalMatcher:
             self._lock.release()
 
     def _rows(self, updates: Updates) -> Ints:
-        """Return updates as kernels read them; raises ValueError where an end is no vertex."""
-        from graphdb.incremental.kernels.batch_kernels import write_updates
+        """Return updates as kernels read them, until the next ones; raises ValueError where an end is no vertex."""
+        from graphdb.incremental.kernels.batch_kernels import number_updates
 
-        labels, sources, targets, inserted = (np.ascontiguousarray(column, np.int64) for column in updates)
-        rows, vertices = np.empty((len(labels), 4), np.int64), self._lists.vertices
-        rows[:, 0] = self._lists.number(labels)
-        if write_updates(sources, targets, inserted, vertices.of_resources, rows) < len(rows):
-            for number, column in enumerate((vertices.inner(sources), vertices.inner(targets), inserted), 1):
-                rows[:, number] = column
+        count = len(np.asarray(updates.labels))
+        if self._device is not None or count > MOST_REUSED:
+            rows = np.empty((count, 4), np.int64)
+        else:  # memory that the process has: new pages take longer than all else here
+            if count > len(self._space):
+                self._space = np.empty((max(count, 2 * len(self._space)), 4), np.int64)
+            rows = self._space[:count]
+        for number, column in enumerate(updates):
+            rows[:, number] = column
+        done, numbers = 0, self._lists.vertices.of_resources
+        if count:  # in most streams all have one label
+            label = int(rows[0, 0])
+            done = number_updates(rows, label, self._lists.number_of(label), numbers)
+        if done < count:
+            rows[done:, 0] = self._lists.number(rows[done:, 0])
+            for number in (1, 2):
+                rows[done:, number] = self._lists.vertices.inner(rows[done:, number])
         return rows
 
     def _outer(self, number: int, rows: Ints) -> Changes:

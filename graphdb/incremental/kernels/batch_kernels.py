@@ -72,16 +72,22 @@ def change_edge(graph: int, label: int, source: int, target: int, inserted: bool
     return True
 
 
-@entry("i8[:], i8[:], i8[:], i8[:], i8[:, :] -> i8")
-def write_updates(sources: Ints, targets: Ints, inserted: Ints, numbers: Ints, rows: Ints) -> int:
-    """Write updates of resources as :func:`stage` takes them, but for labels: the first of what is no resource."""
-    for i in range(len(sources)):
-        if not (0 <= sources[i] < len(numbers) and 0 <= targets[i] < len(numbers)):
+@entry("i8[:, :], i8, i8, i8[:] -> i8")
+def number_updates(updates: Ints, label: int, number: int, numbers: Ints) -> int:
+    """Write the numbers of updates' labels and ends, as :func:`stage` takes them.
+
+    ``numbers`` are those of all resources.  Returns the first update whose label is not ``label``, or of whose ends one is no
+    resource: it and those behind it are as they were.
+    """
+    count = len(numbers)
+    for i in range(len(updates)):
+        source, target = updates[i, 1], updates[i, 2]
+        if updates[i, 0] != label or not (0 <= source < count and 0 <= target < count):
             return i
-        rows[i, 1] = numbers[sources[i]]
-        rows[i, 2] = numbers[targets[i]]
-        rows[i, 3] = inserted[i]
-    return len(sources)
+        updates[i, 0] = number
+        updates[i, 1] = numbers[source]
+        updates[i, 2] = numbers[target]
+    return len(updates)
 
 
 @entry("i8, T, i8[:, :], i8, i8 -> i8")
