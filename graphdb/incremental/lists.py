@@ -285,7 +285,7 @@ class Lists:
         words = _MARKS
         for number in self.relations.numbers.values():
             own, lengths = int(self._ranges[number, 4]) // 64 + 1, self._rows_of(number)[:, 1]
-            words += own * int(np.count_nonzero(lengths >= max(LEAST_MARKED, own / 8)) * 5 // 4)
+            words += 2 * own * int(np.count_nonzero(lengths >= max(LEAST_MARKED, own / 8)) * 5 // 4)
         self._marks = np.zeros(words, np.int64)
         self.cells[frame.MARKS_USED], self.cells[frame.LEAST_MARKED] = 1, LEAST_MARKED
 

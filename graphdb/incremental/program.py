@@ -151,6 +151,7 @@ class _Tables:
             frame.VALUES: self._values,
             frame.STACK: np.zeros((len(self._steps), frame.STACK_CELLS), np.int64),
             frame.SPANS: np.zeros((len(self._legs), frame.SPAN_CELLS), np.int64),
+            frame.CHUNKS: np.zeros(frame.CHUNK, np.int64),
         }
 
     def _copy(self, copy: Copy) -> list[list[int]]:
@@ -219,11 +220,13 @@ class _Tables:
         self._plans.append([*row, int(edge.source == edge.target), orders, work])
 
     def _family(self, plan: DeltaPlan, number: int, first: int) -> list[int]:
-        """Return a step's parent, first child and next sibling, or -1."""
+        """Return a step's parent, first child and next sibling, or -1, and whether its children are leaves."""
         parent = plan.parents[number]
         children = [i for i, of in enumerate(plan.parents) if of == number]
         siblings = [i for i, of in enumerate(plan.parents) if of == parent and i > number]
-        return [parent + first if parent >= 0 else -1, *(f[0] + first if f else -1 for f in (children, siblings))]
+        family = [parent + first if parent >= 0 else -1, *(f[0] + first if f else -1 for f in (children, siblings))]
+        last = children and not any(of in children for of in plan.parents)
+        return [*family, int(bool(last) and isinstance(plan.steps[number], VertexStep))]
 
     def _write_vertex_step(self, plan: DeltaPlan, step: VertexStep, twins: list[VertexStep], bound: set[int]) -> None:
         """Write a step.

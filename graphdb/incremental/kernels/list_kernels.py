@@ -190,11 +190,12 @@ def grow(graph: int, row: int, like: Any) -> bool:
 
 
 @kernel
-def mark(graph: int, relation: int, row: int, far: int, there: bool) -> None:
-    """Have a list's bitmap say whether it has an entry of a far end in the relation's range."""
+def mark(graph: int, relation: int, row: int, far: int, touched: bool, there: bool) -> None:
+    """Have a list's bitmap say whether it has an entry of a far end in range, or the second whether one is touched."""
     span = load(graph, RANGES, LONG) + relation * RANGE_CELLS * 8
     offset, word = far - load(span, 3, LONG), load(row, 6, INT)
     if word != 0 and offset >= 0 and offset < load(span, 4, LONG):
+        word += (load(span, 4, LONG) >> 6) + 1 if touched else 0
         address = load(graph, MARKS, LONG) + (word + (offset >> 6)) * 8
         bit = 1 << (offset & 63)
         store(address, 0, load(address, 0, LONG) | bit if there else load(address, 0, LONG) & ~bit, LONG)
@@ -202,17 +203,20 @@ def mark(graph: int, relation: int, row: int, far: int, there: bool) -> None:
 
 @kernel
 def mark_list(graph: int, relation: int, row: int, like: Any) -> None:
-    """Give a list a bitmap if it is long enough that the bitmap is not much larger, and there is space."""
+    """Give a list its bitmaps if it is long enough that they are not much larger, and there is space."""
     span, size = load(graph, RANGES, LONG) + relation * RANGE_CELLS * 8, load(row, 1, INT)
     far, used = load(span, 4, LONG), load(graph, MARKS_USED, LONG)
     words = (far >> 6) + 1
-    if size < load(graph, LEAST_MARKED, LONG) or 8 * size < words or used + words > load(graph, MARK_CAPACITY, LONG):
+    if size < load(graph, LEAST_MARKED, LONG) or 8 * size < words or used + 2 * words > load(graph, MARK_CAPACITY, LONG):
         return
-    store(graph, MARKS_USED, used + words, LONG)
+    store(graph, MARKS_USED, used + 2 * words, LONG)
     store(row, 6, used, INT)
     begin = load(row, 0, INT) * UNIT
+    neighbours, codes = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG)
     for at in range(begin, begin + size):
-        mark(graph, relation, row, load(load(graph, NEIGHBOURS, LONG), at, like), True)
+        mark(graph, relation, row, load(neighbours, at, like), False, True)
+        if load(codes, at, INT) & TOUCHED:
+            mark(graph, relation, row, load(neighbours, at, like), True, True)
 
 
 @entry("i8, T, i8")
@@ -275,6 +279,7 @@ def change(graph: int, relation: int, near: int, far: int, key: int, inserted: b
                 if full:
                     return False
                 note(graph, relation, near, far, key)
+                mark(graph, relation, row, far, True, True)
             store(codes, at, after | TOUCHED, INT)
             count_versions(row, code, after)
             return True
@@ -303,7 +308,8 @@ def change(graph: int, relation: int, near: int, far: int, key: int, inserted: b
     store(row, 1, size + 1, INT)
     count_versions(row, 0, NEW)
     if load(row, 6, INT) != 0:
-        mark(graph, relation, row, far, True)
+        mark(graph, relation, row, far, False, True)
+        mark(graph, relation, row, far, True, True)
     else:
         mark_list(graph, relation, row, like)
     note(graph, relation, near, far, key)
@@ -320,6 +326,7 @@ def leave(graph: int, record: int, version: int, like: Any) -> None:
     begin, size, key = load(row, 0, INT) * UNIT, load(row, 1, INT), load(record, 3, LONG)
     at = place_of(graph, begin, begin + size, load(record, 2, LONG), key, like)
     versions = load(codes, at, INT) & BOTH
+    mark(graph, relation, row, load(record, 2, LONG), True, False)
     if versions & version:
         count_versions(row, versions, BOTH)
         store(codes, at, key << KEY_SHIFT | BOTH, INT)
@@ -331,6 +338,6 @@ def leave(graph: int, record: int, version: int, like: Any) -> None:
     if joined(neighbours, begin, begin + size - 1, at, load(record, 2, LONG), like):
         count_parallel(graph, relation, -1)
     else:
-        mark(graph, relation, row, load(record, 2, LONG), False)
+        mark(graph, relation, row, load(record, 2, LONG), False, False)
     store(row, 1, size - 1, INT)
     shortened(graph, relation, near, size - 1)

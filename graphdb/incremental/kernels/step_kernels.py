@@ -14,6 +14,8 @@ from graphdb.incremental.frame import (
     BOTH,
     CHECK_CELLS,
     CHECKS,
+    CHUNK,
+    CHUNKS,
     CODES,
     EDGE,
     EDGES_DIFFER,
@@ -47,9 +49,13 @@ from graphdb.incremental.frame import (
     VERTEX_COUNT,
 )
 from graphdb.incremental.kernels.list_kernels import row_of
-from graphdb.storage.compile.kernels import kernel, load, store
+from graphdb.storage.compile.kernels import fetch, kernel, load, store
 from graphdb.storage.graph.pcsr_kernels import find
 
+ALL = 1 << 62
+"""As many bindings as there are."""
+FAR_LONGER = 8
+"""A list that is more than so many times as long as another one is searched, and not merged with it."""
 LONG_LIST = 48
 """Entries of a list that is searched, and not scanned, for the next value."""
 
@@ -160,12 +166,19 @@ def open_step(search: int, level: int, like: Any) -> None:
 
 
 @kernel
+def touched(span: int, offset: int) -> bool:
+    """Whether the batch touches an entry of a list by its second bitmap, which lies behind the first."""
+    word = (load(span, 5, LONG) >> 6) + 1 + (offset >> 6)
+    return load(load(span, 3, LONG), word, LONG) >> (offset & 63) & 1 != 0
+
+
+@kernel
 def joins(search: int, graph: int, leg: int, span: int, value: int, like: Any) -> bool:
     """Whether a leg's list holds a value by an entry that may be bound.  Values are asked for in ascending order."""
     marks, offset = load(span, 3, LONG), value - load(span, 4, LONG)
     if marks != 0 and offset >= 0 and offset < load(span, 5, LONG):
         there = load(marks, offset >> 6, LONG) >> (offset & 63) & 1
-        if there == 0 or load(span, 2, LONG) == 0:
+        if there == 0 or load(span, 2, LONG) == 0 or not touched(span, offset):
             return there != 0
     neighbours, codes = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG)
     end = load(span, 1, LONG)
@@ -235,27 +248,30 @@ def skip(graph: int, span: int, at: int, end: int, like: Any) -> int:
 
 
 @kernel
-def next_candidate(search: int, level: int, table_row: int, counting: bool) -> int:
+def next_candidate(search: int, level: int, table_row: int, most: int, out: int) -> int:
     """Bind the next candidate of an opened step without legs: as :func:`next_vertex` does."""
     graph, values = load(search, GRAPH, LONG), load(search, VALUES, LONG)
     step, stack = step_of(search, level), stack_of(search, level)
     slot, bit = load(step, 1, LONG), load(step, 6, LONG)
     at, end = load(stack, 0, LONG), load(stack, 1, LONG)
     count = 0
-    while at < end and (count == 0 or counting):
+    while at < end and count < most:
         if is_candidate(graph, table_row, at, bit):
             store(values, slot, at, LONG)
-            count += passes(search, load(step, 4, LONG), load(step, 5, LONG))
+            if passes(search, load(step, 4, LONG), load(step, 5, LONG)):
+                if out != 0:
+                    store(out, count, at, LONG)
+                count += 1
         at += 1
     store(stack, 0, at, LONG)
     return count
 
 
 @kernel
-def next_vertex(search: int, level: int, table_row: int, counting: bool, like: Any) -> int:
-    """Bind the next vertex of an opened step, in the lists of all legs, that passes all checks: 0 where there is none.
+def next_vertex(search: int, level: int, table_row: int, most: int, out: int, like: Any) -> int:
+    """Bind the next vertices of an opened step, in the lists of all legs, that pass all checks.
 
-    ``counting`` goes on to the last, and returns how many there are.
+    Returns how many there are, ``most`` at most, and writes them to ``out`` unless that is 0.
     """
     graph, values = load(search, GRAPH, LONG), load(search, VALUES, LONG)
     step, stack = step_of(search, level), stack_of(search, level)
@@ -263,7 +279,7 @@ def next_vertex(search: int, level: int, table_row: int, counting: bool, like: A
     neighbours, codes = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG)
     slot, first, last = load(step, 1, LONG), load(step, 2, LONG), load(step, 3, LONG)
     if first == last:
-        return next_candidate(search, level, table_row, counting)
+        return next_candidate(search, level, table_row, most, out)
     first_check, last_check, bit = load(step, 4, LONG), load(step, 5, LONG), load(step, 6, LONG)
     through = load(stack, 2, LONG)
     leg = legs + through * LEG_CELLS * 8
@@ -295,8 +311,10 @@ def next_vertex(search: int, level: int, table_row: int, counting: bool, like: A
             continue
         store(values, slot, value, LONG)
         if first_check == last_check or passes(search, first_check, last_check):
+            if out != 0:
+                store(out, count, value, LONG)
             count += 1
-            if not counting:
+            if count == most:
                 break
     store(stack, 0, at, LONG)
     return count
@@ -367,6 +385,100 @@ def count_list(search: int, level: int, like: Any) -> int:
 
 
 @kernel
+def count_common(search: int, level: int, like: Any) -> int:
+    """How many values the lists of an opened step of two legs share, where nothing else is asked of them."""
+    graph, stack = load(search, GRAPH, LONG), stack_of(search, level)
+    legs, spans = load(search, LEGS, LONG), load(search, SPANS, LONG)
+    neighbours, codes = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG)
+    at, end = load(stack, 0, LONG), load(stack, 1, LONG)
+    through, asked = load(stack, 2, LONG), load(stack, 5, LONG)
+    store(stack, 0, end, LONG)
+    own, other = spans + through * SPAN_CELLS * 8, spans + asked * SPAN_CELLS * 8
+    marks, low, reach = load(other, 3, LONG), load(other, 4, LONG), load(other, 5, LONG)
+    place, last, count = load(other, 0, LONG), load(other, 1, LONG), 0
+    if place == last:
+        return 0
+    leg = legs + through * LEG_CELLS * 8
+    several = load(leg, 3, LONG) != 0
+    if load(own, 2, LONG) == 0 and load(other, 2, LONG) == 0 and not several:
+        if marks != 0:
+            while at < end:
+                value = load(neighbours, at, like)
+                offset = value - low
+                if offset >= 0 and offset < reach:
+                    count += load(marks, offset >> 6, LONG) >> (offset & 63) & 1
+                else:
+                    found = find(neighbours, place, last, value, like)
+                    count += found < last and load(neighbours, found, like) == value
+                at += 1
+            return count
+        if last - place <= FAR_LONGER * (end - at) and load(legs, asked * LEG_CELLS + 3, LONG) == 0:
+            while at < end and place < last:
+                x, y = load(neighbours, at, like), load(neighbours, place, like)
+                count += x == y
+                at += x <= y
+                place += y <= x
+            return count
+    near, late = load(load(search, VALUES, LONG), load(leg, 1, LONG), LONG), load(leg, 2, LONG)
+    mixed = load(own, 2, LONG) != 0
+    while at < end:
+        at = skip(graph, other, at, end, like)
+        if at == end:
+            break
+        value = load(neighbours, at, like)
+        fits = not mixed or admits(search, load(codes, at, INT), near, value, late)
+        at += 1
+        while several and at < end and load(neighbours, at, like) == value:
+            fits = fits or admits(search, load(codes, at, INT), near, value, late)
+            at += 1
+        count += fits and joins(search, graph, legs + asked * LEG_CELLS * 8, other, value, like)
+    return count
+
+
+@kernel
+def count_children(search: int, level: int, table_row: int, like: Any) -> int:
+    """Add, to the sum of an opened step, what its children count of its next bindings: how many entries were looked at."""
+    graph, values, out = load(search, GRAPH, LONG), load(search, VALUES, LONG), load(search, CHUNKS, LONG)
+    step, stack = step_of(search, level), stack_of(search, level)
+    slot, child, legs = load(step, 1, LONG), load(step, 10, LONG), load(search, LEGS, LONG)
+    work = -load(stack, 0, LONG)
+    count = next_vertex(search, level, table_row, CHUNK, out, like)
+    work += load(stack, 0, LONG) + count
+    if count > 1:
+        fetch_lists(search, child, slot, out, count)
+    total = 0
+    for i in range(count):
+        store(values, slot, load(out, i, LONG), LONG)
+        product, number = 1, child
+        while number >= 0 and product > 0:
+            open_step(search, number, like)
+            begin = load(stack_of(search, number), 0, LONG)
+            product *= count_step(search, number, table_row, like)
+            work += 2 + load(stack_of(search, number), 0, LONG) - begin
+            number = load(step_of(search, number), 11, LONG)
+        total += product
+    store(stack, 3, load(stack, 3, LONG) + total, LONG)
+    return work
+
+
+@kernel
+def fetch_lists(search: int, step: int, slot: int, out: int, count: int) -> None:
+    """Have the lists that a step and its siblings ask for be on their way to the cache, for some bindings of a slot."""
+    graph, legs = load(search, GRAPH, LONG), load(search, LEGS, LONG)
+    neighbours = load(graph, NEIGHBOURS, LONG)
+    while step >= 0:
+        for k in range(load(step_of(search, step), 2, LONG), load(step_of(search, step), 3, LONG)):
+            leg = legs + k * LEG_CELLS * 8
+            if load(leg, 1, LONG) == slot:
+                for i in range(count):
+                    fetch(row_of(graph, load(leg, 0, LONG), load(out, i, LONG)))
+                for i in range(count):
+                    row = row_of(graph, load(leg, 0, LONG), load(out, i, LONG))
+                    fetch(neighbours + load(row, 0, INT) * UNIT * 4)
+        step = load(step_of(search, step), 11, LONG)
+
+
+@kernel
 def other_slot(search: int, number: int, slot: int) -> int:
     """The slot that a vertex is to differ from by an inequality."""
     check = load(search, CHECKS, LONG) + number * CHECK_CELLS * 8
@@ -379,7 +491,7 @@ def next_binding(search: int, level: int, table_row: int, like: Any) -> int:
     """Bind the next vertex, or edge, of an opened step: 0 where there is none, else 1."""
     if load(step_of(search, level), 0, LONG) == EDGE:
         return next_edge(search, level)
-    return next_vertex(search, level, table_row, False, like)
+    return next_vertex(search, level, table_row, 1, 0, like)
 
 
 @kernel
@@ -390,7 +502,10 @@ def count_step(search: int, level: int, table_row: int, like: Any) -> int:
     if twins >= 0:
         return max(0, count_list(search, level, like) - twins)
     if load(step, 0, LONG) == VERTEX:
-        return next_vertex(search, level, table_row, True, like)
+        if load(step, 3, LONG) - load(step, 2, LONG) == 2 and load(step, 6, LONG) < 0:
+            if load(step, 4, LONG) == load(step, 5, LONG):
+                return count_common(search, level, like)
+        return next_vertex(search, level, table_row, ALL, 0, like)
     count = 0
     while next_edge(search, level):
         count += 1
