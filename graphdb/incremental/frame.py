@@ -47,8 +47,11 @@ VERTEX_CELLS = 4
 """(row of the candidate table, bit, first and after last of its needs)."""
 NEED_CELLS = 2
 """(relation, entries needed)."""
-RECORD_CELLS = 5
-"""A list's entry that the batch touched: (relation, near end, far end, key, versions that it is in)."""
+RECORD_CELLS = 7
+"""A list's entry that the batch touched: (relation, near end, far end, key, versions that it is in; the list's row, in
+bytes, and the place in the list where it was)."""
+CHANGE_CELLS = 5
+"""What devices have of a record."""
 
 OLD, NEW, BOTH, TOUCHED, KEY_SHIFT = 1, 2, 3, 4, 3
 """An entry's code: the versions that it is in, whether a record tells of it, and above them its key: the number of the
@@ -89,8 +92,9 @@ COPY_CELLS = 3
 """(slot, and for an edge that is bound from its other end, the slots of its ends; else -1 twice)."""
 STEP_CELLS = 13
 """(kind, slot bound, first and after last leg, first and after last check, bit of the candidate table or -1, how many
-twins are counted before it or -1 where its entries must be looked at, after last check but those of twins; parent, first
-child and next sibling or -1; whether it binds a vertex, has children, and they have none)."""
+twins are counted before it or -1 where its entries must be looked at, after last check but those of twins; parent,
+first child and next sibling or -1; of a vertex with children, whether they have none; of a leaf, whether it is what two
+lists share but for vertices that are bound)."""
 LEG_CELLS = 5
 """(relation, slot of the bound near end, whether its pattern edge comes after the plan's own, whether its relation can
 join two vertices by several edges, for a step that binds an edge the slot of the far end)."""

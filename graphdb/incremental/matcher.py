@@ -367,9 +367,7 @@ class IncrementalMatcher:
         try:
             while result != frame.DONE:
                 check()
-                result = kernels.count_batches(
-                    cells, like, self._searches.addresses, rows, last, counts, state, BUDGET
-                )
+                result = kernels.count_batches(cells, like, self._searches.addresses, rows, last, counts, state, BUDGET)
                 if result == kernels.SPACE:
                     self._lists.reserve()
         finally:

@@ -220,13 +220,18 @@ class _Tables:
         self._plans.append([*row, int(edge.source == edge.target), orders, work])
 
     def _family(self, plan: DeltaPlan, number: int, first: int) -> list[int]:
-        """Return a step's parent, first child and next sibling, or -1, and whether its children are leaves."""
+        """Return a step's parent, first child and next sibling, or -1, and the cell behind them (:mod:`.frame`)."""
         parent = plan.parents[number]
         children = [i for i, of in enumerate(plan.parents) if of == number]
         siblings = [i for i, of in enumerate(plan.parents) if of == parent and i > number]
         family = [parent + first if parent >= 0 else -1, *(f[0] + first if f else -1 for f in (children, siblings))]
-        last = children and not any(of in children for of in plan.parents)
-        return [*family, int(bool(last) and isinstance(plan.steps[number], VertexStep))]
+        step, row = plan.steps[number], self._steps[-1]
+        if isinstance(step, EdgeStep):
+            return [*family, 0]
+        if children:
+            return [*family, int(not any(of in children for of in plan.parents))]
+        alike = all(check[0] == frame.UNEQUAL for check in self._checks[row[4] : row[5]])
+        return [*family, int(len(step.legs) == 2 and not step.candidate and alike)]
 
     def _write_vertex_step(self, plan: DeltaPlan, step: VertexStep, twins: list[VertexStep], bound: set[int]) -> None:
         """Write a step.

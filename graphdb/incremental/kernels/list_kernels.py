@@ -206,10 +206,10 @@ def mark_list(graph: int, relation: int, row: int, like: Any) -> None:
     """Give a list its bitmaps if it is long enough that they are not much larger, and there is space."""
     span, size = load(graph, RANGES, LONG) + relation * RANGE_CELLS * 8, load(row, 1, INT)
     far, used = load(span, 4, LONG), load(graph, MARKS_USED, LONG)
-    words = (far >> 6) + 1
-    if size < load(graph, LEAST_MARKED, LONG) or 8 * size < words or used + 2 * words > load(graph, MARK_CAPACITY, LONG):
+    words = 2 * ((far >> 6) + 1)
+    if size < load(graph, LEAST_MARKED, LONG) or 16 * size < words or used + words > load(graph, MARK_CAPACITY, LONG):
         return
-    store(graph, MARKS_USED, used + 2 * words, LONG)
+    store(graph, MARKS_USED, used + words, LONG)
     store(row, 6, used, INT)
     begin = load(row, 0, INT) * UNIT
     neighbours, codes = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG)
@@ -229,15 +229,30 @@ def mark_lists(graph: int, like: Any, relations: int) -> None:
 
 
 @kernel
-def note(graph: int, relation: int, near: int, far: int, key: int) -> None:
-    """Write a record of an entry that the batch touches for the first time."""
+def note(graph: int, relation: int, near: int, far: int, key: int, row: int, place: int) -> None:
+    """Write a record of an entry that the batch touches for the first time, at a place of its list."""
     count = load(graph, RECORD_COUNT, LONG)
     record = load(graph, RECORDS, LONG) + count * RECORD_CELLS * 8
     store(record, 0, relation, LONG)
     store(record, 1, near, LONG)
     store(record, 2, far, LONG)
     store(record, 3, key, LONG)
+    store(record, 5, row - load(graph, ROWS, LONG), LONG)
+    store(record, 6, place, LONG)
     store(graph, RECORD_COUNT, count + 1, LONG)
+
+
+@kernel
+def entry_of(graph: int, record: int, like: Any) -> int:
+    """The place in the pool of a record's entry: where it was, unless others came or went before it."""
+    neighbours, codes = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG)
+    row, far, key = load(graph, ROWS, LONG) + load(record, 5, LONG), load(record, 2, LONG), load(record, 3, LONG)
+    begin = load(row, 0, INT) * UNIT
+    end = begin + load(row, 1, INT)
+    at = begin + load(record, 6, LONG)
+    if at < end and load(neighbours, at, like) == far and load(codes, at, INT) >> KEY_SHIFT == key:
+        return at
+    return place_of(graph, begin, end, far, key, like)
 
 
 @kernel
@@ -278,7 +293,7 @@ def change(graph: int, relation: int, near: int, far: int, key: int, inserted: b
             if code & TOUCHED == 0:
                 if full:
                     return False
-                note(graph, relation, near, far, key)
+                note(graph, relation, near, far, key, row, at - begin)
                 mark(graph, relation, row, far, True, True)
             store(codes, at, after | TOUCHED, INT)
             count_versions(row, code, after)
@@ -312,7 +327,7 @@ def change(graph: int, relation: int, near: int, far: int, key: int, inserted: b
         mark(graph, relation, row, far, True, True)
     else:
         mark_list(graph, relation, row, like)
-    note(graph, relation, near, far, key)
+    note(graph, relation, near, far, key, row, at - begin)
     lengthened(graph, relation, near, size + 1)
     return True
 
@@ -321,10 +336,10 @@ def change(graph: int, relation: int, near: int, far: int, key: int, inserted: b
 def leave(graph: int, record: int, version: int, like: Any) -> None:
     """Have the entry of a record be in both versions if it is in ``version``, in none if it is not."""
     relation, near = load(record, 0, LONG), load(record, 1, LONG)
-    row = row_of(graph, relation, near)
+    row = load(graph, ROWS, LONG) + load(record, 5, LONG)
     neighbours, codes = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG)
     begin, size, key = load(row, 0, INT) * UNIT, load(row, 1, INT), load(record, 3, LONG)
-    at = place_of(graph, begin, begin + size, load(record, 2, LONG), key, like)
+    at = entry_of(graph, record, like)
     versions = load(codes, at, INT) & BOTH
     mark(graph, relation, row, load(record, 2, LONG), True, False)
     if versions & version:

@@ -386,21 +386,44 @@ def count_list(search: int, level: int, like: Any) -> int:
 
 @kernel
 def count_common(search: int, level: int, like: Any) -> int:
-    """How many values the lists of an opened step of two legs share, where nothing else is asked of them."""
-    graph, stack = load(search, GRAPH, LONG), stack_of(search, level)
+    """How many values the lists of an opened step of two legs share, which must differ from others and nothing else."""
+    graph, values = load(search, GRAPH, LONG), load(search, VALUES, LONG)
+    step, stack = step_of(search, level), stack_of(search, level)
     legs, spans = load(search, LEGS, LONG), load(search, SPANS, LONG)
+    through, asked = load(stack, 2, LONG), load(stack, 5, LONG)
+    leg, other_leg = legs + through * LEG_CELLS * 8, legs + asked * LEG_CELLS * 8
+    span, other_span = spans + through * SPAN_CELLS * 8, spans + asked * SPAN_CELLS * 8
+    first, other_first = load(span, 0, LONG), load(other_span, 0, LONG)
+    if first == load(span, 1, LONG) or other_first == load(other_span, 1, LONG):
+        return 0
+    count = count_shared(search, stack, leg, span, other_leg, other_span, like)
+    store(stack, 0, load(stack, 1, LONG), LONG)
+    slot, begin = load(step, 1, LONG), load(step, 4, LONG)
+    for i in range(begin, load(step, 5, LONG)):
+        if count == 0:
+            return 0
+        value = load(values, other_slot(search, i, slot), LONG)
+        repeated = False
+        for j in range(begin, i):
+            repeated = repeated or load(values, other_slot(search, j, slot), LONG) == value
+        if not repeated:
+            store(span, 0, first, LONG)
+            store(other_span, 0, other_first, LONG)
+            shared = joins(search, graph, leg, span, value, like)
+            count -= shared and joins(search, graph, other_leg, other_span, value, like)
+    return count
+
+
+@kernel
+def count_shared(search: int, stack: int, leg: int, span: int, other_leg: int, other_span: int, like: Any) -> int:
+    """How many values two lists share, of which the first is the shorter, by entries that may be bound."""
+    graph = load(search, GRAPH, LONG)
     neighbours, codes = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG)
     at, end = load(stack, 0, LONG), load(stack, 1, LONG)
-    through, asked = load(stack, 2, LONG), load(stack, 5, LONG)
-    store(stack, 0, end, LONG)
-    own, other = spans + through * SPAN_CELLS * 8, spans + asked * SPAN_CELLS * 8
-    marks, low, reach = load(other, 3, LONG), load(other, 4, LONG), load(other, 5, LONG)
-    place, last, count = load(other, 0, LONG), load(other, 1, LONG), 0
-    if place == last:
-        return 0
-    leg = legs + through * LEG_CELLS * 8
-    several = load(leg, 3, LONG) != 0
-    if load(own, 2, LONG) == 0 and load(other, 2, LONG) == 0 and not several:
+    marks, low, reach = load(other_span, 3, LONG), load(other_span, 4, LONG), load(other_span, 5, LONG)
+    place, last, count = load(other_span, 0, LONG), load(other_span, 1, LONG), 0
+    several, mixed = load(leg, 3, LONG) != 0, load(span, 2, LONG) != 0
+    if not mixed and not several and load(other_span, 2, LONG) == 0:
         if marks != 0:
             while at < end:
                 value = load(neighbours, at, like)
@@ -412,7 +435,7 @@ def count_common(search: int, level: int, like: Any) -> int:
                     count += found < last and load(neighbours, found, like) == value
                 at += 1
             return count
-        if last - place <= FAR_LONGER * (end - at) and load(legs, asked * LEG_CELLS + 3, LONG) == 0:
+        if last - place <= FAR_LONGER * (end - at) and load(other_leg, 3, LONG) == 0:
             while at < end and place < last:
                 x, y = load(neighbours, at, like), load(neighbours, place, like)
                 count += x == y
@@ -420,9 +443,8 @@ def count_common(search: int, level: int, like: Any) -> int:
                 place += y <= x
             return count
     near, late = load(load(search, VALUES, LONG), load(leg, 1, LONG), LONG), load(leg, 2, LONG)
-    mixed = load(own, 2, LONG) != 0
     while at < end:
-        at = skip(graph, other, at, end, like)
+        at = skip(graph, other_span, at, end, like)
         if at == end:
             break
         value = load(neighbours, at, like)
@@ -431,16 +453,16 @@ def count_common(search: int, level: int, like: Any) -> int:
         while several and at < end and load(neighbours, at, like) == value:
             fits = fits or admits(search, load(codes, at, INT), near, value, late)
             at += 1
-        count += fits and joins(search, graph, legs + asked * LEG_CELLS * 8, other, value, like)
+        count += fits and joins(search, graph, other_leg, other_span, value, like)
     return count
 
 
 @kernel
 def count_children(search: int, level: int, table_row: int, like: Any) -> int:
-    """Add, to the sum of an opened step, what its children count of its next bindings: how many entries were looked at."""
-    graph, values, out = load(search, GRAPH, LONG), load(search, VALUES, LONG), load(search, CHUNKS, LONG)
+    """Add what children count of the next bindings to an opened step's sum: how many entries were looked at."""
+    values, out = load(search, VALUES, LONG), load(search, CHUNKS, LONG)
     step, stack = step_of(search, level), stack_of(search, level)
-    slot, child, legs = load(step, 1, LONG), load(step, 10, LONG), load(search, LEGS, LONG)
+    slot, child = load(step, 1, LONG), load(step, 10, LONG)
     work = -load(stack, 0, LONG)
     count = next_vertex(search, level, table_row, CHUNK, out, like)
     work += load(stack, 0, LONG) + count
@@ -474,7 +496,7 @@ def fetch_lists(search: int, step: int, slot: int, out: int, count: int) -> None
                     fetch(row_of(graph, load(leg, 0, LONG), load(out, i, LONG)))
                 for i in range(count):
                     row = row_of(graph, load(leg, 0, LONG), load(out, i, LONG))
-                    fetch(neighbours + load(row, 0, INT) * UNIT * 4)
+                    fetch(neighbours + load(row, 0, INT) * UNIT * 4)  # of ids of 64 bits elsewhere: nothing is gained
         step = load(step_of(search, step), 11, LONG)
 
 
@@ -502,9 +524,8 @@ def count_step(search: int, level: int, table_row: int, like: Any) -> int:
     if twins >= 0:
         return max(0, count_list(search, level, like) - twins)
     if load(step, 0, LONG) == VERTEX:
-        if load(step, 3, LONG) - load(step, 2, LONG) == 2 and load(step, 6, LONG) < 0:
-            if load(step, 4, LONG) == load(step, 5, LONG):
-                return count_common(search, level, like)
+        if load(step, 12, LONG) != 0:
+            return count_common(search, level, like)
         return next_vertex(search, level, table_row, ALL, 0, like)
     count = 0
     while next_edge(search, level):
