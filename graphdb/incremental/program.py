@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from graphdb.incremental import frame
 from graphdb.incremental.delta_plan import DeltaPlan, EdgeStep, Planner, VertexStep, slots_of
 from graphdb.incremental.lists import Lists
-from graphdb.incremental.orbits import Copy, Orbit, orbits
+from graphdb.incremental.orbits import Copy, Orbit, alone, orbits
 from graphdb.incremental.relations import Relation
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.checks import Check, EdgesDiffer, Never, NotBothEqual, Unequal
@@ -54,6 +54,7 @@ def make_program(
     *,
     plain: bool,
     counted: bool = False,
+    seed: int | None = None,
 ) -> Program:
     """Return the program of a pattern.
 
@@ -67,6 +68,8 @@ def make_program(
         By vertex, the number of its candidate set.
     apart
         Whether two of its vertices have no candidate in common.
+    seed
+        The one edge that changed edges are bound to first; None: each.
     """
     edges, numbers, source = pattern.edges, lists.relations.numbers, lists.relations.source
     several = [relation.several for relation in relations]
@@ -74,7 +77,7 @@ def make_program(
     checks = [check for check in checks if not (isinstance(check, Unequal) and apart(check.left, check.right))]
     compared = {e for check in checks if isinstance(check, EdgesDiffer) for e in (check.first, check.second)}
     never = any(isinstance(check, Never) for check in checks)
-    found = () if never else tuple(orbits(pattern, sets))
+    found = () if never else tuple(orbits(pattern, sets) if seed is None else [alone(pattern, seed)])
     outputs = [e for e, edge in enumerate(edges) if edge.name in pattern.outputs]
     wanted = {copy.edges[e][0] for orbit in found for copy in orbit.copies for e in outputs}
     stepped = {e for e in range(len(edges)) if several[e] and (not plain or e in compared or e in wanted)}

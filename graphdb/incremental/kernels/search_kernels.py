@@ -48,10 +48,9 @@ from graphdb.incremental.frame import (
     VERTEX_COUNT,
     YIELD,
 )
+from graphdb.incremental.kernels.counting_kernels import count_children, count_step
 from graphdb.incremental.kernels.list_kernels import row_of
 from graphdb.incremental.kernels.step_kernels import (
-    count_children,
-    count_step,
     next_binding,
     open_step,
     passes,
