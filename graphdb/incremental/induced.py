@@ -113,8 +113,8 @@ def parts(owner: int, pattern: PatternGraph) -> list[Part]:
     found = [Part(owner, plain, rows, -1, columns)]
     for extra, ((u, w, _), clause) in enumerate(zip(pairs, of_clause, strict=True)):
         edge = PatternEdge(" extra", u - 1, w - 1, None, u == w, clause)
-        own = replace(plain, edges=(*plain.edges, edge), outputs=(*names, edge.name))
-        found.append(Part(owner, own, rows, extra, columns))
+        longer = replace(plain, edges=(*plain.edges, edge), outputs=(*names, edge.name))
+        found.append(Part(owner, longer, rows, extra, columns))
     return found
 
 
