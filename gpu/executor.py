@@ -34,7 +34,7 @@ from graphdb.plan.executor import Block, Control, OutOfRange, Refused, Traffic
 from graphdb.plan.extension import Adjacency, Compressor, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan, VertexStep
-from graphdb.plan.shares import Division, Partial, root_weights
+from graphdb.plan.shares import Division, Partial, rank_division, root_division
 from graphdb.plan.strategy.ski_rental import WORSE, Decision, ExpectedCost
 from graphdb.plan.strategy.trials import in_turns
 
@@ -375,11 +375,11 @@ class GpuExecutor:
         if not isinstance(first, VertexStep) or first.scan is None:
             return None
         if counting and plan.clique is not None and limit is None and self.strategies.of(plan).name == "join":
-            return Division("ranks", np.diff(plan.clique.graph.work) + 1.0)
+            return rank_division(plan.clique)
         grouped = not counting and limit is None and reduces(plan, self.device.rates)
         divided = self.strategies.join.segments(plan, counting) is not None
         ordered = self.strategies.of(plan).name == "join" and not (grouped or divided)
-        return Division("roots", root_weights(plan), ordered)
+        return root_division(plan, ordered)
 
     def rows_of(self, plan: PhysicalPlan, division: Division, control: Control) -> Iterator[Block]:
         """Run a share; raises as :meth:`run` does."""
@@ -408,6 +408,8 @@ class GpuExecutor:
                 except Refused as error:  # these sums, by this device: the matches are left
                     timings_of(plan, True).rule_out("count")
                     raise OutOfRange from error
+            if division.unit == "vertices":  # of another device, which could sum up what this one cannot
+                raise OutOfRange
             found = self.strategies.count(plan, control, ceil_of(limit, plan.automorphisms)) * plan.automorphisms
         return (found if limit is None else min(found, limit),)
 

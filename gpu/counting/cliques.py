@@ -22,13 +22,17 @@ much for each of its warps."""
 SPARSEST = 1 / 16
 """Ranks that have a bit, at least, where not all do: the others' lists, in which neighbours are searched, are short."""
 
+DIVIDED = 5
+"""The least cliques for which blocks help each other with one vertex."""
+
 VARIANTS["clique"] = tuple({"SIZE": "3", "WORDS": "1", "TEAM": team} for team in ("Warp", "Block"))
 SAMPLES["clique"] = (
     {"SIZE": "4", "WORDS": "3", "TEAM": "Warp"},
-    {"SIZE": "5", "WORDS": "16", "TEAM": "Block"},
-    {"SIZE": "8", "WORDS": "16", "TEAM": "Block"},
+    {"SIZE": "5", "WORDS": "16", "TEAM": "Block", "DIVIDED": "1"},
+    {"SIZE": "8", "WORDS": "16", "TEAM": "Block", "DIVIDED": "1"},
     {"SIZE": "3", "WORDS": "1", "TEAM": "Block", "SPARSE": "1"},
     {"SIZE": "4", "WORDS": "16", "TEAM": "Block", "SPARSE": "1"},
+    {"SIZE": "6", "WORDS": "16", "TEAM": "Block", "SPARSE": "1", "DIVIDED": "1"},
 )
 
 
@@ -49,8 +53,13 @@ class Shape:
     @property
     def macros(self) -> dict[str, object]:
         """For the compiler."""
-        more = {"SPARSE": 1} if self.sparse else {}
+        more = ({"SPARSE": 1} if self.sparse else {}) | ({"DIVIDED": 1} if self.divided else {})
         return {"SIZE": self.size, "WORDS": self.words, "TEAM": self.team, **more}
+
+    @property
+    def divided(self) -> bool:
+        """Whether blocks share the rows of a vertex: of small cliques its lists, which are read once, take longer."""
+        return self.team == "Block" and self.size >= DIVIDED
 
 
 def shape_of(size: int, ranks: int, longest: int, limits: Limits) -> Shape | None:
@@ -111,12 +120,17 @@ def launch_cliques(
     oriented = graph.oriented(plan.graph)
     module = device.module("clique", shape.macros)
     ranks = len(plan.graph.offsets) - 1
+    blocks = min(module.resident("cliques", BLOCK, shape.shared), ranks)
+    published: Any = np.uint64(0)
+    if shape.divided:
+        published = device.memory.empty(blocks, np.uint64)
+        published.fill(0)
     module.launch(
         "cliques",
-        min(module.resident("cliques", BLOCK, shape.shared), ranks),
+        blocks,
         *(address(oriented.offsets), address(oriented.neighbours), ranks, shape.span, ranks if last is None else last),
         shape.matrix_words,
-        *(next_task, total, stop),
+        *(next_task, total, stop, published),
         shared=shape.shared,
     )
 

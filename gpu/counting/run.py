@@ -29,6 +29,7 @@ from graphdb.plan.checks import Relation
 from graphdb.plan.counting.plan import CountingPlan, Term, added_up
 from graphdb.plan.counting.programs import Part, Weight
 from graphdb.plan.physical import CliqueCount
+from graphdb.plan.shares import Division
 
 Ints = NDArray[np.int64]
 
@@ -299,11 +300,15 @@ class DeviceCount:
         """Whether a part is counted by a run, not a number that is known."""
         return not isinstance(self._launches.get(part), int)
 
-    def share_weights(self) -> NDArray[np.float64] | None:
-        """About how much work each rank is as a root: float64 [vertices]; None where all is linear, or in one piece."""
+    def division(self) -> Division | None:
+        """How sums divide by the ranks that are their roots; None where all is linear, or in one piece."""
         looped = [part for part in self._cell_of if part.levels or part.clique]
         if not looped or any(part.rooted and len(term.parts) > 1 for term in self._terms for part in term.parts):
             return None
+        return Division("vertices", self._units, lambda: self._root_weights(looped))
+
+    def _root_weights(self, looped: list[Part]) -> NDArray[np.float64]:
+        """About how much work each rank is as a root: float64 [vertices]."""
         weights = np.ones(self._units)
         for part in looped:
             launch = self._launches.get(part)

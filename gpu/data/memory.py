@@ -55,6 +55,25 @@ class _CachedCopy:
     original: weakref.ref[Any]
 
 
+ROUNDED = range(1 << 16, 1 << 28)
+"""Sizes of page-locked arrays, in bytes, that are rounded up."""
+
+
+def pinned_size(nbytes: int) -> int:
+    """Bytes of page-locked memory that are asked for, for an array of so many.
+
+    CuPy's pool uses memory again for what has just its size.  Blocks of matches have each another, and to page-lock
+    takes longer than to copy: so theirs are rounded up, by less than an eighth.
+
+    >>> [pinned_size(nbytes) for nbytes in (3, 8 << 20, (8 << 20) + 1, (9 << 20) - 1)]
+    [8, 8388608, 9437184, 9437184]
+    """
+    if nbytes not in ROUNDED:
+        return max(nbytes, 8)
+    step = 1 << (nbytes.bit_length() - 4)
+    return -(-nbytes // step) * step
+
+
 _threads = threading.local()
 """Of each thread: the devices whose contexts it has been bound to."""
 
@@ -153,10 +172,11 @@ class DeviceMemory:
     def pinned(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """An array in host memory that the device reads and writes directly; it goes back when nobody holds it."""
         count, width = int(np.prod(shape)), np.dtype(dtype).itemsize
+        taken = pinned_size(count * width)
         with self.current():
-            cells = np.frombuffer(self._cupy.cuda.alloc_pinned_memory(max(count * width, 8)), dtype, count)
-        self._pin(cells.nbytes)
-        weakref.finalize(cells, self._pin, -cells.nbytes).atexit = False  # views lead back to it
+            cells = np.frombuffer(self._cupy.cuda.alloc_pinned_memory(taken), dtype, count)
+        self._pin(taken)
+        weakref.finalize(cells, self._pin, -taken).atexit = False  # views lead back to it
         return cells.reshape(shape)
 
     def _pin(self, size: int) -> None:

@@ -11,9 +11,10 @@ from __future__ import annotations
 import hashlib
 import logging
 import pickle
+import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from graphdb.cluster.partition_files import Partitions, published
 from graphdb.cluster.tasks import Cuts, File, Job, Limits, OtherPlan, Source, Triples, cuts_of, digest_of
 from graphdb.common.errors import ExecutionError, GraphDBError, NotSupportedError
 from graphdb.execute.host import RATE, HostExecutor
+from graphdb.execute.work_profile import LastRun, WorkProfile
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, Executor, OutOfRange, Traffic
@@ -46,8 +48,8 @@ LEAST = 0.05
 """Seconds that a task is expected to take at least: the scheduler takes about a millisecond for one."""
 RETRIES = 3
 """Workers that a task may lose before the run fails."""
-WAIT = 5e-3
-"""Seconds between two looks at a task, at first; they grow."""
+LOOK = 0.05
+"""Seconds after which a run looks whether it is still wanted, while it waits for its tasks."""
 _log = logging.getLogger("graphdb")
 
 
@@ -88,6 +90,20 @@ class _Run:
     division: Division
     cuts: list[tuple[int, int]]
     weights: list[float]
+    divided: _Divided | None = None
+    """Where what its shares took is remembered, if it is."""
+
+
+@dataclass(slots=True)
+class _Divided:
+    """What is known of a plan's runs on devices, so that workers are not asked again how it divides."""
+
+    cuts: Cuts
+    expected: WorkProfile | None
+    """How the work of a count is expected to be spread."""
+    last: LastRun | None = None
+    outdated: bool = False
+    """Whether a worker could not run its share so."""
 
 
 class ClusterExecutor:
@@ -268,12 +284,15 @@ class ClusterExecutor:
         """The sums over all shares; None where the workers have another plan."""
         sums: Partial = ()
         try:
-            for partial in self._results(run, tasks.counted, control, limit):
+            whole = limit is None
+            for partial in self._counted(run, control) if whole else self._results(run, tasks.counted, control, limit):
                 sums = tuple(a + b for a, b in zip(sums, partial, strict=True)) if sums else partial
                 if limit is not None and sums[0] >= limit:
                     break
         except (OtherPlan, OutOfRange):
             _log.warning("a query is counted on this host: workers made another plan")
+            if run.divided is not None:
+                run.divided.outdated = True
             return None
         control.report(1.0)
         return sums
@@ -297,36 +316,59 @@ class ClusterExecutor:
 
     def _begun(self, plan: PhysicalPlan | JointCount, control: Control) -> _Run | None:
         """What the tasks of a run are given; None where it runs on this host."""
-        joint = isinstance(plan, JointCount)
-        plans = plan.plans if isinstance(plan, JointCount) else (plan,)
-        origins = [_origin(each) for each in plans]
-        if None in origins or (joint and self._device != "cpu"):
+        if isinstance(plan, JointCount) and self._device != "cpu":
             return None
         wanted = self._wanted(plan)
-        if wanted < 2:
+        job = None if wanted < 2 else self._job(plan)
+        if job is None:
             return None
-        first = origins[0]
-        assert first is not None
-        patterns = tuple(origin.pattern for origin in origins if origin is not None)
-        digest = "".join(map(digest_of, plans))
-        written = pickle.dumps((patterns, joint, first.counting, self._device, digest))
-        name = hashlib.blake2b(written, digest_size=16).hexdigest()
-        job = Job(name, patterns, joint, first.counting, self._device, digest)
-        source = self._source(first.graph, control)
-        cuts = self._cuts(plan, job, source, control, wanted)
-        return None if cuts is None else _Run(job, source, *cuts)
+        first = plan.plans[0] if isinstance(plan, JointCount) else plan
+        assert first.origin is not None
+        source = self._source(first.origin.graph, control)
+        if self._device != "cpu":
+            return self._on_devices(first, job, source, control, wanted)
+        division = tasks.division_of(self._host, plan, control)
+        if division is None:
+            return None
+        heaviest_first = tasks.is_counted(plan, control)
+        return _Run(job, source, *cuts_of(division, wanted, heaviest_first=heaviest_first))
 
-    def _cuts(
-        self, plan: PhysicalPlan | JointCount, job: Job, source: Any, control: Control, wanted: int
-    ) -> Cuts | None:
-        """How a run divides: a device's sums have numbers of their own, which a worker knows."""
-        if self._device == "cpu":
-            return cuts_of(self._host, plan, control, wanted)
-        limits = _limits(control, None if isinstance(plan, JointCount) else control.limit_of(plan))
-        given = job, source, wanted, limits, self._threads()
-        future = self.client.submit(tasks.divided, *given, pure=False, retries=RETRIES)
-        found: Cuts | None = self._result(future, control, 0.0)
-        return found
+    def _job(self, plan: PhysicalPlan | JointCount) -> Job | None:
+        """What workers make a plan of, written once; None where they cannot."""
+        key = ("cluster job", self._device)
+        if key not in plan.cache:
+            joint = isinstance(plan, JointCount)
+            plans = plan.plans if isinstance(plan, JointCount) else (plan,)
+            origins, found = [origin for each in plans if (origin := _origin(each)) is not None], None
+            if len(origins) == len(plans):
+                patterns, counting = tuple(origin.pattern for origin in origins), origins[0].counting
+                digest = "".join(map(digest_of, plans))
+                written = pickle.dumps((patterns, joint, counting, self._device, digest))
+                name = hashlib.blake2b(written, digest_size=16).hexdigest()
+                found = Job(name, patterns, joint, counting, self._device, digest)
+            plan.cache[key] = found
+        job: Job | None = plan.cache[key]
+        return job
+
+    def _on_devices(self, plan: PhysicalPlan, job: Job, source: Any, control: Control, wanted: int) -> _Run | None:
+        """How a run divides on devices: a worker says so once, since sums have numbers of their own there; a count that
+        is known is divided by what its shares took.
+        """
+        workers, limit = self._threads(), control.limit_of(plan)
+        key = ("divided", job.name, workers, limit is None)
+        known: _Divided | None = plan.cache.get(key)
+        if known is None or known.outdated:
+            given = job, source, wanted, _limits(control, limit), workers
+            future = self.client.submit(tasks.divided, *given, pure=False, retries=RETRIES)
+            self._wait([future], control, lambda: 0.0)
+            found = self._result(future)
+            if found is None:
+                return None
+            known = plan.cache[key] = _Divided(*found)
+        division, cuts, parts = known.cuts
+        if known.last is not None:
+            cuts, parts = known.last.shares(workers if known.last.seconds > self._least else 1, self._least)
+        return _Run(job, source, division, cuts, parts, None if known.expected is None else known)
 
     def _source(self, graph: DataGraph, control: Control) -> Any:
         """Where workers find a graph: the file, its partitions, or the arrays that they were sent."""
@@ -349,37 +391,66 @@ class ClusterExecutor:
             self._sent[graph] = self.client.scatter(sent, broadcast=True, hash=False)
         return self._sent[graph]
 
-    def _results(self, run: _Run, work: Any, control: Control, limit: int | None) -> Iterator[Any]:
-        """The results of the tasks, in the order of the shares; all tasks end with the caller."""
+    def _submitted(self, run: _Run, work: Any, control: Control, limit: int | None) -> list[Future]:
+        """The tasks of a run, the first of which are to be done first."""
         limits = _limits(control, limit)
-        futures = [
+        return [
             self.client.submit(
                 work, run.job, run.source, run.division, cut, limits, pure=False, retries=RETRIES, priority=-number
             )
             for number, cut in enumerate(run.cuts)
         ]
+
+    def _results(self, run: _Run, work: Any, control: Control, limit: int | None) -> Iterator[Any]:
+        """The results of the tasks, in the order of the shares; all tasks end with the caller."""
+        left = self._submitted(run, work, control, limit)
         done = 0.0
         try:
-            for number, weight in enumerate(run.weights):
-                future, futures[number] = futures[number], None
-                try:
-                    yield self._result(future, control, done)
-                except BaseException:
-                    futures[number] = future
-                    raise
+            for weight in run.weights:
+                self._wait(left[:1], control, partial(float, done))
+                yield self._result(left[0])
+                del left[0]
                 done += weight
         finally:
-            left = [future for future in futures if future is not None]
             if left:
                 self.client.cancel(left, force=True)
 
-    def _result(self, future: Future, control: Control, done: float) -> Any:
-        """Wait for a task; raises what it raised, and what the control does."""
-        pause = WAIT
-        while not future.done():
-            control.watch(lambda: done)
-            time.sleep(pause)
-            pause = min(2 * pause, 0.02)
+    def _counted(self, run: _Run, control: Control) -> list[Partial]:
+        """What all shares count, which is asked for together: each question takes milliseconds."""
+        divided = run.divided
+        futures = self._submitted(run, tasks.counted if divided is None else tasks.timed, control, None)
+        ended = False
+        try:
+            weighed = list(zip(futures, run.weights, strict=True))
+            self._wait(futures, control, lambda: sum(weight for future, weight in weighed if future.done()))
+            for failed in [one for one in futures if one.status != "finished"]:
+                self._result(failed)
+            found = self.client.gather(futures)
+            ended = True
+        finally:
+            if not ended:
+                self.client.cancel(futures, force=True)
+        if divided is None or divided.expected is None:
+            return list(found)
+        profile = divided.expected if divided.last is None else divided.last.profile
+        took = [(*cut, seconds) for cut, (_, seconds) in zip(run.cuts, found, strict=True)]
+        divided.last = LastRun.after(run.division.unit, profile, took)
+        return [partial for partial, _ in found]
+
+    def _wait(self, futures: list[Future], control: Control, done: Callable[[], float]) -> None:
+        """Wait until all of some tasks have ended, or one has failed; raises what the control does."""
+        changed = threading.Event()
+        for future in futures:
+            future.add_done_callback(lambda _: changed.set())
+        while not all(future.done() for future in futures):
+            control.watch(done)
+            if any(future.done() and future.status != "finished" for future in futures):
+                return
+            changed.wait(LOOK)
+            changed.clear()
+
+    def _result(self, future: Future) -> Any:
+        """What a task gave that has ended; raises what it raised."""
         if future.status == "error":
             error = future.exception()
             if isinstance(error, GraphDBError | OtherPlan | OutOfRange):

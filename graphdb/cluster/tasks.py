@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+import time
 import uuid
 import zlib
 from collections import OrderedDict
@@ -28,6 +29,7 @@ from graphdb.common.errors import ExecutionError
 from graphdb.execute.choose import open_device
 from graphdb.execute.devices import devices_named
 from graphdb.execute.host import HostExecutor
+from graphdb.execute.work_profile import WorkProfile
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.executor import Control
 from graphdb.plan.joint import JointCount
@@ -50,7 +52,7 @@ Rows = list[tuple[dict[str, NDArray[Any]], int, NDArray[Any] | None]]
 
 
 Cuts = tuple[Division, list[tuple[int, int]], list[float]]
-"""A division, its shares, and each one's part of the work."""
+"""A division without its weights, its shares, and each one's part of the work."""
 
 
 class OtherPlan(Exception):
@@ -267,13 +269,21 @@ def process() -> str:
     return PROCESS
 
 
-def divided(job: Job, source: Source, wanted: int, limits: Limits, workers: int) -> Cuts | None:
-    """How a run divides, and into which shares: of a count on devices few, which begin large, since each one's last
-    block of threads has the device to itself.
+def divided(
+    job: Job, source: Source, wanted: int, limits: Limits, workers: int
+) -> tuple[Cuts, WorkProfile | None] | None:
+    """How a run divides, into which shares, and how its work is expected to be spread: a count on devices into few
+    shares, which begin large, since each one's last block of threads has the device to itself.
     """
-    plan = _ready.plan(job, source)
+    plan, executor = _ready.plan(job, source), _ready.executor(job.device)
     with _control(limits, None) as control:
-        return cuts_of(_ready.executor(job.device), plan, control, wanted, workers)
+        division = division_of(executor, plan, control)
+        if division is None:
+            return None
+        if not is_counted(plan, control):
+            return cuts_of(division, wanted), None
+        cuts, parts = division.factored(workers, wanted)
+        return (division.without_weights(), cuts, parts), WorkProfile.expected(division.weights)
 
 
 def counted(job: Job, source: Source, division: Division, share: tuple[int, int], limits: Limits) -> Partial:
@@ -285,6 +295,15 @@ def counted(job: Job, source: Source, division: Division, share: tuple[int, int]
         return executor.partial(plan, division, control)
 
 
+def timed(
+    job: Job, source: Source, division: Division, share: tuple[int, int], limits: Limits
+) -> tuple[Partial, float]:
+    """Count a share; and the seconds that this took."""
+    _ready.plan(job, source), _ready.executor(job.device)  # what a worker does once is no work of the share's
+    started = time.perf_counter()
+    return counted(job, source, division, share, limits), time.perf_counter() - started
+
+
 def rows(job: Job, source: Source, division: Division, share: tuple[int, int], limits: Limits) -> Rows:
     """Run a share for its rows."""
     plan = _ready.plan(job, source)
@@ -294,22 +313,18 @@ def rows(job: Job, source: Source, division: Division, share: tuple[int, int], l
         return [(block.columns, block.count, block.matches) for block in blocks]
 
 
-def cuts_of(
-    executor: Divisible, plan: PhysicalPlan | JointCount, control: Control, wanted: int, workers: int = 0
-) -> Cuts | None:
-    """A run's division without its weights, its shares, and each one's part of the work.
-
-    A count's shares become smaller where so many ``workers`` are named; else they are about equal.
-    """
+def division_of(executor: Divisible, plan: PhysicalPlan | JointCount, control: Control) -> Division | None:
+    """How a run divides; None where it is one piece."""
     if isinstance(plan, JointCount):
-        division = executor.division_jointly(plan, control)
-    else:
-        division = executor.division(plan, plan.count_only, control)
-    if division is None:
-        return None
-    counting = isinstance(plan, JointCount) or (plan.count_only and control.limit_of(plan) is None)
-    if counting and workers:
-        cuts, parts = division.factored(workers, wanted)
-    else:
-        cuts, parts = division.shares(wanted, heaviest_first=counting)
-    return Division(division.unit, np.empty(0), division.ordered), cuts, parts
+        return executor.division_jointly(plan, control)
+    return executor.division(plan, plan.count_only, control)
+
+
+def is_counted(plan: PhysicalPlan | JointCount, control: Control) -> bool:
+    """Whether the order of shares is nobody's concern: all of them are counted."""
+    return isinstance(plan, JointCount) or (plan.count_only and control.limit_of(plan) is None)
+
+
+def cuts_of(division: Division, wanted: int, *, heaviest_first: bool = False) -> Cuts:
+    """So many shares of about the same work."""
+    return (division.without_weights(), *division.shares(wanted, heaviest_first=heaviest_first))

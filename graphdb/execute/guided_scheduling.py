@@ -100,11 +100,6 @@ class GuidedSchedule:
         """By executor: how many threads it had."""
         self._threads: list[threading.Thread] = []
 
-    @property
-    def busy(self) -> float:
-        """Seconds that all executors together worked."""
-        return sum(task.ended - task.started for task in self.tasks)
-
     # --- the caller's side
 
     def rows(self, run: Callable[[Divisible, Control], Iterator[Block]]) -> Iterator[Block]:

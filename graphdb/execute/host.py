@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from graphdb.common.errors import MemoryLimitError
 from graphdb.execute.counting.cliques import count_cliques
 from graphdb.execute.counting.crt import Numbers, times
-from graphdb.execute.counting.plan_run import count_by_vertex, count_matches, part_totals, share_weights
+from graphdb.execute.counting.plan_run import count_by_vertex, count_matches, part_totals, vertex_division
 from graphdb.execute.counting.trees import count_along_tree
 from graphdb.execute.counting.twins import count_twins, table_bytes
 from graphdb.execute.search.chunks import ParallelRun, SingleThreadRun, scan_of
@@ -35,7 +35,7 @@ from graphdb.plan.executor import Block, Control, OutOfRange, Overran, Traffic
 from graphdb.plan.extension import Adjacency, Compressor, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.plan.shares import Division, Partial, root_weights
+from graphdb.plan.shares import Division, Partial, rank_division, root_division
 from graphdb.plan.strategy.ski_rental import LONGER, OFTEN, Decision, ExpectedCost, StrategyTimings
 
 BLOCK_ROWS = 1 << 16
@@ -333,13 +333,12 @@ class HostExecutor:
             return None
         if control.limit_of(plan) is None and not search:
             if counting and plan.clique is not None:
-                return Division("ranks", np.diff(plan.clique.graph.work) + 1.0)
+                return rank_division(plan.clique)
             if counting and (plan.twins is not None or plan.tree is not None):
                 return None  # linear
             if plan.counting is not None:
-                weights = share_weights(plan.counting)
-                return None if weights is None else Division("vertices", weights)
-        return Division("roots", root_weights(plan))
+                return vertex_division(plan.counting)
+        return root_division(plan)
 
     def rows_of(self, plan: PhysicalPlan, division: Division, control: Control) -> Iterator[Block]:
         """Run a share."""
@@ -376,8 +375,7 @@ class HostExecutor:
 
     def division_jointly(self, joint: JointCount, control: Control) -> Division | None:
         """How a joint count divides."""
-        weights = share_weights(joint.counting)
-        return None if weights is None else Division("vertices", weights)
+        return vertex_division(joint.counting)
 
     def partial_jointly(self, joint: JointCount, control: Control) -> Partial:
         """Count a share."""

@@ -9,6 +9,7 @@ share to the others; where its device is lost, it is not asked again.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +21,7 @@ from graphdb.common.errors import DeviceError, GraphDBError
 from graphdb.execute.divided_domains import DividedDomains
 from graphdb.execute.divided_extension import DividedExtension
 from graphdb.execute.guided_scheduling import FAILURES, GuidedSchedule, Task
-from graphdb.execute.work_profile import LastRun
+from graphdb.execute.work_profile import LastRun, WorkProfile
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, OutOfRange, Refused, Traffic
@@ -36,9 +37,8 @@ SHARES = 64
 WAITING, MOST = 2, 1 << 6
 """So many shares' rows of each executor find room while they wait for those before them; and shares, at most, for
 that."""
-REST, LONG = 16, 64
-"""Such a part of a run that is known is left to whoever is done first, where each executor works as long as so many of
-the least shares."""
+SHARED_ROWS = 256 << 20
+"""Bytes of a share's rows: what waits is page-locked, which takes 0.16 ms a MiB where it is not used again."""
 LEAST = 1e-2
 """Seconds that a share is expected to take at least: some launches, and an answer to wait for, are a tenth of that."""
 MINED_ALONE = 1e8
@@ -128,7 +128,8 @@ class MultiExecutor:
     def _rows(self, plan: PhysicalPlan, division: Division, control: Control, limit: int | None) -> Iterator[Block]:
         # Rows wait in the buffer for all before them: who fills it waits, too.
         rows_bytes = plan.steps[plan.row_steps - 1].estimate * plan.columns.size * np.dtype(plan.dtype).itemsize
-        most = control.buffer_bytes / (WAITING * len(self._executors) * max(rows_bytes, 1.0))
+        room = min(control.buffer_bytes / (WAITING * len(self._executors)), SHARED_ROWS)
+        most = room / max(rows_bytes, 1.0)
         wanted, key = self._wanted(plan, False, int(min(1 / most, MOST))), ("last run", False)
         schedule = self._scheduled(division, plan.cache.get(key), wanted, control, limit, most)
         blocks = schedule.rows(lambda executor, own: executor.rows_of(plan, division, own))
@@ -136,7 +137,7 @@ class MultiExecutor:
             # A number for each vertex: all, before any is given, since one may not fit.
             yield from blocks if division.unit != "vertices" else list(blocks)
             if limit is None:
-                plan.cache[key] = LastRun.after(plan.cache.get(key), division, schedule)
+                plan.cache[key] = _after(plan.cache.get(key), division, schedule)
             return
         except OutOfRange:
             pass
@@ -174,7 +175,7 @@ class MultiExecutor:
         sums = self._added_up(schedule, lambda executor, own: executor.partial(plan, division, own))
         control.report(1.0)
         if limit is None:
-            plan.cache[key] = LastRun.after(plan.cache.get(key), division, schedule)
+            plan.cache[key] = _after(plan.cache.get(key), division, schedule)
         if division.unit == "roots" and limit is None:
             for executor in self._executors:
                 executor.missed(plan, True, time.monotonic() - started)
@@ -204,7 +205,7 @@ class MultiExecutor:
                 sums = self._added_up(schedule, lambda executor, own: executor.partial_jointly(joint, own))
             except OutOfRange:
                 return self._alone(lambda executor: executor.count_jointly(joint, control))
-            joint.cache["last run"] = LastRun.after(joint.cache.get("last run"), division, schedule)
+            joint.cache["last run"] = _after(joint.cache.get("last run"), division, schedule)
             control.report(1.0)
             return joint.numbers_of(sums)
         finally:
@@ -312,16 +313,19 @@ class MultiExecutor:
         limit: int | None,
         most: float = 1.0,
     ) -> GuidedSchedule:
-        """The shares of a run, none more than ``most`` of it: by its last run of equal time, or about as many as
-        wanted.
+        """The shares of a run, none more than ``most`` of it, or a ``MOST``-th: by its last run of equal time, or about
+        as many as wanted.
         """
         count = len(self._executors)
         profile = None if last is None or not self._alike else last.profile_of(division)
-        if last is None or profile is None or not self._least or most * count < 1:
+        most = max(most, 1 / MOST)
+        if last is None or profile is None or not self._least:
             cuts, parts = division.factored(count, wanted, most)
+        elif most * count < 1:
+            number = count * math.ceil(1 / most / count)
+            cuts, parts = profile.shares([1 / number] * number)
         else:
-            rest = 1 / REST if last.seconds > LONG * count * self._least else 0.0
-            cuts, parts = profile.shares([(1 - rest) / count] * count + [rest / count] * count)
+            cuts, parts = last.shares(count, self._least)
         schedule = GuidedSchedule(self._executors, cuts, parts, control, limit, ordered=division.ordered)
         self.tasks = schedule.tasks
         return schedule
@@ -365,6 +369,15 @@ class MultiExecutor:
         if lost and len(self._executors) > 1 and executor in self._executors:
             self._executors.remove(executor)
             self.name = _together([other.name for other in self._executors])
+
+
+def _after(before: LastRun | None, division: Division, schedule: GuidedSchedule) -> LastRun:
+    """What is known once a run has ended, of which something was known before."""
+    known = None if before is None else before.profile_of(division)
+    profile = WorkProfile.expected(division.weights) if known is None else known
+    return LastRun.after(
+        division.unit, profile, [(one.begin, one.end, one.ended - one.started) for one in schedule.tasks]
+    )
 
 
 def _together(names: Sequence[str]) -> str:

@@ -13,11 +13,13 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.execute.guided_scheduling import GuidedSchedule
 from graphdb.plan.shares import Division
 
 POINTS = 1 << 12
 """Units, about, between which work is taken to be spread evenly."""
+REST, LONG = 16, 64
+"""Such a part of a run that is known is left to whoever is done first, where each worker works as long as so many of
+the least shares."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,16 +94,22 @@ class LastRun:
     profile: WorkProfile
 
     @classmethod
-    def after(cls, before: LastRun | None, division: Division, schedule: GuidedSchedule) -> LastRun:
-        """What is known once a run has ended, of which something was known before."""
-        known = None if before is None else before.profile_of(division)
-        profile = WorkProfile.expected(division.weights) if known is None else known
-        if not schedule.failed:
-            shares = [(task.begin, task.end, task.ended - task.started) for task in schedule.tasks]
-            profile = profile.measured(shares)
-        return cls(schedule.busy, division.unit, profile)
+    def after(cls, unit: str, profile: WorkProfile, shares: Sequence[tuple[int, int, float]]) -> LastRun:
+        """What is known once a run has ended whose work was taken to be spread so: by its shares (first unit, last + 1,
+        seconds).
+        """
+        whole = sum(end - begin for begin, end, _ in shares) == int(profile.units[-1])
+        seconds = sum(seconds for *_, seconds in shares)
+        return cls(seconds, unit, profile.measured(shares) if whole else profile)
 
     def profile_of(self, division: Division) -> WorkProfile | None:
         """How work was spread over the units of a division; None where it had others."""
-        same = division.unit == self.unit and len(division.weights) == int(self.profile.units[-1])
+        same = division.unit == self.unit and division.units == int(self.profile.units[-1])
         return self.profile if same else None
+
+    def shares(self, workers: int, least: float) -> tuple[list[tuple[int, int]], list[float]]:
+        """Ranges of units for so many workers, and each one's part of the work: one of equal time for each, and of a
+        run that is long beside what a share takes at ``least`` a small rest, for whoever is done first.
+        """
+        rest = 1 / REST if self.seconds > LONG * workers * least else 0.0
+        return self.profile.shares([(1 - rest) / workers] * workers + [rest / workers] * workers)

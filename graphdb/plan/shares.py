@@ -7,8 +7,9 @@ counts add up, and rows follow one another.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Literal, Protocol
 
@@ -17,7 +18,8 @@ from numpy.typing import NDArray
 
 from graphdb.plan.executor import Block, Control, Executor
 from graphdb.plan.joint import JointCount
-from graphdb.plan.physical import PhysicalPlan, VertexStep
+from graphdb.plan.physical import CliqueCount, PhysicalPlan, VertexStep
+from graphdb.storage.arrays.sorted_sets import places
 from graphdb.storage.graph.pcsr import Partition
 
 Unit = Literal["roots", "ranks", "vertices"]
@@ -25,7 +27,7 @@ Partial = tuple[int, ...]
 """What a share of a count gives: numbers that are added up over the shares, place by place."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Division:
     """How a run divides.
 
@@ -34,15 +36,33 @@ class Division:
     unit
         ``"roots"``: values of the first step's scan.  ``"ranks"``: vertices in the order of an oriented graph, whose
         cliques are counted.  ``"vertices"``: roots of sums, in the executor's own numbers.
-    weights
-        float64 [units]: about how much work each is.
+    units
+        How many there are.
+    weigh
+        Gives :attr:`weights`.  It is asked where no earlier run of the plan has shown how its work is spread: for
+        millions of roots it takes tens of milliseconds.
     ordered
         Whether every executor gives the rows of a share in the same order.
     """
 
     unit: Unit
-    weights: NDArray[np.float64]
+    units: int
+    weigh: Callable[[], NDArray[np.float64]]
     ordered: bool = True
+
+    @classmethod
+    def of_weights(cls, unit: Unit, weights: NDArray[np.float64], ordered: bool = True) -> Division:
+        """Return the division whose weights are known: float64 [units]."""
+        return cls(unit, len(weights), lambda: weights, ordered)
+
+    @cached_property
+    def weights(self) -> NDArray[np.float64]:
+        """About how much work each unit is: float64 [units]."""
+        return self.weigh()
+
+    def without_weights(self) -> Division:
+        """The same for who runs its shares, and need not know how they were cut: it can be sent to other processes."""
+        return replace(self, weigh=_no_weights)
 
     def shares(self, wanted: int, *, heaviest_first: bool) -> tuple[list[tuple[int, int]], list[float]]:
         """About so many ranges, and each one's part of the work.
@@ -66,9 +86,9 @@ class Division:
         Hummel, Schonberg and Flynn, Communications of the ACM 35, 1992): fewer shares than equal ones, and as little is
         left to the last.  None is expected to be more than ``most`` of the whole.
 
-        >>> Division("roots", np.ones(64)).factored(2, 16)[0][:5]
+        >>> Division.of_weights("roots", np.ones(64)).factored(2, 16)[0][:5]
         [(0, 16), (16, 32), (32, 40), (40, 48), (48, 52)]
-        >>> Division("roots", np.ones(64)).factored(2, 16, 1 / 8)[0][:5]
+        >>> Division.of_weights("roots", np.ones(64)).factored(2, 16, 1 / 8)[0][:5]
         [(0, 8), (8, 16), (16, 24), (24, 32), (32, 40)]
         """
         left, sizes = 1.0, list[float]()
@@ -78,14 +98,14 @@ class Division:
             left -= each * workers
         ends = np.append(0.0, np.cumsum(self.weights + 1e-9))
         bounds = np.searchsorted(ends, ends[-1] * (np.cumsum(sizes) - 1e-9), side="left")
-        bounds = np.unique(np.clip(np.append(bounds, len(self.weights)), 0, len(self.weights)))
+        bounds = np.unique(np.clip(np.append(bounds, self.units), 0, self.units))
         cuts = list(pairwise(np.unique(np.append(0, bounds)).tolist()))
         return cuts, [float(ends[end] - ends[begin]) / float(ends[-1]) for begin, end in cuts]
 
     def cuts(self, wanted: int) -> list[tuple[int, int]]:
         """Ranges of units, about ``wanted`` of them, of about the same work; a unit that is more is one by itself.
 
-        >>> Division("roots", np.array([1.0, 1.0, 8.0, 1.0, 1.0])).cuts(3)
+        >>> Division.of_weights("roots", np.array([1.0, 1.0, 8.0, 1.0, 1.0])).cuts(3)
         [(0, 2), (2, 3), (3, 5)]
         """
         weights = self.weights + 1e-9
@@ -99,7 +119,25 @@ class Division:
         return list(pairwise([*np.flatnonzero(fresh).tolist(), len(ends)]))
 
 
-def root_weights(plan: PhysicalPlan) -> NDArray[np.float64]:
+def _no_weights() -> NDArray[np.float64]:
+    return np.empty(0)
+
+
+def rank_division(clique: CliqueCount) -> Division:
+    """How a count of cliques divides: by ranks, of which each is as much work as its neighbours' neighbours are."""
+    work = clique.graph.work
+    return Division("ranks", len(work) - 1, lambda: np.diff(work) + 1.0)
+
+
+def root_division(plan: PhysicalPlan, ordered: bool = True) -> Division:
+    """How a search divides: by the values of the first step's scan."""
+    first = plan.steps[0]
+    assert isinstance(first, VertexStep)
+    assert first.scan is not None
+    return Division("roots", len(first.scan), lambda: _root_weights(plan), ordered)
+
+
+def _root_weights(plan: PhysicalPlan) -> NDArray[np.float64]:
     """About how much work each root is: float64 [roots], how many neighbours it has in the second step, and 1."""
     first, program = plan.steps[0], plan.program
     assert isinstance(first, VertexStep)
@@ -109,8 +147,8 @@ def root_weights(plan: PhysicalPlan) -> NDArray[np.float64]:
         row = tuple(program.partitions[program.second].tolist())
         partition = next(item for item in program.alive if isinstance(item, Partition) and item.row == row)
         if len(partition.keys):
-            at = np.minimum(np.searchsorted(partition.keys, first.scan), len(partition.keys) - 1)
-            weights += np.where(partition.keys[at] == first.scan, partition.lengths()[at], 0)
+            at, there = places(partition.keys, first.scan)
+            weights[there] += partition.lengths()[at[there]]
     return weights
 
 

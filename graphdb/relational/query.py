@@ -218,8 +218,7 @@ class QueryRun(MatchRun):
         """
         try:
             with self._snapshot.graph.watched(self.new_control().check):
-                if isinstance(prepared, Prepared):
-                    assert prepared.plan is not None
+                if isinstance(prepared, Prepared):  # its own plan may be gone, since a change concerned it
                     return replace(prepared, plan=self._planned(prepared.bound, prepared.wanted))
                 return replace(prepared, steps=tuple(map(self._replanned, prepared.steps)))
         except (Beforehand, ExecutionError):

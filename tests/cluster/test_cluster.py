@@ -147,13 +147,13 @@ def test_mining_runs_there_too(db: Any, alone: Any) -> None:
     """Over graphs that are made for it: workers are sent their edges."""
     for statement in ("MINE CLIQUES OF SIZE 3..5", "MINE MOTIFS OF SIZE 3 DIRECTED"):
         asked: list[Any] = []
-        results = ClusterExecutor._results
+        submitted = ClusterExecutor._submitted
 
-        def noted(self: Any, run: Any, *given: Any, asked: list[Any] = asked, results: Any = results) -> Any:
+        def noted(self: Any, run: Any, *given: Any, asked: list[Any] = asked, submitted: Any = submitted) -> Any:
             asked.append(run)
-            return results(self, run, *given)
+            return submitted(self, run, *given)
 
-        with mock.patch.object(ClusterExecutor, "_results", noted):
+        with mock.patch.object(ClusterExecutor, "_submitted", noted):
             found = db.query(statement).fetchall()
         assert found == alone.query(statement).fetchall()
         assert asked, statement

@@ -48,7 +48,7 @@ def test_arrays_that_are_not_aligned() -> None:
     worker = SimpleNamespace(get_current_task=lambda: "one", state=SimpleNamespace(tasks={}))
     division = HostExecutor(1).division(plan, True, Control())
     assert division is not None
-    shares = [(0, 40), (40, len(division.weights))]
+    shares = [(0, 40), (40, division.units)]
     limits: Any = tasks.Limits(None, None)
     with (
         mock.patch("distributed.get_worker", return_value=worker),

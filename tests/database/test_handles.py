@@ -125,6 +125,48 @@ def test_a_file_of_two_names(tmp_path: pathlib.Path) -> None:
         assert keys(db) == [1, 2]
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ATTACH '{}'",
+        "ATTACH IF NOT EXISTS '{}' AS other (READ_ONLY)",
+        "ATTACH OR REPLACE DATABASE '{}' AS other",
+        "ATTACH 'duckdb:{}' AS other",
+        "ATTACH 'file://{}' AS other",
+        "ATTACH $path AS other",
+        "ATTACH ('{}' || '') AS other",
+        "ATTACH (replace('{}x', 'x', '')) AS other",
+        "FROM read_duckdb('{}', table_name = 't')",
+        "FROM read_duckdb($path, table_name = 't')",
+        "FROM '{}'",
+        'FROM "{}"',
+        "CREATE VIEW seen AS FROM '{}'",
+    ],
+)
+def test_sql_does_not_open_a_file_by_another_name(tmp_path: pathlib.Path, statement: str) -> None:
+    """DuckDB would have a second database on the file, and give up its lock with it."""
+    path, soft, hard = (tmp_path / f"{name}.duckdb" for name in ("db", "soft", "hard"))
+    with graphdb.connect(path) as db:
+        db.query("CREATE (:P {k: 1})")
+        db.sql("CREATE TABLE t AS SELECT 1 AS x")
+        db.sql("CHECKPOINT")
+        os.symlink(path, soft)
+        os.link(path, hard)
+        for name in (soft, hard):
+            given = {"path": str(name)} if "$path" in statement else {}
+            with pytest.raises(
+                graphdb.GraphDBError, match=r"is open in this process|already attached|hard link|conflict"
+            ):
+                db.sql(statement.format(name), **given)
+        with graphdb.connect(tmp_path / "second.duckdb") as second, pytest.raises(graphdb.GraphDBError):
+            second.sql(statement.format(hard), **given)
+        assert [name for (name,) in db.sql("SELECT database_name FROM duckdb_databases() WHERE NOT internal")] == ["db"]
+        db.sql(f"ATTACH '{tmp_path / 'third.duckdb'}' AS third")
+        db.sql("ATTACH $path AS fourth", path=":memory:")
+        db.query("CREATE (:P {k: 2})")
+        assert keys(db) == [1, 2]
+
+
 def test_threads_write_through_their_own_handles(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "db.duckdb"
     graphdb.connect(path).close()

@@ -21,8 +21,9 @@ COMPILER = shutil.which("g++") or shutil.which("clang++")
 DYNAMIC_SHARED = 1 << 20
 """Bytes of shared memory that a kernel has whose launch says how much."""
 TOGETHER = 8
-"""Blocks that run at a time at most, each with shared memory of its own as far as a launch says how much."""
+"""Blocks that run at a time at most, each with shared memory of its own."""
 _DYNAMIC = re.compile(r"extern __shared__ (\w+) (\w+)\[\];")
+_FIXED = re.compile(r"(?<!extern )__shared__ (\w+) (\w+)((?:\[[^;\n]*\])?);")
 _folder = Path(tempfile.gettempdir()) / f"graphdb-emulator-{Path.home().name}"
 
 
@@ -35,6 +36,8 @@ class Compiler:
     def compile(self, text: str, options: tuple[str, ...], target: str, cancel: Cancel | None = None) -> bytes:
         own = rf"static \1 \2_of[{TOGETHER}][{DYNAMIC_SHARED} / sizeof(\1)];\n"
         text = _DYNAMIC.sub(rf"{own}#define \2 \2_of[blockIdx.x % {TOGETHER}]", text)
+        each = rf"static \1 \2_of[{TOGETHER}]\3; \1 (&\2)\3 = \2_of[blockIdx.x % {TOGETHER}];"
+        text = _FIXED.sub(each, text)
         text = f'#include "{Path(__file__).with_name("device.hpp")}"\n' + text
         known = (text, *options, Path(__file__).with_name("device.hpp").read_text(), Path(__file__).read_text())
         key = hashlib.sha256("".join(known).encode())

@@ -20,12 +20,14 @@ from hypothesis import strategies as st
 import graphdb
 from graphdb.common.errors import DeviceError, ExecutionError, MemoryLimitError, QueryTimeout
 from graphdb.execute import devices as naming
+from graphdb.execute import multi
 from graphdb.execute.choose import choose_executor
 from graphdb.execute.host import HostExecutor
 from graphdb.execute.multi import MultiExecutor
 from graphdb.execute.work_profile import WorkProfile
 from graphdb.mining.graph import MiningGraph
 from graphdb.mining.motifs import joint_count, known_motifs
+from graphdb.plan import shares
 from graphdb.plan.executor import Control, OutOfRange
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.shares import Division
@@ -204,6 +206,20 @@ def test_no_share_fills_the_buffer() -> None:
     assert max(task.end - task.begin for task in several.tasks) < 200 / 8
 
 
+def test_shares_of_rows_have_few_bytes_and_take_equal_time() -> None:
+    """What waits for the caller takes little memory, also once a run is known; roots are weighed once."""
+    several = MultiExecutor(hosts(2), shares=4, least=1e-9)
+    plan = make_plan(pattern(3, TRIANGLE), random_graph(200, 4000))
+    with mock.patch.object(shares, "_root_weights", side_effect=shares._root_weights) as weighed:
+        wanted = columns(several, plan)
+        with mock.patch.object(multi, "SHARED_ROWS", wanted.nbytes // 10):
+            for _ in range(2):
+                assert np.array_equal(columns(several, plan), wanted)
+                assert 8 <= len(several.tasks) <= 32
+                assert len(several.tasks) % 2 == 0
+    assert weighed.call_count == 1
+
+
 def test_a_run_that_is_known_is_divided_by_what_it_took() -> None:
     """Into a share for each executor, and a small rest for whoever is done first: not into those of the first time."""
     several = MultiExecutor(hosts(2), shares=8, least=1e-9)
@@ -230,7 +246,7 @@ def test_shares_of_equal_time(power: float) -> None:
     seconds = ((units + 1) / len(units)) ** power * (1 + (units % 977 == 0) * 300)
     ends = np.append(0.0, np.cumsum(seconds))
     profile = WorkProfile.expected(np.ones(len(units)))
-    cuts, _ = Division("roots", np.ones(len(units))).factored(2, 32)
+    cuts, _ = Division.of_weights("roots", np.ones(len(units))).factored(2, 32)
     for _ in range(3):
         profile = profile.measured([(begin, end, ends[end] - ends[begin]) for begin, end in cuts])
         cuts = profile.shares([1 / 4] * 4)[0]

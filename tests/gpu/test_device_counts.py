@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import combinations
+from math import comb
 from typing import Any
 from unittest import mock
 
@@ -17,8 +18,9 @@ from hypothesis import strategies as st
 
 from graphdb.common.errors import MemoryLimitError, QueryTimeout
 from graphdb.execute.host import HostExecutor
+from graphdb.gpu.code import launch
 from graphdb.gpu.counting import counter
-from graphdb.gpu.counting.cliques import shape_of
+from graphdb.gpu.counting.cliques import Shape, shape_of
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.executor import Control
@@ -50,6 +52,8 @@ PATTERNS: dict[str, Edges] = {
     "bow tie": ((0, 1), (0, 2), (1, 2), (0, 3), (0, 4), (3, 4)),
     "5-clique minus an edge": ((0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (1, 3), (1, 4), (2, 3), (2, 4)),
 }
+
+CLIQUE = launch.source("clique")
 
 
 @pytest.fixture(params=[pytest.param("emulated", marks=EMULATED), pytest.param("cuda", marks=pytest.mark.gpu)])
@@ -228,6 +232,38 @@ def test_cliques(executor: Any, size: int) -> None:
     want = HOST.count(make_plan(pattern, graph, counting="never"))
     assert want > 0
     assert executor._counter.count(replace(plan, counting=None), Control()) == want
+
+
+@EMULATED
+@pytest.mark.parametrize(("size", "sparse"), [(5, False), (5, True), (6, False)])
+def test_a_block_without_vertices_helps_with_those_of_others(size: int, sparse: bool) -> None:
+    """A vertex of 59 neighbours and one of 9, on two blocks: the rows of the first are drawn by both, each once."""
+    complete = [(i, j) for j in range(60) for i in range(j)]
+    few = [(60 + i, (7 * i + j) % 60) for i in range(4) for j in range(9)]
+    source, target = np.array(complete + few).T
+    graph, label = DataGraph(ArraySource(source, np.full(len(source), 64), target, 65)), 64
+    plan = make_plan(pattern_of(tuple(combinations(range(size), 2)), label), graph)
+    assert plan.clique is not None
+    oriented = plan.clique.graph
+    shape = Shape(size, 2, "Block", 1 << 16, 60 * 2, 32 if sparse else 64, sparse)
+    assert shape.divided
+    own = {**shape.macros, "LARGE": 10, "LEFT": 1}
+    found = []
+    with emulator.installed(together=2):
+        from graphdb.gpu.executor import GpuExecutor
+
+        for text in (CLIQUE, CLIQUE.replace("found += matrix.count_drawn(other", "matrix.count_drawn(other")):
+            executor = GpuExecutor(0, memory_limit=1 << 30)
+            with (
+                mock.patch.object(counter, "shape_for", return_value=shape),
+                mock.patch.object(Shape, "macros", own),
+                mock.patch.object(launch, "source", return_value=text),
+            ):
+                division = executor._counter.division(plan, True, Control())
+                found.append(executor._counter.partial(plan, division, Control(), (3, 5))[0] // plan.automorphisms)
+    assert np.diff(oriented.offsets)[3:5].tolist() == [9, 59]
+    assert found[0] == comb(9, size - 1) + comb(59, size - 1)
+    assert comb(9, size - 1) < found[1] < found[0]  # without what the other finds
 
 
 def test_candidates_and_hanging_trees(executor: Any) -> None:
@@ -415,6 +451,27 @@ def test_what_takes_much_longer_than_a_compiler_is_not_begun() -> None:
         plan = replace(plan, cost=1e3 * plan.cost)
         with mock.patch.object(Join, "count", side_effect=AssertionError):
             assert executor.count(plan) == HOST.count(plan)
+
+
+@EMULATED
+def test_how_long_a_kernel_is_compiled_is_learned() -> None:
+    from graphdb.gpu.counting import counter
+
+    square, tailed = ((0, 1), (1, 2), (2, 3), (3, 0)), ((0, 1), (1, 2), (2, 3), (3, 0), (3, 4))
+    graph, label = graph_of(64, 700, 6)
+    with emulator.installed():
+        from graphdb.gpu.executor import GpuExecutor
+
+        known = GpuExecutor(0, memory_limit=1 << 30, hint="sums")._counter
+        plans = [make_plan(pattern_of(edges, label), graph, counting="always") for edges in (square, tailed)]
+        assert known.count(plans[0], Control()) == HOST.count(plans[0])
+        factor, expected, summed = known.biases["compiler"].factor, known.expected(plans[1], True), plans[1].counting
+        assert factor != 1.0
+        assert expected is not None
+        assert summed is not None
+        parts = counter._looped(summed) - known._known
+        assert parts
+        assert expected.setup == pytest.approx(counter.COMPILING * factor * len(parts), rel=0.01)
 
 
 @EMULATED

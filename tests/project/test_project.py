@@ -70,6 +70,18 @@ def test_files_and_folders_are_small() -> None:
     assert {str(folder.relative_to(ROOT)): number for folder, number in modules.items() if number > 14} == {}
 
 
+def test_what_is_referred_to_weakly_is_not_generic() -> None:
+    """A dataclass with ``slots``, ``weakref_slot`` and a generic base has no place for weak references in Python 3.12.3."""
+    found = []
+    for path in _sources():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and any(
+                "weakref_slot=True" in ast.unparse(each) for each in node.decorator_list
+            ):
+                found += [f"{path}: {node.name}" for base in node.bases if ast.unparse(base).startswith("Generic[")]
+    assert not found
+
+
 def test_documented_parameters_exist() -> None:
     """Each name under Parameters is one of the function's or of the class's."""
     wrong = []

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     from graphdb.common.arrow import Schema, Table
 
-
 _WINDOWS = 64
 """Names that stay registered, at most."""
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from contextlib import suppress
 from typing import Protocol
 
 from graphdb.common.errors import StorageError
@@ -101,14 +102,34 @@ def opened(path: str) -> OpenFile:
     """
     if path == ":memory:":
         return OpenFile()
-    name, identity = os.path.realpath(path), _identity(path)
     with _LOCK:
-        for other, file in _FILES.items():
-            if other != name and identity is not None and file.identity == identity:
-                raise StorageError(f"database '{path}' is open in this process as '{other}'", hint="use that name")
-        found = _FILES.setdefault(name, OpenFile())
-        found.identity = identity
+        refuse_other_name(path)
+        found = _FILES.setdefault(os.path.realpath(path), OpenFile())
+        found.identity = _identity(path)
         return found
+
+
+def refuse_other_name(path: str) -> None:
+    """Refuse a path that is a hard link to a file that is open here by another name.
+
+    Raises
+    ------
+    StorageError
+        It is.
+    """
+    name, identity = os.path.realpath(path), _identity(path)
+    for other, file in list(_FILES.items()):
+        if other != name and identity is not None and file.identity == identity:
+            raise StorageError(f"database '{path}' is open in this process as '{other}'", hint="use that name")
+
+
+def any_has_other_names() -> bool:
+    """Whether a file that is open here has another hard link."""
+    for path in list(_FILES):
+        with suppress(OSError):
+            if os.stat(path).st_nlink > 1:
+                return True
+    return False
 
 
 def made(path: str, file: OpenFile) -> None:

@@ -18,7 +18,7 @@ from graphdb.dispatch.sql.parameters import chosen
 from graphdb.dispatch.sql.pushdown import asked
 from graphdb.dispatch.sql.texts import Texts
 from graphdb.dispatch.sql.views import Cypher, Views
-from graphdb.relational.session.authorizer import authorize
+from graphdb.relational.session.authorizer import authorize, authorize_files
 from graphdb.relational.session.bulk import vacuum
 from graphdb.relational.session.embedded import (
     CypherCall,
@@ -75,6 +75,7 @@ class SqlStatements:
                     message, table = str(vacuum(self._state, timeout)), None
                     continue
                 values = chosen(statement, each.parameters, arguments)
+                authorize_files(sql, values.values())
                 for view, call in each.calls.items():
                     given = self._given(call, arguments)
                     rows = self.views.rows(call.text, given, asked(each.tree, view, values), timeout)

@@ -23,6 +23,7 @@ from graphdb.plan.counting.plan import CountingPlan, Term, added_up, parts_of
 from graphdb.plan.counting.programs import Part
 from graphdb.plan.executor import Control
 from graphdb.plan.physical import CliqueCount
+from graphdb.plan.shares import Division
 
 Ints = NDArray[np.int64]
 
@@ -58,11 +59,16 @@ def part_totals(
     return totals
 
 
-def share_weights(plan: CountingPlan) -> NDArray[np.float64] | None:
-    """About how much work each vertex is as a root: float64 [vertices]; None where all is linear, or in one piece."""
+def vertex_division(plan: CountingPlan) -> Division | None:
+    """How sums divide by the vertices that are their roots; None where all is linear, or in one piece."""
     looped = [part for part in parts_of(plan.terms) if part.levels or part.clique]
     if not looped or (plan.root >= 0 and any(len(term.parts) > 1 for term in plan.terms)):
         return None
+    return Division("vertices", plan.vertices, lambda: _root_weights(plan, looped))
+
+
+def _root_weights(plan: CountingPlan, looped: list[Part]) -> NDArray[np.float64]:
+    """About how much work each vertex is as a root: float64 [vertices]."""
     weights = np.zeros(plan.vertices)
     for part in looped:
         if part.clique:

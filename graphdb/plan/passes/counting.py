@@ -24,7 +24,7 @@ from graphdb.plan.counting.inclusion_exclusion import MOST_STATES, Expansion, Me
 from graphdb.plan.counting.plan import CountingPlan, Term
 from graphdb.plan.counting.programs import Bundle, Part, Through, Weight
 from graphdb.plan.injectivity import distinctness
-from graphdb.plan.physical import PhysicalPlan, VertexStep
+from graphdb.plan.physical import EdgeStep, PhysicalPlan, VertexStep
 from graphdb.storage.graph.data_graph import DataGraph
 
 Ints = NDArray[np.int64]
@@ -159,7 +159,9 @@ def counting_plan(
 def explosive(pattern: PatternGraph, graph: DataGraph, search: PhysicalPlan) -> bool:
     """Whether a search may go through very many matches, whatever is expected of it.
 
-    Estimates of long chains and of large stars multiply small errors; degrees bound what can come at each step.
+    Estimates of long chains and of large stars multiply small errors; degrees bound what can come at each step.  So do
+    labels and directions for edges between bound ends: twenty undirected pattern edges between two vertices that edges
+    of both directions join are a million matches.
     """
     if len(pattern.edges) <= MOST_TRUSTED:
         return False
@@ -174,12 +176,20 @@ def explosive(pattern: PatternGraph, graph: DataGraph, search: PhysicalPlan) -> 
         ways[edge.source].append((edge.target, back))
     worst, bound = 1.0, set[int]()
     for step in search.steps:
-        if step.vertex not in bound:
+        if isinstance(step, EdgeStep):
+            worst *= _most_choices(step.relation, graph)
+        elif step.vertex not in bound:
             worst *= min([most[step.vertex], *(degree for other, degree in ways[step.vertex] if other in bound)])
             bound.add(step.vertex)
         if worst > WORTH:
             return True
     return False
+
+
+def _most_choices(relation: Relation, graph: DataGraph) -> int:
+    """As many triples as may join two vertices in a relation: a bound, by labels and directions alone."""
+    labels = len(graph.source.edge_labels()) if relation.labels is None else len(relation.labels)
+    return labels * (2 if relation.direction == "both" else 1)
 
 
 def weighing_plan(

@@ -8,10 +8,11 @@ past.  The search path, which expressions can set, is looked at after it was set
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from graphdb.common.duckdb.errors import database_name
+from graphdb.common.duckdb.open_files import any_has_other_names, refuse_other_name
 from graphdb.common.errors import AccessError
 from graphdb.storage.file.verify import SCHEMA, is_called
 
@@ -34,6 +35,14 @@ _BEFORE_NAMES = frozenset("SCHEMA EXISTS USE .".split())
 
 _OPAQUE = "json_execute_serialized_sql"
 """The function that runs statements nobody can read."""
+
+_SCHEME = re.compile(r"duckdb:|file:(?://)?", re.IGNORECASE)
+"""What may stand before the path of a file."""
+
+_BEFORE_PATH = frozenset("DATABASE OR REPLACE IF NOT EXISTS".split())
+"""What may stand between ATTACH and the path."""
+
+_PARAMETERS = frozenset("$?")
 
 _TABLES = "the tables of graphdb are closed to SQL that writes"
 _TEMPORARY = f"temporary tables and views whose names begin with '{SCHEMA}' are graphdb's own"
@@ -90,6 +99,36 @@ def authorize(sql: str, home: str) -> None:
         text = at > 0 and token.word.lower() == SCHEMA and tokens[at - 1].is_one_of(_BEFORE_NAMES)
         if (token.names(SCHEMA) or text) and not _is_read(tokens, at):
             raise AccessError(_TABLES, text=sql, position=token.position, hint=_HINT)
+
+
+def authorize_files(sql: str, values: Iterable[object]) -> None:
+    """Check that a statement, and the ``values`` of its parameters, name no open database by another hard link.
+
+    DuckDB knows files by their names: it would read and write the file as a second database, and give up the lock on it
+    when it closes that.
+
+    Raises
+    ------
+    StorageError
+        They do.
+    AccessError
+        ATTACH computes its path, so that nobody can say which file it is, while an open database has another hard link.
+    """
+    if not any_has_other_names():
+        return
+    tokens = _tokens(sql)
+    texts = [token.word for token in tokens if token.kind in ("string_const", "identifier")]
+    for text in (*texts, *(value for value in values if isinstance(value, str))):
+        refuse_other_name(_SCHEME.sub("", text))
+    if tokens and tokens[0].word == "ATTACH":
+        path = next((token for token in tokens[1:] if token.word.upper() not in _BEFORE_PATH), tokens[0])
+        if path.kind != "string_const" and not path.is_one_of(_PARAMETERS):
+            raise AccessError(
+                "the path of ATTACH is computed, and a database that is open here has another hard link",
+                text=sql,
+                position=path.position,
+                hint="write the path as a text, or give it as a parameter",
+            )
 
 
 def authorize_name(parts: Sequence[str], temporary: bool = False) -> None:

@@ -105,7 +105,7 @@ class Reads(Protocol):
 FindReads: TypeAlias = Callable[[], "Reads | None"]
 
 
-@dataclass(slots=True, weakref_slot=True, eq=False)
+@dataclass(eq=False)  # a generic class with weakref_slot cannot be referred to weakly in Python 3.12
 class CachedPlan(Generic[Plan]):
     """A plan, what it takes of memory in bytes, and the plans of its steps that start from rows."""
 

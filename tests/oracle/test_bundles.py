@@ -1,0 +1,169 @@
+"""Bundles of pattern edges between the same two vertices, in chains, stars and cycles, over multigraphs with loops.
+
+Where elements may repeat, each pattern edge has its own choice of data edges, so that a count factorises; where edges
+differ, those of one pair of data vertices share its edges.  The oracle takes every binding of the few vertices and
+multiplies these numbers, Python's integers.  ``GRAPHDB_FUZZ`` multiplies the number of examples.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+from math import perm, prod
+
+import pytest
+from hypothesis import HealthCheck, Phase, event, given, note, settings
+from hypothesis import strategies as st
+
+import graphdb
+from tests.fuzz import scaled
+from tests.oracle.test_multigraph_counts import MOST
+
+EDGE = tuple[int, int, str]
+"""(start, end, label) of a data edge."""
+
+Count = Callable[[Counter[EDGE], "Bundles", tuple[int, ...]], int]
+"""The matches of a pattern whose vertices are bound."""
+
+ARROWS = {"out": "-[:{}]->", "in": "<-[:{}]-", "both": "-[:{}]-"}
+
+
+@dataclass(frozen=True)
+class Bundles:
+    """A pattern: (vertex, vertex, direction, labels, number of such edges)."""
+
+    vertices: int
+    links: tuple[tuple[int, int, str, str, int], ...]
+
+    def text(self) -> str:
+        written = (
+            f"(v{a}){ARROWS[direction].format(labels)}(v{b})"
+            for a, b, direction, labels, count in self.links
+            for _ in range(count)
+        )
+        return ", ".join(written).replace("[:]", "[]")
+
+
+def choices(data: Counter[EDGE], x: int, y: int, direction: str, labels: str) -> int:
+    """The data edges that a pattern edge may be, between two data vertices."""
+    wanted = labels.split("|") if labels else "RS"
+    out, back = (sum(data[one, other, label] for label in wanted) for one, other in ((x, y), (y, x)))
+    return {"out": out, "in": back, "both": out if x == y else out + back}[direction]
+
+
+def walks(data: Counter[EDGE], pattern: Bundles, at: tuple[int, ...]) -> int:
+    return prod(choices(data, at[a], at[b], way, labels) ** n for a, b, way, labels, n in pattern.links)
+
+
+def trails(data: Counter[EDGE], pattern: Bundles, at: tuple[int, ...]) -> int:
+    """All of one label.  Directed edges choose first; undirected ones have what is left of both directions."""
+    directed: Counter[tuple[int, int]] = Counter()
+    undirected: Counter[tuple[int, int]] = Counter()
+    for a, b, way, _, n in pattern.links:
+        x, y = (at[b], at[a]) if way == "in" else (at[a], at[b])
+        if way == "both":
+            undirected[min(x, y), max(x, y)] += n
+        else:
+            directed[x, y] += n
+    found = prod(perm(data[*pair, "R"], n) for pair, n in directed.items())
+    for (x, y), n in undirected.items():
+        pairs = {(x, y), (y, x)}
+        found *= perm(max(sum(data[*pair, "R"] - directed[pair] for pair in pairs), 0), n)
+    return found
+
+
+def database(data: Counter[EDGE], vertices: int) -> graphdb.Database:
+    found = graphdb.connect(device="cpu", threads=1)
+    nodes = [f"(v{i} {{k: {i}}})" for i in range(vertices)]
+    links = [f"(v{a})-[:{label}]->(v{b})" for (a, b, label), count in sorted(data.items()) for _ in range(count)]
+    found.query("CREATE " + ", ".join(nodes + links))
+    return found
+
+
+def by_vertices(data: Counter[EDGE], vertices: int, pattern: Bundles, count: Count) -> dict[tuple[int, ...], int]:
+    found = {at: count(data, pattern, at) for at in product(range(vertices), repeat=pattern.vertices)}
+    return {at: number for at, number in found.items() if number}
+
+
+@st.composite
+def multigraphs(draw: st.DrawFn, labels: str, most: int) -> tuple[Counter[EDGE], int]:
+    vertices = draw(st.integers(2, 4))
+    end = st.integers(0, vertices - 1)
+    edges = st.dictionaries(st.tuples(end, end, st.sampled_from(labels)), st.integers(1, most), min_size=1, max_size=9)
+    both_ways = {(0, 1, "R"): draw(st.integers(1, most)), (1, 0, "R"): draw(st.integers(1, most))}
+    return Counter(draw(edges) | both_ways), vertices
+
+
+@st.composite
+def patterns(draw: st.DrawFn, labels: list[str], sizes: list[int]) -> Bundles:
+    vertices = draw(st.integers(2, 5))
+    shape = draw(st.sampled_from(["chain", "star", "cycle", "loop"]))
+    pairs = [(i - 1, i) if shape != "star" else (0, i) for i in range(1, vertices)]
+    if shape == "cycle" and vertices > 2:
+        pairs.append((vertices - 1, 0))
+    if shape == "loop":
+        pairs.append((0, 0))
+    arrows = st.sampled_from(["both", "both", "out", "in"])
+    links = []
+    for a, b in pairs:
+        kinds = draw(st.integers(1, 2))
+        links += [
+            (a, b, draw(arrows), draw(st.sampled_from(labels)), draw(st.sampled_from(sizes))) for _ in range(kinds)
+        ]
+    return Bundles(vertices, tuple(links))
+
+
+QUICK = settings(
+    max_examples=scaled(20),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.explicit, Phase.generate],
+)
+
+
+@QUICK
+@given(multigraphs("RRS", 4), patterns(["R", "R", "S", "R|S", ""], [1, 2, 3, 9, 12]))
+def test_walks_through_bundles(multigraph: tuple[Counter[EDGE], int], pattern: Bundles) -> None:
+    data, vertices = multigraph
+    found = by_vertices(data, vertices, pattern, walks)
+    text = f"MATCH REPEATABLE ELEMENTS {pattern.text()} RETURN"
+    note(f"{dict(data)}\n{text} {sum(found.values())}")
+    event(f"{len(bin(sum(found.values()))) // 32 * 32} bits")
+    with database(data, vertices) as db:
+        assert db.query(f"{text} count(*)", timeout=10).scalar() == sum(found.values())
+        assert db.query(f"RETURN EXISTS {{ {text} 1 AS one }}", timeout=10).scalar() is bool(found)
+        grouped: Counter[int] = Counter()
+        for at, number in found.items():
+            grouped[at[0]] += number
+        if max(grouped.values(), default=0) <= MOST:
+            assert dict(db.query(f"{text} v0.k, count(*)", timeout=10).fetchall()) == grouped
+
+
+@QUICK
+@given(multigraphs("R", 4), patterns(["R"], [1, 1, 2, 3]))
+def test_trails_through_bundles(multigraph: tuple[Counter[EDGE], int], pattern: Bundles) -> None:
+    data, vertices = multigraph
+    found = by_vertices(data, vertices, pattern, trails)
+    text = f"MATCH {pattern.text()} RETURN"
+    note(f"{dict(data)}\n{text} {sum(found.values())}")
+    with database(data, vertices) as db:
+        assert db.query(f"{text} count(*)", timeout=10).scalar() == sum(found.values())
+        assert db.query(f"RETURN EXISTS {{ {text} 1 AS one }}", timeout=10).scalar() is bool(found)
+
+
+@pytest.mark.parametrize("arrow", ["-[:R]-", "--", "-[:R|S]-", "-->"])
+@pytest.mark.parametrize("bundles", [1, 2, 3])
+@pytest.mark.parametrize("edges", [9, 20, 42])
+def test_chains_of_bundles(arrow: str, bundles: int, edges: int) -> None:
+    """Each pattern edge has its choice of all edges between two vertices, whatever their number and direction."""
+    ends = [(0, 2, 4), (3, 0, 3), (1, 0, 3), (0, 3, 1), (1, 1, 3), (1, 2, 4), (2, 3, 2), (0, 1, 3)]
+    data = Counter({(a, b, "R"): count for a, b, count in ends})
+    data |= Counter({(0, 1, "S"): 1, (2, 3, "S"): 2}) if arrow != "-[:R]-" else {}
+    direction, labels = "out" if arrow.endswith(">") else "both", arrow.strip("-<>[]:")
+    pattern = Bundles(bundles + 1, tuple((i, i + 1, direction, labels, edges) for i in range(bundles)))
+    found = by_vertices(data, 4, pattern, walks)
+    with database(data, 4) as db:
+        text = f"MATCH REPEATABLE ELEMENTS {pattern.text()} RETURN count(*)"
+        assert db.query(text, timeout=10).scalar() == sum(found.values())
