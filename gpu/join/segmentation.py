@@ -12,16 +12,20 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.gpu.card import Rates
 from graphdb.gpu.code.launch import Device
+from graphdb.gpu.data.graph import segment_offsets
 from graphdb.gpu.data.residency import Residency, lists_of_plan
+from graphdb.gpu.join.grid import Grid, scanned_once
 from graphdb.gpu.segments import Part, SegmentStream, Window, pinned, window_sizes
 from graphdb.plan.physical import CHECK_COLUMNS, Op, PhysicalPlan, StepColumn, VertexStep
 from graphdb.storage.graph.pcsr import Partition
@@ -45,6 +49,14 @@ MOST = 2048
 """Combinations, at most."""
 COARSE = 16
 """Ranges by which is judged how many combinations there are."""
+UNEVEN = (1.1, 1.6, 2.5)
+"""The largest block of a grid has so many times the elements of the mean, about.  Where those of the best ways have
+more, the next is taken to be true; and at last no list is read by blocks."""
+MOVED, PATIENCE = 3.0, 1.25
+"""What is copied stays below so many times the lists' bytes, where that is expected to take at most so many times as
+long: another run may need the link."""
+TRIED = 8
+"""Ways whose blocks are counted, at most."""
 _READING = (Op.EDGE, Op.NO_EDGE, Op.EDGE_COUNT)
 """Checks that search lists of any vertex."""
 
@@ -96,9 +108,11 @@ class Segmentation:
     size
         Bytes of all the lists.
     sizes
-        Bytes of those that are read for each of the slots.
+        Bytes of those that are read for each of the slots, but those of ``grids``.
     ahead
         The last slot's segments are copied while those before are read: there is room for two.
+    grids
+        The lists that are read by blocks.
     """
 
     slots: tuple[Segmented, ...]
@@ -106,6 +120,14 @@ class Segmentation:
     size: int
     sizes: tuple[int, ...]
     ahead: bool
+    grids: tuple[Grid, ...] = ()
+
+    @property
+    def streamed(self) -> set[tuple[int, int]]:
+        """The lists that are not copied whole, by (partition, slot)."""
+        return {(row, each.slot) for each in self.slots for row in each.rows} | {
+            (grid.row, grid.slot) for grid in self.grids
+        }
 
     @cached_property
     def combinations(self) -> list[tuple[int, ...]]:
@@ -142,6 +164,10 @@ class Segmentation:
             read = chosen[np.insert(chosen[1:, at] != chosen[:-1, at], 0, True), at]
             again = (read[2:] == read[:-2]).sum() if self.buffers(at) > 1 else 0
             total += (len(read) - again) * size / slot.ranges
+        for grid in self.grids:
+            blocks = chosen[:, grid.at] * grid.shape[1] + chosen[:, grid.by]
+            read = blocks[np.insert(blocks[1:] != blocks[:-1], 0, True)]
+            total += float(sum(sizes[read].sum() for sizes in grid.parts))
         return int(total)
 
     def buffers(self, at: int) -> int:
@@ -200,26 +226,49 @@ def segmentation(plan: PhysicalPlan, budget: int, rates: Rates, counting: bool =
     slots = [slot for slot in reads if divisible[slot]]
     alone = counting and _counts_pairs(plan)
     room = max(LISTS * budget - LEAST, ALONE * budget - OTHERS if alone else 0.0)
-    sizes = [sum(_bytes(partitions[row]) for row in divisible[slot]) for slot in slots]
     before = [_bytes_before([partitions[row] for row in divisible[slot]]) for slot in slots]
     levels = {int(row[StepColumn.SLOT]): level for level, row in enumerate(plan.program.steps)}
-    rows = np.array([each.estimate for each in plan.steps])
+    rows, size = np.array([each.estimate for each in plan.steps]), sum(map(_bytes, partitions))
 
     def resident(ranges: tuple[int, ...]) -> int:
         whole = {row for slot, count in zip(slots, ranges, strict=True) if count == 1 for row in reads[slot]}
         whole |= {row for slot in reads for row in reads[slot] if row not in divisible[slot]}
         return sum(_bytes(partitions[row]) for row in whole)
 
+    first = plan.program.steps[0]
+    scanned = len(rows) > 1 and _scans(plan) and first[StepColumn.CHECKS] == first[StepColumn.CHECKS_END]
     row_bytes = [(level + 2) * width + FOUND * (level + 2 < len(rows)) for level in range(len(rows))]
     """Of the table after each level: what the last level finds takes no room, where it only counts."""
 
+    blocked = [
+        (row, slots.index(slot), slots.index(by))
+        for (row, slot), by in scanned_once(plan).items()
+        if slot in slots and by in slots
+    ]
+
+    def own_rows(ranges: tuple[int, ...], at: int) -> tuple[int, ...]:
+        """The partitions that are read for a slot and not by blocks."""
+        gone = [row for row, own, by in blocked if own == at and ranges[own] > 1 and ranges[by] > 1]
+        return tuple(row for row in divisible[slots[at]] if row not in gone)
+
+    def grids_of(ranges: tuple[int, ...]) -> list[tuple[int, int, int]]:
+        return [(row, at, by) for row, at, by in blocked if ranges[at] > 1 and ranges[by] > 1]
+
     @cache
-    def window(at: int, count: int) -> int:
+    def block(row: int, at: int, count: int, others: int) -> float:
+        """Bytes of the room for one block, about."""
+        offsets = int(np.diff(_bounds(before[at], count)).max()) * segment_offsets(partitions[row]).itemsize
+        return offsets + partitions[row].neighbours.nbytes / count / others
+
+    @cache
+    def window(at: int, count: int, own: tuple[int, ...]) -> int:
         """Bytes of the room for one segment of a slot."""
         bounds = _bounds(before[at], count)
-        those = [partitions[row] for row in divisible[slots[at]]]
+        those = [partitions[row] for row in own]
+        if not those:
+            return 0
         parts = [np.diff(each.offsets[bounds]) * each.neighbours.itemsize for each in those]
-        parts += [(np.diff(bounds) + 1) * each.offsets.itemsize for each in those]
+        parts += [(np.diff(bounds) + 1) * segment_offsets(each).itemsize for each in those]
         return int(window_sizes(parts).sum(axis=0).max())
 
     @cache
@@ -233,54 +282,86 @@ def segmentation(plan: PhysicalPlan, budget: int, rates: Rates, counting: bool =
                 share *= float(reached.mean())
         return share
 
-    best: tuple[float, tuple[int, ...], bool] | None = None
-    for ranges, ahead in itertools.product(itertools.product(RANGES, repeat=len(slots)), (False, True)):
-        if math.prod(ranges) > MOST:
-            continue
-        divided = tuple(at for at, count in enumerate(ranges) if count > 1)
-        windows = sum(window(at, ranges[at]) * (1 + (ahead and at == divided[-1])) for at in divided)
-        taken = resident(ranges) + windows
-        if taken > room:
-            continue
-        loads = [math.prod(ranges[:at]) * (ranges[at] - 1 - (ahead and at == divided[-1])) + 1 for at in divided]
-        moved = sum(sizes[at] * load / ranges[at] for at, load in zip(divided, loads, strict=True)) * met(divided)
-        joins = math.prod(ranges) * met(divided)
-        capacity = TABLES * min(budget - taken, budget / 2) / max(len(rows) - 2 - alone, 1)  # the first is small
-        # The first level's table stands while the ranges of later slots change, where it is in one piece.
-        firsts = math.prod(ranges[at] for at in divided if levels[slots[at]] == 0)
-        stands = len(rows) > 1 and float(rows[0]) * row_bytes[0] / firsts < capacity
-        again, tables, launched = 0.0, joins, joins
-        for level in range(len(rows)):
-            if level == 0 and stands:
-                launched += firsts
+    def ways_of(uneven: float) -> list[tuple[float, float, tuple[int, ...], bool]]:
+        """The ways that fit, the quickest first: seconds, bytes moved, ranges, whether segments are copied ahead."""
+        ways = []
+        for ranges, ahead in itertools.product(itertools.product(RANGES, repeat=len(slots)), (False, True)):
+            if math.prod(ranges) > MOST:
                 continue
-            repeats = math.prod(ranges[at] for at in divided if levels[slots[at]] > level)
-            again += float(rows[level]) * (repeats - 1)
-            if level + 1 < len(rows) - alone:
-                tables = max(tables, float(rows[level]) * repeats * row_bytes[level] / capacity)
-                launched += tables
-        matched = plan.cost / rates.intersected
-        seconds = again / rates.intersected + max(moved / rates.linked - ahead * matched, 0.0)
-        seconds += (launched - len(rows)) * STEP * rates.answer
-        if best is None or seconds < best[0]:
-            best = seconds, ranges, ahead
-    if best is None:
-        return None
-    seconds, ranges, ahead = best
-    divided = tuple(at for at, count in enumerate(ranges) if count > 1)
-    those, bounds = [slots[at] for at in divided], [_bounds(before[at], ranges[at]) for at in divided]
-    found = tuple(
-        Segmented(
-            slot,
-            levels[slot],
-            tuple(divisible[slot]),
-            bounds[at],
-            _above(plan, levels[slot], those),
-            tuple(_reached(plan, levels[slot], at, those, bounds)),
+            divided = tuple(at for at, count in enumerate(ranges) if count > 1)
+            own, grids = {at: own_rows(ranges, at) for at in divided}, grids_of(ranges)
+
+            def buffers(at: int, ahead: bool = ahead, divided: tuple[int, ...] = divided) -> int:
+                return 1 + (ahead and at == divided[-1])
+
+            taken = resident(ranges) + sum(window(at, ranges[at], own[at]) * buffers(at) for at in divided)
+            if (
+                taken + sum(uneven * block(row, at, ranges[at], ranges[by]) * buffers(by) for row, at, by in grids)
+                > room
+            ):
+                continue
+            share = met(divided)
+            loads = [math.prod(ranges[:at]) * (ranges[at] - buffers(at)) + 1 for at in divided]
+            sizes = [sum(_streamed_bytes(partitions[row]) for row in own[at]) for at in divided]
+            moved = sum(size * load / ranges[at] for size, load, at in zip(sizes, loads, divided, strict=True)) * share
+            for row, _, by in grids:
+                lists = partitions[row]
+                moved += (_streamed_bytes(lists) - lists.neighbours.nbytes) * ranges[by] * share
+                moved += lists.neighbours.nbytes * share
+            joins = math.prod(ranges) * share
+            capacity = TABLES * min(budget - taken, budget / 2) / max(len(rows) - 2 - alone, 1)  # the first is small
+            # The first level's table is the scan, or stands while the ranges of later slots change, where it is whole.
+            firsts = math.prod(ranges[at] for at in divided if levels[slots[at]] == 0)
+            stands = len(rows) > 1 and float(rows[0]) * row_bytes[0] / firsts < capacity
+            again, tables, launched = 0.0, joins, joins
+            for level in range(len(rows)):
+                if level == 0 and (scanned or stands):
+                    launched += 0.0 if scanned else firsts
+                    continue
+                repeats = math.prod(ranges[at] for at in divided if levels[slots[at]] > level)
+                again += float(rows[level]) * (repeats - 1)
+                if level + 1 < len(rows) - alone:
+                    tables = max(tables, float(rows[level]) * repeats * row_bytes[level] / capacity)
+                    launched += tables
+            matched = plan.cost / rates.intersected
+            seconds = again / rates.intersected + max(moved / rates.linked - ahead * matched, 0.0)
+            seconds += (launched - len(rows)) * STEP * rates.answer
+            ways.append((seconds, moved, ranges, ahead))
+        ways.sort()
+        moderate = [way for way in ways if way[1] <= MOVED * size]
+        return moderate if moderate and moderate[0][0] <= PATIENCE * ways[0][0] else ways
+
+    def made(ranges: tuple[int, ...], ahead: bool, seconds: float) -> Segmentation | None:
+        """A way, unless its blocks need more room than there is."""
+        divided = tuple(at for at, count in enumerate(ranges) if count > 1)
+        those, bounds = [slots[at] for at in divided], [_bounds(before[at], ranges[at]) for at in divided]
+        own = {at: own_rows(ranges, at) for at in divided}
+        places = [(row, divided.index(at), divided.index(by)) for row, at, by in grids_of(ranges)]
+        blocks = tuple(Grid(row, those[at], at, by, partitions[row], bounds[at], bounds[by]) for row, at, by in places)
+        found = tuple(
+            Segmented(
+                slots[at],
+                levels[slots[at]],
+                own[at],
+                bounds[place],
+                _above(plan, levels[slots[at]], those),
+                tuple(_reached(plan, levels[slots[at]], place, those, bounds)),
+            )
+            for place, at in enumerate(divided)
         )
-        for at, slot in enumerate(those)
-    )
-    return Segmentation(found, seconds, sum(map(_bytes, partitions)), tuple(sizes[at] for at in divided), ahead)
+        bytes_of = tuple(sum(_streamed_bytes(partitions[row]) for row in own[at]) for at in divided)
+        way = Segmentation(found, seconds, size, bytes_of, ahead, blocks)
+        taken = resident(ranges) + sum(grid.window * way.buffers(grid.by) for grid in blocks)
+        taken += sum(window(at, ranges[at], own[at]) * way.buffers(place) for place, at in enumerate(divided))
+        return way if taken <= room else None
+
+    for uneven in (*UNEVEN, math.inf):
+        if uneven == math.inf:
+            blocked.clear()
+        for seconds, _, ranges, ahead in ways_of(uneven)[:TRIED]:
+            if (found := made(ranges, ahead, seconds)) is not None:
+                return found
+    return None
 
 
 def _bytes(partition: Partition) -> int:
@@ -288,20 +369,36 @@ def _bytes(partition: Partition) -> int:
     return partition.offsets.nbytes + partition.neighbours.nbytes
 
 
+def _streamed_bytes(partition: Partition) -> int:
+    """The same where they are read by segments."""
+    return partition.offsets.size * segment_offsets(partition).itemsize + partition.neighbours.nbytes
+
+
 def segment_stream(device: Device, plan: PhysicalPlan, segments: Segmentation) -> SegmentStream:
     """Make room for the segments of a run: by (partition, slot), and the cell of the partition's row that they are."""
-    partitions, windows = plan.partitions, []
+    partitions = plan.partitions
+    windows: list[tuple[Window, Callable[[tuple[int, ...]], int], list[Any]]] = []
     with device.active():
         for at, each in enumerate(segments.slots):
             first, last = each.bounds[:-1], each.bounds[1:]
-            parts, keys = [], []
+            parts, keys = [], list[Any]()
             for row in each.rows:
                 offsets, neighbours = partitions[row].offsets, partitions[row].neighbours
-                parts.append(Part(pinned(device, offsets), first, last + 1))
+                parts.append(Part(pinned(device, offsets, segment_offsets(partitions[row])), first, last + 1))
                 parts.append(Part(pinned(device, neighbours), offsets[first], offsets[last]))
                 keys += [((row, each.slot), cell) for cell in ("offsets", "neighbours")]
-            windows.append((Window(device, parts, segments.buffers(at)), keys))
+            if parts:
+                windows.append((Window(device, parts, segments.buffers(at)), itemgetter(at), keys))
+        for grid in segments.grids:
+            keys = [((grid.row, grid.slot), cell) for cell in ("offsets", "neighbours")]
+            windows.append((Window(device, grid.windowed(device), segments.buffers(grid.by)), grid.block, keys))
         return SegmentStream(device, windows)
+
+
+def _scans(plan: PhysicalPlan) -> bool:
+    """Whether the first level's bindings are values that the plan has."""
+    first = plan.steps[0]
+    return isinstance(first, VertexStep) and first.scan is not None
 
 
 def _counts_pairs(plan: PhysicalPlan) -> bool:
@@ -330,7 +427,7 @@ def _bytes_before(partitions: list[Partition]) -> Ints:
     """The bytes of some partitions' lists and offsets before each vertex, together: int64 [vertices + 1]."""
     places = np.arange(len(partitions[0].offsets), dtype=np.int64)
     return sum(
-        (each.offsets * each.neighbours.itemsize + places * each.offsets.itemsize for each in partitions),
+        (each.offsets * each.neighbours.itemsize + places * segment_offsets(each).itemsize for each in partitions),
         np.zeros(len(places), np.int64),
     )
 
