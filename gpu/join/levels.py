@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from graphdb.gpu.code.layout import Cell, Kind, ListCell, ListKind, Place
 from graphdb.gpu.data.graph import DeviceGraph, DevicePartition, address, segment_layer
-from graphdb.gpu.join.segmentation import Segmentation
+from graphdb.gpu.join.segmented import Segmentation
 from graphdb.gpu.search.program import device_program
 from graphdb.plan.physical import SHARED_LIST, EdgeStep, Op, PhysicalPlan, StepColumn
 from graphdb.storage.graph.pcsr import PARTITION

@@ -15,7 +15,8 @@ from graphdb.gpu.code.launch import Device, Module, StopFlag
 from graphdb.gpu.data.graph import address
 from graphdb.gpu.join.kernels import Kernels
 from graphdb.gpu.join.levels import ALL, Level, Levels, Share, View
-from graphdb.gpu.join.segmentation import TABLES, Segmentation, segment_stream
+from graphdb.gpu.join.segmentation import TABLES
+from graphdb.gpu.join.segmented import Segmentation, segment_stream
 from graphdb.gpu.join.tables import Elements, Marks, Sizes, Table
 from graphdb.gpu.watch import wait_for
 from graphdb.plan.executor import Control

@@ -21,7 +21,8 @@ from graphdb.gpu.data.residency import lists_of_plan
 from graphdb.gpu.join import pieces, run
 from graphdb.gpu.join import segmentation as segmentation_module
 from graphdb.gpu.join.run import Join
-from graphdb.gpu.join.segmentation import segment_stream, segmentation
+from graphdb.gpu.join.segmentation import segmentation
+from graphdb.gpu.join.segmented import segment_stream
 from graphdb.gpu.segments import Part, SegmentStream, Window, pinned
 from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
