@@ -1,8 +1,9 @@
 """Measures how fast a card is, in some 50 ms, once for each card and driver (:class:`graphdb.gpu.card.Rates`).
 
-A thread does it when a device is opened; until it is done, plans go by :data:`graphdb.gpu.card.TYPICAL`.  What was
-measured is cached on disk beside the user's machine code, by the names of card and driver; and so is what runs teach
-of the estimates (:func:`remember`).
+A thread does it when a device is opened; until it is done, plans go by :data:`graphdb.gpu.card.TYPICAL`.  Kernels are
+timed by the card's own clock: that thread waits for the interpreter, for milliseconds where a query is planned
+meanwhile.  What was measured is cached on disk beside the user's machine code, by the names of card and driver; and so
+is what runs teach of the estimates (:func:`remember`).
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import statistics
 import threading
 import time
 import weakref
@@ -35,10 +35,10 @@ LENGTH = 256
 COPIED = 4 << 20
 """Bytes that are copied each way."""
 ANSWERS, RUNS = 15, 3
-"""Answers that are waited for, and runs of all else, of which the median counts."""
+"""Answers that are waited for, and runs of all else."""
 FARTHEST = 1e3
 """Times that an estimate may be wrong to be believed by another process."""
-VERSION = 2
+VERSION = 3
 """Of what is measured, and how."""
 
 VARIANTS["rates"] = ({},)
@@ -109,13 +109,21 @@ def measure(device: Device, cells: int = CELLS) -> Rates:
         total.fill(0)
         blocks = max(min(8 * device.processors, cells // BLOCK), 1)
         module.launch("fill_lists", blocks, values, cells, LENGTH)
-        sum_of, looked = (values, cells, address(total)), (values, cells, LENGTH, address(total))
-        listed = _seconds(device, side, lambda: module.launch("listed", blocks, *sum_of))
-        intersected = _seconds(device, side, lambda: module.launch("intersected", blocks, *looked))
-        scattered = _seconds(device, side, lambda: module.launch("scattered", blocks, values, cells, cells // 4))
+
+        def seconds(kernel: str, *arguments: Any) -> float:
+            spans = memory.upload(np.array([[-1, 0]] * (RUNS + 1), np.int64).astype(np.uint64))
+            for run in range(RUNS + 1):  # the first is not counted
+                module.launch(kernel, blocks, *arguments, address(spans[run]))
+            begins, ends = spans.get()[1:].astype(np.int64).T
+            return max(float(np.median(ends - begins)) / 1e9, 1e-7)
+
+        listed = seconds("listed", values, cells, address(total))
+        intersected = seconds("intersected", values, cells, LENGTH, address(total))
+        scattered = seconds("scattered", values, cells, cells // 4)
+        unused = memory.empty(2, np.uint64)
 
         def answered() -> None:
-            module.launch("listed", 1, values, BLOCK, address(total))
+            module.launch("listed", 1, values, BLOCK, address(total), address(unused))
             device.last(total)
 
         answer = _elapsed(answered, ANSWERS)
@@ -123,8 +131,7 @@ def measure(device: Device, cells: int = CELLS) -> Rates:
         pageable, pinned = np.zeros(size, np.uint8), device.pinned((size,), np.uint8)
         pinned[...] = 0
         copy = memory.empty(size, np.uint8)
-        far = (np.uint64(pinned.ctypes.data), size // 4, address(total))
-        linked = _seconds(device, side, lambda: module.launch("listed", blocks, *far))
+        linked = seconds("listed", np.uint64(pinned.ctypes.data), size // 4, address(total))
 
         def rate(way: Callable[[], object]) -> float:
             def copied() -> None:
@@ -146,26 +153,15 @@ def measure(device: Device, cells: int = CELLS) -> Rates:
         )
 
 
-def _seconds(device: Device, stream: Any, launch: Callable[[], None]) -> float:
-    """The device's time of a launch: the median of some, after one that is not counted."""
-    launch()
-    found = []
-    for _ in range(RUNS):
-        begin = device.event_on(stream)
-        launch()
-        found.append(device.milliseconds(begin, device.event_on(stream)) / 1e3)
-    return max(statistics.median(found), 1e-7)
-
-
 def _elapsed(run: Callable[[], object], times: int) -> float:
-    """The time that a call takes: the median of some, after one that is not counted."""
+    """The time that a call takes: the least of some, after one that is not counted; other threads delay some."""
     run()
     found = []
     for _ in range(times):
         started = time.perf_counter()
         run()
         found.append(time.perf_counter() - started)
-    return max(statistics.median(found), 1e-7)
+    return max(min(found), 1e-7)
 
 
 def _file_of(device: Device, what: str = "rates") -> str:

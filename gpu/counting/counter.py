@@ -40,8 +40,8 @@ from graphdb.plan.strategy.ski_rental import TRIED, UNLIKELY, Bias, ExpectedCost
 START = 10.0
 """Answers that the smallest run takes: launches, and a copy of the sums that is waited for."""
 COMPILING = 0.4
-"""Seconds in which a kernel is compiled.  Where the host has a tree, sums are planned only instead of a search that is
-expected to take as long."""
+"""Seconds in which a kernel is compiled, before any was; one follows the other, since NVRTC has a lock.  Where the host
+has a tree, sums are planned only instead of a search that is expected to take as long."""
 RANKING = 3e-8
 """Seconds in which an entry of a list is put in the order of ranks."""
 LISTED = 10.0
@@ -100,15 +100,20 @@ class Counter:
         """The kernels for cliques that threads compile."""
         self._idle: list[DeviceCliques] = []
         """What counted cliques before, and may again."""
-        self._starts, self._bias, self._cliques = Bias(), Bias(), Bias()
-        """Of the estimates of what the smallest runs take, of sums, and of cliques."""
+        self._starts, self._bias, self._cliques, self._compiler = Bias(), Bias(), Bias(), Bias()
+        """Of the estimates of what the smallest runs take, of sums, of cliques, and of a kernel's compilation."""
         self.milliseconds = 0.0
         """After a count: the device's time."""
 
     @property
     def biases(self) -> dict[str, Bias]:
         """What is learned, by name."""
-        return {"start": self._starts, "sums": self._bias, "clique lists": self._cliques}
+        return {
+            "start": self._starts,
+            "sums": self._bias,
+            "clique lists": self._cliques,
+            "compiler": self._compiler,
+        }
 
     def expected(self, plan: PhysicalPlan, counting: bool) -> ExpectedCost | None:
         """What a count, or counts by vertex instead of rows, are expected to take, and to rank and compile first.
@@ -119,7 +124,7 @@ class Counter:
             return None
         if counting and plan.clique is not None and shape_for(plan.clique, self._device.limits) is not None:
             seconds = self._start + self._cliques.factor * self._searched(plan.clique)
-            return ExpectedCost(seconds, 0.0 if self._has_cliques(plan) else COMPILING, in_background=True)
+            return ExpectedCost(seconds, 0.0 if self._has_cliques(plan) else self._compile_seconds, in_background=True)
         summed = self._sums(plan, counting)
         return None if summed is None else self.expected_of(summed)
 
@@ -132,7 +137,7 @@ class Counter:
         seconds = self._start + self._bias.factor * self._seconds(summed)
         if ready is not None:
             return ExpectedCost(seconds)
-        setup = COMPILING * len(looped - self._known)
+        setup = self._compile_seconds * len(looped - self._known)
         setup += RANKING * unranked(self._graph, list(summed.partitions.values()))
         under_way = self._under_way.get(summed)
         if under_way is not None:  # what has taken so long may take as long again
@@ -267,9 +272,9 @@ class Counter:
 
     def _totals(self, plan: CountingPlan, prepared: DeviceCount, watch: Watch) -> dict[Part, int]:
         """What each part of a plan adds up to; raises :class:`~graphdb.plan.executor.OutOfRange`."""
-        started = time.monotonic()
+        first, started = not prepared.milliseconds, time.monotonic()
         totals = prepared.totals(watch)
-        self._note(self._seconds(plan), time.monotonic() - started)
+        self._note(self._seconds(plan), time.monotonic() - started, first)
         self.milliseconds = prepared.milliseconds
         if totals is None:
             raise OutOfRange
@@ -341,6 +346,11 @@ class Counter:
         return None if found is None or (found.root < 0) != counting else found
 
     @property
+    def _compile_seconds(self) -> float:
+        """Seconds in which a kernel is compiled."""
+        return COMPILING * self._compiler.factor
+
+    @property
     def _start(self) -> float:
         """Seconds that the smallest run takes."""
         return START * self._device.rates.answer * self._starts.factor
@@ -360,9 +370,14 @@ class Counter:
             return LISTED * plan.cost / rates.listed
         return SCATTERED * plan.cost / rates.scattered
 
-    def _note(self, estimated: float, taken: float) -> None:
-        """Learn from what sums took: how long the start takes from short ones, the rate from all others."""
+    def _note(self, estimated: float, taken: float, first: bool) -> None:
+        """Learn from what sums took: how long the start takes from short ones, the rate from all others.
+
+        Of a ``first`` run code is loaded and memory allocated: it says what they take at most.
+        """
         start, expected = START * self._device.rates.answer, self._bias.factor * estimated
+        if first and taken > self._start + expected:
+            return
         if expected < self._start / 4:
             self._starts.note(start, max(taken - expected, start / START))
         else:
@@ -384,10 +399,14 @@ class Counter:
         return self._device.memory.cached_or_built("count", plan, lambda: self._built(plan, watch))
 
     def _built(self, plan: CountingPlan, watch: Watch | None) -> DeviceCount | _Unable:
+        parts, origins = _looped(plan) - self._known, self._device.code.origins
+        before, started = origins["compiler"], time.monotonic()
         try:
             built = DeviceCount(self._device, self._graph, plan, _while_alive if watch is None else watch.check)
         except Unsupported as error:
             return _Unable(isinstance(error, TooWide))
+        if parts and origins["compiler"] - before >= len(parts):  # else some were cached
+            self._compiler.note(COMPILING * len(parts), time.monotonic() - started)
         self._known |= _looped(plan)
         return built
 

@@ -16,6 +16,31 @@ static __device__ __forceinline__ u64 together(u64 own) {
   return own;
 }
 
+#ifndef NANOSECONDS
+#define NANOSECONDS 1
+// The card's clock: the same for all processors.
+static __device__ __forceinline__ u64 nanoseconds() {
+  u64 now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+#endif
+
+// From when to when a launch ran, by the card's clock: what delays the host between two launches is not in it.
+struct Span {
+  u64 begin, end;
+
+  __device__ __forceinline__ void begins() {
+    if (threadIdx.x == 0) atomicMin(&begin, nanoseconds());
+  }
+
+  __device__ __forceinline__ void ends() {
+    __threadfence();  // what was added is there
+    __syncthreads();
+    if (threadIdx.x == 0) atomicMax(&end, nanoseconds());
+  }
+};
+
 // Ascending lists of `length` (a power of two): of each pair of numbers, one.
 extern "C" __global__ void __launch_bounds__(256) fill_lists(u32 *cells, i64 count, u32 length) {
   const i64 step = gridDim.x * (i64)blockDim.x;
@@ -24,23 +49,28 @@ extern "C" __global__ void __launch_bounds__(256) fill_lists(u32 *cells, i64 cou
 }
 
 // The sum of all cells: lists read in order.
-extern "C" __global__ void __launch_bounds__(256) listed(const u32 *cells, i64 count, u64 *sum) {
+extern "C" __global__ void __launch_bounds__(256) listed(const u32 *cells, i64 count, u64 *sum, Span *span) {
+  span->begins();
   const i64 step = gridDim.x * (i64)blockDim.x;
   u64 own = 0;
 #pragma unroll 8
   for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < count; i += step) own += cells[i];
   own = together(own);
   if (threadIdx.x % 32 == 0) atomicAdd(sum, own);
+  span->ends();
 }
 
 // Add to `count` cells among `size` (a power of two) at random.
-extern "C" __global__ void __launch_bounds__(256) scattered(u32 *cells, i64 size, i64 count) {
+extern "C" __global__ void __launch_bounds__(256) scattered(u32 *cells, i64 size, i64 count, Span *span) {
+  span->begins();
   const i64 step = gridDim.x * (i64)blockDim.x;
   for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < count; i += step) atomicAdd(cells + (mixed(i) & (size - 1)), 1u);
+  span->ends();
 }
 
 // Look the elements of each list up in another one, taken at random: how many are found.
-extern "C" __global__ void __launch_bounds__(256) intersected(const u32 *cells, i64 count, u32 length, u64 *found) {
+extern "C" __global__ void __launch_bounds__(256) intersected(const u32 *cells, i64 count, u32 length, u64 *found, Span *span) {
+  span->begins();
   const i64 step = gridDim.x * (i64)blockDim.x, lists = count / length;
   u64 own = 0;
   for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < count; i += step) {
@@ -53,4 +83,5 @@ extern "C" __global__ void __launch_bounds__(256) intersected(const u32 *cells, 
   }
   own = together(own);
   if (threadIdx.x % 32 == 0) atomicAdd(found, own);
+  span->ends();
 }

@@ -91,6 +91,8 @@ class BoundPattern:
     unequal: list[tuple[int, int]] = field(default_factory=list)
     residual: list[ast.Expression] = field(default_factory=list)
     """Conditions that are left for SQL over the bindings."""
+    ensured: list[ast.Expression] = field(default_factory=list)
+    """Conditions that hold of all bindings, since the match starts from the vertices of a list."""
     choices: dict[int, Choice] = field(default_factory=dict)
     """What the match leaves open, by the edge's number."""
     differ: list[tuple[int, int]] = field(default_factory=list)

@@ -176,7 +176,7 @@ def _pairs(
     None where there are more than ``most`` pairs.
     """
     if not mine:
-        if rows * bindings > min(most, _LARGE):
+        if rows * bindings > (most if rows == 1 else min(most, _LARGE)):
             return None
         every = np.arange(bindings)
         return np.tile(np.arange(rows), bindings), None if rows == 1 else np.repeat(every, rows)

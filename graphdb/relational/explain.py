@@ -328,7 +328,8 @@ def _result(measured: Mapping[str, Measured]) -> Iterator[str]:
     """Say what came after the matches and steps."""
     result = measured.get(RESULT)
     if result is not None and not result.sql:
-        yield f"  taken from the bindings without SQL: {_ms(result.seconds)}"
+        rows = "" if result.rows is None else f"{result.rows:,} rows, "
+        yield f"  taken from columns in memory without SQL: {rows}{_ms(result.seconds)}"
     else:
         yield from _rows(result)
     if (late := measured.get(LATE)) is not None:

@@ -205,7 +205,7 @@ class MatchRun:
         if needs.count_only:
             self.control = control = self.new_control()
             count = as_integers(np.array([self._count(plan, needs, bound, control)], object))
-            with connection.view(view, table_of({"count": count}), lasting=True):
+            with self._counts(view, {"count": count}):
                 yield
             return
         if needs.nothing:
@@ -215,8 +215,7 @@ class MatchRun:
             # All bindings are equal: one row does where it may come with its number, or where that is not asked.
             if needs.duplicates != "keep":
                 one = np.ones(min(count, 1), np.int8)
-                table = table_of({"one": one, "n": as_integers(np.array([count] * len(one), object))})
-                with connection.view(view, table, lasting=True):
+                with self._counts(view, {"one": one, "n": as_integers(np.array([count] * len(one), object))}):
                     yield
                 return
             rows = f"range({count})"
@@ -233,6 +232,14 @@ class MatchRun:
             with self._visible(gathered if shown else None, view):
                 yield
             self._tables.pop(view, None)
+
+    @contextmanager
+    def _counts(self, view: str, columns: Mapping[str, NDArray[Any]]) -> Iterator[None]:
+        """Show the number of a match's bindings to SQL, as rows in memory."""
+        self._tables[view] = table = table_of(columns)
+        with self._snapshot.connection.view(view, table, lasting=True):
+            yield
+        self._tables.pop(view, None)
 
     @contextmanager
     def showing(

@@ -27,14 +27,20 @@ from graphdb.sql.value import column
 
 
 @contextmanager
-def materialized(snapshot: Snapshot, rows: Rows, most: int, seconds: float | None) -> Iterator[arrow.Table | None]:
+def materialized(
+    snapshot: Snapshot, rows: Rows, most: int, seconds: float | None, made: arrow.Table | None = None
+) -> Iterator[arrow.Table | None]:
     """Show rows to SQL under their name; yield them, or None where they take more than ``most`` bytes.
 
-    They have a column ``rowid``, as rows of DuckDB's tables do.
+    They have a column ``rowid``, as rows of DuckDB's tables do.  ``made`` are the rows where no SQL has to be run.
     """
     connection = snapshot.connection
-    with connection.guard(seconds) as raw:
-        found = small_rows(raw, rows.sql, rows.parameters, most)
+    found: Sequence[arrow.RecordBatch] | None
+    if made is not None:
+        found = [arrow.record_batch(batch, made.schema) for batch in made.batches()] if made.nbytes <= most else None
+    else:
+        with connection.guard(seconds) as raw:
+            found = small_rows(raw, rows.sql, rows.parameters, most)
     if found is None:
         with _spilled(snapshot, rows, seconds):
             yield None

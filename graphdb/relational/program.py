@@ -23,6 +23,7 @@ from graphdb.relational.path_patterns.edges import Pattern
 from graphdb.relational.projection.arrays import Beside
 from graphdb.relational.projection.lookups import Key
 from graphdb.relational.projection.sql import Projection
+from graphdb.relational.vectors import algebra as vectors
 from graphdb.sql.computing import Applying, Computing
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ class Rows:
     """Whether whatever comes later may read them, to the end."""
     beside: tuple[Beside, ...] = ()
     """Properties of their vertices that SQL reads as further columns."""
+    made: vectors.Rows | None = None
+    """What makes them of rows in memory without SQL, where it is as simple as that."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from graphdb.plan.paths import Weighted
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.relational.array_joins import joined
 from graphdb.relational.edges.parallel_edges import resolve_edges
+from graphdb.relational.given import given_vertices
 from graphdb.relational.lowering.joins import Setting, leaves_out
 from graphdb.relational.lowering.lower import Lowering
 from graphdb.relational.match_run import MatchRun, restricted
@@ -37,7 +38,6 @@ from graphdb.relational.program import AnyStep, Applied, Called, Computed, Given
 from graphdb.relational.projection.arrays import Beside, project
 from graphdb.relational.projection.compile import ProjectionCompiler
 from graphdb.relational.projection.late import BesideBindings
-from graphdb.relational.projection.lookups import LOOKED_FOR
 from graphdb.relational.projection.relation import BINDINGS, UNIT, Relation, bindings_of
 from graphdb.relational.projection.return_clause import combines_aggregates, expand_star, wanted, window_of
 from graphdb.relational.projection.sql import Projection, counted
@@ -45,12 +45,12 @@ from graphdb.relational.rewrites.list_subqueries import sees_items, with_rows
 from graphdb.relational.rewrites.pattern_quantifiers import with_existence
 from graphdb.relational.rewrites.written_lists import without_quantifiers
 from graphdb.relational.session.plan_cache import StepPlans
+from graphdb.relational.vectors.run import run
 from graphdb.results.decode import Arrays
 from graphdb.results.result import Counted
 from graphdb.sql.computing import Beforehand, Computing
 from graphdb.sql.expressions import MOST_OPERANDS
 from graphdb.storage.arrays.arrow import table_of, values
-from graphdb.storage.arrays.sorted_sets import each_once
 
 Ids = NDArray[np.int64]
 
@@ -130,7 +130,7 @@ class QueryRun(MatchRun):
                 self._snapshot,
                 self._text,
                 self._arguments,
-                replace(relation, matches="b.n" if needs.duplicates == "count" else None),
+                replace(relation, matches="b.n", number="n") if needs.duplicates == "count" else relation,
                 bound,
                 beside=beside,
             )
@@ -218,8 +218,7 @@ class QueryRun(MatchRun):
         """
         try:
             with self._snapshot.graph.watched(self.new_control().check):
-                if isinstance(prepared, Prepared):
-                    assert prepared.plan is not None
+                if isinstance(prepared, Prepared):  # its own plan may be gone, since a change concerned it
                     return replace(prepared, plan=self._planned(prepared.bound, prepared.wanted))
                 return replace(prepared, steps=tuple(map(self._replanned, prepared.steps)))
         except (Beforehand, ExecutionError):
@@ -260,7 +259,14 @@ class QueryRun(MatchRun):
             return self._result(prepared.projection)
 
     def _result(self, projection: Projection) -> arrow.Table:
-        """Run the SQL after the match, and gather what only its result needs."""
+        """Run the SQL after the match, and gather what only its result needs; or neither, where columns do."""
+        if projection.rows is not None:
+            with self._measuring(RESULT):
+                found = run(projection.rows, self._tables, self._snapshot.properties, self.new_control().check)
+            if found is not None:
+                if self.profile is not None:
+                    self.profile.measured(RESULT, found.num_rows, found.nbytes)
+                return found
         chosen = projection if projection.late is None else projection.late
         rows = self._selected(chosen.sql, chosen.parameters)
         if projection.late is None:
@@ -391,8 +397,11 @@ class QueryRun(MatchRun):
     @contextmanager
     def _materialized(self, rows: Rows, shares: int) -> Iterator[None]:
         most = self._bindings_bytes // (2 * shares)
-        with materialized(self._snapshot, rows, most, self._left()) as found:
-            if self.profile is not None:
+        made = None
+        if rows.made is not None:
+            made = run(rows.made, self._tables, self._snapshot.properties, self.new_control().check)
+        with materialized(self._snapshot, rows, most, self._left(), made) as found:
+            if self.profile is not None and made is None:
                 self.profile.ran_sql(rows.view, rows.sql)
             if found is not None:
                 self._tables[rows.view] = found
@@ -414,7 +423,7 @@ class QueryRun(MatchRun):
 
     def _plan_from(self, step: Step) -> PhysicalPlan:
         """Plan a match whose vertices its rows give."""
-        given = [self._given(one) for one in step.given]
+        given = [given_vertices(one, self._tables, self._snapshot) for one in step.given]
         if (cached := self.step_plans.get(step.view, given)) is not None:
             return cached
         vertices = list(step.pattern.vertices)
@@ -433,25 +442,6 @@ class QueryRun(MatchRun):
             return restricted(vertex, ids)
         among = self._snapshot.graph.universe() if vertex.candidates is None else vertex.candidates
         return replace(vertex, candidates=np.setdiff1d(among, ids, assume_unique=True))
-
-    def _given(self, given: Given) -> Ids:
-        rows = self._tables.get(given.column[0]) if given.column is not None else None
-        if rows is not None and given.column is not None:
-            found = values(rows.column(given.column[1]).drop_null())
-        elif (indexed := self._by_key(given)) is not None:
-            found = indexed
-        else:
-            found = self._snapshot.connection.columns(f"SELECT id FROM ({given.sql})", given.parameters)["id"]
-        return each_once(self._snapshot.store.to_vertices(np.asarray(found, np.int64)), self._snapshot.graph.vertices)
-
-    def _by_key(self, given: Given) -> Ids | None:
-        """Return the vertices that have one of the rows' values of a property; None where no index says which."""
-        if given.key is None:
-            return None
-        rows = self._snapshot.connection.rows(given.key.values, given.parameters)
-        if len(rows) > LOOKED_FOR:
-            return None
-        return self._snapshot.keys.find(given.key.label, [value for (value,) in rows])
 
     def _projected(
         self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, projection: Projection, view: str = BINDINGS

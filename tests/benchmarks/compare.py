@@ -9,9 +9,13 @@ A query is told as slower where it is by more than ``--over`` per cent in both h
 from __future__ import annotations
 
 import sys
+import time
+from argparse import Namespace
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
+from tests.benchmarks import harness
 from tests.benchmarks.datasets import FILES, queries, source
 from tests.benchmarks.engines import Graphdb, GraphdbNew
 from tests.benchmarks.harness import (
@@ -29,9 +33,11 @@ from tests.benchmarks.harness import (
 KINDS: dict[str, type[Graphdb]] = {"the same text": Graphdb, "a new text": GraphdbNew}
 
 
-def make(kind: str, folder: Path) -> Graphdb:
+def make(kind: str, folder: Path, processor: bool) -> Graphdb:
     """Return our engine from a checkout; in a process that has not imported it yet."""
     assert "graphdb" not in sys.modules
+    if processor:
+        harness.clock = time.process_time
     sys.path.insert(0, str(folder))
     return KINDS[kind]()
 
@@ -42,21 +48,24 @@ def run(argv: list[str]) -> list[Table]:
     parser.add_argument("folder", type=Path, help="the other checkout")
     parser.add_argument("--data", default="watdiv,lubm,lsqb", help=f"comma-separated, among: {', '.join(FILES)}")
     parser.add_argument("--over", type=float, default=10, help="per cent by which a query may be slower")
+    parser.add_argument("--processor", action="store_true", help="processor time, of all threads, of a shared machine")
     arguments = parser.parse_args(argv)
     if arguments.repeat < 2:
         parser.error("--repeat: at least 2 runs, to compare two halves")
     here = Path(__file__).resolve().parents[2]
     return [
-        _compared(name, kind, arguments.folder.resolve(), here, arguments.repeat, arguments.limit, arguments.over)
+        _compared(name, kind, {"before": arguments.folder.resolve(), "now": here}, arguments)
         for name in arguments.data.split(",")
         for kind in KINDS
     ]
 
 
-def _compared(name: str, kind: str, before: Path, now: Path, repeat: int, limit: float, over: float) -> Table:
-    table = Table(f"{name}, {kind}: warm ms per query, least", [name, "before", "now", "now / before"])
+def _compared(name: str, kind: str, folders: Mapping[str, Path], arguments: Namespace) -> Table:
+    repeat, over, processor = arguments.repeat, arguments.over, arguments.processor
+    measured = "processor ms" if processor else "ms"
+    table = Table(f"{name}, {kind}: warm {measured} per query, least", [name, "before", "now", "now / before"])
     ratios, slower = [], []
-    engines = {"before": partial(make, kind, before), "now": partial(make, kind, now)}
+    engines = {which: partial(make, kind, folder, processor) for which, folder in folders.items()}
     with scratch() as folder, workers(engines) as started:
         for engine, worker in started.items():
             progress(f"{name}: loading, {engine}")
@@ -66,7 +75,7 @@ def _compared(name: str, kind: str, before: Path, now: Path, repeat: int, limit:
                 raise SystemExit(f"{engine} did not load {name}: {loaded.trouble}")
         for query in queries(name):
             progress(f"{name}: {query.name}")
-            cells = measure(started, query, query.count, repeat, limit, f"{name} {query.name}")
+            cells = measure(started, query, query.count, repeat, arguments.limit, f"{name} {query.name}")
             old, new = cells["before"], cells["now"]
             if old.trouble or new.trouble:
                 table.add(query.name, old.text(), new.text(), "-")

@@ -279,6 +279,7 @@ def placements(runs: int, edges: int) -> Table:
                 calls.append((time.perf_counter() - started) * 1000)
                 kernels.append(miner.search.milliseconds)  # type: ignore[attr-defined]
                 said = "; ".join(limits.notes)
+                del miner  # it has its lists on the device
         wanted = wanted or found
         cells = [f"{statistics.median(each[1:]):,.1f}" for each in (calls, kernels)]
         table.add(f"{device.device.memory.budget / 2**20:,.0f}", name, "yes" if found == wanted else "NO", *cells, said)

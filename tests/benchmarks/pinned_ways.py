@@ -69,9 +69,10 @@ def executors(executor: Executor) -> tuple[HostExecutor, Any]:
 
 def forget_code(device: Any) -> None:
     """Unload and delete all device code that is written per plan."""
+    from graphdb.gpu.code.launch import modules as all_modules
     from graphdb.gpu.code.launch import written_per_plan
 
-    device._counter.settle()
+    device._counter.wait_for_all()
     device._counter._known = {part for part in device._counter._known if not part.levels}
     code, modules = device.device.code, device.device._modules
     wait([compilation.done for compilation in code._compilations.values()])
@@ -80,5 +81,6 @@ def forget_code(device: Any) -> None:
     code._compilations.clear()
     if code.disk is not None:
         for file in Path(code.disk.folder()).iterdir():
-            if written_per_plan(file.name.rsplit("-", 1)[0]):
+            name = file.name.rsplit("-", 1)[0]
+            if name in all_modules() and written_per_plan(name):  # others are benchmarks' own
                 file.unlink(missing_ok=True)

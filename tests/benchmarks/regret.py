@@ -195,7 +195,7 @@ def measure(graph: Graph, number: int, rng: np.random.Generator, given: argparse
         settled = graph.database._state.plans.counting(found.text)
         device = executors(graph.executor)[1]
         if device is not None:
-            device._counter.settle()
+            device._counter.wait_for_all()
         for _ in range(ANEW):
             graph.database._state.plans.clear()
             graph.database._state.snapshot().plans.clear()

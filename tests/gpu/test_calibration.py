@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import math
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 from graphdb.gpu import calibration
 from graphdb.gpu.card import TYPICAL, Limits, Rates
+from graphdb.gpu.code.launch import Module
 from graphdb.plan.strategy.ski_rental import Bias
 from graphdb.storage.compile import cache
 from tests import emulator
@@ -53,6 +55,22 @@ def test_limits_are_what_the_driver_states(card: str) -> None:
 def test_a_card_that_states_nothing_has_what_every_card_has() -> None:
     assert Limits.of({}) == Limits()
     assert Limits.of({"kernelExecTimeoutEnabled": 1}).launch_seconds < 1
+
+
+@EMULATED
+def test_what_delays_the_host_is_not_the_card_s(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that plans a query has the interpreter between a kernel's launch and what was recorded before it."""
+    launch = Module.launch
+
+    def late(self: Module, *arguments: Any, **options: Any) -> None:
+        time.sleep(0.02)
+        launch(self, *arguments, **options)
+
+    monkeypatch.setattr(Module, "launch", late)
+    rates = calibration.measure(device, 1 << 12)
+    assert (1 << 12) / rates.listed < 0.02
+    assert (1 << 12) / rates.intersected < 0.02
+    assert (1 << 10) / rates.scattered < 0.02
 
 
 @EMULATED

@@ -454,6 +454,27 @@ def test_what_takes_much_longer_than_a_compiler_is_not_begun() -> None:
 
 
 @EMULATED
+def test_how_long_a_kernel_is_compiled_is_learned() -> None:
+    from graphdb.gpu.counting import counter
+
+    square, tailed = ((0, 1), (1, 2), (2, 3), (3, 0)), ((0, 1), (1, 2), (2, 3), (3, 0), (3, 4))
+    graph, label = graph_of(64, 700, 6)
+    with emulator.installed():
+        from graphdb.gpu.executor import GpuExecutor
+
+        known = GpuExecutor(0, memory_limit=1 << 30, hint="sums")._counter
+        plans = [make_plan(pattern_of(edges, label), graph, counting="always") for edges in (square, tailed)]
+        assert known.count(plans[0], Control()) == HOST.count(plans[0])
+        factor, expected, summed = known.biases["compiler"].factor, known.expected(plans[1], True), plans[1].counting
+        assert factor != 1.0
+        assert expected is not None
+        assert summed is not None
+        parts = counter._looped(summed) - known._known
+        assert parts
+        assert expected.setup == pytest.approx(counter.COMPILING * factor * len(parts), rel=0.01)
+
+
+@EMULATED
 def test_a_race_ends_with_its_timeout() -> None:
     with emulator.installed():
         from graphdb.gpu.executor import GpuExecutor

@@ -40,8 +40,17 @@ def db() -> Iterator[graphdb.Database]:
         yield database
 
 
+PARAMETRISED = (
+    "MATCH (a)-[:r]->(b) WHERE a.m = $m RETURN count(*)",
+    "MATCH (a {m: $m})-[:s]->(b) RETURN a.n, b.n ORDER BY a.n, b.n",
+    "MATCH (a {m: $m})-[:r*1..2]->(b) RETURN count(*)",
+)
+"""Plans of one value serve the next one."""
+
+
 def answers(db: graphdb.Database) -> list[object]:
-    return [db.query(text).fetchall() for text in QUERIES]
+    found = [db.query(text).fetchall() for text in QUERIES]
+    return [*found, *(db.query(text, m=m).fetchall() for text in PARAMETRISED for m in (1, 4))]
 
 
 def cached(db: graphdb.Database, text: str) -> bool:
@@ -127,6 +136,17 @@ def test_a_count_that_a_change_concerns_is_planned_anew_and_nothing_else(
     db.query("MATCH (a {n: 1}), (b {n: 3}) CREATE (a)-[:r]->(b)")  # another one beside it
     assert plans.unplanned(text, 0, {}) is None, "edges of this label are told from one another by now"
     assert db.query(text).scalar() == before[0][0][0] + 2
+
+
+@pytest.mark.parametrize("text", PARAMETRISED)
+def test_a_plan_that_a_change_concerns_serves_other_values(db: graphdb.Database, text: str) -> None:
+    db.apply([("urn:graphdb:v1", "m", 1), ("urn:graphdb:v2", "m", 2)])
+    before = [db.query(text, m=m).fetchall() for m in (0, 1, 2)]
+    assert len({str(rows) for rows in before}) > 1
+    db.apply([("urn:graphdb:v1", "r", "urn:graphdb:v2")])
+    found = [db.query(text, m=m).fetchall() for m in (3, 2, 1, 0)]
+    db._state.plans.clear()
+    assert found == [db.query(text, m=m).fetchall() for m in (3, 2, 1, 0)]
 
 
 def test_a_label_that_nothing_has_any_more_has_no_members() -> None:

@@ -24,6 +24,7 @@ from graphdb.relational.projection.late import BesideBindings, Gathered, gathere
 from graphdb.relational.projection.lookups import Asked, having, sharing
 from graphdb.relational.projection.relation import GROUP, MATCHES, ORDER, ROW, Relation, Source, bindings_of
 from graphdb.relational.snapshot import Snapshot
+from graphdb.relational.vectors import algebra as vectors
 from graphdb.sql.expressions import MOST_OPERANDS
 from graphdb.sql.from_clause import Parameters
 from graphdb.sql.value import SqlValue, column
@@ -81,6 +82,21 @@ class Joins:
         bound = bind(tuple(matches), self._snapshot.names, self._text, relation.names)
         bound.residual += later
         resolve_edges(self._snapshot, self._text, self._arguments, bound, self._clauses)
+        return bound
+
+    def _bound_from(self, matches: Sequence[ast.MatchClause], left: Relation) -> BoundPattern:
+        """Bind a pattern that starts from rows; that its vertices are in lists which all rows have is ensured then."""
+        bound = self._bound(matches, left)
+        for condition in [each for each in bound.residual if isinstance(each, ast.In)]:
+            item, vertices = condition.item, condition.collection
+            if not isinstance(item, ast.Variable) or not isinstance(vertices, ast.Variable):
+                continue
+            number, found = bound.vertex_of.get(item.name), left.variables.get(vertices.name)
+            if item.name in left.variables or number is None or bound.vertices[number].kinds or found is None:
+                continue
+            if found.shared is not None and found.type.element == NODE:
+                bound.residual.remove(condition)
+                bound.ensured.append(condition)
         return bound
 
     def _is_plain(self, match: ast.MatchClause) -> bool:
@@ -187,7 +203,8 @@ class Joins:
             facts = {node: rows.known[node].at(columns[node]) for node in facts}
         number = made.pop(MATCHES, None)
         matches = None if number is None else f"coalesce({number.sql}, 1)" if how == "outer join" else number.sql
-        return Relation(source, {**left.variables, **made}, where, {**left.known, **facts}, matches)
+        numbers = None if number is None else number.column
+        return Relation(source, {**left.variables, **made}, where, {**left.known, **facts}, matches, numbers)
 
     def _by_arrays(
         self,
@@ -271,8 +288,8 @@ class Joins:
             vertex = _vertex_of(bound, subject)
             found = None if vertex is None else having(left, self._projecting(left), self._snapshot, self._text, asked)
             if vertex is not None and found is not None:
-                sql, key = found
-                yield Given(vertex, sql, self._parameters.used(sql), left.source.reads, key=key)
+                used = self._parameters.used(found.sql)
+                yield Given(vertex, found.sql, used, left.source.reads, found.column, found.key)
 
     def _pairs(self, left: Relation, bound: BoundPattern) -> Iterator[tuple[ast.Expression, str, str]]:
         """Yield conditions that a value of a vertex is one of the row's; the vertex, and SQL of the pairs that fit.
@@ -311,7 +328,7 @@ class Joins:
         if not ready and self._number(relation, [name for name in names if name not in shared]):
             return replace(relation, variables={name: relation.variables[name] for name in names})
         sql, found = self._projecting(replace(relation, where=ready)).select(names)
-        table = self._materialized(sql, relation.source)
+        table = self._materialized(sql, found.source, made=found.source.rows)
         return replace(found, source=table, where=waiting, links=relation.links)
 
     def _with_columns(self, relation: Relation, names: Collection[str]) -> Relation:
@@ -358,14 +375,16 @@ class Joins:
                 return True
         return False
 
-    def _materialized(self, sql: str, source: Source, *, lasting: bool = False) -> Source:
+    def _materialized(
+        self, sql: str, source: Source, *, lasting: bool = False, made: vectors.Rows | None = None
+    ) -> Source:
         """Return the table that is made of some SQL, which reads what a source does, when what is before it has run.
 
-        It is there until the query ends where it is ``lasting``.
+        It is there until the query ends where it is ``lasting``.  ``made`` says the same by columns in memory.
         """
         table = self._name("rows")
         self._beside[table] = BesideBindings(self._snapshot)
-        self._steps.append(Rows(table, sql, self._parameters.used(sql), source.reads, lasting))
+        self._steps.append(Rows(table, sql, self._parameters.used(sql), source.reads, lasting, made=made))
         return Source.of_table(table)
 
     def _projecting(self, relation: Relation, bound: BoundPattern | None = None) -> ProjectionCompiler:
@@ -426,7 +445,7 @@ def _base(node: ast.Expression) -> str | None:
 
 def _asked(left: Relation, bound: BoundPattern) -> Iterator[tuple[ast.Expression, str, Asked]]:
     """Yield conditions that what only a pattern has, or a property of it, is something of the rows; with its name."""
-    for condition in bound.residual:
+    for condition in (*bound.residual, *bound.ensured):
         if isinstance(condition, ast.In):
             own = condition.item
             item, key = (own.base, own.key) if isinstance(own, ast.Property) else (own, None)

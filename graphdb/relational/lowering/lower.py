@@ -39,6 +39,7 @@ from graphdb.relational.projection.relation import (
 )
 from graphdb.relational.projection.return_clause import combines_aggregates, window_of
 from graphdb.relational.projection.sql import Projection
+from graphdb.relational.vectors.algebra import Clause
 from graphdb.semantics.aggregation import aggregates_in, contains_aggregate, is_aggregate
 from graphdb.sql.constants import long_column, maps_column
 from graphdb.sql.equivalence import has_key, lacks_key
@@ -92,8 +93,8 @@ class Lowering(Matches):
         return found[0] if len(found) == 1 else self._union(found, query.keeps_all)
 
     def _as_table(self, projection: Projection) -> Projection:
-        source = self._materialized(projection.sql, projection.source)
-        return replace(projection, sql=f"SELECT q.* FROM {source} q", parameters={}, reads=source.reads)
+        source = self._materialized(projection.sql, projection.source, made=projection.rows)
+        return replace(projection, sql=f"SELECT q.* FROM {source} q", parameters={}, reads=source.reads, rows=None)
 
     def _subquery(self, query: ast.Composite, start: Relation) -> Projection:
         around = self._names, self._clauses, self._groups, self._within
@@ -176,7 +177,7 @@ class Lowering(Matches):
             if self._groups is None and makes_one_row(relation, returns, items):
                 stay = [is_shared(item, made) for item, made in zip(items, projection.columns, strict=True)]
                 if any(stay):
-                    table = self._materialized(projection.sql, projection.source, lasting=True)
+                    table = self._materialized(projection.sql, projection.source, lasting=True, made=projection.rows)
                     found = relation_of(table, projection.columns, stay)
                     return replace(found, variables={**found.variables, **shared}, where=tuple(conjuncts(clause.where)))
             found = self._after(projection, clause)
@@ -193,10 +194,13 @@ class Lowering(Matches):
         found = {each.name: column_at(f"c{i}", each) for i, each in enumerate(projection.columns)}
         source = projection.source
         if projection.ordered:
-            source = Source.made(f"(SELECT q.*, row_number() OVER () AS at FROM {source} q)", source)
+            rows = replace(source.rows, numbered=True) if isinstance(source.rows, Clause) else None
+            source = Source.made(f"(SELECT q.*, row_number() OVER () AS at FROM {source} q)", source, rows=rows)
             found[ORDER] = column("at", INTEGER)
         if self._groups is not None:
             found[GROUP] = column("g", INTEGER)
+        if isinstance(source.rows, Clause) and source.rows.is_smaller and not (self._groups or clause.where):
+            source = self._materialized(f"SELECT q.* FROM {source} q", source, made=source.rows)
         return Relation(source, found, tuple(conjuncts(clause.where)))
 
     def _project(self, relation: Relation, returns: ast.ReturnClause, *, written: bool = False) -> Projection:

@@ -33,6 +33,7 @@ from graphdb.relational.projection.relation import (
     bindings_of,
 )
 from graphdb.relational.projection.return_clause import duplicates_of, wanted, window_of
+from graphdb.relational.vectors.algebra import Rows, Union
 from graphdb.sql.value import SqlValue, column
 
 _LONG = 3
@@ -79,7 +80,7 @@ class Matches(Traversals):
         self._add_match("match", view, bound, needs)
         facts = [bound.edges[edge].name for edge in needs.facts]
         found = only(relation, available(bound, needs), facts)
-        found = replace(found, matches="b.n" if needs.duplicates == "count" else None)
+        found = replace(found, matches="b.n", number="n") if needs.duplicates == "count" else found
         if not isinstance(rest[0], ast.WithClause | ast.ReturnClause) or any(self._aside(rest[0])):
             known = self._beside[view].known(needed_first(rest), found.variables, self._text)
             found = replace(found, known={**found.known, **known})
@@ -117,11 +118,11 @@ class Matches(Traversals):
                     left, [self._with_paths(start, matches, live, _drops(rest[0]), _least(rest[0]))], live, how
                 )
             joined = [
-                _aliased(self._joined(left, self._bound(v.matches, left), live | {*v.same.values()}, "join"), v)
+                _aliased(self._joined(left, self._bound_from(v.matches, left), live | {*v.same.values()}, "join"), v)
                 for v in versions
             ]
             return self._by_row(left, list(map(_numbered, joined)), live, how)
-        bound = self._bound(matches, left)
+        bound = self._bound_from(matches, left)
         if how == "JOIN" or not bound.residual:
             names = {*left.variables, *bound.variables}
             duplicates = self._duplicates(rest[0], names, bound.residual)
@@ -167,17 +168,20 @@ class Matches(Traversals):
     ) -> tuple[Source, Mapping[str, SqlValue]]:
         """Return some columns of several relations' rows that fulfil their conditions, and what they are."""
         selects, sources = [], []
+        rows: list[Rows | None] = []
         for relation in relations:
             sql, found = self._projecting(self._filtered(relation, {*names, *live})).select(names)
             if found.known:  # not all of them may have the same
                 sql = f"SELECT {', '.join(found.variables[name].sql for name in names) or '1 AS one'} FROM ({sql}) b"
             sources.append(found.source)
+            rows.append(None if found.known else found.source.rows)
             selects.append((sql, {name: found.variables[name] for name in names}))
         together = dict(selects[0][1])
         for name, value in together.items():
             if any(variables[name] != value for _, variables in selects):  # one ends at vertices, another at literals
                 together[name] = replace(value, type=TERM)
-        return Source.made(f"({' UNION ALL '.join(sql for sql, _ in selects)})", *sources), together
+        united = Union(tuple(part for part in rows if part is not None)) if None not in rows else None
+        return Source.made(f"({' UNION ALL '.join(sql for sql, _ in selects)})", *sources, rows=united), together
 
     def _first_unrolled(self, versions: Sequence[Version], live: Collection[str], then: ast.ClauseNode) -> Relation:
         """Lower a MATCH with paths that starts from nothing."""
@@ -200,7 +204,9 @@ class Matches(Traversals):
         columns = [name for name in relations[0].variables if name in live or name == MATCHES]
         source, found = self._together(relations, columns, live)
         variables = {name: found[name] for name in columns if name != MATCHES}
-        return Relation(source, variables, matches=found[MATCHES].sql if duplicates == "count" else None)
+        if duplicates != "count":
+            return Relation(source, variables)
+        return Relation(source, variables, matches=found[MATCHES].sql, number=found[MATCHES].column)
 
     def _live(self, relation: Relation, rest: Sequence[ast.ClauseNode]) -> set[str]:
         """Return the names that later clauses may use: those of the relation, and those that come."""

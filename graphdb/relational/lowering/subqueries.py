@@ -112,7 +112,7 @@ class Subqueries(Semijoins):
         for node, name, added in zip(nodes, names, found, strict=True):
             known[node] = column(name, added.type)
             if _exists(node):
-                known[node] = SqlValue(f"(b.{name} > 0)", BOOLEAN)
+                known[node] = SqlValue(f"(b.{name} > 0)", BOOLEAN, counted=name)
             elif isinstance(node, ast.ShortestPath) and not _several(node):
                 assert added.type.element is not None
                 known[node] = SqlValue(f"(b.{name})[1]", added.type.element)
@@ -150,7 +150,7 @@ class Subqueries(Semijoins):
         if one is None or any(self._aside(one[1])):
             return self._queried(left, _query_of(node), _exists(node), _collects(node), suffix)
         matches, value = one
-        bound = self._bound(matches, left)
+        bound = self._bound_from(matches, left)
         shared = [name for name in bound.variables if name in left.variables]
         if value is None and not bound.residual and all(name in bound.vertex_of for name in shared):
             return self._counted(left, bound, shared, _exists(node), suffix)
@@ -161,7 +161,8 @@ class Subqueries(Semijoins):
         view = self._bindings_view()
         vertices = [bound.vertex_of[name] for name in shared]
         needs = Wanted(tuple(sorted(vertices)), (), False, None, "drop" if exists else "count")
-        self._add_match("group join", view, bound, needs, self._given(left, bound, shared))
+        given = (*self._given(left, bound, shared), *self._given_values(left, bound))
+        self._add_match("group join", view, bound, needs, given)
         ids = [f"b.v{vertex}" for vertex in vertices]
         number = "1" if exists and ids else "CAST(coalesce(sum(b.n), 0) AS BIGINT)"
         group = f" GROUP BY {', '.join(ids)}" if ids else ""

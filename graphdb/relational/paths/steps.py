@@ -14,6 +14,7 @@ from graphdb.execute.paths.dijkstra import CheapestPaths
 from graphdb.execute.paths.path_rows import PathRows
 from graphdb.execute.paths.steps import Paths
 from graphdb.plan.paths import EVERY, PathStep
+from graphdb.relational.given import given_vertices
 from graphdb.relational.path_patterns.edges import Table
 from graphdb.relational.paths.base import PathBase, Waiting
 from graphdb.relational.program import Applied, Searched
@@ -81,7 +82,7 @@ class StepRun(PathBase):
         starts, ends, path = step.starts, step.ends, step.path
         for one in step.among:
             assert not one.excluded  # only plain patterns have such vertices
-            ids = self._given(one)
+            ids = given_vertices(one, self._tables, self._snapshot)
             if one.vertex:
                 ends = ids if ends is None else both(ends, ids)
             else:

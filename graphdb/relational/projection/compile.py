@@ -21,7 +21,9 @@ from graphdb.relational.projection.late import BesideBindings, direct_columns, l
 from graphdb.relational.projection.relation import ORDER, VALUE, Relation, Source
 from graphdb.relational.projection.return_clause import combines_aggregates
 from graphdb.relational.projection.sql import Compiled, Projection, columns_of, window_sql
+from graphdb.relational.projection.vectorized import Translator
 from graphdb.relational.snapshot import Snapshot
+from graphdb.relational.vectors.algebra import Clause
 from graphdb.semantics.aggregation import contains_aggregate, unshadowed
 from graphdb.sql.compiler import Compiler, Scope
 from graphdb.sql.equivalence import has_key, key, lacks_key, least
@@ -176,6 +178,7 @@ class ProjectionCompiler:
             direct,
             bool(order),
             reads=self._reads(groups),
+            rows=self._rows_of_each(returns, window, given),
             late=late_projection(given, late, f"{start}{_where(after)}{tail}", self._parameters) if late else None,
         )
 
@@ -229,7 +232,8 @@ class ProjectionCompiler:
         sql = f"SELECT q.* FROM ({inner}) q {outer.joins}"
         sql += self._ordered(order, window, None if relation.groups is None else "q.g")
         used, reads = self._parameters.used(sql), self._reads(groups)
-        found = Projection(sql, used, columns_of(compiled), window, ordered=bool(order), reads=reads)
+        made = None if aggregated and returns.distinct else self._rows_of_groups(returns, window, compiled, over)
+        found = Projection(sql, used, columns_of(compiled), window, ordered=bool(order), reads=reads, rows=made)
         alone = relation.matches is not None and not (where or returns.distinct)
         grouped = (
             alone and not any(has_key(value.type, value.bases) for _, value in compiled) and self._counts_pairs(items)
@@ -243,6 +247,41 @@ class ProjectionCompiler:
         )
         inner = f"SELECT {columns} FROM {relation.source} b {joins}"
         return replace(found, grouped=f"SELECT q.* FROM ({inner}) q {outer.joins}{order}{window_sql(window)}")
+
+    def _rows_of_each(
+        self, returns: ast.ReturnClause, window: tuple[int, int | None], compiled: Sequence[Compiled]
+    ) -> Clause | None:
+        """Return what :meth:`_each_row` makes, by columns in memory."""
+        relation, items = self._relation, tuple(item for item, _ in compiled)
+        if relation.groups is not None or relation.matches is not None:
+            return None
+        translator = self._translator()
+        order = translator.aliased(items, unshadowed(relation.known, _named(items))).order(returns.order_by)
+        if not order and ORDER in relation.variables:
+            order = translator.order((ast.OrderItem(ast.Variable(ORDER)),))
+        return translator.clause(relation.source, relation.where, compiled, order, window)
+
+    def _rows_of_groups(
+        self,
+        returns: ast.ReturnClause,
+        window: tuple[int, int | None],
+        compiled: Sequence[Compiled],
+        over: list[Compiled],
+    ) -> Clause | None:
+        """Return what :meth:`_groups` makes, by columns in memory; ``over`` are its columns as ORDER BY sees them."""
+        if self._relation.groups is not None:
+            return None
+        made = self._returned(over)
+        order = replace(self._translator(), variables=made.variables, known=made.known).order(returns.order_by)
+        relation = self._relation
+        return self._translator().clause(relation.source, relation.where, compiled, order, window, grouped=True)
+
+    def _translator(self) -> Translator:
+        relation = self._relation
+        number, ordered = relation.number, relation.variables.get(ORDER)
+        return Translator(
+            self._snapshot, self._text, relation.variables, relation.known, matches=number, ordered=ordered
+        )
 
     def _each_once(self, sql: str, compiled: list[Compiled], keyed: list[int]) -> str:
         """Return SQL of rows (``c0 …``) of which equivalent ones come once, though DuckDB tells them apart.
@@ -326,7 +365,13 @@ class ProjectionCompiler:
             values[unwound.variable.name] = column(f"c{len(values)}", INTEGER)
         made = shared | {name: value.at(f"c{i}") for i, (name, value) in enumerate(values.items())}
         known = {node: column(f"k{i}", value.type) for i, (node, value) in enumerate(relation.known.items())}
-        return sql, Relation(Source.made(f"({sql})", relation.source), made, (), known, grouped=relation.grouped)
+        vectors = None
+        if unwound is None and value is None and not types:
+            columns_of_rows = {f"c{i}": each for i, each in enumerate(values.values())}
+            columns_of_rows |= {f"k{i}": each for i, each in enumerate(relation.known.values())}
+            vectors = self._translator().columns(relation.source, relation.where, columns_of_rows)
+        source = Source.made(f"({sql})", relation.source, rows=vectors)
+        return sql, Relation(source, made, (), known, grouped=relation.grouped)
 
     def computed(self, node: ast.Expression) -> tuple[str, OverRows]:
         """Return SQL of what an expression takes of each row, and how Python computes it.

@@ -32,6 +32,8 @@ class Key:
     label: EdgeLabel
     values: str
     """SQL of the values, each once; of more than :data:`LOOKED_FOR` only so many that this can be seen."""
+    column: tuple[str, str] | None = None
+    """The rows, and their column, that the values stand in as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +57,26 @@ class _Values:
     """SQL of the rows' numbers with their values (``row``, ``value``)."""
     several: int
     """How many of the two have several values for one vertex or row."""
-    shared: bool
-    """Whether those of the rows are the same for all of them."""
+    value: SqlValue
+    """That of the rows."""
     label: EdgeLabel | None = None
     """The property."""
 
 
-def having(
-    left: Relation, compiler: ProjectionCompiler, snapshot: Snapshot, text: str, asked: Asked
-) -> tuple[str, Key | None] | None:
-    """Return SQL of the vertices (``id``) that are what the rows ask for, for some row; and which values these are.
+@dataclass(frozen=True, slots=True)
+class Having:
+    """The vertices that are what some row asks for."""
+
+    sql: str
+    """SQL of them (``id``)."""
+    key: Key | None = None
+    """Which values of a property they have."""
+    column: tuple[str, str] | None = None
+    """The one row, and its column, that has a list of them; then each of them is what every row asks for."""
+
+
+def having(left: Relation, compiler: ProjectionCompiler, snapshot: Snapshot, text: str, asked: Asked) -> Having | None:
+    """Return the vertices that are what the rows ask for, for some row.
 
     None where comparing them is more than looking values up: of several types, or inexact.
     """
@@ -72,10 +84,14 @@ def having(
     if found is None:
         return None
     if found.label is None:
-        return f"SELECT DISTINCT r.value AS id FROM ({found.rows}) r WHERE r.value IS NOT NULL", None
+        sql = f"SELECT DISTINCT r.value AS id FROM ({found.rows}) r WHERE r.value IS NOT NULL"
+        shared = found.value.shared
+        return Having(sql, column=None if shared is None else (shared[0].removeprefix("temp."), shared[1]))
     sql = f"SELECT p.id FROM ({found.ids}) p WHERE p.value IN (SELECT r.value FROM ({found.rows}) r)"
     most = f"SELECT DISTINCT r.value FROM ({found.rows}) r WHERE r.value IS NOT NULL LIMIT {LOOKED_FOR + 1}"
-    return sql, Key(found.label, most)
+    view, column = left.source.view, found.value.column
+    alone = view is not None and column is not None and not found.value.many
+    return Having(sql, Key(found.label, most, (view or "", column or "") if alone else None))
 
 
 def sharing(left: Relation, compiler: ProjectionCompiler, snapshot: Snapshot, text: str, asked: Asked) -> str | None:
@@ -84,7 +100,7 @@ def sharing(left: Relation, compiler: ProjectionCompiler, snapshot: Snapshot, te
     As :meth:`having`, and None where both have one value each: to DuckDB that is a join already.
     """
     found = _looked_up(left, compiler, snapshot, text, asked)
-    if found is None or not found.several or found.shared:
+    if found is None or not found.several or found.value.shared is not None:
         return None
     if asked.key is None:
         return f"SELECT r.row, r.value AS id FROM ({found.rows}) r WHERE r.value IS NOT NULL"
@@ -113,12 +129,12 @@ def _looked_up(
     if asked.listed and value.shared:
         each = f"SELECT NULL AS row, i.item AS value FROM ({value.items_sql}) i"
     if found is None:
-        return _Values("", each, 1, value.shared is not None) if type == NODE else None
+        return _Values("", each, 1, value) if type == NODE else None
     if type is None or type.base not in _LOOKED_UP or type != (found.type.element if found.many else found.type):
         return None
     mine = _each(column("value", found.type, "p", found.many))
     ids = f"SELECT p.subject AS id, {mine} AS value FROM {found.relation} p"
-    return _Values(ids, each, found.many + value.many, value.shared is not None, label)
+    return _Values(ids, each, found.many + value.many, value, label)
 
 
 def _each(value: SqlValue) -> str:

@@ -13,6 +13,7 @@ from graphdb.common.values.types import EDGE
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern, variables_in
 from graphdb.relational.filtering.candidates import variable
+from graphdb.relational.vectors.algebra import Rows
 from graphdb.snapshot.edges import Edges
 from graphdb.sql.value import SqlValue, column
 
@@ -49,6 +50,8 @@ class Source:
     """The view or table that it is as it stands; None for a subquery."""
     table: bool = False
     """Whether its rows are in a table."""
+    rows: Rows | None = None
+    """Of a subquery: the same by columns in memory, where it is as simple as that."""
 
     @classmethod
     def of(cls, view: str) -> Source:
@@ -61,9 +64,9 @@ class Source:
         return cls(f"temp.{name}", frozenset((name,)), name, table=True)
 
     @classmethod
-    def made(cls, sql: str, *sources: Source) -> Source:
+    def made(cls, sql: str, *sources: Source, rows: Rows | None = None) -> Source:
         """Return the rows of a subquery, which reads what some others do."""
-        return cls(sql, frozenset().union(*(source.reads for source in sources)))
+        return cls(sql, frozenset().union(*(source.reads for source in sources)), rows=rows)
 
     def __str__(self) -> str:
         return self.sql
@@ -92,7 +95,9 @@ class Relation:
     known: Mapping[ast.Expression, SqlValue] = field(default_factory=dict)
     """Whole expressions that are columns already: subqueries that were run."""
     matches: str | None = None
-    """The column that says how many matches a row stands for; None where each is one."""
+    """SQL of how many matches a row stands for; None where each is one."""
+    number: str | None = None
+    """The column that says so; null for one."""
     grouped: bool = False
     """Whether it has a row for each group of a clause, with the clause's keys and aggregates among what is known."""
     links: tuple[Link, ...] = ()

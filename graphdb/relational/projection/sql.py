@@ -9,6 +9,7 @@ from graphdb.common.values.types import INTEGER, Column
 from graphdb.grammar import syntax as ast
 from graphdb.relational.projection.arrays import Direct, Late
 from graphdb.relational.projection.relation import BINDINGS, Source
+from graphdb.relational.vectors.algebra import Rows
 from graphdb.sql.value import SqlValue, column
 
 
@@ -30,13 +31,15 @@ class Projection:
     reads: frozenset[str] = frozenset()
     """The names of the tables and views that it reads, of those that a program makes."""
 
+    rows: Rows | None = None
+    """The same by columns in memory, where it is as simple as that."""
     late: Late | None = None
     """The same result with less SQL, after which properties are gathered; ``sql`` is for SQL that goes on from it."""
 
     @property
     def source(self) -> Source:
         """Its rows, for SQL that goes on from them."""
-        return Source(f"({self.sql})", self.reads)
+        return Source(f"({self.sql})", self.reads, rows=self.rows)
 
 
 Compiled = tuple[ast.ReturnItem, SqlValue]

@@ -1,0 +1,53 @@
+"""The vertices that rows give a match to start from: as arrays where the rows are in memory, by an index, or by SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common import arrow
+from graphdb.relational.program import Given
+from graphdb.relational.projection.lookups import LOOKED_FOR
+from graphdb.relational.snapshot import Snapshot
+from graphdb.storage.arrays.arrow import values
+from graphdb.storage.arrays.sorted_sets import each_once
+
+Ids = NDArray[np.int64]
+
+
+def given_vertices(given: Given, tables: Mapping[str, arrow.Table], snapshot: Snapshot) -> Ids:
+    """Return the vertices that rows give, each once, sorted.
+
+    Parameters
+    ----------
+    tables
+        The rows in memory, by their names.
+    """
+    column = _column(given.column, tables)
+    if column is not None:
+        found = values((column.flatten() if arrow.is_list(column.type) else column).drop_null())
+    elif (indexed := _by_key(given, tables, snapshot)) is not None:
+        found = indexed
+    else:
+        found = snapshot.connection.columns(f"SELECT id FROM ({given.sql})", given.parameters)["id"]
+    return each_once(snapshot.store.to_vertices(np.asarray(found, np.int64)), snapshot.graph.vertices)
+
+
+def _by_key(given: Given, tables: Mapping[str, arrow.Table], snapshot: Snapshot) -> Ids | None:
+    """Return the vertices that have one of the rows' values of a property; None where no index says which."""
+    if given.key is None:
+        return None
+    column = _column(given.key.column, tables)
+    if column is not None and len(column) <= LOOKED_FOR:
+        found = list(dict.fromkeys(arrow.pylist(column.drop_null())))
+    else:
+        found = [value for (value,) in snapshot.connection.rows(given.key.values, given.parameters)]
+    return None if len(found) > LOOKED_FOR else snapshot.keys.find(given.key.label, found)
+
+
+def _column(of: tuple[str, str] | None, tables: Mapping[str, arrow.Table]) -> arrow.Array | None:
+    """Return a column of rows in memory."""
+    rows = None if of is None else tables.get(of[0])
+    return None if rows is None or of is None else rows.column(of[1]).combine_chunks()

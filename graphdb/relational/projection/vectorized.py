@@ -1,0 +1,281 @@
+"""Translates clauses, beside their SQL, to what columns in memory are computed by (:mod:`graphdb.relational.vectors`).
+
+Everything here returns None for what it does not know, which is for SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from graphdb.common.values.types import Base
+from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
+from graphdb.relational.projection.late import late_property
+from graphdb.relational.projection.relation import Source
+from graphdb.relational.projection.sql import Compiled
+from graphdb.relational.snapshot import Snapshot
+from graphdb.relational.vectors.algebra import (
+    Aggregate,
+    Clause,
+    ColumnOf,
+    Constant,
+    Key,
+    Operation,
+    PropertyOf,
+    Rows,
+    Vector,
+)
+from graphdb.sql.value import SqlValue
+
+_PLAIN = {Base.NODE, Base.INTEGER, Base.FLOAT, Base.STRING, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.ZONED}
+"""Types whose values are columns as SQL has them."""
+
+_ORDERED = _PLAIN - {Base.NODE} | {Base.MOMENT}
+"""Types whose order is that of their columns."""
+
+_KEYS = {Base.NODE, Base.INTEGER, Base.STRING, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.ZONED}
+"""Types whose values are equal where those in their columns are."""
+
+_COMPARED = {Base.INTEGER, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.ZONED, Base.MOMENT}
+
+_HANDED_ON = _PLAIN | {Base.MOMENT, Base.LIST}
+
+Typed = tuple[Vector, Base]
+
+
+class _Unknown(Exception):
+    """Something is for SQL."""
+
+
+@dataclass(frozen=True)
+class Translator:
+    """Translates expressions over rows whose names, and known expressions, are columns."""
+
+    snapshot: Snapshot
+    text: str
+    variables: Mapping[str, SqlValue]
+    known: Mapping[ast.Expression, SqlValue]
+    named: Mapping[str, Typed | None] = field(default_factory=dict)
+    """What further names stand for."""
+    matches: str | None = None
+    """The column of how many matches a row stands for."""
+    ordered: SqlValue | None = None
+    """The number of a row in the order that a list is to have."""
+
+    def clause(
+        self,
+        source: Source,
+        where: Sequence[ast.Expression],
+        compiled: Sequence[Compiled],
+        order: Sequence[Key] | None,
+        window: tuple[int, int | None],
+        *,
+        grouped: bool = False,
+    ) -> Clause | None:
+        """Return a clause over some rows."""
+        rows = rows_of(source)
+        if rows is None or order is None:
+            return None
+        try:
+            conditions = tuple(map(self._condition, where))
+            columns = tuple((f"c{i}", self._item(*one, grouped)) for i, one in enumerate(compiled))
+        except _Unknown:
+            return None
+        return Clause(rows, conditions, columns, grouped, tuple(order), window)
+
+    def aliased(self, items: Sequence[ast.ReturnItem], known: Mapping[ast.Expression, SqlValue]) -> Translator:
+        """Return the translator of what rows are ordered by, which sees items by their names."""
+        named: dict[str, Typed | None] = {}
+        for item in items:
+            if item.alias:
+                try:
+                    named[item.alias] = self._value(item.expression)
+                except _Unknown:
+                    named[item.alias] = None
+        return replace(self, known=known, named=named)
+
+    def order(self, order_by: Sequence[ast.OrderItem]) -> list[Key] | None:
+        """Return what rows are ordered by."""
+        keys = []
+        for order in order_by:
+            if not any(isinstance(part, ast.Variable | ast.CountStar) for part in walk(order.expression)):
+                continue  # a constant orders nothing
+            try:
+                vector, base = self._value(order.expression)
+            except _Unknown:
+                return None
+            if base not in _ORDERED:
+                return None
+            keys.append(Key(vector, order.descending, order.nulls_first))
+        return keys
+
+    def columns(self, source: Source, where: Sequence[ast.Expression], chosen: Mapping[str, SqlValue]) -> Clause | None:
+        """Return the rows that fulfil conditions, with some values as columns by their names."""
+        rows = rows_of(source)
+        if rows is None:
+            return None
+        try:
+            conditions = tuple(map(self._condition, where))
+            return Clause(rows, conditions, tuple((name, _column(value)[0]) for name, value in chosen.items()))
+        except _Unknown:
+            return None
+
+    # --- expressions
+
+    def _item(self, item: ast.ReturnItem, value: SqlValue, grouped: bool) -> Vector | Aggregate:
+        node = item.expression
+        if not grouped:
+            vector, base = self._value(node)
+            _require(base in _HANDED_ON and base is value.type.base and not value.many)
+            return vector
+        if isinstance(node, ast.CountStar):
+            return Aggregate("count", None, matches=self.matches)
+        if node not in self.known and isinstance(node, ast.FunctionCall) and node.name.lower() in _AGGREGATES:
+            return self._aggregate(node)
+        vector, base = self._property(node) or self._value(node)
+        _require(base is value.type.base and (base in _KEYS or isinstance(vector, PropertyOf)))
+        return vector
+
+    def _aggregate(self, node: ast.FunctionCall) -> Aggregate:
+        _require(len(node.arguments) == 1)
+        vector, base = self._value(node.arguments[0])
+        match node.name.lower():
+            case "count":
+                _require(base in (_KEYS if node.distinct else _HANDED_ON))
+                return Aggregate("count", vector, node.distinct, None if node.distinct else self.matches)
+            case "sum" | "avg" as function:
+                _require(base is Base.INTEGER and not node.distinct and self.matches is None)
+                return Aggregate(function, vector)
+            case "min" | "max" as function:
+                _require(base in _COMPARED - {Base.MOMENT})
+                return Aggregate(function, vector)
+            case "collect":
+                _require(base in (Base.NODE, Base.INTEGER) and not node.distinct and self.matches is None)
+                order = None if self.ordered is None else _column(self.ordered)[0]
+                return Aggregate("collect", vector, order=order)
+        raise _Unknown
+
+    def _condition(self, node: ast.Expression) -> Vector:
+        vector, base = self._value(node)
+        _require(base is Base.BOOLEAN)
+        return vector
+
+    def _value(self, node: ast.Expression) -> Typed:
+        known = self.known.get(node)
+        if known is not None:
+            return _column(known)
+        match node:
+            case ast.Variable(name):
+                return self._variable(name)
+            case ast.Literal(value):
+                _require(isinstance(value, int) and abs(value) < 1 << 62)
+                assert isinstance(value, int)
+                return Constant(value), Base.BOOLEAN if isinstance(value, bool) else Base.INTEGER
+            case ast.Property():
+                return self._property(node) or self._part(node)
+            case ast.Unary("NOT", operand):
+                return Operation("NOT", (self._condition(operand),)), Base.BOOLEAN
+            case ast.Boolean("AND" | "OR" as operator, operands):
+                return Operation(operator, tuple(map(self._condition, operands))), Base.BOOLEAN
+            case ast.Comparison():
+                return self._comparison(node), Base.BOOLEAN
+            case ast.Binary("+" | "-" | "*" as operator, left, right):
+                return Operation(operator, (self._integer(left), self._integer(right))), Base.INTEGER
+            case ast.Binary("/", left, right):
+                return self._division(left, right)
+            case ast.IsNull(operand, negated):
+                absent = Operation("IS NULL", (self._value(operand)[0],))
+                return Operation("NOT", (absent,)) if negated else absent, Base.BOOLEAN
+            case ast.FunctionCall(name, arguments) if name.lower() == "coalesce" and arguments:
+                values = [self._value(argument) for argument in arguments]
+                bases = {base for _, base in values}
+                _require(len(bases) == 1 and bases <= _PLAIN)
+                return Operation("coalesce", tuple(vector for vector, _ in values)), values[0][1]
+            case ast.FunctionCall(name, (argument,)) if name.lower() == "tofloat":
+                vector, base = self._value(argument)
+                _require(base in (Base.INTEGER, Base.FLOAT))
+                return Operation("toFloat", (vector,)), Base.FLOAT
+            case ast.Case(None, branches, otherwise) if otherwise is not None:
+                return self._case(branches, otherwise)
+        raise _Unknown
+
+    def _variable(self, name: str) -> Typed:
+        found = self.named.get(name)
+        if found is None:
+            _require(name in self.variables and name not in self.named)
+            return _column(self.variables[name])
+        return found
+
+    def _case(
+        self, branches: Iterable[tuple[tuple[ast.Expression, ...], ast.Expression]], otherwise: ast.Expression
+    ) -> Typed:
+        operands: list[Vector] = []
+        last, base = self._value(otherwise)
+        _require(base in (Base.INTEGER, Base.BOOLEAN))
+        for conditions, result in branches:
+            tested = tuple(map(self._condition, conditions))
+            vector, other = self._value(result)
+            _require(other is base)
+            operands += [tested[0] if len(tested) == 1 else Operation("OR", tested), vector]
+        return Operation("CASE", (*operands, last)), base
+
+    def _division(self, left: ast.Expression, right: ast.Expression) -> Typed:
+        (one, base), (other, type) = self._value(left), self._value(right)
+        _require({base, type} <= {Base.INTEGER, Base.FLOAT})
+        integral = base is type is Base.INTEGER
+        return Operation("//" if integral else "/", (one, other)), Base.INTEGER if integral else Base.FLOAT
+
+    def _comparison(self, node: ast.Comparison) -> Vector:
+        operands = list(map(self._value, node.operands))
+        parts = []
+        for operator, (left, base), (right, other) in zip(node.operators, operands, operands[1:], strict=False):
+            same = base is other and base in _COMPARED
+            _require(same or (base is other is Base.NODE and operator in ("=", "<>")))
+            parts.append(Operation(operator, (left, right)))
+        return parts[0] if len(parts) == 1 else Operation("AND", tuple(parts))
+
+    def _integer(self, node: ast.Expression) -> Vector:
+        vector, base = self._value(node)
+        _require(base is Base.INTEGER)
+        return vector
+
+    def _property(self, node: ast.Expression) -> Typed | None:
+        """Return a property of a vertex in a column, where it is in memory."""
+        late = late_property(node, self.variables, self.snapshot, self.text)
+        if late is None or late[0].column is None:
+            return None
+        vertex, label = late
+        if isinstance(node, ast.Property) and isinstance(node.base, ast.Variable) and node.base.name in self.named:
+            return None
+        base = self.snapshot.properties.type_of(label).base
+        return (PropertyOf(ColumnOf(vertex.column or ""), label), base) if base in _HANDED_ON else None
+
+    def _part(self, node: ast.Property) -> Typed:
+        """Return the year of a point in time."""
+        _require(len(node.key.words) == 1 and node.key.text == "year")
+        vector, base = self._value(node.base)
+        _require(base is Base.MOMENT)
+        return Operation("year", (vector,)), Base.INTEGER
+
+
+_AGGREGATES = {"count", "sum", "avg", "min", "max", "collect"}
+
+
+def rows_of(source: Source) -> Rows | None:
+    """Return the rows of a source: by their name, or what makes them."""
+    return source.view if source.view is not None else source.rows
+
+
+def _require(condition: bool) -> None:
+    if not condition:
+        raise _Unknown
+
+
+def _column(value: SqlValue) -> Typed:
+    """Return a value that is a column, or says whether one is above 0."""
+    _require(not value.many and value.shared is None)
+    if value.counted is not None:
+        return Operation(">", (ColumnOf(value.counted), Constant(0))), Base.BOOLEAN
+    _require(value.column is not None and value.type.base in _HANDED_ON)
+    return ColumnOf(value.column or ""), value.type.base

@@ -1,0 +1,108 @@
+"""The relational algebra that columns in memory are computed by: a clause is a tree of these, frozen.
+
+It stands beside the SQL of a clause, as far as the clause consists of columns, properties of vertices in columns,
+integers, comparisons and the usual aggregates.  To DuckDB a statement over a hundred rows costs one to three
+milliseconds before it sees a row, and the names of vertices that are grouped cost a hash of texts for each match; here
+groups are groups of ids, and names are gathered for the rows that are left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from graphdb.storage.catalog import EdgeLabel
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnOf:
+    """A column of the rows."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """The same value for all rows."""
+
+    value: int | bool
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyOf:
+    """A property of the vertices in a column: single values, in memory."""
+
+    vertex: ColumnOf
+    label: EdgeLabel
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operator over values: ``= <> < <= > >=``, ``AND OR NOT``, ``+ - *``, ``//`` of integers and ``/`` of others,
+    ``IS NULL``, ``coalesce``, ``toFloat``, ``year``; ``CASE``, whose operands are conditions, each followed by its
+    result, and what else it is.
+    """
+
+    operator: str
+    operands: tuple[Vector, ...]
+
+
+Vector: TypeAlias = "ColumnOf | Constant | PropertyOf | Operation"
+"""An expression: a value for each row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """A value for each group of rows, of those of their values that are not null."""
+
+    function: Literal["count", "sum", "min", "max", "avg", "collect"]
+    operand: Vector | None
+    """None for ``count(*)``."""
+    distinct: bool = False
+    matches: str | None = None
+    """The column of how many matches a row stands for (null: one)."""
+    order: Vector | None = None
+    """What a list is in the order of; None for that of the rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What rows are ordered by."""
+
+    vector: Vector
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """The rows that a clause makes of others."""
+
+    rows: Rows
+    where: tuple[Vector, ...]
+    columns: tuple[tuple[str, Vector | Aggregate], ...]
+    """Their names, and what they are."""
+    grouped: bool = False
+    """Whether rows with equal columns, aggregates left out, become one."""
+    order: tuple[Key, ...] = ()
+    """Of what the clause makes where it is grouped, else of the rows before it."""
+    window: tuple[int, int | None] = (0, None)
+    """SKIP and LIMIT."""
+    numbered: bool = False
+    """Whether there is also a column ``at``, the number of a row in their order."""
+
+    @property
+    def is_smaller(self) -> bool:
+        """Whether there are fewer rows than before, so that it pays to have them before SQL goes on from them."""
+        return self.grouped or self.window[1] is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """The rows of several clauses with the same columns, one after the other."""
+
+    parts: tuple[Rows, ...]
+
+
+Rows: TypeAlias = "str | Clause | Union"
+"""Rows: those that go by a name, or what a clause makes."""

@@ -1,0 +1,73 @@
+"""Frames: rows of which a column is made when it is first asked for, of those of them that are left by then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common import arrow
+from graphdb.storage.arrays.texts import taken
+
+Ints = NDArray[np.int64]
+
+Maker = Callable[[Ints | None], arrow.Array]
+"""Makes a column of the rows at some places; of all for None."""
+
+
+class Frame:
+    """Rows whose columns are arrays; late materialization: what nobody asks for is not made.
+
+    Parameters
+    ----------
+    makers
+        What makes each column, by its name.
+    """
+
+    def __init__(self, length: int, makers: Mapping[str, Maker]) -> None:
+        self._length = length
+        self._makers = makers
+        self._made: dict[str, arrow.Array] = {}
+
+    @classmethod
+    def of(cls, table: arrow.Table) -> Frame:
+        """Return the rows of a table."""
+        columns = zip(table.column_names, table.columns, strict=True)
+        return cls(len(table), {name: made_once(column.combine_chunks) for name, column in columns})
+
+    def __len__(self) -> int:
+        return self._length
+
+    def column(self, name: str) -> arrow.Array:
+        """Return a column."""
+        found = self._made.get(name)
+        if found is None:
+            found = self._made[name] = self._makers[name](None)
+        return found
+
+    def some(self, name: str, places: Ints | None) -> arrow.Array:
+        """Return what a column has at some places; all of it for None."""
+        if places is None:
+            return self.column(name)
+        return taken(self._made[name], places) if name in self._made else self._makers[name](places)
+
+    def at(self, places: Ints) -> Frame:
+        """Return the rows at some places."""
+
+        def maker(name: str) -> Maker:
+            return lambda further: self.some(name, places if further is None else places[further])
+
+        return Frame(len(places), {name: maker(name) for name in self._makers})
+
+
+def made_once(make: Callable[[], arrow.Array]) -> Maker:
+    """Return what makes a column as a whole, whichever rows are asked for."""
+    found: list[arrow.Array] = []
+
+    def maker(places: Ints | None) -> arrow.Array:
+        if not found:
+            found.append(make())
+        return found[0] if places is None else taken(found[0], places)
+
+    return maker

@@ -1,0 +1,212 @@
+"""GROUP BY over columns in memory: rows are numbered by their keys, and aggregates are sums over these numbers.
+
+Properties of a vertex are keys by the vertex: where one of them differs between any two of the groups, the groups of
+vertices are the groups of their properties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common import arrow
+from graphdb.relational.vectors.algebra import Aggregate, ColumnOf, PropertyOf, Vector
+from graphdb.relational.vectors.expressions import NotVectorized, evaluated, numeric, ordinal
+from graphdb.relational.vectors.frames import Frame
+from graphdb.snapshot.properties import Properties
+from graphdb.storage.arrays.arrow import values
+from graphdb.storage.arrays.texts import number_integers, numbered
+
+Ints = NDArray[np.int64]
+
+_SPREAD = 4
+"""Numbers for each row, at most, where values themselves serve as numbers."""
+
+_MARKED = 64
+"""Pairs of a group and a value for each row, at most, that are marked in a table instead of sorted."""
+
+_EXACT = float(1 << 53)
+"""Sums below it are exact in float64, which NumPy adds them in."""
+
+
+class Groups(NamedTuple):
+    """Which group each row is of, and a row of each group, the first."""
+
+    numbers: Ints
+    firsts: Ints
+
+    def __len__(self) -> int:
+        return len(self.firsts)
+
+
+def grouped(keys: Sequence[Vector], frame: Frame, properties: Properties) -> Groups:
+    """Return the groups of rows whose keys are equal; null equals null.
+
+    Raises
+    ------
+    NotVectorized
+        SQL has to group them.
+    """
+    if not keys:  # aggregates of nothing are a row, too
+        return Groups(np.zeros(len(frame), np.int64), np.zeros(1, np.int64))
+    own = {key.name for key in keys if isinstance(key, ColumnOf)}
+    others = {key.vertex.name for key in keys if isinstance(key, PropertyOf)} - own
+    plain = [key for key in keys if not isinstance(key, PropertyOf)]
+    found = _by([*plain, *map(ColumnOf, sorted(others))], frame, properties)
+    firsts = frame.at(found.firsts)
+    alike = {vertex for vertex in others if not _differ(_of(keys, vertex), vertex, firsts, properties)}
+    if not alike:
+        return found
+    values = [key for vertex in sorted(alike) for key in _of(keys, vertex)]
+    return _by([*plain, *map(ColumnOf, sorted(others - alike)), *values], frame, properties)
+
+
+def _of(keys: Sequence[Vector], vertex: str) -> list[PropertyOf]:
+    return [key for key in keys if isinstance(key, PropertyOf) and key.vertex.name == vertex]
+
+
+def _by(keys: Sequence[Vector], frame: Frame, properties: Properties) -> Groups:
+    """Return the groups of rows with equal values."""
+    codes, bound = np.zeros(len(frame), np.int64), 1
+    for key in dict.fromkeys(keys):
+        found, span = _numbered(evaluated(key, frame, properties))
+        if float(bound) * span >= 2.0**62:
+            codes, bound = _dense(codes, bound)
+        codes, bound = (codes * span + found, bound * span) if bound > 1 else (found, span)
+    codes, bound = _dense(codes, bound)
+    firsts = np.empty(bound, np.int64)
+    firsts[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    return Groups(codes, firsts)
+
+
+def _differ(keys: Sequence[PropertyOf], vertex: str, frame: Frame, properties: Properties) -> bool:
+    """Whether no two of the vertices in a column have the same properties."""
+    column = frame.column(vertex)
+    if column.null_count:
+        return False
+    ids, at = np.unique(numeric(column), return_index=True)
+    for key in keys:
+        found = evaluated(key, frame.at(at), properties)
+        if not found.null_count and not arrow.is_floating(found.type) and not arrow.is_struct(found.type):
+            distinct, _ = numbered(found)
+            if len(distinct) == len(ids):
+                return True
+    return False
+
+
+def _numbered(array: arrow.Array) -> tuple[Ints, int]:
+    """Return numbers of values, the same for equal ones, and a bound of them."""
+    if arrow.is_string(array.type):
+        distinct, found = numbered(array)
+        return (found + 1, len(distinct) + 1) if array.null_count else (found, max(len(distinct), 1))
+    if arrow.is_struct(array.type):
+        raise NotVectorized  # equal moments may have different offsets
+    data = ordinal(array)
+    if not len(data):
+        return data, 1
+    valid = array.valid if array.null_count else None
+    if valid is not None:
+        data = np.where(valid, data, data[valid][0] if valid.any() else 0)
+    low = int(data.min())
+    span = int(data.max()) - low + 1
+    if span <= _SPREAD * len(data) + 256:
+        found = data - low
+    else:
+        different, found = number_integers(data)
+        span = len(different)
+    return (found, span) if valid is None else (np.where(valid, found, span), span + 1)
+
+
+def _dense(codes: Ints, bound: int) -> tuple[Ints, int]:
+    """Return numbers without gaps in the place of others below a bound."""
+    if bound <= _SPREAD * len(codes) + 256:
+        there = np.zeros(bound, bool)
+        there[codes] = True
+        return (np.cumsum(there) - 1)[codes], int(np.count_nonzero(there))
+    distinct, found = number_integers(codes)
+    return found, len(distinct)
+
+
+def aggregated(aggregate: Aggregate, groups: Groups, frame: Frame, properties: Properties) -> arrow.Array:
+    """Return the value of an aggregate for each group.
+
+    Raises
+    ------
+    NotVectorized
+        SQL has to compute it.
+    """
+    count, numbers = len(groups), groups.numbers
+    weights = _weights(frame, aggregate.matches)
+    if aggregate.operand is None:
+        return arrow.numbers(_sums(numbers, weights, count))
+    array = evaluated(aggregate.operand, frame, properties)
+    there = np.flatnonzero(array.is_valid()) if array.null_count else None
+    if there is not None:
+        numbers, weights = numbers[there], None if weights is None else weights[there]
+    if aggregate.function == "count":
+        if not aggregate.distinct:
+            return arrow.numbers(_sums(numbers, weights, count))
+        data, span = _numbered(array)
+        return arrow.numbers(_distinct(numbers, data if there is None else data[there], span, count))
+    if weights is not None or aggregate.distinct:
+        raise NotVectorized
+    data = numeric(array) if aggregate.function in ("sum", "avg", "collect") else ordinal(array)
+    data = data if there is None else data[there]
+    if aggregate.function == "sum":
+        return arrow.numbers(_sums(numbers, data, count))
+    if aggregate.function == "collect":
+        sizes = np.bincount(numbers, minlength=count)
+        order = np.argsort(numbers, kind="stable")
+        if aggregate.order is not None:
+            places = numeric(evaluated(aggregate.order, frame, properties))
+            order = np.lexsort((places if there is None else places[there], numbers))
+        items = arrow.numbers(values(array)[order] if there is None else values(array)[there][order])
+        return arrow.list_array(np.concatenate(([0], np.cumsum(sizes))), items)
+    sizes = _sums(numbers, None, count)
+    if aggregate.function == "avg":
+        with np.errstate(invalid="ignore"):
+            return arrow.numbers(_sums(numbers, data, count) / sizes, None if sizes.all() else sizes > 0)
+    if arrow.is_struct(array.type):
+        raise NotVectorized
+    return _extreme(aggregate.function, numbers, data, array.type, sizes)
+
+
+def _extreme(function: str, numbers: Ints, data: Ints, type: arrow.DataType, sizes: Ints) -> arrow.Array:
+    limits = np.iinfo(np.int64)
+    found = np.full(len(sizes), limits.max if function == "min" else limits.min)
+    (np.minimum if function == "min" else np.maximum).at(found, numbers, data)
+    found[sizes == 0] = 0
+    return arrow.Array(type, len(found), None if sizes.all() else sizes > 0, found.astype(type.dtype))
+
+
+def _weights(frame: Frame, matches: str | None) -> Ints | None:
+    """Return how many matches each row stands for; None where each is one."""
+    if matches is None:
+        return None
+    column = frame.column(matches)
+    data = numeric(column)
+    return np.where(column.is_valid(), data, 1) if column.null_count else data
+
+
+def _sums(numbers: Ints, weights: Ints | None, count: int) -> Ints:
+    if weights is None:
+        return np.bincount(numbers, minlength=count)
+    if float(np.abs(weights.astype(np.float64)).sum()) >= _EXACT:
+        raise NotVectorized
+    return np.bincount(numbers, weights, count).astype(np.int64)
+
+
+def _distinct(numbers: Ints, data: Ints, span: int, count: int) -> Ints:
+    """Return how many different values (below ``span``) each group has."""
+    if count * span <= _MARKED * len(numbers) + 4096:
+        marks = np.zeros(count * span, bool)
+        marks[numbers * span + data] = True
+        found: Ints = np.count_nonzero(marks.reshape(count, span), axis=1)
+        return found
+    if float(count) * span >= 2.0**62:
+        raise NotVectorized
+    pairs, _ = number_integers(numbers * span + data)
+    return np.bincount(pairs // span, minlength=count)

@@ -1,0 +1,93 @@
+"""ORDER BY and LIMIT over columns in memory: the first rows by their first key, and of these alone the other keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common import arrow
+from graphdb.relational.vectors.algebra import Key
+from graphdb.relational.vectors.expressions import NotVectorized, evaluated, ordinal
+from graphdb.relational.vectors.frames import Frame
+from graphdb.snapshot.properties import Properties
+from graphdb.storage.arrays.arrow import string_bytes
+
+Ints = NDArray[np.int64]
+
+_FEW = 256
+"""Rows from which on it pays to leave out those that cannot be among the first."""
+
+_TEXTS = 20_000
+"""Texts that are sorted here, at most."""
+
+
+def ordered(keys: Sequence[Key], window: tuple[int, int | None], frame: Frame, properties: Properties) -> Frame:
+    """Return the rows of a window, in order.
+
+    Raises
+    ------
+    NotVectorized
+        SQL has to order them.
+    """
+    skip, limit = window
+    if keys:
+        most = None if limit is None else skip + limit
+        frame = frame.at(_order(keys, frame, most, properties))
+    if not skip and limit is None:
+        return frame
+    end = len(frame) if limit is None else min(skip + limit, len(frame))
+    return frame.at(np.arange(min(skip, end), end))
+
+
+def _order(keys: Sequence[Key], frame: Frame, most: int | None, properties: Properties) -> Ints:
+    chosen: Ints | None = None
+    found: list[Ints] = []
+    for key in keys:
+        ranks, absent = _ranks(key, frame, properties)
+        if absent is not None:
+            found += [(~absent if key.nulls_first else absent).astype(np.int64)]
+        elif most is not None and not found and len(frame) > max(_FEW, 2 * most):
+            last = np.partition(ranks, most - 1)[most - 1] if most else ranks.min() - 1
+            chosen = np.flatnonzero(ranks <= last)
+            ranks, frame = ranks[chosen], frame.at(chosen)
+        found.append(ranks)
+    order = np.lexsort(found[::-1])
+    order = order if most is None else order[:most]
+    return order if chosen is None else chosen[order]
+
+
+def _ranks(key: Key, frame: Frame, properties: Properties) -> tuple[Ints, NDArray[np.bool_] | None]:
+    """Return integers that are ordered as the rows shall be, and which of them are null, if some are."""
+    array = evaluated(key.vector, frame, properties)
+    absent = ~array.is_valid() if array.null_count else None
+    if arrow.is_string(array.type):
+        ranks = _of_texts(array)
+    elif arrow.is_floating(array.type):
+        data = array.data
+        assert data is not None
+        if np.isnan(data).any():
+            raise NotVectorized
+        ranks = np.unique(data, return_inverse=True)[1]
+    else:
+        ranks = ordinal(array)
+    ranks = ~ranks if key.descending else ranks
+    return (ranks, None) if absent is None else (np.where(absent, 0, ranks), absent)
+
+
+def _of_texts(array: arrow.Array) -> Ints:
+    """Return the ranks of texts by their bytes, as DuckDB orders them."""
+    if len(array) > _TEXTS:
+        raise NotVectorized
+    array = array.decoded()
+    ends = np.cumsum(array.lengths()).tolist()
+    whole = bytes(string_bytes(array if array.valid is None else _without_gaps(array)))
+    texts = [whole[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
+    ranks = {text: rank for rank, text in enumerate(sorted(set(texts)))}
+    return np.array([ranks[text] for text in texts], np.int64)
+
+
+def _without_gaps(array: arrow.Array) -> arrow.Array:
+    """Return the texts that are there: null ones may have bytes, too."""
+    return array.drop_null()

@@ -1,0 +1,106 @@
+"""Runs clauses over rows in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from graphdb.common import arrow
+from graphdb.relational.vectors.algebra import Aggregate, Clause, ColumnOf, Operation, Rows, Union, Vector
+from graphdb.relational.vectors.expressions import NotVectorized, evaluated, fulfilled
+from graphdb.relational.vectors.frames import Frame, Maker, made_once
+from graphdb.relational.vectors.groups import aggregated, grouped
+from graphdb.relational.vectors.order import ordered
+from graphdb.snapshot.properties import Properties
+
+_LARGE = 1 << 17
+"""Rows from which on DuckDB computes expressions faster, on several threads."""
+
+
+def run(
+    rows: Rows, tables: Mapping[str, arrow.Table], properties: Properties, check: Callable[[], None]
+) -> arrow.Table | None:
+    """Return the rows that a clause makes; None where SQL has to: some are not in memory, too many, or of other types.
+
+    Parameters
+    ----------
+    tables
+        The rows in memory, by their names.
+    check
+        Called between operations; may raise.
+    """
+    try:
+        frame, names = _frame(rows, tables, properties, check)
+        return arrow.table({name: frame.column(name) for name in names}) if names else None
+    except NotVectorized:
+        return None
+
+
+def _frame(
+    rows: Rows, tables: Mapping[str, arrow.Table], properties: Properties, check: Callable[[], None]
+) -> tuple[Frame, list[str]]:
+    check()
+    if isinstance(rows, str):
+        table = tables.get(rows)
+        if table is None:
+            raise NotVectorized
+        return Frame.of(table), table.column_names
+    if isinstance(rows, Union):
+        parts = [_frame(part, tables, properties, check) for part in rows.parts]
+        names = parts[0][1]
+        pieces = [arrow.table({name: frame.column(name) for name in names}) for frame, _ in parts]
+        if len({tuple(piece.schema.types) for piece in pieces}) > 1:
+            raise NotVectorized
+        return Frame.of(arrow.concat_tables(pieces)), names
+    frame, _ = _frame(rows.rows, tables, properties, check)
+    if len(frame) > _LARGE and any(isinstance(vector, Operation) for _, vector in rows.columns):
+        raise NotVectorized
+    frame = fulfilled(rows.where, frame, properties)
+    check()
+    if rows.grouped:
+        made = _groups(rows, frame, properties)
+        check()
+        made = ordered(rows.order, rows.window, made, properties)
+    else:
+        made = _each(rows, ordered(rows.order, rows.window, frame, properties), properties)
+    names = [name for name, _ in rows.columns]
+    if rows.numbered:
+        made = _with_numbers(made, names)
+        names = [*names, "at"]
+    return made, names
+
+
+def _groups(clause: Clause, frame: Frame, properties: Properties) -> Frame:
+    """Return the groups of rows."""
+    keys = [vector for _, vector in clause.columns if not isinstance(vector, Aggregate)]
+    groups = grouped(keys, frame, properties)
+    firsts = frame.at(groups.firsts) if keys else frame
+
+    def maker(vector: Vector | Aggregate) -> Maker:
+        if isinstance(vector, Aggregate):
+            return made_once(lambda: aggregated(vector, groups, frame, properties))
+        return _maker(vector, firsts, properties)
+
+    return Frame(len(groups), {name: maker(vector) for name, vector in clause.columns})
+
+
+def _each(clause: Clause, frame: Frame, properties: Properties) -> Frame:
+    """Return a row for each row."""
+    columns = {name: vector for name, vector in clause.columns if not isinstance(vector, Aggregate)}
+    return Frame(len(frame), {name: _maker(vector, frame, properties) for name, vector in columns.items()})
+
+
+def _maker(vector: Vector, frame: Frame, properties: Properties) -> Maker:
+    if isinstance(vector, ColumnOf):
+        return lambda places: frame.some(vector.name, places)
+    return lambda places: evaluated(vector, frame if places is None else frame.at(places), properties)
+
+
+def _with_numbers(frame: Frame, names: list[str]) -> Frame:
+    makers = {name: _maker_of(frame, name) for name in names}
+    return Frame(len(frame), makers | {"at": made_once(lambda: arrow.numbers(np.arange(1, len(frame) + 1)))})
+
+
+def _maker_of(frame: Frame, name: str) -> Maker:
+    return lambda places: frame.some(name, places)
