@@ -46,7 +46,7 @@ def compile_module(module: str, machine: str, chosen: list[str]) -> list[tuple[s
     if not found:
         return []
     lowered = lower([(entry, "") for entry in found])
-    return [(level, object_code(lowered, _cpu(level), triple=_triple(machine))) for level in chosen]
+    return [(level, object_code(lowered, *_cpu(level), triple=_triple(machine))) for level in chosen]
 
 
 def levels_of(machine: str, here: bool) -> list[str]:
@@ -62,9 +62,14 @@ def _know_all_machines() -> None:
     llvm.initialize_all_asmprinters()
 
 
-def _cpu(level: str) -> str:
-    """Return what LLVM calls the processor of a level."""
-    return "generic" if level == "aarch64" else level
+def _cpu(level: str) -> tuple[str, str]:
+    """Return what LLVM calls the processor of a level, and what that has besides."""
+    match level:
+        case "aarch64":
+            return "generic", ""
+        case "x86-64-v4":
+            return level, "+avx512vpopcntdq"
+    return level, ""
 
 
 def _triple(machine: str) -> str:
@@ -130,7 +135,7 @@ def build(folder: Path, machine: str, chosen: list[str], workers: int) -> list[P
 
         manifest = llvm.parse_assembly(_manifest())
         for level in chosen:
-            put("manifest", level, object_code(manifest, _cpu(level), triple=_triple(machine)))
+            put("manifest", level, object_code(manifest, *_cpu(level), triple=_triple(machine)))
         with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
             compile = partial(compile_module, machine=machine, chosen=chosen)
             for module, found in zip(modules, pool.map(compile, modules), strict=True):
