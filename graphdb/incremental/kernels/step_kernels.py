@@ -1,7 +1,7 @@
 """The steps of a delta plan's search: when all before a step are bound, its lists are found.
 
-The shortest list of a step's legs is scanned; what it holds is looked up in the others, the next shortest first: in their
-bitmaps if they are long, else by galloping from where the last value was found.
+The shortest list of a step's legs is scanned; what it holds is looked up in the others, the next shortest first: in
+their bitmaps if they are long, else by galloping from where the last value was found.
 """
 
 from __future__ import annotations
