@@ -8,7 +8,7 @@ them with the kernels.  The host never waits for either.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,30 +33,35 @@ class Pinned:
     """Bytes on the device."""
 
 
-def pinned(device: Device, values: NDArray[Any]) -> NDArray[Any]:
-    """Return the pinned copy of an array, made when it is first asked for."""
+def pinned(device: Device, values: NDArray[Any], dtype: np.dtype[Any] | None = None) -> NDArray[Any]:
+    """Return the pinned copy of an array, converted if ``dtype`` says so, made when it is first asked for."""
+    what, as_type = f"pinned {dtype or values.dtype}", dtype or values.dtype
+    return device.memory.cached_or_built(what, values, lambda: Pinned(pinned_copy(device, values, as_type))).values
 
-    def copy() -> Pinned:
-        made = device.pinned(values.shape, values.dtype)
-        made[:] = values
-        return Pinned(made)
 
-    return device.memory.cached_or_built("pinned", values, copy).values
+def pinned_copy(device: Device, values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """A copy in pinned memory."""
+    made = device.pinned(values.shape, dtype)
+    made[:] = values
+    return made
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One of the arrays of a window: pinned, int32 or int64 [entries].
+    """One of the arrays of a window: pinned, [entries].
 
     Attributes
     ----------
     begins, ends
         int64 [ranges]: the entries that begin each range, and those behind its last.
+    origins
+        int64 [ranges]: by which numbers kernels know the first entries; None where these are ``begins``.
     """
 
     values: NDArray[Any]
     begins: Ints
     ends: Ints
+    origins: Ints | None = None
 
 
 class Window:
@@ -74,6 +79,7 @@ class Window:
 
     def __init__(self, device: Device, parts: Sequence[Part], buffers: int) -> None:
         self._device, self._parts = device, tuple(parts)
+        self._origins = [part.begins if part.origins is None else part.origins for part in parts]
         sizes = window_sizes([(part.ends - part.begins) * part.values.itemsize for part in parts])
         self._places = np.cumsum(sizes, axis=0) - sizes
         longest = max(int(sizes.sum(axis=0).max(initial=0)), ALIGNED)
@@ -112,8 +118,8 @@ class Window:
         self._device.stream.wait_event(self._copied[at])
         begin = address(self._buffers[at])
         return [
-            begin + int(places[number]) - int(part.begins[number]) * part.values.itemsize
-            for part, places in zip(self._parts, self._places, strict=True)
+            begin + int(places[number]) - int(origins[number]) * part.values.itemsize
+            for part, places, origins in zip(self._parts, self._places, self._origins, strict=True)
         ]
 
     def read(self, number: int, event: Any) -> None:
@@ -133,11 +139,11 @@ class SegmentStream:
     Parameters
     ----------
     windows
-        One for each number of a combination, and the keys of its arrays.
+        Each with which of its ranges a combination reads, and the keys of its arrays.
     """
 
     device: Device
-    windows: Sequence[tuple[Window, Sequence[Any]]]
+    windows: Sequence[tuple[Window, Callable[[tuple[int, ...]], int], Sequence[Any]]]
     _stream: Any = field(init=False)
 
     def __post_init__(self) -> None:
@@ -149,17 +155,17 @@ class SegmentStream:
         try:
             for number, chosen in enumerate(combinations):
                 bases: dict[Any, int] = {}
-                for at, (window, keys) in zip(chosen, self.windows, strict=True):
-                    window.start(at, self._stream)
-                    bases.update(zip(keys, window.bases(at), strict=True))
+                for window, range_of, keys in self.windows:
+                    window.start(range_of(chosen), self._stream)
+                    bases.update(zip(keys, window.bases(range_of(chosen)), strict=True))
                 if number + 1 < len(combinations):
-                    for at, (window, _) in zip(combinations[number + 1], self.windows, strict=True):
+                    for window, range_of, _ in self.windows:
                         if window.ahead:
-                            window.start(at, self._stream)
+                            window.start(range_of(combinations[number + 1]), self._stream)
                 yield chosen, bases
                 event = self.device.event()
-                for at, (window, _) in zip(chosen, self.windows, strict=True):
-                    window.read(at, event)
+                for window, range_of, _ in self.windows:
+                    window.read(range_of(chosen), event)
         finally:  # whatever gets the buffers' memory next is used after the last copy
             with self.device.active():
                 self.device.stream.wait_event(self.device.event_on(self._stream))
@@ -167,4 +173,4 @@ class SegmentStream:
     @property
     def moved(self) -> int:
         """Bytes copied so far."""
-        return sum(window.moved for window, _ in self.windows)
+        return sum(window.moved for window, *_ in self.windows)

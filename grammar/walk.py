@@ -7,6 +7,8 @@ from dataclasses import fields, is_dataclass, replace
 from operator import is_
 from typing import Any
 
+from graphdb.common.by_identity import ByIdentity
+
 _LEAVES = {"int", "float", "str", "bool", "None", "Span", "Constants"}
 """Types of fields (as they are annotated) that hold no nodes."""
 
@@ -23,6 +25,24 @@ def walk(node: object, closed: tuple[type, ...] = ()) -> list[object]:
 
     Pieces of ``closed`` kinds are not looked into.
     """
+    if closed or not is_node(node):
+        return _walked(node, closed)
+    known = _WALKED.get(node)
+    if known is None:
+        known = _walked(node, closed)
+        if len(known) > _MOST_PIECES:
+            return known
+        _WALKED.put(node, known)
+    return known.copy()
+
+
+_MOST_PIECES = 500
+"""Pieces of a walk that is remembered, at most."""
+
+_WALKED: ByIdentity[list[object]] = ByIdentity(1024)
+
+
+def _walked(node: object, closed: tuple[type, ...]) -> list[object]:
     found, waiting = [], [node]
     while waiting:
         node = waiting.pop()

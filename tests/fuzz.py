@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-FUZZ = float(os.environ.get("GRAPHDB_FUZZ", "0.3"))
-"""``GRAPHDB_FUZZ``: the number of examples, as a multiple of those that the tests name; by default three tenths of them.
+FUZZ = float(os.environ.get("GRAPHDB_FUZZ", "0.2"))
+"""``GRAPHDB_FUZZ``: the number of examples, as a multiple of those that the tests name; by default a fifth of them.
 
 In CI the examples are the same every time, so that more of them would find nothing more the second time; what finds
-something is a long run with new ones, of ten times as many for instance.
+something is a long run with new ones, of ten times as many and more.
 """
 
 SAME = "GRAPHDB_FUZZ" not in os.environ

@@ -24,23 +24,33 @@ def library() -> compiler.Compiler:
     return compiler.Compiler(name)
 
 
-def architectures() -> tuple[int, ...]:
-    """The architectures to compile for, of those of a wheel that this NVRTC still knows and the newest that it knows.
+def targets() -> tuple[str, ...]:
+    """What to compile for: architectures of those of a wheel that this NVRTC still knows, and the newest that it knows.
 
-    By default the oldest and the newest, which differ most; all in a long run (``GRAPHDB_FUZZ``).
+    By default machine code for the oldest, whose limits are the smallest, and PTX for the newest, which differs most: all
+    but the assembler, which takes half the time.  In a long run (``GRAPHDB_FUZZ``) machine code for all.
     """
     known = library().architectures
     found = sorted({*MACHINE_CODE["aarch64"], max(known)} & set(known))
-    return tuple(found) if FUZZ >= 1 else (found[0], found[-1])
+    return tuple(f"sm_{each}" for each in found) if FUZZ >= 1 else (f"sm_{found[0]}", f"compute_{found[-1]}")
 
 
-def machine_code(text: str, options: tuple[str, ...], architecture: int) -> bytes:
+def compiled(text: str, options: tuple[str, ...], target: str) -> bytes:
     """Compile; fails with the compiler's own words.
 
     By default with few optimizations, in half the time: what wheels hold is compiled with all of them when they are built.
     """
     quick = (QUICK,) if FUZZ < 1 and library().version >= QUICK_SINCE else ()
     try:
-        return library().compile(text, (*options, *quick), f"sm_{architecture}")
+        return library().compile(text, (*options, *quick), target)
     except DeviceError as error:
         pytest.fail(error.message)
+
+
+def is_code(code: bytes, target: str) -> bool:
+    """Whether this is what a target asks for: machine code, or PTX for a target that names no processor."""
+    return (
+        code.startswith(b"\x7fELF")
+        if target.startswith("sm_")
+        else b".target " + target.replace("compute", "sm").encode() in code
+    )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -24,13 +24,24 @@ from graphdb.storage.graph.pcsr import LAYERS, Layer, Partition
 
 Ints = NDArray[np.int64]
 Row = tuple[int, int, int, int, int, int]
+DeviceLayer = Layer | Literal["short"]
+DEVICE_LAYERS: dict[DeviceLayer, int] = {
+    "direct": LAYERS["direct"],
+    "hashed": LAYERS["hashed"],
+    "spans": LAYERS["spans"],
+    "short": 3,
+}
+"""What stands for an offset layer in a row: those of the host, and the direct one with offsets of 32 bits, which lists
+have that are read by segments."""
+SHORT = 1 << 32
+"""Entries from which such offsets are too short."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DevicePartition:
     """A partition's arrays on the device, as :class:`graphdb.storage.graph.pcsr.Partition` describes them."""
 
-    layer: Layer
+    layer: DeviceLayer
     groups: int
     offsets: Any
     neighbours: Any
@@ -42,12 +53,29 @@ class DevicePartition:
     def row(self) -> Row:
         """What a kernel reads, in the order of :data:`graphdb.storage.graph.pcsr.PARTITION`."""
         code_offsets, codes = address(self.code_offsets), address(self.codes)
-        return (LAYERS[self.layer], address(self.offsets), self.groups, address(self.neighbours), code_offsets, codes)
+        return (
+            DEVICE_LAYERS[self.layer],
+            address(self.offsets),
+            self.groups,
+            address(self.neighbours),
+            code_offsets,
+            codes,
+        )
 
     @property
     def nbytes(self) -> int:
         """Bytes of the offsets: the other arrays are cached by themselves, and several partitions may share them."""
         return int(self.offsets.nbytes)
+
+
+def segment_offsets(partition: Partition) -> np.dtype[Any]:
+    """The type of the offsets by which segments of a partition's lists are found."""
+    return np.dtype(np.uint32 if partition.neighbours.size < SHORT else np.int64)
+
+
+def segment_layer(partition: Partition) -> DeviceLayer:
+    """The offset layer of segments of a partition's lists."""
+    return "short" if partition.layer == "direct" and segment_offsets(partition) == np.uint32 else partition.layer
 
 
 class DeviceGraph:
@@ -83,7 +111,7 @@ class DeviceGraph:
         """The copy of a partition without codes; unless it is ``whole``, without any array."""
         layer, longest = partition.layer, partition.max_degree
         if not whole:
-            return DevicePartition(layer, partition.groups, None, None, None, None, longest)
+            return DevicePartition(segment_layer(partition), partition.groups, None, None, None, None, longest)
         upload, cached = self.memory.upload, self.memory.cached_or_built
         offsets = cached("whole", partition.offsets, lambda: upload(partition.offsets))
         neighbours = cached("whole", partition.neighbours, lambda: upload(partition.neighbours))

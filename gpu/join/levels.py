@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.gpu.code.layout import Cell, Kind, ListCell, ListKind, Place
-from graphdb.gpu.data.graph import DeviceGraph, DevicePartition, address
-from graphdb.gpu.join.segmentation import Segmentation
+from graphdb.gpu.data.graph import DeviceGraph, DevicePartition, address, segment_layer
+from graphdb.gpu.join.segmented import Segmentation
 from graphdb.gpu.search.program import device_program
 from graphdb.plan.physical import SHARED_LIST, EdgeStep, Op, PhysicalPlan, StepColumn
 from graphdb.storage.graph.pcsr import PARTITION
@@ -159,6 +159,10 @@ class Levels:
     """The table of partitions in host memory, …"""
     streamed: Mapping[tuple[int, int], int] = field(default_factory=dict)
     """… and by (partition, slot) that is read by segments: its row."""
+    roots: Any = None
+    """The values of the first level's scan on the device, where they are the table after it: all are bindings."""
+    _templates: dict[tuple[str, int], Ints] = field(default_factory=dict)
+    """Descriptors without what changes within a run."""
 
     @property
     def origin(self) -> int:
@@ -193,37 +197,38 @@ class Levels:
     def descriptor(self, number: int, made: Mapping[int, tuple[int, int]], view: View = ALL) -> Ints:
         """The cells of a level; ``made`` are the (elements', offsets') addresses of shares, by their slot."""
         level = self.levels[number]
-        before = self.levels[number - 1].columns if number else ()
-        fresh = {share.slot for share in self.shares_after(number - 1)}
-        if number == self.row_levels:
-            fresh.add(self.origin)
-        places = (
-            {slot: column for column, slot in enumerate(before)}
-            | dict.fromkeys(fresh, Place.ROW)
-            | {level.slot: Place.VALUE}
-        )
-        return self._cells(level, places, made, view)
+        key = ("level", number)
+        if key not in self._templates:
+            before = self.levels[number - 1].columns if number else ()
+            fresh = {share.slot for share in self.shares_after(number - 1)}
+            if number == self.row_levels:
+                fresh.add(self.origin)
+            places = (
+                {slot: column for column, slot in enumerate(before)}
+                | dict.fromkeys(fresh, Place.ROW)
+                | {level.slot: Place.VALUE}
+            )
+            self._templates[key] = self._cells(level, places)
+        return _filled(self._templates[key], level, made, view)
 
     def share_descriptor(self, share: Share, made: Mapping[int, tuple[int, int]], view: View = ALL) -> Ints:
         """The cells of what makes a share: its two lists, and the one column of values."""
-        places = {slot: column for column, slot in enumerate(self.levels[share.level].columns)}
-        places |= {other.slot: Place.ROW for other in self.shares_after(share.level)} | {share.slot: Place.VALUE}
-        level = Level(share.slot, share.lists, columns=(share.slot,))
-        return self._cells(level, places, made, view)
+        level, key = Level(share.slot, share.lists, columns=(share.slot,)), ("share", share.slot)
+        if key not in self._templates:
+            places = {slot: column for column, slot in enumerate(self.levels[share.level].columns)}
+            places |= {other.slot: Place.ROW for other in self.shares_after(share.level)} | {share.slot: Place.VALUE}
+            self._templates[key] = self._cells(level, places)
+        return _filled(self._templates[key], level, made, view)
 
-    def _cells(self, level: Level, places: Mapping[int, int], made: Mapping[int, tuple[int, int]], view: View) -> Ints:
+    def _cells(self, level: Level, places: Mapping[int, int]) -> Ints:
         lists: list[int] = []
         for source in level.lists:
-            elements, offsets = made.get(source.slot, (0, 0)) if source.kind == ListKind.SHARE else (source.elements, 0)
-            if source.kind == ListKind.NEIGHBOURS:
-                elements = view.bases.get(source.partition, elements)
             row = [0] * len(ListCell)
             row[ListCell.LIST_KIND] = source.kind
             row[ListCell.PARTITION] = source.partition
             row[ListCell.SLOT] = source.slot
-            row[ListCell.ELEMENTS] = elements
+            row[ListCell.ELEMENTS] = source.elements
             row[ListCell.LENGTH] = source.length
-            row[ListCell.OFFSETS] = offsets
             lists += row
         checks = [cell for check in level.checks for cell in check]
         columns = [cell for slot in level.columns for cell in (places.get(slot, Place.CONSTANT), slot)]
@@ -247,7 +252,7 @@ class Levels:
         header[Cell.COLUMNS_AT] = at[4]
         header[Cell.LAYOUT_AT] = at[5]
         header[Cell.BITS] = level.bits
-        header[Cell.PARTITIONS] = view.table or partitions
+        header[Cell.PARTITIONS] = partitions
         header[Cell.UNCERTAIN] = uncertain
         header[Cell.RESOURCES] = self.resources
         header[Cell.TYPE_LABEL] = self.type_label
@@ -256,8 +261,24 @@ class Levels:
         header[Cell.EDGE_VERTEX] = edges.vertex
         header[Cell.EDGE_OTHER] = edges.other
         header[Cell.FLIP] = edges.flip
-        header[Cell.LOW], header[Cell.HIGH] = view.ranges.get(level.slot, (0, -1))
+        header[Cell.HIGH] = -1
         return np.array([*header, *(cell for section in sections for cell in section)], np.int64)
+
+
+def _filled(template: Ints, level: Level, made: Mapping[int, tuple[int, int]], view: View) -> Ints:
+    """A descriptor with the addresses of shares, and where lists stand in a view."""
+    cells = template.copy()
+    for number, source in enumerate(level.lists):
+        at = int(template[Cell.LISTS_AT]) + number * len(ListCell)
+        if source.kind == ListKind.SHARE:
+            cells[at + ListCell.ELEMENTS], cells[at + ListCell.OFFSETS] = made.get(source.slot, (0, 0))
+        elif source.kind == ListKind.NEIGHBOURS and source.partition in view.bases:
+            cells[at + ListCell.ELEMENTS] = view.bases[source.partition]
+    if view.table:
+        cells[Cell.PARTITIONS] = view.table
+    if level.slot in view.ranges:
+        cells[Cell.LOW], cells[Cell.HIGH] = view.ranges[level.slot]
+    return cells
 
 
 Narrow = Callable[[DevicePartition, int], DevicePartition | None]
@@ -271,11 +292,11 @@ def plan_levels(
 
     With ``segments``, the lists that they name stay where they are.
     """
-    streamed = {(row, each.slot) for each in segments.slots for row in each.rows} if segments else set()
+    streamed = segments.streamed if segments else set()
     program = device_program(plan, graph, None if segments is None else read_whole(plan, streamed))
     slots = len(plan.names)
     position = {int(row[0]): i for i, row in enumerate(program.steps)}
-    partitions = _Partitions(list(program.copies), narrow, streamed)
+    partitions = _Partitions(list(program.copies), plan, narrow, streamed)
     shares: list[Share] = []
     prefixes: list[Source] = []  # not by recursion: a function that knows itself would keep all this until the next GC
     for number, (parent, partition, slot) in enumerate(program.shares.tolist()):
@@ -317,8 +338,10 @@ def plan_levels(
     known = (p.resources, p.type_label, (program, *partitions.copies), partitions.own_bytes, row_levels)
     outputs = tuple(p.outputs.tolist())
     made = Levels(tuple(levels), tuple(shares), len(constants), tables, *known, outputs, rows, partitions.streamed)
-    made = replace(made, longest=max((each.max_degree for each in plan.partitions), default=0))
-    return _live(made)
+    made = _live(replace(made, longest=max((each.max_degree for each in plan.partitions), default=0)))
+    first = made.levels[0]
+    alike = first.plain and first.edges is None and first.lists[0].kind == ListKind.VALUES and 0 in program.scans
+    return replace(made, roots=program.scans[0] if alike and first.columns == (first.slot,) else None)
 
 
 def read_whole(plan: PhysicalPlan, streamed: Set[tuple[int, int]]) -> frozenset[int]:
@@ -332,12 +355,14 @@ def read_whole(plan: PhysicalPlan, streamed: Set[tuple[int, int]]) -> frozenset[
 class _Partitions:
     """The table of partitions: the plan's, those narrowed to candidates, and those read by segments, by slot."""
 
-    def __init__(self, copies: list[DevicePartition], narrow: Narrow, streamed: Set[tuple[int, int]]) -> None:
-        self.copies = copies
+    def __init__(
+        self, copies: list[DevicePartition], plan: PhysicalPlan, narrow: Narrow, streamed: Set[tuple[int, int]]
+    ) -> None:
+        self.copies, given = copies, plan.partitions if streamed else []
         self.streamed: dict[tuple[int, int], int] = {}
         for row, slot in sorted(streamed):
             self.streamed[row, slot] = len(copies)
-            copies.append(copies[row])
+            copies.append(replace(copies[row], layer=segment_layer(given[row])))
         self.given = len(copies)
         """So many are not narrowed."""
         self._narrow = narrow

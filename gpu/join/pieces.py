@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 
 from graphdb.gpu.code.launch import Device, Module, StopFlag
 from graphdb.gpu.data.graph import address
+from graphdb.gpu.join.kernels import Kernels
 from graphdb.gpu.join.levels import ALL, Level, Levels, Share, View
-from graphdb.gpu.join.segmentation import TABLES, Segmentation, segment_stream
+from graphdb.gpu.join.segmentation import TABLES
+from graphdb.gpu.join.segmented import Segmentation, segment_stream
 from graphdb.gpu.join.tables import Elements, Marks, Sizes, Table
 from graphdb.gpu.watch import wait_for
 from graphdb.plan.executor import Control
-from graphdb.plan.physical import PhysicalPlan
+from graphdb.plan.physical import PhysicalPlan, VertexStep
 
 Ints = NDArray[np.int64]
 
@@ -26,8 +28,6 @@ LAUNCH = 0.02
 """Seconds that one launch scans for, about: after that a run can be stopped."""
 TELLING = 3
 """So many of the first levels say how far a run is."""
-BLOCK_SUM = 1 << 13
-"""Values that one block sums up sooner than the library does."""
 FIRST = 1 << 14
 """With a limit, so many elements at first; then twice as many each time."""
 COUNTED = {"intersect_two": "count_two", "mark_two": "count_two_others"}
@@ -72,10 +72,14 @@ class Run:
         self._sizes, self._levels, self._control = sizes, levels, control
         self._device, self._memory, self._module = device, device.memory, module
         self._dtype, self._width = plan.dtype, np.dtype(plan.dtype).itemsize
+        self._kernels = Kernels(device, module, sizes, plan)
         self._counting, self._limit = counting, limit
         self._segments = segments
         self._stream = None if segments is None else segment_stream(device, plan, segments)
         self._view = ALL
+        first_step = plan.steps[0]
+        scan = first_step.scan if isinstance(first_step, VertexStep) else None
+        self._scan: Ints = np.empty(0, np.int64) if scan is None else scan
         self._first: tuple[Any, Table] | None = None
         """The first level's table, where it is in one piece, and the range of vertices that it has."""
         self._counted: Any = None
@@ -154,13 +158,37 @@ class Run:
         if self._limit != 0:
             for view, done, share in self._views():
                 self._view = view
-                if self._first is not None and self._first[0] == self._first_range:
+                if (
+                    self._levels.roots is not None
+                    and self._limit is None
+                    and self._levels.row_levels != 1
+                    and self._last
+                ):
+                    yield from self._scanned(done, share)
+                elif self._first is not None and self._first[0] == self._first_range:
                     yield from self._with_shares(0, self._first[1], done, share)
                 else:
                     self._first = None
                     yield from self._extend(0, root, done, share)
             self._add_counted()
             self._control.report(1.0)
+
+    def _scanned(self, done: float, share: float) -> Iterator[Table]:
+        """Go on with the first level's scan, which is its table: nothing is launched for it, or waited for."""
+        roots = self._levels.roots
+        first, last = self._control.range_of(roots.size)
+        if self._first_range is not None:
+            begin, end = np.searchsorted(self._scan, self._first_range).tolist()
+            first, last = max(first, begin), min(last, end)
+        for begin in range(first, last, self._roots_rows):
+            self._control.check()
+            rows = min(self._roots_rows, last - begin)
+            self._control.rows[0] += rows
+            part = Table(roots, roots.size, begin, rows, self._width)
+            before = done + share * (begin - first) / (last - first)
+            yield from self._with_shares(0, part, before, share * rows / (last - first))
+            if self._control.due:
+                self._control.report(before)
 
     def _views(self) -> Iterator[tuple[View, float, float]]:
         """What stands on the device, one after the other; how far the run is by then, and the share that this is."""
@@ -198,11 +226,11 @@ class Run:
         if self._counts_pairs(number):
             self._count_pairs(descriptor, level, table)
             return
-        elements = self._elements(descriptor, level, table, discounted=by_row and bool(level.differs))
+        elements = self._kernels.elements(descriptor, level, table, discounted=by_row and bool(level.differs))
         if by_row:
             self._control.rows[number] += elements.total
             if with_counts:
-                self._launch(
+                self._kernels.launch(
                     "add_list_lengths", table.rows, elements.offsets, table.rows, self._origins(table), self._matches
                 )
             else:
@@ -215,7 +243,7 @@ class Run:
             end = min(begin + min(self._span, self._spans[number]), last)
             if self._limit is not None:
                 self._span = min(2 * self._span, max(self._spans))
-            marks = self._marks(level, table, elements, begin, end, write=not counting)
+            marks = self._kernels.marks(level, table, elements, begin, end, write=not counting)
             self._control.rows[number] += marks.found
             if number == self._last and not with_counts:
                 self.total += marks.found
@@ -227,7 +255,7 @@ class Run:
 
     def _count_pairs(self, descriptor: Ints, level: Level, table: Table) -> None:
         """Start to count the bindings of the last level from a table of the one two before it."""
-        found, last = self._elements(descriptor, level, table, waits=False), self._last
+        found, last = self._kernels.elements(descriptor, level, table, waits=False), self._last
         which = (found.descriptor, len(found.descriptor), table.address, table.stride, table.rows)
         bounds = (found.begins, found.lengths, found.which, found.first, found.offsets)
         descriptor = self._levels.descriptor(last, self._made.addresses(), self._view)
@@ -290,10 +318,10 @@ class Run:
             if rows == 0:
                 continue
             columns = self._levels.levels[number].columns
-            following = self._combine(table, elements, marks, first, tiles, rows, len(columns))
+            following = self._kernels.combine(table, elements, marks, first, tiles, rows, len(columns))
             before, part = done + whole * made / marks.found, whole * rows / marks.found
             if last and row_levels:
-                self._launch("add_matches", rows, following.cells, rows, self._matches)
+                self._kernels.launch("add_matches", rows, following.cells, rows, self._matches)
             elif last:
                 yield following
             elif makes_rows:
@@ -312,8 +340,8 @@ class Run:
         for _ in self._with_shares(number, table, done, share):
             pass  # the last tables are only counted
         fits = self._memory.empty(table.rows, np.int64)
-        self._launch("matched", table.rows, matches, table.rows, fits)
-        positions = self._sums(fits)
+        self._kernels.launch("matched", table.rows, matches, table.rows, fits)
+        positions = self._kernels.sums(fits)
         found = self._device.last(positions)
         self.total += found
         if found == 0:
@@ -322,7 +350,7 @@ class Run:
         outputs = len(self._levels.outputs)
         out, numbers = self._memory.empty((outputs, found), self._dtype), self._memory.empty(found, np.int64)
         which = (table.address, table.stride, table.rows, columns, outputs, constants, matches, positions)
-        self._launch("keep_rows", table.rows, *which, out, found, numbers)
+        self._kernels.launch("keep_rows", table.rows, *which, out, found, numbers)
         yield Table(out, found, 0, found, self._width, numbers)
 
     def _origins(self, table: Table) -> Any:
@@ -385,102 +413,24 @@ class Run:
             if any(source.slot == other.slot for other in shares for source in share.lists):
                 continue  # what it is made of is not there yet, and it has fewer elements
             level = Level(share.slot, share.lists)
-            elements = self._elements(self._levels.share_descriptor(share, made, self._view), level, table)
+            elements = self._kernels.elements(self._levels.share_descriptor(share, made, self._view), level, table)
             span = min(self._span, self._share_span)
             if elements.total > span:
-                cuts |= set(self._rows_at(elements, table, 0, elements.total, span).get().tolist())
+                cuts |= set(self._kernels.rows_at(elements, table, 0, elements.total, span).get().tolist())
         yield from pairwise(sorted(cuts))
-
-    def _rows_at(self, elements: Elements, table: Table, begin: int, end: int, step: int) -> Any:
-        """The rows that elements ``begin``, ``begin + step`` … and ``end - 1`` belong to, on the device."""
-        count = -(-(end - begin) // step) + 1
-        rows = self._memory.empty(count, np.int64)
-        self._launch("starts", count, elements.offsets, table.rows, begin, end, step, count, rows)
-        return rows
 
     def _make(self, share: Share, table: Table) -> None:
         level = Level(share.slot, share.lists, columns=(share.slot,))
         descriptor = self._levels.share_descriptor(share, self._made.addresses(), self._view)
-        elements = self._elements(descriptor, level, table)
+        elements = self._kernels.elements(descriptor, level, table)
         offsets = self._memory.empty(table.rows + 1, np.int64)
         if elements.total == 0:
             offsets[:] = 0
             values = self._memory.empty(1, self._dtype)
         else:
-            marks = self._marks(level, table, elements, 0, elements.total, write=True)
+            marks = self._kernels.marks(level, table, elements, 0, elements.total, write=True)
             tiles = -(-elements.total // self._sizes.tile)
-            values = self._combine(table, elements, marks, 0, tiles, marks.found, 1).cells
+            values = self._kernels.combine(table, elements, marks, 0, tiles, marks.found, 1).cells
             arguments = (elements.offsets, table.rows, marks.bits, marks.positions, offsets)
-            self._launch("row_offsets", table.rows + 1, *arguments)
+            self._kernels.launch("row_offsets", table.rows + 1, *arguments)
         self._made.arrays[share.slot] = (values, offsets)
-
-    # --- kernels
-
-    def _launch(self, kernel: str, threads: int, *arguments: Any) -> None:
-        """Launch a kernel with a thread for each of so many things."""
-        block = self._sizes.block
-        self._module.launch(kernel, -(-threads // block), *arguments, threads=block)
-
-    def _sums(self, counts: Any) -> Any:
-        """The prefix sums of int64 [n]: int64 [n + 1]."""
-        if len(counts) > BLOCK_SUM:
-            return self._device.offsets(counts)
-        sums = self._memory.empty(len(counts) + 1, np.int64)
-        self._module.launch("sum_up", 1, counts, len(counts), sums, threads=self._sizes.block)
-        return sums
-
-    def _elements(
-        self, descriptor: Ints, level: Level, table: Table, *, discounted: bool = False, waits: bool = True
-    ) -> Elements:
-        """Find the lists of every row, and where their elements stand among those of all rows.
-
-        How many those are is not known to the host where it does not wait.
-        """
-        empty, rows, lists = self._memory.empty, table.rows, len(level.lists)
-        cells = self._memory.upload(descriptor)
-        several = rows * lists if lists > 1 else 1
-        begins, lengths = empty(several, np.int64), empty(several, np.uint32)
-        which = empty(rows if lists > 1 else 1, np.uint8)
-        first, counts = empty(rows, np.int64), empty(rows, np.int64)
-        found = (begins, lengths, which, first, counts)
-        self._launch("bounds", rows, cells, table.address, table.stride, rows, *found)
-        if discounted:
-            self._launch("discount", rows, cells, table.address, table.stride, rows, first, counts)
-        offsets = self._sums(counts)
-        total = self._device.last(offsets) if waits else -1
-        return Elements(cells, begins, lengths, which, first, offsets, total)
-
-    def _marks(self, level: Level, table: Table, elements: Elements, begin: int, end: int, *, write: bool) -> Marks:
-        """Mark the elements [begin, end) that are bindings; without ``write``, only count them."""
-        tiles = -(-(end - begin) // self._sizes.tile)
-        starts = self._rows_at(elements, table, begin, end, self._sizes.tile)
-        if level.plain:
-            return Marks(begin, end, starts, None, None, end - begin)
-        bits = self._memory.empty(tiles * self._sizes.tile // 32, np.uint32) if write else None
-        counts = self._memory.empty(tiles, np.int64)
-        self._module.launch(
-            level.kernel,
-            tiles,
-            *(elements.descriptor, len(elements.descriptor), table.address, table.stride, table.rows),
-            *(elements.begins, elements.lengths, elements.which, elements.first, elements.offsets, starts),
-            *(begin, end, np.uint64(address(bits)), counts),
-            threads=self._sizes.block,
-        )
-        positions = self._sums(counts)
-        return Marks(begin, end, starts, bits, positions, self._device.last(positions))
-
-    def _combine(
-        self, table: Table, elements: Elements, marks: Marks, first: int, tiles: int, rows: int, columns: int
-    ) -> Table:
-        """Write the next table, from so many tiles of the marks."""
-        stride = max(rows, 1)
-        out = self._memory.empty((columns, stride), self._dtype)
-        self._module.launch(
-            "combine",
-            tiles,
-            *(elements.descriptor, len(elements.descriptor), table.address, table.stride),
-            *(elements.which, elements.first, elements.offsets, marks.starts, marks.begin, marks.end),
-            *(np.uint64(address(marks.bits)), np.uint64(address(marks.positions)), first, out, stride),
-            threads=self._sizes.block,
-        )
-        return Table(out, stride, 0, rows, self._width)

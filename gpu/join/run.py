@@ -23,7 +23,8 @@ from graphdb.gpu.join.distinct import Distinct, Grouped
 from graphdb.gpu.join.filter import narrowed
 from graphdb.gpu.join.levels import Levels, clique_levels, plan_levels
 from graphdb.gpu.join.pieces import Run
-from graphdb.gpu.join.segmentation import Segmentation, segments_of
+from graphdb.gpu.join.segmentation import segments_of
+from graphdb.gpu.join.segmented import Segmentation
 from graphdb.gpu.join.tables import Sizes, Table
 from graphdb.gpu.stream import Images, stream
 from graphdb.plan.executor import Control

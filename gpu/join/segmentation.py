@@ -13,16 +13,19 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.gpu.card import Rates
 from graphdb.gpu.code.launch import Device
+from graphdb.gpu.data.graph import segment_offsets
 from graphdb.gpu.data.residency import Residency, lists_of_plan
-from graphdb.gpu.segments import Part, SegmentStream, Window, pinned, window_sizes
+from graphdb.gpu.join.grid import Grid, scanned_once
+from graphdb.gpu.join.segmented import Segmentation, Segmented
+from graphdb.gpu.segments import window_sizes
 from graphdb.plan.physical import CHECK_COLUMNS, Op, PhysicalPlan, StepColumn, VertexStep
 from graphdb.storage.graph.pcsr import Partition
 
@@ -45,116 +48,16 @@ MOST = 2048
 """Combinations, at most."""
 COARSE = 16
 """Ranges by which is judged how many combinations there are."""
+UNEVEN = (1.1, 1.6, 2.5)
+"""The largest block of a grid has so many times the elements of the mean, about.  Where those of the best ways have
+more, the next is taken to be true; and at last no list is read by blocks."""
+MOVED, PATIENCE = 3.0, 1.25
+"""What is copied stays below so many times the lists' bytes, where that is expected to take at most so many times as
+long: another run may need the link."""
+TRIED = 8
+"""Ways whose blocks are counted, at most."""
 _READING = (Op.EDGE, Op.NO_EDGE, Op.EDGE_COUNT)
 """Checks that search lists of any vertex."""
-
-
-@dataclass(frozen=True, slots=True)
-class Segmented:
-    """A slot whose vertices are divided.
-
-    Attributes
-    ----------
-    level
-        Which step binds it.
-    rows
-        The partitions that are read for it, as rows of the program's table.
-    bounds
-        int64 [ranges + 1]: the vertices that begin and end the ranges.
-    above
-        The segmented slots, as places among these, whose vertices its own exceeds.
-    reached
-        By segmented slots before it, as places among these, whose lists it is bound from: bool [their ranges, its own],
-        whether a vertex of the one may have a neighbour in the other.
-    """
-
-    slot: int
-    level: int
-    rows: tuple[int, ...]
-    bounds: Ints
-    above: tuple[int, ...]
-    reached: tuple[tuple[int, NDArray[np.bool_]], ...] = ()
-
-    @property
-    def ranges(self) -> int:
-        """How many ranges there are."""
-        return len(self.bounds) - 1
-
-    def range(self, number: int) -> tuple[int, int]:
-        """The least vertex of a range, and the one behind the greatest."""
-        return int(self.bounds[number]), int(self.bounds[number + 1])
-
-
-@dataclass(frozen=True, eq=False)
-class Segmentation:
-    """How a join is divided: ``slots`` in the order in which they are bound, of which the last changes most often.
-
-    Attributes
-    ----------
-    seconds
-        What a run is expected to take longer than one whose lists are on the device.
-    size
-        Bytes of all the lists.
-    sizes
-        Bytes of those that are read for each of the slots.
-    ahead
-        The last slot's segments are copied while those before are read: there is room for two.
-    """
-
-    slots: tuple[Segmented, ...]
-    seconds: float
-    size: int
-    sizes: tuple[int, ...]
-    ahead: bool
-
-    @cached_property
-    def combinations(self) -> list[tuple[int, ...]]:
-        """The combinations of ranges that matches may have.
-
-        Each slot's ranges go up and down in turns: where one that was bound before goes on to its next range, the
-        segment that was read last is read first.
-        """
-        return list(self._combined((), [False] * len(self.slots)))
-
-    def _combined(self, chosen: tuple[int, ...], down: list[bool]) -> Iterator[tuple[int, ...]]:
-        at = len(chosen)
-        if at == len(self.slots):
-            yield chosen
-            return
-        slot = self.slots[at]
-        least = max((int(self.slots[other].bounds[chosen[other]]) + 1 for other in slot.above), default=0)
-        ranges = [
-            number
-            for number in range(slot.ranges)
-            if int(slot.bounds[number + 1]) > least
-            and all(reached[chosen[other], number] for other, reached in slot.reached)
-        ]
-        for number in reversed(ranges) if down[at] else ranges:
-            yield from self._combined((*chosen, number), down)
-        down[at] = not down[at]
-
-    @cached_property
-    def moved(self) -> int:
-        """Bytes that a run copies to the device, about."""
-        chosen = np.array(self.combinations, np.int64).reshape(len(self.combinations), len(self.slots))
-        total = 0.0
-        for at, (size, slot) in enumerate(zip(self.sizes, self.slots, strict=True)):
-            read = chosen[np.insert(chosen[1:, at] != chosen[:-1, at], 0, True), at]
-            again = (read[2:] == read[:-2]).sum() if self.buffers(at) > 1 else 0
-            total += (len(read) - again) * size / slot.ranges
-        return int(total)
-
-    def buffers(self, at: int) -> int:
-        """How many segments of a slot there is room for."""
-        return 2 if self.ahead and at == len(self.slots) - 1 else 1
-
-    def describe(self) -> str:
-        """A phrase for EXPLAIN."""
-        ranges = " x ".join(str(slot.ranges) for slot in self.slots)
-        return (
-            f"{self.size / 2**20:,.0f} MiB of lists by segments ({ranges or 'one'}),"
-            f" {self.moved / 2**20:,.0f} MiB to copy"
-        )
 
 
 def segments_of(plan: PhysicalPlan, counting: bool, device: Device, residency: Residency) -> Segmentation | None:
@@ -194,93 +97,184 @@ def segmentation(plan: PhysicalPlan, budget: int, rates: Rates, counting: bool =
     reads = _reads(plan)
     if reads is None:
         return None
-    partitions = plan.partitions
-    width = np.dtype(plan.dtype).itemsize
-    divisible = {slot: [row for row in rows if partitions[row].layer == "direct"] for slot, rows in reads.items()}
-    slots = [slot for slot in reads if divisible[slot]]
-    alone = counting and _counts_pairs(plan)
-    room = max(LISTS * budget - LEAST, ALONE * budget - OTHERS if alone else 0.0)
-    sizes = [sum(_bytes(partitions[row]) for row in divisible[slot]) for slot in slots]
-    before = [_bytes_before([partitions[row] for row in divisible[slot]]) for slot in slots]
-    levels = {int(row[StepColumn.SLOT]): level for level, row in enumerate(plan.program.steps)}
-    rows = np.array([each.estimate for each in plan.steps])
+    ways = _Ways(plan, budget, rates, counting, reads)
+    for uneven in (*UNEVEN, math.inf):
+        if uneven == math.inf:
+            ways.blocked.clear()
+        for way in ways.found(uneven)[:TRIED]:
+            if (made := ways.made(way)) is not None:
+                return made
+    return None
 
-    def resident(ranges: tuple[int, ...]) -> int:
-        whole = {row for slot, count in zip(slots, ranges, strict=True) if count == 1 for row in reads[slot]}
-        whole |= {row for slot in reads for row in reads[slot] if row not in divisible[slot]}
-        return sum(_bytes(partitions[row]) for row in whole)
 
-    row_bytes = [(level + 2) * width + FOUND * (level + 2 < len(rows)) for level in range(len(rows))]
-    """Of the table after each level: what the last level finds takes no room, where it only counts."""
+class _Way(NamedTuple):
+    """Ranges of each slot whose lists are read, and whether the last one's segments are copied ahead: what that is
+    expected to take and to move.
+    """
 
-    @cache
-    def window(at: int, count: int) -> int:
-        """Bytes of the room for one segment of a slot."""
-        bounds = _bounds(before[at], count)
-        those = [partitions[row] for row in divisible[slots[at]]]
-        parts = [np.diff(each.offsets[bounds]) * each.neighbours.itemsize for each in those]
-        parts += [(np.diff(bounds) + 1) * each.offsets.itemsize for each in those]
-        return int(window_sizes(parts).sum(axis=0).max())
+    seconds: float
+    moved: float
+    ranges: tuple[int, ...]
+    ahead: bool
 
-    @cache
-    def met(divided: tuple[int, ...]) -> float:
-        """Of the combinations of ranges, the share that restrictions and lists leave, about."""
-        those = [slots[at] for at in divided]
-        share = 0.5 ** sum(len(_above(plan, levels[slot], those)) for slot in those)
-        coarse = [_bounds(before[at], COARSE) for at in divided]
-        for at, slot in enumerate(those):
-            for _, reached in _reached(plan, levels[slot], at, those, coarse):
-                share *= float(reached.mean())
-        return share
+    @property
+    def divided(self) -> tuple[int, ...]:
+        """The slots that are divided, as places among those whose lists are read."""
+        return tuple(at for at, count in enumerate(self.ranges) if count > 1)
 
-    best: tuple[float, tuple[int, ...], bool] | None = None
-    for ranges, ahead in itertools.product(itertools.product(RANGES, repeat=len(slots)), (False, True)):
-        if math.prod(ranges) > MOST:
-            continue
-        divided = tuple(at for at, count in enumerate(ranges) if count > 1)
-        windows = sum(window(at, ranges[at]) * (1 + (ahead and at == divided[-1])) for at in divided)
-        taken = resident(ranges) + windows
-        if taken > room:
-            continue
-        loads = [math.prod(ranges[:at]) * (ranges[at] - 1 - (ahead and at == divided[-1])) + 1 for at in divided]
-        moved = sum(sizes[at] * load / ranges[at] for at, load in zip(divided, loads, strict=True)) * met(divided)
-        joins = math.prod(ranges) * met(divided)
-        capacity = TABLES * min(budget - taken, budget / 2) / max(len(rows) - 2 - alone, 1)  # the first is small
-        # The first level's table stands while the ranges of later slots change, where it is in one piece.
+    def buffers(self, at: int) -> int:
+        """How many segments of a slot there is room for."""
+        return 1 + (self.ahead and at == self.divided[-1])
+
+
+class _Ways:
+    """How a join can be divided within a budget."""
+
+    def __init__(
+        self, plan: PhysicalPlan, budget: int, rates: Rates, counting: bool, reads: dict[int, list[int]]
+    ) -> None:
+        self._plan, self._budget, self._rates, self._reads = plan, budget, rates, reads
+        self._partitions = partitions = plan.partitions
+        self._divisible = {
+            slot: [row for row in rows if partitions[row].layer == "direct"] for slot, rows in reads.items()
+        }
+        self._slots = slots = [slot for slot in reads if self._divisible[slot]]
+        self._alone = counting and _counts_pairs(plan)
+        self._room = max(LISTS * budget - LEAST, ALONE * budget - OTHERS if self._alone else 0.0)
+        self._before = [_bytes_before([partitions[row] for row in self._divisible[slot]]) for slot in slots]
+        self._levels = {int(row[StepColumn.SLOT]): level for level, row in enumerate(plan.program.steps)}
+        self._rows = np.array([each.estimate for each in plan.steps])
+        self._size = sum(map(_bytes, partitions))
+        first, width, count = plan.program.steps[0], np.dtype(plan.dtype).itemsize, len(self._rows)
+        self._scanned = count > 1 and _scans(plan) and first[StepColumn.CHECKS] == first[StepColumn.CHECKS_END]
+        self._row_bytes = [(level + 2) * width + FOUND * (level + 2 < count) for level in range(count)]
+        """Of the table after each level: what the last level finds takes no room, where it only counts."""
+        self.blocked = [
+            (row, slots.index(slot), slots.index(by))
+            for (row, slot), by in scanned_once(plan).items()
+            if slot in slots and by in slots
+        ]
+        """The lists that can be read by blocks: the partition, and the places of the slots that they are divided by."""
+        self._block, self._window, self._met = cache(self._block_bytes), cache(self._window_bytes), cache(self._share)
+
+    def found(self, uneven: float) -> list[_Way]:
+        """The ways that fit, the quickest first, if the largest blocks have so many times the mean's elements."""
+        choices = itertools.product(itertools.product(RANGES, repeat=len(self._slots)), (False, True))
+        ways = sorted(
+            way
+            for ranges, ahead in choices
+            if math.prod(ranges) <= MOST and (way := self._way(ranges, ahead, uneven)) is not None
+        )
+        moderate = [way for way in ways if way.moved <= MOVED * self._size]
+        return moderate if moderate and moderate[0].seconds <= PATIENCE * ways[0].seconds else ways
+
+    def made(self, way: _Way) -> Segmentation | None:
+        """A way, unless its blocks need more room than there is."""
+        ranges, divided, partitions = way.ranges, way.divided, self._partitions
+        those, levels = [self._slots[at] for at in divided], self._levels
+        bounds = [_bounds(self._before[at], ranges[at]) for at in divided]
+        own = {at: self._own(ranges, at) for at in divided}
+        places = [(row, divided.index(at), divided.index(by)) for row, at, by in self._grids(ranges)]
+        grids = tuple(Grid(row, those[at], at, by, partitions[row], bounds[at], bounds[by]) for row, at, by in places)
+        slots = tuple(
+            Segmented(
+                slot,
+                levels[slot],
+                own[at],
+                bounds[place],
+                _above(self._plan, levels[slot], those),
+                tuple(_reached(self._plan, levels[slot], place, those, bounds)),
+            )
+            for place, (at, slot) in enumerate(zip(divided, those, strict=True))
+        )
+        sizes = tuple(sum(_streamed_bytes(partitions[row]) for row in own[at]) for at in divided)
+        taken = self._resident(ranges) + sum(grid.window * way.buffers(divided[grid.by]) for grid in grids)
+        taken += sum(self._window(at, ranges[at], own[at]) * way.buffers(at) for at in divided)
+        return Segmentation(slots, way.seconds, self._size, sizes, way.ahead, grids) if taken <= self._room else None
+
+    def _way(self, ranges: tuple[int, ...], ahead: bool, uneven: float) -> _Way | None:
+        """What these ranges are expected to take; None where they do not fit."""
+        way, partitions, rates = _Way(0.0, 0.0, ranges, ahead), self._partitions, self._rates
+        divided, grids = way.divided, self._grids(ranges)
+        own = {at: self._own(ranges, at) for at in divided}
+        taken = self._resident(ranges) + sum(self._window(at, ranges[at], own[at]) * way.buffers(at) for at in divided)
+        blocks = sum(self._block(row, at, ranges[at], ranges[by]) * way.buffers(by) for row, at, by in grids)
+        if taken + (uneven * blocks if grids else 0.0) > self._room:
+            return None
+        share = self._met(divided)
+        loads = [math.prod(ranges[:at]) * (ranges[at] - way.buffers(at)) + 1 for at in divided]
+        sizes = [sum(_streamed_bytes(partitions[row]) for row in own[at]) for at in divided]
+        moved = sum(size * load / ranges[at] for size, load, at in zip(sizes, loads, divided, strict=True)) * share
+        for row, _, by in grids:
+            lists = partitions[row]
+            moved += (_streamed_bytes(lists) - lists.neighbours.nbytes) * ranges[by] * share
+            moved += lists.neighbours.nbytes * share
+        again, launched = self._repeated(ranges, math.prod(ranges) * share, taken)
+        matched = self._plan.cost / rates.intersected
+        seconds = again / rates.intersected + max(moved / rates.linked - ahead * matched, 0.0)
+        return _Way(seconds + (launched - len(self._rows)) * STEP * rates.answer, moved, ranges, ahead)
+
+    def _repeated(self, ranges: tuple[int, ...], joins: float, taken: int) -> tuple[float, float]:
+        """Rows that are made more than once, and how many tables are made."""
+        rows, levels, slots, row_bytes = self._rows, self._levels, self._slots, self._row_bytes
+        divided = [at for at, count in enumerate(ranges) if count > 1]
+        room = TABLES * min(self._budget - taken, self._budget / 2)
+        capacity = room / max(len(rows) - 2 - self._alone, 1)  # the first is small
+        # The first level's table is the scan, or stands while the ranges of later slots change, where it is whole.
         firsts = math.prod(ranges[at] for at in divided if levels[slots[at]] == 0)
         stands = len(rows) > 1 and float(rows[0]) * row_bytes[0] / firsts < capacity
         again, tables, launched = 0.0, joins, joins
         for level in range(len(rows)):
-            if level == 0 and stands:
-                launched += firsts
+            if level == 0 and (self._scanned or stands):
+                launched += 0.0 if self._scanned else firsts
                 continue
             repeats = math.prod(ranges[at] for at in divided if levels[slots[at]] > level)
             again += float(rows[level]) * (repeats - 1)
-            if level + 1 < len(rows) - alone:
+            if level + 1 < len(rows) - self._alone:
                 tables = max(tables, float(rows[level]) * repeats * row_bytes[level] / capacity)
                 launched += tables
-        matched = plan.cost / rates.intersected
-        seconds = again / rates.intersected + max(moved / rates.linked - ahead * matched, 0.0)
-        seconds += (launched - len(rows)) * STEP * rates.answer
-        if best is None or seconds < best[0]:
-            best = seconds, ranges, ahead
-    if best is None:
-        return None
-    seconds, ranges, ahead = best
-    divided = tuple(at for at, count in enumerate(ranges) if count > 1)
-    those, bounds = [slots[at] for at in divided], [_bounds(before[at], ranges[at]) for at in divided]
-    found = tuple(
-        Segmented(
-            slot,
-            levels[slot],
-            tuple(divisible[slot]),
-            bounds[at],
-            _above(plan, levels[slot], those),
-            tuple(_reached(plan, levels[slot], at, those, bounds)),
-        )
-        for at, slot in enumerate(those)
-    )
-    return Segmentation(found, seconds, sum(map(_bytes, partitions)), tuple(sizes[at] for at in divided), ahead)
+        return again, launched
+
+    def _resident(self, ranges: tuple[int, ...]) -> int:
+        """Bytes of the lists that are copied whole."""
+        reads, divisible = self._reads, self._divisible
+        whole = {row for slot, count in zip(self._slots, ranges, strict=True) if count == 1 for row in reads[slot]}
+        whole |= {row for slot in reads for row in reads[slot] if row not in divisible[slot]}
+        return sum(_bytes(self._partitions[row]) for row in whole)
+
+    def _grids(self, ranges: tuple[int, ...]) -> list[tuple[int, int, int]]:
+        """The lists that are read by blocks."""
+        return [(row, at, by) for row, at, by in self.blocked if ranges[at] > 1 and ranges[by] > 1]
+
+    def _own(self, ranges: tuple[int, ...], at: int) -> tuple[int, ...]:
+        """The partitions that are read for a slot whole list by whole list."""
+        gone = [row for row, own, _ in self._grids(ranges) if own == at]
+        return tuple(row for row in self._divisible[self._slots[at]] if row not in gone)
+
+    def _block_bytes(self, row: int, at: int, count: int, others: int) -> float:
+        """Bytes of the room for one block, about."""
+        lists = self._partitions[row]
+        offsets = int(np.diff(_bounds(self._before[at], count)).max()) * segment_offsets(lists).itemsize
+        return offsets + lists.neighbours.nbytes / count / others
+
+    def _window_bytes(self, at: int, count: int, own: tuple[int, ...]) -> int:
+        """Bytes of the room for one segment of a slot."""
+        bounds, those = _bounds(self._before[at], count), [self._partitions[row] for row in own]
+        if not those:
+            return 0
+        parts = [np.diff(each.offsets[bounds]) * each.neighbours.itemsize for each in those]
+        parts += [(np.diff(bounds) + 1) * segment_offsets(each).itemsize for each in those]
+        return int(window_sizes(parts).sum(axis=0).max())
+
+    def _share(self, divided: tuple[int, ...]) -> float:
+        """Of the combinations of ranges, the share that restrictions and lists leave, about."""
+        those, levels = [self._slots[at] for at in divided], self._levels
+        share = 0.5 ** sum(len(_above(self._plan, levels[slot], those)) for slot in those)
+        coarse = [_bounds(self._before[at], COARSE) for at in divided]
+        for at, slot in enumerate(those):
+            for _, reached in _reached(self._plan, levels[slot], at, those, coarse):
+                share *= float(reached.mean())
+        return share
 
 
 def _bytes(partition: Partition) -> int:
@@ -288,20 +282,15 @@ def _bytes(partition: Partition) -> int:
     return partition.offsets.nbytes + partition.neighbours.nbytes
 
 
-def segment_stream(device: Device, plan: PhysicalPlan, segments: Segmentation) -> SegmentStream:
-    """Make room for the segments of a run: by (partition, slot), and the cell of the partition's row that they are."""
-    partitions, windows = plan.partitions, []
-    with device.active():
-        for at, each in enumerate(segments.slots):
-            first, last = each.bounds[:-1], each.bounds[1:]
-            parts, keys = [], []
-            for row in each.rows:
-                offsets, neighbours = partitions[row].offsets, partitions[row].neighbours
-                parts.append(Part(pinned(device, offsets), first, last + 1))
-                parts.append(Part(pinned(device, neighbours), offsets[first], offsets[last]))
-                keys += [((row, each.slot), cell) for cell in ("offsets", "neighbours")]
-            windows.append((Window(device, parts, segments.buffers(at)), keys))
-        return SegmentStream(device, windows)
+def _streamed_bytes(partition: Partition) -> int:
+    """The same where they are read by segments."""
+    return partition.offsets.size * segment_offsets(partition).itemsize + partition.neighbours.nbytes
+
+
+def _scans(plan: PhysicalPlan) -> bool:
+    """Whether the first level's bindings are values that the plan has."""
+    first = plan.steps[0]
+    return isinstance(first, VertexStep) and first.scan is not None
 
 
 def _counts_pairs(plan: PhysicalPlan) -> bool:
@@ -330,7 +319,7 @@ def _bytes_before(partitions: list[Partition]) -> Ints:
     """The bytes of some partitions' lists and offsets before each vertex, together: int64 [vertices + 1]."""
     places = np.arange(len(partitions[0].offsets), dtype=np.int64)
     return sum(
-        (each.offsets * each.neighbours.itemsize + places * each.offsets.itemsize for each in partitions),
+        (each.offsets * each.neighbours.itemsize + places * segment_offsets(each).itemsize for each in partitions),
         np.zeros(len(places), np.int64),
     )
 

@@ -12,7 +12,9 @@ typedef unsigned int u32;
 
 // A row of a plan's table of partitions.
 struct Partition {
-  i64 layer;  // 0: offsets of all vertices, 1: hashed groups, 2: spans of the first vertices, as many as groups says
+  // 0: offsets of all vertices, 1: hashed groups, 2: spans of the first vertices, as many as groups says, 3: offsets of
+  // 32 bits
+  i64 layer;
   const i64 *offsets;
   i64 groups;
   const ID *neighbours;
@@ -50,6 +52,10 @@ __device__ __forceinline__ Span neighbours_of(const Partition &partition, i64 ve
   if (partition.layer == 2) {
     if (vertex >= partition.groups) return {0, 0};
     return {__ldg(partition.offsets + 2 * vertex), __ldg(partition.offsets + 2 * vertex + 1)};
+  }
+  if (partition.layer == 3) {
+    const u32 *offsets = (const u32 *)partition.offsets + vertex;
+    return {__ldg(offsets), __ldg(offsets + 1)};
   }
   if (partition.groups == 0) return {0, 0};
   i64 group = (i64)((((u64)vertex * 0x9E3779B97F4A7C15ull) >> 20) % (u64)partition.groups);

@@ -32,7 +32,7 @@ def by_name(parameters: Parameters | None, named: Mapping[str, object]) -> Mappi
         given = {**{str(i): value for i, value in enumerate(parameters, 1)}, **named}
     else:
         raise _neither(parameters)
-    if all(type(value) in _PLAIN for value in given.values()):
+    if not given or _PLAIN.issuperset(map(type, given.values())):
         return given
     return {name: _listed(value) for name, value in given.items()}
 

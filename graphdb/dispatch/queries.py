@@ -69,7 +69,9 @@ class Queries:
 
     def write(self, query: ast.Composite, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
         """Run a statement that writes: all of it, or nothing."""
-        self.check(query, text)
+        if not self._state.plans.checked.get(query):
+            self.check(query, text)
+            self._state.plans.checked.put(query, True)
         return self.writing(query, text, arguments, timeout).run()
 
     def check(self, query: ast.Query | ast.Composite, text: str) -> None:
@@ -92,7 +94,11 @@ class Queries:
         def new_run(given: Mapping[str, object], left: float | None, deleted: Deleted | None) -> PathRun:
             return self.new_run(text, given, left, deleted)
 
-        def prepare(run: PathRun, query: ast.Query | ast.Composite, start: Relation | None) -> Prepared | Program:
+        def prepare(
+            run: PathRun, query: ast.Query | ast.Composite, start: Relation | None, again: int | None = None
+        ) -> Prepared | Program:
+            if again is not None:
+                return self._prepare_again(run, query, (text, again, arguments))
             if start is None:
                 prepared = run.prepare(query)
             else:
@@ -264,6 +270,20 @@ class Queries:
         if cacheable:
             depends = self._depends(prepared, query, arguments, text)
             run.step_plans = plans.put(*key, prepared, _own_bytes(prepared), depends)
+        return prepared
+
+    def _prepare_again(
+        self, run: PathRun, query: ast.Query | ast.Composite, key: tuple[str, int, Mapping[str, object]]
+    ) -> Prepared | Program:
+        """Return a query of a statement that writes, ready to run: bound and compiled once for all values."""
+        (text, _, arguments), plans, counts = key, self._state.plans, given_counts(query)
+        general = plans.general(*key, counts)
+        prepared = None if general is None or isinstance(general, Selected) else run.replanned(general)
+        if prepared is None or self._later.found is not None:
+            prepared = self._with_computing(lambda: run.prepare(query))
+            if not isinstance(prepared, Selected) and run.is_general(prepared):
+                depends = self._depends(prepared, query, arguments, text)
+                plans.put_general(*key, counts, prepared, _own_bytes(prepared), depends)
         return prepared
 
     def _depends(

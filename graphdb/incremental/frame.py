@@ -22,7 +22,8 @@ PARALLEL = 20
 # By relation, the vertices that have consecutive rows; a hash table of the rows of others, its places less one; rows in
 # use and allocated.
 RANGES, LATE, LATE_MASK, ROWS_USED, ROW_CAPACITY = 21, 22, 23, 24, 25
-# Bitmaps of long lists, in words: in use and allocated; entries that a list has at least that gets one.
+# Bitmaps of long lists, of their far ends and behind them of those that the batch touches, in words: in use and
+# allocated; entries that a list has at least that gets one.
 MARKS, MARKS_USED, MARK_CAPACITY, LEAST_MARKED = 26, 27, 28, 29
 GRAPH_CELLS = 30
 
@@ -46,8 +47,11 @@ VERTEX_CELLS = 4
 """(row of the candidate table, bit, first and after last of its needs)."""
 NEED_CELLS = 2
 """(relation, entries needed)."""
-RECORD_CELLS = 5
-"""A list's entry that the batch touched: (relation, near end, far end, key, versions that it is in)."""
+RECORD_CELLS = 7
+"""A list's entry that the batch touched: (relation, near end, far end, key, versions that it is in; the list's row, in
+bytes, and the place in the list where it was)."""
+CHANGE_CELLS = 5
+"""What devices have of a record."""
 
 OLD, NEW, BOTH, TOUCHED, KEY_SHIFT = 1, 2, 3, 4, 3
 """An entry's code: the versions that it is in, whether a record tells of it, and above them its key: the number of the
@@ -72,7 +76,12 @@ SEED_LABEL, SEED_SOURCE, SEED_TARGET = 23, 24, 25
 COPIES, MOST_COPIES = 26, 27
 # After the last record that is searched.
 LAST_RECORD = 28
-SEARCH_CELLS = 29
+# Bindings of a step whose children are counted for one after the other: :data:`CHUNK` of them.
+CHUNKS = 29
+SEARCH_CELLS = 30
+
+CHUNK = 64
+"""Bindings that are found at once where what depends on them is only counted."""
 
 PLAN_CELLS = 16
 """(relation, source, target, the edge's slot, first and after last step, first and after last check, whether source and
@@ -81,9 +90,11 @@ whether only edges that lead from source to target are bound, one cell that devi
 enumerate or -1)."""
 COPY_CELLS = 3
 """(slot, and for an edge that is bound from its other end, the slots of its ends; else -1 twice)."""
-STEP_CELLS = 12
+STEP_CELLS = 13
 """(kind, slot bound, first and after last leg, first and after last check, bit of the candidate table or -1, how many
-twins are counted before it or -1 where its entries must be looked at, after last check but those of twins)."""
+twins are counted before it or -1 where its entries must be looked at, after last check but those of twins; parent,
+first child and next sibling or -1; of a vertex with children, whether they have none; of a leaf, whether it is what two
+lists share but for vertices that are bound)."""
 LEG_CELLS = 5
 """(relation, slot of the bound near end, whether its pattern edge comes after the plan's own, whether its relation can
 join two vertices by several edges, for a step that binds an edge the slot of the far end)."""

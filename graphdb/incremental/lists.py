@@ -86,6 +86,8 @@ class Lists:
         self.sizes: list[Size] = []
         self._labels: Ints = np.empty(0, np.int64)
         self._order: Ints = np.empty(0, np.int64)
+        self._known: dict[int, int] = {}
+        """The numbers of labels that were asked for one by one."""
         self._free = np.full(frame.SIZES, -1, np.int64)
         self._records = np.empty((_FIRST_RECORDS, frame.RECORD_CELLS), np.int64)
         self._parallel = np.zeros(len(relations.numbers), np.int64)
@@ -175,7 +177,9 @@ class Lists:
 
     def number_of(self, label: int) -> int:
         """Return the number of one edge label."""
-        return int(self.number(np.array([label], np.int64))[0])
+        if label not in self._known:
+            self._known[label] = int(self.number(np.array([label], np.int64))[0])
+        return self._known[label]
 
     def reserve(self) -> None:
         """Make more space: for records, for lists, or in the pool."""
@@ -281,7 +285,7 @@ class Lists:
         words = _MARKS
         for number in self.relations.numbers.values():
             own, lengths = int(self._ranges[number, 4]) // 64 + 1, self._rows_of(number)[:, 1]
-            words += own * int(np.count_nonzero(lengths >= max(LEAST_MARKED, own / 8)) * 5 // 4)
+            words += 2 * own * int(np.count_nonzero(lengths >= max(LEAST_MARKED, own / 8)) * 5 // 4)
         self._marks = np.zeros(words, np.int64)
         self.cells[frame.MARKS_USED], self.cells[frame.LEAST_MARKED] = 1, LEAST_MARKED
 

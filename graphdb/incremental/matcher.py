@@ -7,14 +7,16 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphdb.common.errors import ExecutionError
 from graphdb.incremental import frame
+from graphdb.incremental.changes import NO_VERTICES, CandidateChange, Changes, Updates, VertexChanges
 from graphdb.incremental.delta_plan import DeltaPlan
+from graphdb.incremental.induced import EVERY, Part, is_induced, parts, refuse_induced
 from graphdb.incremental.lists import Lists
 from graphdb.incremental.patterns import needs, refuse, with_edges
 from graphdb.incremental.program import make_program
@@ -30,63 +32,8 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 
-
-class Updates(NamedTuple):
-    """Changed edges, in order: what counts of one that is changed several times is how it is at the end.
-
-    To insert an edge that is there, or to delete one that is not, changes nothing.
-    """
-
-    labels: ArrayLike
-    """Integers [updates]: edge labels."""
-    sources: ArrayLike
-    targets: ArrayLike
-    """Integers [updates]: vertices of the data graph."""
-    inserted: ArrayLike
-    """Bools [updates]: False for a deletion."""
-
-
-class CandidateChange(NamedTuple):
-    """Vertices that become candidates of a pattern vertex, or are so no longer: their labels or properties changed.
-
-    All pattern vertices whose candidates are known by the same condition change with it.  To gain what is a
-    candidate, or to lose what is none, changes nothing.
-    """
-
-    pattern: int
-    vertex: int
-    """The numbers of the pattern and of its vertex."""
-    gained: ArrayLike
-    lost: ArrayLike
-    """Integers: vertices of the data graph."""
-
-
-class VertexChanges(NamedTuple):
-    """What a batch changes of vertices, beside its changed edges.
-
-    The matcher has none of the edges that concerned no pattern: where vertices become candidates, the batch is to
-    insert all edges at them that the graph has after it.
-    """
-
-    candidates: Sequence[CandidateChange] = ()
-    resources: int | None = None
-    literals: int | None = None
-    """How many the data graph has from this batch on, the ids of literals following those of resources; None: as
-    before.  All ids of the batch and of its changes are of that numbering."""
-
-
-_NO_VERTICES = VertexChanges()
-
-
-class Changes(NamedTuple):
-    """What a batch changed of a pattern's matches: int64 [matches, outputs] each, in no particular order.
-
-    An edge is given by its code, twice its label and 1 where it leads from the pattern edge's target to its source.
-    Of a matcher that counts, [rows, outputs + 1]: last, of how many matches a row is; several rows may be equal else.
-    """
-
-    added: Ints
-    removed: Ints
+MOST_REUSED = 1 << 16
+"""Updates of a batch that are written to memory that the next batch has, too."""
 
 
 class IncrementalMatcher:
@@ -113,8 +60,8 @@ class IncrementalMatcher:
     Raises
     ------
     NotSupportedError
-        Where :func:`.patterns.refuse` does: of more than 64 vertices, a vertex without edges and candidates, induced
-        matches, edge tests, parallel edges, or a limit.
+        Where :func:`.patterns.refuse` does: of more than 64 vertices, a vertex without edges and candidates, edge
+        tests, parallel edges, or a limit; and where :func:`.induced.refuse_induced` does.
     ExecutionError
         Where a batch is applied while another one is under way (:meth:`batch`).
     """
@@ -133,12 +80,25 @@ class IncrementalMatcher:
         self._threads, self._counted = threads, counted
         for pattern in patterns:
             refuse(pattern)
+            refuse_induced(pattern, source.literals, source.type_label)
         relations = Relations(source)
         self._sets: list[list[int]] = []
         self._own: list[list[Relation]] = []
-        self._graphs = [with_edges(pattern) for pattern in patterns]
+        self._patterns = [with_edges(pattern) for pattern in patterns]
+        self._graphs, self._parts = list(self._patterns), dict[int, Part]()
+        """What is searched: the patterns, and behind them further parts of those with INDUCED clauses."""
+        for number, pattern in enumerate(self._patterns):
+            for part in parts(number, pattern) if is_induced(pattern) else ():
+                if part.seed is None:
+                    self._graphs[number], self._parts[number] = part.pattern, part
+                else:
+                    self._parts[len(self._graphs)] = part
+                    self._graphs.append(part.pattern)
+        if self._parts:
+            relations.numbers.setdefault(EVERY, len(relations.numbers))
         for number, pattern in enumerate(self._graphs):
-            known = conditions[number] if conditions else [None] * len(pattern.vertices)
+            owner = self._parts[number].owner if number in self._parts else number
+            known = conditions[owner] if conditions else [None] * len(pattern.vertices)
             sets = [relations.set_of(v.candidates, by) for v, by in zip(pattern.vertices, known, strict=True)]
             self._sets.append(sets)
             self._own.append([relations.of(edge, sets) for edge in pattern.edges])
@@ -152,9 +112,11 @@ class IncrementalMatcher:
         }
         """Candidate sets that have vertices in common, or had."""
         self._lock = threading.Lock()
+        self._space: Ints = np.empty((0, 4), np.int64)
+        """What the updates of batches are written to, one after the other."""
         self._program()
         self._device: DeviceMatching | None = None
-        if device is not None:
+        if device is not None and not self._parts:
             from graphdb.incremental.device.engine import DeviceMatching
 
             self._device = DeviceMatching(device, self._lists, self._put, threads, pinned=pinned)
@@ -164,7 +126,9 @@ class IncrementalMatcher:
         pairs = []
         for row, (pattern, own) in enumerate(zip(self._graphs, self._own, strict=True)):
             apart = partial(self._apart, row)
-            make = partial(make_program, pattern, own, self._lists, self._sets[row], apart, counted=self._counted)
+            part = self._parts.get(row)
+            counted, seed = self._counted and part is None, None if part is None else part.seed
+            make = partial(make_program, pattern, own, self._lists, self._sets[row], apart, counted=counted, seed=seed)
             full = plain = Search(make(plain=True), self._lists, row, self._threads)
             if plain.program.relations:
                 full = Search(make(plain=False), self._lists, row, self._threads)
@@ -195,7 +159,7 @@ class IncrementalMatcher:
         return "cpu" if self._device is None else self._device.place
 
     def apply(
-        self, updates: Updates, check: Callable[[], None] = lambda: None, vertices: VertexChanges = _NO_VERTICES
+        self, updates: Updates, check: Callable[[], None] = lambda: None, vertices: VertexChanges = NO_VERTICES
     ) -> list[Changes]:
         """Apply a batch and return its changes, by pattern; ``check`` is called every few milliseconds, and may raise.
 
@@ -206,10 +170,10 @@ class IncrementalMatcher:
 
     @contextmanager
     def batch(
-        self, updates: Updates, check: Callable[[], None] = lambda: None, vertices: VertexChanges = _NO_VERTICES
+        self, updates: Updates, check: Callable[[], None] = lambda: None, vertices: VertexChanges = NO_VERTICES
     ) -> Iterator[list[Changes]]:
         """Stage a batch and yield its changes, by pattern; the end commits it, an exception rolls it back."""
-        found: list[list[Ints]] = [[] for _ in self._graphs]
+        found: list[list[Ints]] = [[] for _ in self._patterns]
         with self._staged(updates, vertices):
             self._find(check, lambda number, rows: found[number].append(rows))
             yield [self._outer(number, self._whole(number, rows)) for number, rows in enumerate(found)]
@@ -219,7 +183,7 @@ class IncrementalMatcher:
         updates: Updates,
         take: Callable[[int, Changes], None],
         check: Callable[[], None] = lambda: None,
-        vertices: VertexChanges = _NO_VERTICES,
+        vertices: VertexChanges = NO_VERTICES,
     ) -> None:
         """Apply a batch, and hand its changes over by parts of some ten thousand rows, with their pattern's number.
 
@@ -254,14 +218,22 @@ class IncrementalMatcher:
 
     def _find(self, check: Callable[[], None], take: Take) -> None:
         """Find what the staged batch changes, on the device if that is expected to be sooner."""
+
+        def chosen(number: int, rows: Ints) -> None:
+            part = self._parts.get(number)
+            if part is None:
+                take(number, rows)
+            elif len(own := part.choose(self._lists, self._own[number], rows, counted=self._counted)):
+                take(part.owner, own)
+
         if self._device is None:
-            self._searches.rows(check, take)
+            self._searches.rows(check, chosen)
         else:
             self._device.rows(self._searches, check, take)
 
     def _whole(self, number: int, parts: Sequence[Ints]) -> Ints:
         """Return the rows of a pattern, of their parts."""
-        columns = len(self._graphs[number].outputs) + 1 + self._counted
+        columns = len(self._patterns[number].outputs) + 1 + self._counted
         return np.concatenate(parts) if parts else np.empty((0, columns), np.int64)
 
     def _counting(self, check: Callable[[], None]) -> Callable[[], Ints]:
@@ -343,53 +315,75 @@ class IncrementalMatcher:
         int64 [batches, patterns, 2]
             Matches added and removed.
         """
+        last = np.ascontiguousarray(ends, np.int64)
+        with self._alone():
+            rows = self._rows(updates)
+            if self._parts:
+                return self._count_rows(rows, last, check)
+            several = self._threads > 1 or self._device is not None
+            if (several and len(rows) >= FEWEST * len(last)) or (self._device is not None and self._device.follows):
+                return self._count_each(rows, last, check)
+            return self._count_all(rows, last, check)
+
+    def _count_all(self, rows: Ints, last: Ints, check: Callable[[], None]) -> Ints:
+        """Count what batches change, one after the other, on one thread."""
         from graphdb.incremental.kernels import batch_kernels as kernels
 
-        rows, last = self._rows(updates), np.ascontiguousarray(ends, np.int64)
-        several = self._threads > 1 or self._device is not None
-        if (several and len(rows) >= FEWEST * len(last)) or (self._device is not None and self._device.follows):
-            return self._count_each(rows, last, check)
-        counts = np.zeros((len(last), len(self._graphs), 2), np.int64)
+        counts = np.zeros((len(last), len(self._patterns), 2), np.int64)
         state = np.zeros(3, np.int64)
         cells, like = self._lists.cells.ctypes.data, self._lists.like
         result = frame.YIELD
-        with self._alone():
-            try:
-                while result != frame.DONE:
-                    check()
-                    result = kernels.count_batches(
-                        cells, like, self._searches.addresses, rows, last, counts, state, BUDGET
-                    )
-                    if result == kernels.SPACE:
-                        self._lists.reserve()
-            finally:
-                if result != frame.DONE:
-                    kernels.finish(cells, like, frame.OLD)
+        try:
+            while result != frame.DONE:
+                check()
+                result = kernels.count_batches(cells, like, self._searches.addresses, rows, last, counts, state, BUDGET)
+                if result == kernels.SPACE:
+                    self._lists.reserve()
+        finally:
+            if result != frame.DONE:
+                kernels.finish(cells, like, frame.OLD)
         return counts
 
     def _count_each(self, rows: Ints, ends: Ints, check: Callable[[], None]) -> Ints:
         """Count what batches change that are worth several threads, or a device, which searches one while the next is
         staged.
         """
-        counts = np.zeros((len(ends), len(self._graphs), 2), np.int64)
+        counts = np.zeros((len(ends), len(self._patterns), 2), np.int64)
         before: Callable[[], Ints] | None = None
         for number, (begin, end) in enumerate(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)):
             version = frame.OLD
-            with self._alone():
-                try:
-                    alone = self._device is not None and self._device.takes(self._searches, end - begin)
-                    if not alone:
-                        self._put(rows[begin:end])
-                    if before is not None:
-                        counts[number - 1] = before()
-                    if alone:
-                        self._put_somewhere(rows[begin:end])
-                    before = self._counting(check)
-                    if end == ends[-1]:
-                        counts[number], before = before(), None
-                    version = frame.NEW
-                finally:
-                    self._end(version)
+            try:
+                alone = self._device is not None and self._device.takes(self._searches, end - begin)
+                if not alone:
+                    self._put(rows[begin:end])
+                if before is not None:
+                    counts[number - 1] = before()
+                if alone:
+                    self._put_somewhere(rows[begin:end])
+                before = self._counting(check)
+                if end == ends[-1]:
+                    counts[number], before = before(), None
+                version = frame.NEW
+            finally:
+                self._end(version)
+        return counts
+
+    def _count_rows(self, rows: Ints, ends: Ints, check: Callable[[], None]) -> Ints:
+        """Count what batches change where induced matches are chosen from what is found."""
+        counts = np.zeros((len(ends), len(self._patterns), 2), np.int64)
+        for number, (begin, end) in enumerate(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)):
+
+            def add(pattern: int, found: Ints, own: Ints = counts[number]) -> None:
+                numbers = found[:, -1] if self._counted else np.ones(len(found), np.int64)
+                own[pattern] += [numbers[found[:, 0] == version].sum() for version in (frame.NEW, frame.OLD)]
+
+            version = frame.OLD
+            try:
+                self._put(rows[begin:end])
+                self._find(check, add)
+                version = frame.NEW
+            finally:
+                self._end(version)
         return counts
 
     def _put_somewhere(self, rows: Ints) -> None:
@@ -432,20 +426,31 @@ class IncrementalMatcher:
             self._lock.release()
 
     def _rows(self, updates: Updates) -> Ints:
-        """Return updates as kernels read them; raises ValueError where an end is no vertex."""
-        from graphdb.incremental.kernels.batch_kernels import write_updates
+        """Return updates as kernels read them, until the next ones; raises ValueError where an end is no vertex."""
+        from graphdb.incremental.kernels.batch_kernels import number_updates
 
-        labels, sources, targets, inserted = (np.ascontiguousarray(column, np.int64) for column in updates)
-        rows, vertices = np.empty((len(labels), 4), np.int64), self._lists.vertices
-        rows[:, 0] = self._lists.number(labels)
-        if write_updates(sources, targets, inserted, vertices.of_resources, rows) < len(rows):
-            for number, column in enumerate((vertices.inner(sources), vertices.inner(targets), inserted), 1):
-                rows[:, number] = column
+        count = len(np.asarray(updates.labels))
+        if self._device is not None or count > MOST_REUSED:
+            rows = np.empty((count, 4), np.int64)
+        else:  # memory that the process has: new pages take longer than all else here
+            if count > len(self._space):
+                self._space = np.empty((max(count, 2 * len(self._space)), 4), np.int64)
+            rows = self._space[:count]
+        for number, column in enumerate(updates):
+            rows[:, number] = column
+        done, numbers = 0, self._lists.vertices.of_resources
+        if count:  # in most streams all have one label
+            label = int(rows[0, 0])
+            done = number_updates(rows, label, self._lists.number_of(label), numbers)
+        if done < count:
+            rows[done:, 0] = self._lists.number(rows[done:, 0])
+            for number in (1, 2):
+                rows[done:, number] = self._lists.vertices.inner(rows[done:, number])
         return rows
 
     def _outer(self, number: int, rows: Ints) -> Changes:
         """Return the changes of a pattern, as the data graph numbers vertices and labels."""
-        pattern = self._graphs[number]
+        pattern = self._patterns[number]
         vertices = {vertex.name for vertex in pattern.vertices}
         for column, name in enumerate(pattern.outputs, 1):
             if name in vertices:

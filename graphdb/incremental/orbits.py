@@ -43,15 +43,15 @@ def orbits(pattern: PatternGraph, sets: Sequence[int]) -> list[Orbit]:
     """Return the orbits of a pattern's edges; ``sets`` numbers the candidate sets of its vertices."""
     vertices, edges = range(len(pattern.vertices)), pattern.edges
     identity = tuple(vertices)
-    alone = [Orbit(e, False, (_copy(pattern, identity),)) for e in range(len(edges))]
+    each = [alone(pattern, e) for e in range(len(edges))]
     ends = {frozenset((edge.source, edge.target)) for edge in edges}
     modes = {pattern.clauses[edge.clause].mode for edge in edges}
     exclusive = len({edge.clause for edge in edges}) == 1 and MatchMode.REPEATABLE_ELEMENTS not in modes
     if not exclusive or len(ends) < len(edges) or len(vertices) > LARGEST:
-        return alone
+        return each
     search = Automorphisms(pattern, kinds=sets)
     if len(set(search.colours)) == len(vertices):
-        return alone
+        return each
     different = modes == {MatchMode.DIFFERENT_NODES}
     found, done = [], set[int]()
     for e, edge in enumerate(edges):
@@ -70,9 +70,14 @@ def orbits(pattern: PatternGraph, sets: Sequence[int]) -> list[Orbit]:
         if flip is not None:
             images += [tuple(image[flip[v]] for v in vertices) for image in images]
         if len(images) > MOST_COPIES:
-            return alone
+            return each
         found.append(Orbit(e, flip is not None, tuple(_copy(pattern, image) for image in images)))
     return found
+
+
+def alone(pattern: PatternGraph, edge: int) -> Orbit:
+    """Return the orbit of a pattern edge that no other one is searched by."""
+    return Orbit(edge, False, (_copy(pattern, tuple(range(len(pattern.vertices)))),))
 
 
 def _image(search: Automorphisms, edge: PatternEdge, other: PatternEdge) -> tuple[int, ...] | None:

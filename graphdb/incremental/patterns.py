@@ -22,8 +22,8 @@ def refuse(pattern: PatternGraph) -> None:
         raise NotSupportedError("a vertex without edges and conditions is not matched incrementally")
     if len(pattern.vertices) > MOST_VERTICES:
         raise NotSupportedError(f"a pattern of more than {MOST_VERTICES} vertices is not matched incrementally")
-    if any(clause.mode is MatchMode.INDUCED for clause in pattern.clauses) or pattern.edge_tests:
-        raise NotSupportedError("INDUCED matches and patterns as conditions are not matched incrementally")
+    if pattern.edge_tests:
+        raise NotSupportedError("patterns as conditions are not matched incrementally")
     if any(edge.parallel for edge in pattern.edges) or pattern.limit is not None:
         raise NotSupportedError("parallel edges and limits are not matched incrementally")
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from graphdb.incremental import frame
 from graphdb.incremental.delta_plan import DeltaPlan, EdgeStep, Planner, VertexStep, slots_of
 from graphdb.incremental.lists import Lists
-from graphdb.incremental.orbits import Copy, Orbit, orbits
+from graphdb.incremental.orbits import Copy, Orbit, alone, orbits
 from graphdb.incremental.relations import Relation
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.checks import Check, EdgesDiffer, Never, NotBothEqual, Unequal
@@ -54,6 +54,7 @@ def make_program(
     *,
     plain: bool,
     counted: bool = False,
+    seed: int | None = None,
 ) -> Program:
     """Return the program of a pattern.
 
@@ -67,6 +68,8 @@ def make_program(
         By vertex, the number of its candidate set.
     apart
         Whether two of its vertices have no candidate in common.
+    seed
+        The one edge that changed edges are bound to first; None: each.
     """
     edges, numbers, source = pattern.edges, lists.relations.numbers, lists.relations.source
     several = [relation.several for relation in relations]
@@ -74,7 +77,7 @@ def make_program(
     checks = [check for check in checks if not (isinstance(check, Unequal) and apart(check.left, check.right))]
     compared = {e for check in checks if isinstance(check, EdgesDiffer) for e in (check.first, check.second)}
     never = any(isinstance(check, Never) for check in checks)
-    found = () if never else tuple(orbits(pattern, sets))
+    found = () if never else tuple(orbits(pattern, sets) if seed is None else [alone(pattern, seed)])
     outputs = [e for e, edge in enumerate(edges) if edge.name in pattern.outputs]
     wanted = {copy.edges[e][0] for orbit in found for copy in orbit.copies for e in outputs}
     stepped = {e for e in range(len(edges)) if several[e] and (not plain or e in compared or e in wanted)}
@@ -151,6 +154,7 @@ class _Tables:
             frame.VALUES: self._values,
             frame.STACK: np.zeros((len(self._steps), frame.STACK_CELLS), np.int64),
             frame.SPANS: np.zeros((len(self._legs), frame.SPAN_CELLS), np.int64),
+            frame.CHUNKS: np.zeros(frame.CHUNK, np.int64),
         }
 
     def _copy(self, copy: Copy) -> list[list[int]]:
@@ -219,11 +223,18 @@ class _Tables:
         self._plans.append([*row, int(edge.source == edge.target), orders, work])
 
     def _family(self, plan: DeltaPlan, number: int, first: int) -> list[int]:
-        """Return a step's parent, first child and next sibling, or -1."""
+        """Return a step's parent, first child and next sibling, or -1, and the cell behind them (:mod:`.frame`)."""
         parent = plan.parents[number]
         children = [i for i, of in enumerate(plan.parents) if of == number]
         siblings = [i for i, of in enumerate(plan.parents) if of == parent and i > number]
-        return [parent + first if parent >= 0 else -1, *(f[0] + first if f else -1 for f in (children, siblings))]
+        family = [parent + first if parent >= 0 else -1, *(f[0] + first if f else -1 for f in (children, siblings))]
+        step, row = plan.steps[number], self._steps[-1]
+        if isinstance(step, EdgeStep):
+            return [*family, 0]
+        if children:
+            return [*family, int(not any(of in children for of in plan.parents))]
+        alike = all(check[0] == frame.UNEQUAL for check in self._checks[row[4] : row[5]])
+        return [*family, int(len(step.legs) == 2 and not step.candidate and alike)]
 
     def _write_vertex_step(self, plan: DeltaPlan, step: VertexStep, twins: list[VertexStep], bound: set[int]) -> None:
         """Write a step.

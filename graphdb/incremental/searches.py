@@ -27,7 +27,7 @@ _PIECES = 16
 _FIRST_ROWS, _MOST_ROWS = 1 << 8, 1 << 16
 """Matches that a search hands over at a time."""
 
-_OWN = (frame.VALUES, frame.STACK, frame.SPANS)
+_OWN = (frame.VALUES, frame.STACK, frame.SPANS, frame.CHUNKS)
 """Tables that a search writes."""
 
 

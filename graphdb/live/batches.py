@@ -27,7 +27,6 @@ from graphdb.storage.arrays.texts import beginning_with, taken
 from graphdb.storage.loaders.files import DataFile, find, opened
 from graphdb.storage.loaders.patch import Operations, last_of_each, lines_of_patch, operations
 from graphdb.storage.loaders.streams import chunks
-from graphdb.storage.updates.apply import Update
 
 if TYPE_CHECKING:
     from graphdb.pattern.names import Names
@@ -57,7 +56,7 @@ def apply(state: State, additions: Any, deletions: Any, patch: Any) -> Applied:
     with state.connection.guard() as raw, state.writing():
         snapshot = state.snapshot()
         _refuse_blanks(state, found.resources)
-        update = Update(raw, snapshot.known_statistics, state.transactions.touch)
+        update = state.update(raw, snapshot.known_statistics)
         resources, literals = update.number(found.resources, found.literals)
 
         def table(codes: Any) -> arrow.Table | None:
@@ -73,7 +72,7 @@ def apply(state: State, additions: Any, deletions: Any, patch: Any) -> Applied:
         described = removed is not None and bool(snapshot.edges.described)
         update.apply(removed, added, removed if described else None)
         state.forget(update.take_changes())
-        state.changed(())
+        state.written()
     return Applied(len(come), len(gone), time.perf_counter() - started)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from graphdb.incremental.delta_plan import DeltaPlan, VertexStep
+from graphdb.incremental.induced import is_induced
 from graphdb.live.aggregates.grouping import Accumulators, Change
 from graphdb.live.standing import Standing
 
@@ -24,6 +25,8 @@ def explained(each: Standing, names: Names) -> Iterator[str]:
         yield "maintained by delta plans"
         for number, plan in enumerate(each.matcher.plans, 1):
             yield f"  delta plan {number}: {_plan(plan, each.delta.pattern, names)}"
+        if is_induced(each.delta.pattern):
+            yield "  and one for each two vertices: an edge between them, which INDUCED does not admit, changed"
         if each.accumulators is not None:
             yield from _groups(each.accumulators, each.definition.text)
     stored = "its answer is stored" if own.stored else "its answer is not stored"

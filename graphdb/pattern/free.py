@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
+from graphdb.common.by_identity import ByIdentity
 from graphdb.grammar import syntax as ast
-from graphdb.grammar.walk import parts_of
+from graphdb.grammar.walk import is_node, parts_of
 
 Subquery: TypeAlias = ast.PatternPredicate | ast.PatternComprehension | ast.Subquery | ast.ShortestPath
 
@@ -21,13 +22,29 @@ def free_variables(node: object) -> set[str]:
 
     What the patterns of a subquery bring in is among them: whether it is new there, only the row tells.
     """
+    return set(_free(node))
+
+
+_FREE: ByIdentity[frozenset[str]] = ByIdentity(1 << 14)
+_NONE = frozenset[str]()
+
+
+def _free(node: object) -> frozenset[str]:
+    if isinstance(node, tuple):
+        return _NONE.union(*map(_free, node))
+    if not is_node(node):
+        return _NONE
+    return _FREE.get_or_make(node, lambda: _found(node))
+
+
+def _found(node: object) -> frozenset[str]:
     if isinstance(node, ast.Variable):
-        return {node.name}
+        return frozenset((node.name,))
     if isinstance(node, LOCAL):  # the list is outside; looked into once, or lists in lists would take time without end
-        inside = set[str]().union(*(free_variables(part) for part in parts_of(node) if part is not node.source))
+        inside = _NONE.union(*(_free(part) for part in parts_of(node) if part is not node.source))
         inside -= {node.variable.name, node.accumulator.name if isinstance(node, ast.Reduce) else ""}
-        return inside | free_variables(node.source)
-    return set[str]().union(*map(free_variables, parts_of(node)))
+        return inside | _free(node.source)
+    return _NONE.union(*map(_free, parts_of(node)))
 
 
 def subqueries_in(node: object) -> Iterator[Subquery]:

@@ -46,7 +46,7 @@ class Exports:
     _shape: tuple[Column, ...] | None
     _fetched: list[list[Any]] | None
     _value_of: Callable[[bytes], object] | None
-    around: Callable[[str], Exports] | None
+    around: Callable[[str], Exports] | None = None
     """What finds the edges of a vertex by its IRI, where somebody can be asked."""
 
     if TYPE_CHECKING:  # what the result has

@@ -158,7 +158,6 @@ class Result(Exports, OtherNames):
         """The rows that fetchone and fetchmany did not return yet, where one of them was called."""
         self.warn: Callable[[], list[str]] | None = None
         """What finds the warnings, where there may be some."""
-        self.around = None
         self.elapsed = elapsed
         self.message = message
         self.verbatim = verbatim

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -48,7 +48,7 @@ from graphdb.writing.items import RowByRow
 from graphdb.writing.literals import of_keys
 from graphdb.writing.materialized import Materialized, Tables
 from graphdb.writing.rows import AT, Rows, of_arrow
-from graphdb.writing.stages import Stage, stages_of, with_maps
+from graphdb.writing.stages import Stage, stages_of_parts, with_maps
 from graphdb.writing.work import Work
 
 NewRun: TypeAlias = Callable[[Mapping[str, object], float | None, Deleted | None], PathRun]
@@ -57,8 +57,15 @@ NewRun: TypeAlias = Callable[[Mapping[str, object], float | None, Deleted | None
 LEAST = 64
 """Rows that are worth writing by sets: for fewer, its SQL takes longer to plan than they take one by one."""
 
-Prepare: TypeAlias = Callable[[PathRun, ast.Query | ast.Composite, Relation | None], Prepared | Program]
-"""Prepares a reading query, which may start from rows."""
+
+class Prepare(Protocol):
+    """Prepares a reading query, which may start from rows."""
+
+    def __call__(
+        self, run: PathRun, query: ast.Query | ast.Composite, start: Relation | None, again: int | None = None
+    ) -> Prepared | Program:
+        """Return it; where a number of its own in the text is given, it may be what was prepared for other values."""
+
 
 Clause: TypeAlias = Create | Merge | Change | Delete
 
@@ -106,7 +113,7 @@ class Reading:
         )
         self._query, self._arguments = with_maps(query, arguments)
         self._context.arguments = self._arguments
-        self.parts = tuple(stages_of(part) for part in self._query.parts)
+        self.parts = stages_of_parts(self._query)
         self._tables = Tables(state.connection)
         self.row_by_row: list[str] = []
         """Why clauses went row by row, of those that did."""
@@ -214,7 +221,7 @@ class Reading:
         ``given`` are parameters beside those of the statement.
         """
         with self._run(given) as run:
-            prepared = self._prepare(run, query, start)
+            prepared = self._prepare(run, query, start, self._place_of(stage, start, given))
             if each is not None and not is_small(each * expected(prepared)):
                 return None
             with running(prepared.computing, self._keys):
@@ -222,6 +229,17 @@ class Reading:
             self._note_read(stage, run, prepared, found.num_rows)
         rows = found.table() if isinstance(found, Counted) else found
         return of_arrow(self._tables, rows, prepared.projection.columns, self._keys)
+
+    def _place_of(self, stage: Stage | None, start: Relation | None, given: Mapping[str, object] | None) -> int | None:
+        """Return the number of a stage's query in the text; None where more than the text and arguments say what it is.
+
+        It is negative: statements have those from 0 on.
+        """
+        if stage is None or not stage.reads or start is not None or given is not None or self._notes is not None:
+            return None
+        if self._context.view.deleted or any(isinstance(value, dict) for value in self._arguments.values()):
+            return None
+        return -1 - stage.reads[0].span.start
 
     def _read_for_sets(self, stage: Stage, query: ast.Query | ast.Composite, start: Rows) -> Materialized:
         """Run the reading of a stage whose clause is to be applied by sets; its rows.

@@ -24,7 +24,7 @@ from graphdb.semantics.aggregation import contains_aggregate
 from graphdb.semantics.patterns import names_of
 from graphdb.sql.udf import running
 from graphdb.sql.value import column
-from graphdb.storage.updates.apply import Update, incident
+from graphdb.storage.updates.apply import incident
 from graphdb.writing.by_row.row_merge import RowMerge
 from graphdb.writing.by_row.row_writer import RowWriter, edges_left
 from graphdb.writing.by_set.merging import AT as MATCHED
@@ -55,14 +55,14 @@ class Writing(Explaining):
             with state.connection.guard() as raw, state.connection.guard(self._left()):
                 state.admit()
                 self._begin = lambda: stack.enter_context(state.writing())
-                update = Update(raw, self._context.known_statistics(), state.transactions.touch)
+                update = state.update(raw, self._context.known_statistics())
                 self._work = Work(self._context, self._tables, update, Naming(self._context, update), self._materialize)
                 self._writer = RowWriter(self._work)
                 self._row_merge = RowMerge(self._work, self._writer, self._matches)
                 results = [self._part(part) for part in self.parts]
                 self._write()
                 self._finish()
-                state.changed(())
+                state.written()
                 result = results[0] if len(results) == 1 else self._union(results)
         if result is None:
             result = Result(state.version(), None)

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from graphdb.common.by_identity import ByIdentity
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.compose import is_plain
 from graphdb.grammar.walk import parts_of, walk
@@ -70,6 +71,12 @@ class Stage:
 
     def query(self, *, by_sets: bool) -> ast.Query | ast.Composite:
         """Return the query for the rows that the clause is applied to, by sets or row by row."""
+        queries = _QUERIES.get_or_make(self, dict)
+        if by_sets not in queries:
+            queries[by_sets] = self._query(by_sets)
+        return queries[by_sets]
+
+    def _query(self, by_sets: bool) -> ast.Query | ast.Composite:
         if self.write is None:
             return ast.Composite((self.reads,))
         items = [ast.ReturnItem(ast.Variable(name), name, name) for name in (self.names if by_sets else self.row_names)]
@@ -103,6 +110,15 @@ class Stage:
         if len(self.reads) != 1 or not isinstance(self.reads[0], ast.UnwindClause):
             return None
         return None if any(isinstance(part, SUBQUERIES) for part in walk(self.reads[0])) else self.reads[0]
+
+
+_STATEMENTS: ByIdentity[tuple[tuple[Stage, ...], ...]] = ByIdentity(256)
+_QUERIES: ByIdentity[dict[bool, ast.Query | ast.Composite]] = ByIdentity(1024)
+
+
+def stages_of_parts(query: ast.Composite) -> tuple[tuple[Stage, ...], ...]:
+    """Return the stages of each part of a statement: the same ones for the same statement."""
+    return _STATEMENTS.get_or_make(query, lambda: tuple(stages_of(part) for part in query.parts))
 
 
 def stages_of(clauses: Sequence[ast.ClauseNode], scope: Sequence[str] = ()) -> tuple[Stage, ...]:

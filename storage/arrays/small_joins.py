@@ -20,9 +20,21 @@ SMALL = 200
 up to which :mod:`graphdb.storage.statistics.incremental` counts what it changes."""
 
 
+def rows_of_columns(*columns: NDArray[Any]) -> Ints:
+    """Return columns of one length as rows, int64 [rows, columns]: sooner than ``numpy.column_stack`` does."""
+    return np.array(columns, np.int64).T
+
+
+def _begins(rows: Ints) -> NDArray[np.intp]:
+    """Return where in sorted rows other ones begin."""
+    is_first = np.ones(len(rows), bool)
+    is_first[1:] = (rows[1:] != rows[:-1]).any(axis=1)
+    return is_first.nonzero()[0]
+
+
 def rows_of(result: duckdb.DuckDBPyConnection) -> Ints:
     """Return the rows of a SELECT: int64 [rows, columns]."""
-    return np.column_stack([np.asarray(column, np.int64) for column in result.fetchnumpy().values()])
+    return rows_of_columns(*result.fetchnumpy().values())
 
 
 def listed_rows(names: Sequence[str], rows: Ints) -> tuple[str, dict[str, list[int]]]:
@@ -46,7 +58,7 @@ def summed(keys: Ints, values: Ints, *, all: bool = False) -> tuple[Ints, Ints]:
         return keys, values
     order = np.lexsort(keys.T[::-1])
     keys = keys[order]
-    begins = np.flatnonzero(np.concatenate([[True], (keys[1:] != keys[:-1]).any(axis=1)]))
+    begins = _begins(keys)
     distinct, sums = keys[begins], np.add.reduceat(values[order], begins)
     chosen = np.ones(len(sums), bool) if all else sums.any(axis=1)
     return distinct[chosen], sums[chosen]
@@ -60,8 +72,7 @@ def distinct(rows: Ints) -> Ints:
     if not len(rows):
         return rows
     rows = rows[np.lexsort(rows.T[::-1])]
-    begins = np.flatnonzero(np.concatenate([[True], (rows[1:] != rows[:-1]).any(axis=1)]))
-    return rows[begins]
+    return rows[_begins(rows)]
 
 
 def looked_up(table: Ints, keys: Ints) -> Ints:

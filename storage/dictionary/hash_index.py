@@ -56,7 +56,7 @@ PART = 1 << 20
 _TIER = 3
 """Runs are merged with one before them that has at most so many times their terms."""
 
-_APART = 3
+_APART = 6
 """Rows that are looked for one by one: where several are asked for at once, DuckDB looks at all ids."""
 
 _WANTED = "wanted"

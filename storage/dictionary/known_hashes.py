@@ -7,7 +7,7 @@ al., 1996).  All is dropped where changes are not known, or are rolled back.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ _SHARE = 8
 
 _TERMS = 1 << 16
 """Terms whose ids are remembered, at most."""
+
+_TERM_BYTES = 200
+"""What a term takes there, about."""
 
 _LOW = np.uint64((1 << 32) - 1)
 
@@ -45,19 +48,24 @@ class KnownHashes:
         """Terms whose entries are known, the first ones; None where none are."""
         self._looks = 0
         self._entries = self._added = np.empty(0, np.uint64)
-        self._ids: dict[object, int] = {}
+        self._rows: dict[object, tuple[int, ...]] = {}
+        self._asked = 0
 
-    def ids(self, terms: Sequence[object]) -> list[int] | None:
-        """Return the ids of terms that were remembered; None where not all of them were."""
-        found = [self._ids.get(term) for term in terms]
-        return None if None in found else found  # type: ignore[return-value]
+    def all_wanted(self, terms: int) -> bool:
+        """Whether to read the ids of so many terms, which is done once, by how often some were not remembered."""
+        self._asked += 1
+        return self._asked == LOOKS and terms <= _TERMS and _TERM_BYTES * terms <= self._memory
 
-    def remember(self, ids: Mapping[object, int]) -> None:
+    def remembered(self, terms: Sequence[object]) -> list[tuple[int, ...] | None]:
+        """Return what is remembered of terms: the id first."""
+        return [self._rows.get(term) for term in terms]
+
+    def remember(self, rows: Iterable[tuple[object, tuple[int, ...]]]) -> None:
         """Remember the ids of some terms that are in the file; those that were remembered first are forgotten."""
-        for term, id in ids.items():
-            if len(self._ids) >= _TERMS:
-                del self._ids[next(iter(self._ids))]
-            self._ids[term] = id
+        for term, row in rows:
+            if len(self._rows) >= _TERMS:
+                del self._rows[next(iter(self._rows))]
+            self._rows[term] = row
 
     @property
     def nbytes(self) -> int:

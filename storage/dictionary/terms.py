@@ -32,6 +32,8 @@ Ids = NDArray[np.int64]
 
 _BASES = {"resource": 0, "literal": LITERAL_BASE}
 _LITERAL = ("lexical", "datatype", "language")
+_REMEMBERED = 200
+"""Characters of a term whose id is remembered, at most."""
 _DATATYPES = 100
 """Datatypes up to which the SQL that reads values is written for those that there are."""
 _SHORT_VALUES = {"kind": "UTINYINT", "integer": "BIGINT", "number": "DOUBLE", "boolean": "BOOLEAN"}
@@ -307,8 +309,9 @@ class Numbering:
                 ids[found["position"]] = found["id"]
                 return found
 
+            asked = np.arange(len(terms))
             if before > _BASES[table] and len(terms) <= hash_index.SMALL_LOOKUP:
-                self._look_up_small(table, terms, source, given, before, ids)
+                asked = self._look_up_small(table, terms, before, ids)
             elif before > _BASES[table]:
                 with self._keys[table].narrowed(source, given, len(terms), before) as place:
                     found = look(*place, "known.id, known.kind" if table == "literal" else "known.id")
@@ -321,7 +324,7 @@ class Numbering:
             return ids
         ids[new] = np.arange(first, first + len(new))
         if first == before and len(terms) <= hash_index.SMALL_LOOKUP:
-            self._keys[table].note(new, ids[new])
+            self._keys[table].note(np.searchsorted(asked, new), ids[new])
         self._next[table] = first + len(new)
         fresh = terms if len(new) == len(terms) else terms.take(numbers(new))
         fresh = fresh.set_column(0, "id", numbers(ids[new]))
@@ -331,27 +334,34 @@ class Numbering:
             self._stage(table, fresh, create=first == before)
         return ids
 
-    def _look_up_small(
-        self, table: str, terms: arrow.Table, source: str, given: Mapping[str, Any], before: int, ids: Ids
-    ) -> None:
-        """Find a handful of terms in ``table``, and note their ``ids``."""
+    def _look_up_small(self, table: str, terms: arrow.Table, before: int, ids: Ids) -> Ids:
+        """Find a handful of terms in ``table``, and note their ``ids``; return the places of those not remembered."""
         names, _ = _COLUMNS[table]
         columns, memory = [arrow.pylist(terms.column(name)) for name in names], self._keys[table].known
-        if table == "resource" and (remembered := memory.ids(columns[0])) is not None:
-            ids[:] = remembered
-            return
-        rows = self._keys[table].rows_of(source, given, columns[0], before)
-        known = {row[1 : 1 + len(names)]: row for row in rows}
-        found = [known.get(key) for key in zip(*columns, strict=True)]
-        for position, row in enumerate(found):
-            if row is not None:
-                ids[position] = row[0]
-        if table == "resource":
-            memory.remember({row[1]: row[0] for row in found if row is not None})
+        if table == "resource" and None in memory.remembered(columns[0]) and memory.all_wanted(before):
+            every = execute(self._connection, "SELECT iri, id FROM _graphdb.resource WHERE id < ?", [before])
+            memory.remember((iri, (id,)) for iri, id in every.fetchall())
+        keys = columns[0] if table == "resource" else list(zip(*columns, strict=True))
+        found = memory.remembered(keys)
+        asked = [place for place, row in enumerate(found) if row is None]
+        if asked:
+            some = terms if len(asked) == len(found) else terms.take(numbers(np.array(asked)))
+            rows = self._keys[table].rows_of(*listed(some), [columns[0][place] for place in asked], before)
+            known = {row[1] if table == "resource" else row[1:4]: (row[0], *row[1 + len(names) :]) for row in rows}
+            for place in asked:
+                found[place] = known.get(keys[place])
+            memory.remember(
+                (keys[place], row)
+                for place in asked
+                if (row := found[place]) is not None and len(columns[0][place]) <= _REMEMBERED
+            )
+        there = [place for place, row in enumerate(found) if row is not None]
+        rows_there = [row for row in found if row is not None]
+        ids[there] = [row[0] for row in rows_there]
         if table == "literal":
-            there = [row for row in found if row is not None]
-            kinds = {"id": [row[0] for row in there], "kind": [row[-1] for row in there]}
+            kinds = {"id": [row[0] for row in rows_there], "kind": [row[-1] for row in rows_there]}
             self._kinds.add({name: np.array(column, np.int64) for name, column in kinds.items()})
+        return np.array(asked, np.int64)
 
     def _insert(self, table: str, rows: str) -> None:
         """Write rows, which have the next ids."""

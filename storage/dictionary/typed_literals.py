@@ -158,6 +158,7 @@ _SHORT = {
     _INTEGER_DATATYPE: re.compile("[+-]?[0-9]{1,18}"),
     _DOUBLE_DATATYPE: re.compile(r"[+-]?[0-9]{1,17}(\.[0-9]{1,17})?([eE][+-]?[0-9]{1,2})?"),
     _BOOLEAN_DATATYPE: re.compile("true|false"),
+    LIST_DATATYPE: re.compile(".*", re.DOTALL),
 }
 """Lexical forms whose values Python reads as SQL does."""
 
@@ -175,10 +176,15 @@ def short_literals(
 ) -> dict[str, list[Any]]:
     """Return the columns ``kind``, ``integer``, ``number`` and ``boolean`` of literals that :func:`is_short` knows.
 
-    They are what :func:`typed_literals` says of strings, integers of 18 digits, plain doubles and booleans: rows of
-    values are planned sooner than the SQL that reads any lexical form.
+    They are what :func:`typed_literals` says of strings, integers of 18 digits, plain doubles, booleans and lists: rows
+    of values are planned sooner than the SQL that reads any lexical form.
     """
-    kinds = {_INTEGER_DATATYPE: Kind.INTEGER, _DOUBLE_DATATYPE: Kind.DOUBLE, _BOOLEAN_DATATYPE: Kind.BOOLEAN}
+    kinds = {
+        _INTEGER_DATATYPE: Kind.INTEGER,
+        _DOUBLE_DATATYPE: Kind.DOUBLE,
+        _BOOLEAN_DATATYPE: Kind.BOOLEAN,
+        LIST_DATATYPE: Kind.LIST,
+    }
     texts = list(zip(lexical, datatype, strict=True))
     return {
         "kind": [

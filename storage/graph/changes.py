@@ -86,9 +86,14 @@ class Changes:
         return cls(rows(removed), rows(added))
 
     @property
+    def triples(self) -> int:
+        """How many triples came and went."""
+        return len(self.removed) + len(self.added)
+
+    @property
     def labels(self) -> frozenset[int]:
         """The edge labels of all triples."""
-        return frozenset(np.concatenate([self.removed[:, 0], self.added[:, 0]]).tolist())
+        return frozenset(self.removed[:, 0].tolist()).union(self.added[:, 0].tolist())
 
     @property
     def literals(self) -> bool:

@@ -36,6 +36,9 @@ Ints = NDArray[np.int64]
 T = TypeVar("T")
 
 DEFAULT_BUDGET = 4 << 30
+_CAUGHT_UP = ("partition", "members", "estimate")
+"""Structures that take in a batch in about the time that it takes itself."""
+
 _QUICK = 300_000
 """Edges that a structure is derived from before anybody would want to stop it: some 20 ms."""
 
@@ -103,6 +106,13 @@ class DataGraph:
                     self._stale.add(key, value, previous.sizes)
             for change in changes:
                 self._stale.note(change)
+
+    def catch_up(self) -> None:
+        """Bring now up to date what takes in changes in place, or by a copy: the next query finds it as it left it."""
+        with self._lock:
+            for key in self._stale.waiting():
+                if key[0] in _CAUGHT_UP and (value := self._updated(key)) is not None:
+                    self._put(key, value)
 
     @contextmanager
     def watched(self, check: Callable[[], None]) -> Iterator[None]:
@@ -401,14 +411,20 @@ class DataGraph:
             if cached is not None:
                 self._cache.move_to_end(key)
                 return cached[0]  # type: ignore[no-any-return]
-            previous: T | None = self._stale.updated(key, self.sizes, self.type_label, self.source.occurring)
+            previous: T | None = self._updated(key)
             value = build() if previous is None else previous
-            size: int = value.nbytes  # type: ignore[attr-defined]
-            self._cache[key] = (value, size)
-            self._cached_bytes += size
-            while self._cached_bytes > self.memory_budget_bytes and len(self._cache) > 1:
-                self._cached_bytes -= self._cache.popitem(last=False)[1][1]
+            self._put(key, value)
             return value
+
+    def _updated(self, key: tuple[Any, ...]) -> Any:
+        """The structure ``key`` of an earlier graph as it is now; None where it is to be built."""
+        return self._stale.updated(key, self.sizes, self.type_label, self.source.occurring)
+
+    def _put(self, key: tuple[Any, ...], value: Any) -> None:
+        self._cache[key] = (value, value.nbytes)
+        self._cached_bytes += value.nbytes
+        while self._cached_bytes > self.memory_budget_bytes and len(self._cache) > 1:
+            self._cached_bytes -= self._cache.popitem(last=False)[1][1]
 
     def _subset_of(self, key: tuple[Any, ...]) -> EdgeSubset | None:
         """Return the subset of edges that a structure is derived from, alone: it goes with that."""

@@ -92,14 +92,14 @@ def operations(text: bytes, added: NDArray[np.bool_], source: str, folder: str |
     from graphdb.storage.loaders.terms.collect import Collector, secret
 
     with spill_folder(folder) if len(text) > _SMALL else nullcontext("") as made:
-        parser, collector = Parser(secret()), Collector(str(made), _MEMORY)
+        parser, collector = Parser(secret()), Collector(str(made), _MEMORY, len(text))
         try:
             parser.open(source, 0)
             parsed = parser.parse(text if text.endswith(b"\n") else text + b"\n")
             if parsed.bad:
                 raise parsed.bad[0].error()
             collector.add(parsed)
-            batch = collector.take()
+            batch = collector.last()
             triples = np.concatenate([np.empty((0, 3), np.uint32), *(piece.copy() for piece in batch.rows())])
             if len(batch.others) or len(triples) != len(added):
                 raise LoadError("a batch has plain triples: none that stands for an edge, or is in a named graph")
@@ -138,6 +138,9 @@ def _joined(pieces: Sequence[arrow.Array]) -> arrow.Array:
 def last_of_each(found: Operations) -> tuple[Codes, Codes]:
     """Return the distinct triples that go and that come: what counts is the last line of each."""
     rows, flags = found.triples[::-1], found.added[::-1]
-    distinct, first = np.unique(rows, axis=0, return_index=True)
-    comes = flags[first]
+    order = np.lexsort(rows.T[::-1])  # stable: the first of equal rows stays first
+    rows = rows[order]
+    is_first = np.ones(len(rows), bool)
+    is_first[1:] = (rows[1:] != rows[:-1]).any(axis=1)
+    distinct, comes = rows[is_first], flags[order[is_first]]
     return distinct[~comes], distinct[comes]

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +23,11 @@ from numpy.typing import NDArray
 from graphdb.common.duckdb.fetch import batches
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays.arrow import values
-from graphdb.storage.arrays.small_joins import Ints, summed
+from graphdb.storage.arrays.small_joins import Ints, rows_of_columns, summed
 from graphdb.storage.arrays.sorted_sets import places
 from graphdb.storage.dictionary.known_hashes import KnownHashes
 from graphdb.storage.graph.degree_sketch import OUT
+from graphdb.storage.statistics.pairs import PAIR_BYTES, Pairs
 from graphdb.storage.statistics.tables import Log
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ _SEVERAL = 16
 _SORTED = 25_000
 """… which takes as long as counting so many triples."""
 
+_READ_PAIRS = 10_000
+"""Triples of a label whose pairs are read in about the time of a look for some."""
+
 _SHARE = 8
 """What changed is merged when it is this part of the rest."""
 
@@ -56,6 +60,12 @@ _READ = 8
 """What a triple takes while vertices are counted."""
 
 _NONE = (np.empty(0, np.int64), np.empty((0, 2), np.int64))
+
+ChangedPairs: TypeAlias = tuple[Ints, Ints]
+"""Pairs (subject, object) that came and that went: int64 [pairs, 2] each."""
+
+UNCHANGED: ChangedPairs = (_NONE[1], _NONE[1])
+"""None came, and none went."""
 
 
 class Degrees:
@@ -72,11 +82,15 @@ class Degrees:
         """What is known of the hashes of terms, by table."""
         self._tables: dict[tuple[int, int], Table] = {}
         self._asked: Counter[tuple[int, int]] = Counter()
+        self._pairs: dict[int, Pairs] = {}
+        self._looked: Counter[int] = Counter()
 
     @property
     def nbytes(self) -> int:
         """How many bytes the counts and hashes take."""
-        known: Iterable[Table | KnownHashes] = chain(self._tables.values(), self.hashes.values())
+        known: Iterable[Table | Pairs | KnownHashes] = chain(
+            self._tables.values(), self._pairs.values(), self.hashes.values()
+        )
         return sum(each.nbytes for each in known)
 
     def table(self, direction: int, label: int) -> Table | None:
@@ -105,6 +119,24 @@ class Degrees:
         table.add(vertices, -counts)
         return table
 
+    def pairs(
+        self, connection: duckdb.DuckDBPyConnection, label: int, triples: int, changed: ChangedPairs
+    ) -> Pairs | None:
+        """Return the pairs of a label as they were after the last change that was followed; None to look them up.
+
+        They are read when looks have cost about as much as that does, if there is memory.  The label has so many
+        triples; ``changed`` are pairs that came and went in the file since that change.
+        """
+        found = self._pairs.get(label)
+        if found is None:
+            self._looked[label] += 1
+            worth = self._looked[label] > max(LOOKS, triples // _READ_PAIRS)
+            if worth and PAIR_BYTES * triples <= self._memory - self.nbytes:
+                found = self._pairs[label] = Pairs.read(connection, label)
+                come, gone = changed
+                found.change(gone, come)
+        return found
+
     def follow(self, changes: Iterable[Changes | None]) -> None:
         """Add what came and take away what went; forget all, where it is not known what that was."""
         for change in changes:
@@ -114,14 +146,19 @@ class Degrees:
                     hashes.forget()
             if change is None:
                 self._tables.clear()  # what was asked for counts, still
+                self._pairs.clear()
                 return
-            self._follow(change)
+            if change.triples:
+                self._follow(change)
 
     def _follow(self, change: Changes) -> None:
         touched = change.labels
         for (direction, label), table in self._tables.items():
             if label in touched:
                 table.add(*changed(change, direction, label))
+        for label, pairs in self._pairs.items():
+            if label in touched:
+                pairs.change(*(rows[rows[:, 0] == label, 1:] for rows in (change.added, change.removed)))
 
 
 def changed(change: Changes, direction: int, label: int) -> tuple[Ints, Ints]:
@@ -131,7 +168,7 @@ def changed(change: Changes, direction: int, label: int) -> tuple[Ints, Ints]:
     chosen = triples[:, 0] == label
     ends, signs = triples[chosen, 1 if direction == OUT else 2], signs[chosen]
     literals = signs * (triples[chosen, 2] >= LITERAL_BASE) * (direction == OUT)
-    vertices, counts = summed(ends[:, None], np.column_stack([signs, literals]), all=True)
+    vertices, counts = summed(ends[:, None], rows_of_columns(signs, literals), all=True)
     return vertices[:, 0], counts
 
 
@@ -179,7 +216,7 @@ class Table:
         """Return triples, and those with a literal as object (of subjects), of vertices: int64 [vertices, 2]."""
         found = np.zeros((len(vertices), 2), np.int64)
         offsets = vertices - self._first
-        inside = np.flatnonzero((offsets >= 0) & (offsets <= np.iinfo(self._keys.dtype).max))
+        inside = ((offsets >= 0) & (offsets <= np.iinfo(self._keys.dtype).max)).nonzero()[0]
         at, there = places(self._keys, offsets[inside].astype(self._keys.dtype))
         found[inside[there], : self._counts.shape[1]] = self._counts[at[there]]
         at, there = places(self._since, vertices)
@@ -190,8 +227,13 @@ class Table:
         """Add counts (int64 [vertices, 2]) of distinct vertices, sorted."""
         at, there = places(self._since, vertices)
         self._changed[at[there]] += counts[there]
-        self._since = np.insert(self._since, at[~there], vertices[~there])
-        self._changed = np.insert(self._changed, at[~there], counts[~there], axis=0)
+        if not there.all():
+            new = np.zeros(len(self._since) + np.count_nonzero(~there), bool)
+            new[at[~there] + np.arange(len(new) - len(self._since))] = True
+            since, counted = np.empty(len(new), np.int64), np.empty((len(new), 2), np.int64)
+            since[new], since[~new] = vertices[~there], self._since
+            counted[new], counted[~new] = counts[~there], self._changed
+            self._since, self._changed = since, counted
         if len(self._since) * _SHARE > len(self._keys):
             self._merge()
 

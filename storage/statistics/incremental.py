@@ -19,7 +19,17 @@ from graphdb.common import arrow
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays import small_joins
 from graphdb.storage.arrays.arrow import values as plain
-from graphdb.storage.arrays.small_joins import Ints, among, equal, in_list, listed_rows, looked_up, rows_of, summed
+from graphdb.storage.arrays.small_joins import (
+    Ints,
+    among,
+    equal,
+    in_list,
+    listed_rows,
+    looked_up,
+    rows_of,
+    rows_of_columns,
+    summed,
+)
 from graphdb.storage.file.prepared_sql import execute
 from graphdb.storage.graph.changes import Changes, Counted
 from graphdb.storage.graph.degree_sketch import IN, OUT
@@ -45,7 +55,7 @@ def listed(relation: str | arrow.Table | None) -> Ints | None:
         return NONE
     if isinstance(relation, str) or len(relation) > MOST:
         return None
-    return np.column_stack([plain(relation.column(name).combine_chunks()) for name in _TRIPLE])
+    return rows_of_columns(*(plain(relation.column(name).combine_chunks()) for name in _TRIPLE))
 
 
 def relation(triples: Ints) -> tuple[str, dict[str, list[int]]]:
@@ -53,10 +63,12 @@ def relation(triples: Ints) -> tuple[str, dict[str, list[int]]]:
     return listed_rows(_TRIPLE, triples)
 
 
-def there(connection: duckdb.DuckDBPyConnection, triples: Ints) -> Ints:
-    """Return those of some triples that are there: int64 [triples, 3]."""
+def there(connection: duckdb.DuckDBPyConnection, triples: Ints, cached: KnownStatistics) -> Ints:
+    """Return those of some triples that are there, before a change: int64 [triples, 3]."""
     if not len(triples):
         return triples
+    if len(triples) <= small_joins.SMALL and (found := _there_cached(connection, triples, cached)) is not None:
+        return found
     if len(triples) > small_joins.SMALL:
         wanted, given = relation(triples)
         same = ", ".join(_TRIPLE)
@@ -68,6 +80,21 @@ def there(connection: duckdb.DuckDBPyConnection, triples: Ints) -> Ints:
     values = [value for _, column in listed for value in column]
     found = rows_of(execute(connection, f"SELECT {', '.join(_TRIPLE)} FROM _graphdb.triple WHERE {where}", values))
     return found[among(found, triples)]
+
+
+def _there_cached(connection: duckdb.DuckDBPyConnection, triples: Ints, cached: KnownStatistics) -> Ints | None:
+    """Return those of some triples that are there, where the pairs of all their labels are cached."""
+    is_there = np.zeros(len(triples), bool)
+    pairs = {label: cached.pairs(connection, label) for label in set(triples[:, 0].tolist())}
+    if None in pairs.values():
+        return None
+    for label, each in pairs.items():
+        assert each is not None
+        mine = (triples[:, 0] == label).nonzero()[0]
+        objects = triples[mine, 2].tolist()
+        found = each.objects(triples[mine, 1])
+        is_there[mine] = [object in some for object, some in zip(objects, found, strict=True)]
+    return triples[is_there]
 
 
 def sizes(connection: duckdb.DuckDBPyConnection, *tables: str) -> list[int]:
@@ -116,7 +143,7 @@ def change(
     log = tables.Log() if cached.degrees is None else cached.degrees.log
     if typed is not None:
         moved = touched.moved[at]
-        rows["vertex_label"] = np.column_stack([classes[moved], vertices[moved]])
+        rows["vertex_label"] = rows_of_columns(classes[moved], vertices[moved])
         pairs = rows["label_pair"] = np.column_stack(_pairs(known, touched, changes))
         if log.pairs(connection) + len(pairs) > statistics.PAIRS // 2:  # some may be dropped
             del rows["label_pair"]
@@ -157,10 +184,10 @@ def _touched(known: StatisticsLookup, changes: Changes, there: Ints) -> _Touched
     signs = np.repeat([1, -1], [len(changes.added), len(changes.removed)])
     label, subject, object = triples.T
     keys = np.concatenate(
-        [np.column_stack([np.full(len(label), at), label, end]) for at, end in ((OUT, subject), (IN, object))]
+        [rows_of_columns(np.full(len(label), at), label, end) for at, end in ((OUT, subject), (IN, object))]
     )
     literal = np.concatenate([signs * (object >= LITERAL_BASE), np.zeros(len(label), np.int64)])
-    keys, sums = summed(keys, np.column_stack([np.tile(signs, 2), literal]), all=True)
+    keys, sums = summed(keys, rows_of_columns(np.concatenate([signs, signs]), literal), all=True)
     direction, label, vertex = keys.T
     fresh = known.fresh(vertex)
     classes = (label == known.typed) & (direction == IN) & (vertex < LITERAL_BASE)
@@ -179,7 +206,10 @@ def _asked_kinds(touched: _Touched, removed: Ints) -> Ints:
     """Return the vertices whose kinds matter: objects that a label did not have, or that others may be gone beside."""
     t = touched
     objects = (t.direction == IN) & (t.after > 0)
-    return np.concatenate([t.vertex[objects & ((t.before == 0) | np.isin(t.label, removed[:, 0]))], removed[:, 2]])
+    asked = t.before == 0
+    if len(removed):
+        asked |= np.isin(t.label, removed[:, 0])
+    return np.concatenate([t.vertex[objects & asked], removed[:, 2]])
 
 
 def _edge_labels(labels: Ints, before: Ints, touched: _Touched, kinds: KindBits) -> Ints:
@@ -188,8 +218,8 @@ def _edge_labels(labels: Ints, before: Ints, touched: _Touched, kinds: KindBits)
     at = np.searchsorted(labels, t.label)
     change = t.after - t.before
     sums = [change * out, change * (~out & (t.vertex < LITERAL_BASE)), t.appeared * out, t.appeared * ~out]
-    np.add.at(found[:, :4], at, np.column_stack(sums))
-    np.maximum.at(found[:, 4:6], at, np.column_stack([t.after * out, t.after * ~out]))
+    np.add.at(found[:, :4], at, rows_of_columns(*sums))
+    np.maximum.at(found[:, 4:6], at, rows_of_columns(t.after * out, t.after * ~out))
     new = ~out & (t.before == 0) & (t.after > 0)
     np.bitwise_or.at(found[:, 6], at[new], kinds.of(t.vertex[new]))
     np.maximum.at(found[:, 7], at, t.literals)
@@ -202,8 +232,8 @@ def _degrees(touched: _Touched) -> tuple[Ints, Ints]:
     for degrees, sign in ((touched.after, 1), (touched.before, -1)):
         chosen = touched.moved & (degrees > 0)
         mine = degrees[chosen]
-        keys.append(np.column_stack([touched.label[chosen], touched.direction[chosen], _bucket(mine)]))
-        values.append(sign * np.column_stack([np.ones_like(mine), mine, mine * mine]))
+        keys.append(rows_of_columns(touched.label[chosen], touched.direction[chosen], _bucket(mine)))
+        values.append(sign * rows_of_columns(np.ones_like(mine), mine, mine * mine))
     return summed(np.concatenate(keys), np.concatenate(values))
 
 
@@ -211,21 +241,20 @@ def _pairs(known: StatisticsLookup, touched: _Touched, changes: Changes) -> tupl
     """Return (label, class, direction) and (edges, vertices)."""
     t = touched
     come, gone = known.labels_in(changes.added), known.labels_in(changes.removed)
-    common = known.labelled(t.vertex[t.moved] if not len(come) + len(gone) else t.vertex)
-    common = common[~among(common, come)]
+    common = known.labelled(t.vertex[t.moved] if not len(come) + len(gone) else t.vertex, come, gone)
     old = np.unique(np.concatenate([come, gone])[:, 0])
     others = known.elsewhere(old[~known.fresh(old)])
-    mine = np.column_stack([t.label, t.direction, t.vertex])
+    mine = rows_of_columns(t.label, t.direction, t.vertex)
     others = others[~among(others[:, :3], mine)]
-    here = np.column_stack([mine, t.before, t.after])
+    here = rows_of_columns(*mine.T, t.before, t.after)
     degrees = np.concatenate([here, others[:, [0, 1, 2, 3, 3]]])
     keys, values = [], []
 
     def add(classes: Ints, rows: Ints, edges: Ints, vertices: Ints) -> None:
         """Add what rows (label, direction, vertex) say for each class of their vertex."""
         left, right = equal(rows[:, 2:3], classes[:, :1])
-        keys.append(np.column_stack([rows[left, 0], classes[right, 1], rows[left, 1]]))
-        values.append(np.column_stack([edges[left], vertices[left]]))
+        keys.append(rows_of_columns(rows[left, 0], classes[right, 1], rows[left, 1]))
+        values.append(rows_of_columns(edges[left], vertices[left]))
 
     add(common, here, t.after - t.before, t.appeared)
     has, had = degrees[degrees[:, 4] > 0], degrees[degrees[:, 3] > 0]

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays import small_joins
-from graphdb.storage.arrays.small_joins import Ints, in_list, looked_up, rows_of
+from graphdb.storage.arrays.small_joins import Ints, among, in_list, looked_up, rows_of
 from graphdb.storage.arrays.sorted_sets import places
 from graphdb.storage.file.prepared_sql import execute
 from graphdb.storage.graph.changes import Counted
 from graphdb.storage.graph.degree_sketch import IN, OUT
-from graphdb.storage.statistics.degrees import Degrees
+from graphdb.storage.statistics.degrees import UNCHANGED, ChangedPairs, Degrees
+from graphdb.storage.statistics.pairs import Pairs
 from graphdb.storage.statistics.tables import current
 
 if TYPE_CHECKING:
@@ -61,6 +62,14 @@ class KnownStatistics:
             edge_labels={id: row for id, row in edges.items() if row is not None},
             vertex_labels={**self.vertex_labels, **counted.vertex_labels},
         )
+
+    def pairs(
+        self, connection: duckdb.DuckDBPyConnection, label: int, changed: ChangedPairs = UNCHANGED
+    ) -> Pairs | None:
+        """Return the pairs of a label before the change under way, of which ``changed`` is in the file; if cached."""
+        if self.degrees is None or self.edge_labels is None:
+            return None
+        return self.degrees.pairs(connection, label, self.edge_labels.get(label, (0,))[0], changed)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,7 +147,7 @@ class StatisticsLookup:
         if cached is not None:
             asked = asked.copy()
             for (label, begin, end), (vertices, triples) in labels:
-                mine = begin + np.flatnonzero(asked[begin:end])
+                mine = begin + asked[begin:end].nonzero()[0]
                 table = cached.table(direction, label)
                 if table is None and len(mine) and cached.wanted(direction, label, len(mine), vertices, triples):
                     table = cached.count(self._connection, direction, label, keys[begin:end, 1], sums[begin:end])
@@ -195,11 +204,19 @@ class StatisticsLookup:
         )
         return rows_of(execute(self._connection, ends, given * 2))
 
-    def labelled(self, vertices: Ints) -> Ints:
-        """Return (vertex, class) of the vertex labels that some vertices have now."""
+    def labelled(self, vertices: Ints, come: Ints, gone: Ints) -> Ints:
+        """Return (vertex, class) of the vertex labels that some vertices had and have.
+
+        ``come`` and ``gone`` are those that the change gives and takes.
+        """
         asked = np.unique(vertices[(vertices < LITERAL_BASE) & ~self.fresh(vertices)])
         if not len(asked):
             return np.empty((0, 2), np.int64)
+        pairs = self._known.pairs(self._connection, self.typed, (come, gone))
+        if pairs is not None:
+            had = [(id, c) for id, classes in zip(asked.tolist(), pairs.objects(asked), strict=True) for c in classes]
+            rows = np.array([row for row in had if row[1] < LITERAL_BASE], np.int64).reshape(-1, 2)
+            return rows[~among(rows, gone)]
         places, given = in_list(asked)
         found = execute(
             self._connection,
@@ -207,7 +224,8 @@ class StatisticsLookup:
             f" AND subject IN ({places})",
             [self.typed, *given],
         )
-        return rows_of(found)
+        now = rows_of(found)
+        return now[~among(now, come)]
 
     def edge_labels(self, labels: Ints) -> Ints:
         """Return the rows of some edge labels, without their ids: int64 [labels, 8], zeros where there is none."""
@@ -237,6 +255,8 @@ class StatisticsLookup:
 
 def _stretches(labels: Ints) -> Iterator[tuple[int, int, int]]:
     """Yield each label of a sorted column, and where its rows begin and end."""
-    begins = np.flatnonzero(np.diff(labels, prepend=labels[:1] - 1))
+    is_first = np.ones(len(labels), bool)
+    np.not_equal(labels[1:], labels[:-1], out=is_first[1:])
+    begins = is_first.nonzero()[0]
     bounds = np.append(begins, len(labels)).tolist()
     yield from zip(labels[begins].tolist(), bounds[:-1], bounds[1:], strict=True)

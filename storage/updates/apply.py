@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -22,9 +22,11 @@ from graphdb.common import arrow
 from graphdb.common.arrow import strings
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays.arrow import ArrowViews, values
+from graphdb.storage.arrays.batch import LITERAL
 from graphdb.storage.arrays.small_joins import Ints, among, distinct
-from graphdb.storage.dictionary.terms import Numbering
+from graphdb.storage.dictionary.terms import Numbering, term_counts
 from graphdb.storage.file.prepared_sql import execute
+from graphdb.storage.file.scratch import spill_folder
 from graphdb.storage.graph.changes import MOST, Changes, Counted, EdgeRows, Sizes
 from graphdb.storage.statistics import incremental, labels
 from graphdb.storage.statistics.known import KnownStatistics
@@ -97,10 +99,19 @@ def numbered(wanted: str) -> str:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """Where statistics are counted whole: so many bytes, and a directory for what does not fit (None: any)."""
+
+    memory: int
+    folder: str | None = None
+
+
 class Update:
     """Writes to the database behind ``connection``; nothing else does within the transaction.
 
-    ``known`` is what is known of the file already, and need not be asked; ``touch`` is called before it writes.
+    ``known`` is what is known of the file already, and need not be asked; ``touch`` is called before it writes;
+    ``scratch`` is for large changes, which are counted by SQL without it.
     """
 
     def __init__(
@@ -108,10 +119,13 @@ class Update:
         connection: duckdb.DuckDBPyConnection,
         known: KnownStatistics | None = None,
         touch: Callable[[], None] = lambda: None,
+        scratch: Scratch | None = None,
     ) -> None:
         self._connection = connection
         self._touch = touch
+        self._scratch = scratch
         self._known = known or KnownStatistics()
+        self._degrees = self._known.degrees
         self._views = ArrowViews(connection)
         hashes = None if self._known.degrees is None else self._known.degrees.hashes
         self._terms = Numbering(
@@ -123,8 +137,12 @@ class Update:
         """What :meth:`apply` did since :meth:`take_changes`; None for what is too much to follow."""
 
     def take_changes(self) -> list[Changes | None]:
-        """Return what :meth:`apply` did since the last call, and how many terms there are by now."""
+        """Return what :meth:`apply` did since the last call, and how many terms there are by now.
+
+        What is cached of degrees and pairs is to follow that before anything else is written.
+        """
         found, self.changes = self.changes, []
+        self._known = replace(self._known, degrees=self._degrees)
         sizes = self._terms.sizes
         return [*found, Changes(counted=None if sizes is None else Counted(sizes=Sizes(*sizes)))]
 
@@ -170,9 +188,8 @@ class Update:
     def there(self, triples: Iterable[tuple[int, int, int]]) -> set[tuple[int, int, int]]:
         """Return those of a handful of triples (label, subject, object) that are in the file."""
         asked = np.array(sorted(triples), np.int64).reshape(-1, 3)
-        return {
-            (label, subject, object) for label, subject, object in incremental.there(self._connection, asked).tolist()
-        }
+        found = incremental.there(self._connection, asked, self._known).tolist()
+        return {(label, subject, object) for label, subject, object in found}
 
     def rows(self, what: Callable[[str], str], table: arrow.Table) -> list[Any]:
         """Return the rows of a relation that is made of a table's; for small results."""
@@ -238,19 +255,34 @@ class Update:
         lost, come = "temp._graphdb_gone" if gone else None, "temp._graphdb_new" if new else None
         if gone or new:
             changes = Changes.read(self._connection, lost, come) if gone + new <= MOST else None
-            labels.change(
-                self._connection,
-                come or labels.NOTHING,
-                lost or labels.NOTHING,
-                fresh=self._fresh,
-                fresh_literals=self._fresh_literals,
-                literals=changes is None or changes.literals,
-            )
+            if not self._recounted(gone + new):
+                labels.change(
+                    self._connection,
+                    come or labels.NOTHING,
+                    lost or labels.NOTHING,
+                    fresh=self._fresh,
+                    fresh_literals=self._fresh_literals,
+                    literals=changes is None or changes.literals,
+                )
             self._known = KnownStatistics()
             self._changed(changes)
         for table, relation in (("gone", removed), ("new", added)):
             if relation is not None:
                 self._run(f"DROP TABLE temp._graphdb_{table}")
+
+    def _recounted(self, changed: int) -> bool:
+        """Count all triples where that is quicker than to count what so many have changed; return whether it was."""
+        from graphdb.storage.updates.append import much_new
+
+        if self._scratch is None or not much_new(self._connection, changed, self._scratch.memory):
+            return False
+        if max(term_counts(self._connection)) >= LITERAL:  # an id is a code there
+            return False
+        from graphdb.storage.statistics import streaming
+
+        with spill_folder(self._scratch.folder) as folder:
+            streaming.recount(self._connection, folder, self._scratch.memory)
+        return True
 
     def _apply_small(self, removed: Ints, added: Ints, absent: Ints) -> None:
         """Do the same for small changes that Python has as arrays, without temporary tables."""
@@ -258,7 +290,7 @@ class Update:
         _, subject, object = asked.T
         new_object = np.where(object < LITERAL_BASE, object >= self._fresh, object >= self._fresh_literals)
         asked = asked[(subject < self._fresh) & ~new_object]  # a new term is in no triple
-        there = incremental.there(self._connection, asked[~among(asked, absent)])
+        there = incremental.there(self._connection, asked[~among(asked, absent)], self._known)
         lost = distinct(removed[among(removed, there)])
         new = distinct(added[~among(added, there) | among(added, lost)])
         if len(lost):

@@ -48,7 +48,7 @@ def _in_a_row(_: Planner, steps: list[Step], parent: int, ordered: list[Step], p
 
 VARIANTS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     WHOLE: nullcontext,
-    "encoding": lambda: patch.object(matcher, "_needs", _no_needs),
+    "encoding": lambda: patch.object(matcher, "needs", _no_needs),
     "orbits": lambda: patch.object(program, "orbits", _no_orbits),
     "products": lambda: patch.object(Planner, "_grow", _in_a_row),
     "bitmaps": lambda: patch.object(lists, "LEAST_MARKED", 1 << 60),

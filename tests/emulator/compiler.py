@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import os
 import re
 import shutil
 import subprocess
@@ -16,15 +17,26 @@ from typing import Any
 from unittest import mock
 
 from graphdb.gpu.code.compiler import Cancel
+from graphdb.storage.compile.cache import Cache, objection
+from tests.fuzz import FUZZ
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 DYNAMIC_SHARED = 1 << 20
 """Bytes of shared memory that a kernel has whose launch says how much."""
+OPTIMIZED = "-O1" if FUZZ >= 1 else "-O0"
+"""A module's code is run for some milliseconds: compiling it with optimizations takes twice as long, and running it no less.
+
+In a long run (``GRAPHDB_FUZZ``) what is compiled is what larger graphs need.
+"""
 TOGETHER = 8
 """Blocks that run at a time at most, each with shared memory of its own."""
 _DYNAMIC = re.compile(r"extern __shared__ (\w+) (\w+)\[\];")
 _FIXED = re.compile(r"(?<!extern )__shared__ (\w+) (\w+)((?:\[[^;\n]*\])?);")
-_folder = Path(tempfile.gettempdir()) / f"graphdb-emulator-{Path.home().name}"
+_HEADER = Path(__file__).with_name("device.hpp")
+_folder = Cache("emulator", 0).folder()
+"""Libraries by what they are made of, for all checkouts of the user."""
+_MOST = 1024
+"""So many libraries stay, those used last: one run of the tests makes some 300."""
 
 
 class Compiler:
@@ -38,29 +50,40 @@ class Compiler:
         text = _DYNAMIC.sub(rf"{own}#define \2 \2_of[blockIdx.x % {TOGETHER}]", text)
         each = rf"static \1 \2_of[{TOGETHER}]\3; \1 (&\2)\3 = \2_of[blockIdx.x % {TOGETHER}];"
         text = _FIXED.sub(each, text)
-        text = f'#include "{Path(__file__).with_name("device.hpp")}"\n' + text
-        known = (text, *options, Path(__file__).with_name("device.hpp").read_text(), Path(__file__).read_text())
-        key = hashlib.sha256("".join(known).encode())
-        _folder.mkdir(exist_ok=True)
-        library = _folder / f"{key.hexdigest()[:20]}.so"
+        text = f'#include "{_HEADER.name}"\n' + text
+        known = (text, *options, _HEADER.read_text(), Path(__file__).read_text(), OPTIMIZED)
+        assert objection(_folder) is None, f"{_folder}: {objection(_folder)}"
+        library = _folder / f"{hashlib.sha256(''.join(known).encode()).hexdigest()[:20]}.so"
         if not library.exists():
-            with library.with_suffix(".lock").open("w") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)  # another process of the tests compiles the same: it is waited for
+            lock = library.with_suffix(".lock")
+            with lock.open("w") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)  # another process of the tests compiles the same: it is waited for
                 if not library.exists():
                     _compile(text, options, library)
+                    _drop_old()
+                lock.unlink(missing_ok=True)
+        os.utime(library)  # it was used
         return str(library).encode()
 
 
 def _compile(text: str, options: tuple[str, ...], library: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=_folder) as folder:
-        source, made = Path(folder) / "kernel.cpp", Path(folder) / "kernel.so"
+    with tempfile.TemporaryDirectory() as folder:
+        source, made = Path(folder) / "kernel.cpp", library.with_name(f".fresh-{os.getpid()}-{library.name}")
         source.write_text(text)
-        flags = ["-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-fno-strict-aliasing", "-U_FORTIFY_SOURCE"]
+        flags = ["-std=c++17", OPTIMIZED, "-w", "-shared", "-fPIC", "-fno-strict-aliasing", "-U_FORTIFY_SOURCE"]
         assert COMPILER is not None
         if COMPILER.endswith("g++"):  # a template's statics are shared memory: each module has its own
             flags.append("-fno-gnu-unique")
-        subprocess.run([COMPILER, *flags, *options, str(source), "-o", str(made)], check=True)
+        command = [COMPILER, *flags, *options, f"-I{_HEADER.parent}", str(source), "-o", str(made)]
+        subprocess.run(command, check=True)
         made.replace(library)
+
+
+def _drop_old() -> None:
+    """Drop the libraries that were used longest ago, where there are too many."""
+    libraries = sorted(_folder.glob("[!.]*.so"), key=lambda library: library.stat().st_mtime)
+    for library in libraries[: max(0, len(libraries) - _MOST)]:
+        library.unlink(missing_ok=True)
 
 
 @contextmanager

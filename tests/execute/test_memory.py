@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from graphdb.storage.compile import warm
+from graphdb.storage.compile import jit, warm
+from graphdb.storage.compile.entries import entries
 
 LIMIT = 300_000_000
 
@@ -53,7 +54,9 @@ ROWS = """
 
 def peaks(tmp_path: Path, statement: str) -> tuple[int, int]:
     """The peak bytes of a process before and after a statement over all walks of a complete graph."""
-    warm.make_missing()  # the limit leaves no room for a compiler
+    for found in warm.missing()[0]:  # the limit leaves no room for a compiler
+        if found.variant != "i8":  # for graphs of more vertices
+            jit.make(entries[found.symbol], found.variant)
     file = tmp_path / "graph.nt"
     edges = ((a, b) for a in range(54) for b in range(54) if a != b)
     file.write_text("".join(f"<urn:v:{a}> <urn:p:e> <urn:v:{b}> .\n" for a, b in edges))

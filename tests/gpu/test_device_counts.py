@@ -6,8 +6,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from itertools import combinations
-from math import comb
 from typing import Any
 from unittest import mock
 
@@ -18,9 +16,7 @@ from hypothesis import strategies as st
 
 from graphdb.common.errors import MemoryLimitError, QueryTimeout
 from graphdb.execute.host import HostExecutor
-from graphdb.gpu.code import launch
 from graphdb.gpu.counting import counter
-from graphdb.gpu.counting.cliques import Shape, shape_of
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.executor import Control
@@ -52,8 +48,6 @@ PATTERNS: dict[str, Edges] = {
     "bow tie": ((0, 1), (0, 2), (1, 2), (0, 3), (0, 4), (3, 4)),
     "5-clique minus an edge": ((0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (1, 3), (1, 4), (2, 3), (2, 4)),
 }
-
-CLIQUE = launch.source("clique")
 
 
 @pytest.fixture(params=[pytest.param("emulated", marks=EMULATED), pytest.param("cuda", marks=pytest.mark.gpu)])
@@ -197,75 +191,6 @@ def test_a_compiler_that_fails_leaves_the_way_as_it_was() -> None:
         assert executor.count(plan) == HOST.count(plan)
 
 
-@pytest.mark.parametrize("size", [3, 4, 5])
-def test_cliques_of_more_ranks_than_there_are_bits(executor: Any, size: int) -> None:
-    """Vertices before the last ranks ask their own lists; shares of the ranks, too."""
-    graph, label = graph_of(700, 14_000, 3)
-    plan = make_plan(pattern_of(tuple(combinations(range(size), 2)), label), graph)
-    assert plan.clique is not None
-    ranks, longest = len(plan.clique.graph.offsets) - 1, plan.clique.graph.longest
-    words = 1 if longest <= 32 else (longest + 31) // 32
-    assert words <= 4
-    least = 4 * (6 if size == 3 else 9 + longest * words + (words * 16 + 1) * 8)
-    limits = executor.device.limits
-    shapes = [shape_of(size, ranks, longest, replace(limits, shared=least + more)) for more in (0, 40)]
-    want = HOST.count(plan)
-    assert want > 0
-    for shape in shapes:
-        assert shape is not None
-        assert shape.sparse
-        assert ranks / 16 <= shape.span < ranks
-        with mock.patch.object(counter, "shape_for", return_value=shape):
-            assert executor._counter.count(plan, Control()) == want
-            division = executor._counter.division(plan, True, Control())
-            cuts = [(0, 30), (30, ranks - 20), (ranks - 20, ranks)]
-            found = [executor._counter.partial(plan, division, Control(), cut)[0] for cut in cuts]
-            assert sum(found) == want
-            assert found[1] > 0
-
-
-@pytest.mark.parametrize("size", [3, 4, 5, 6])
-def test_cliques(executor: Any, size: int) -> None:
-    graph, label = graph_of(50, 600, 2)
-    pattern = pattern_of(tuple(combinations(range(size), 2)), label)
-    plan = make_plan(pattern, graph)
-    want = HOST.count(make_plan(pattern, graph, counting="never"))
-    assert want > 0
-    assert executor._counter.count(replace(plan, counting=None), Control()) == want
-
-
-@EMULATED
-@pytest.mark.parametrize(("size", "sparse"), [(5, False), (5, True), (6, False)])
-def test_a_block_without_vertices_helps_with_those_of_others(size: int, sparse: bool) -> None:
-    """A vertex of 59 neighbours and one of 9, on two blocks: the rows of the first are drawn by both, each once."""
-    complete = [(i, j) for j in range(60) for i in range(j)]
-    few = [(60 + i, (7 * i + j) % 60) for i in range(4) for j in range(9)]
-    source, target = np.array(complete + few).T
-    graph, label = DataGraph(ArraySource(source, np.full(len(source), 64), target, 65)), 64
-    plan = make_plan(pattern_of(tuple(combinations(range(size), 2)), label), graph)
-    assert plan.clique is not None
-    oriented = plan.clique.graph
-    shape = Shape(size, 2, "Block", 1 << 16, 60 * 2, 32 if sparse else 64, sparse)
-    assert shape.divided
-    own = {**shape.macros, "LARGE": 10, "LEFT": 1}
-    found = []
-    with emulator.installed(together=2):
-        from graphdb.gpu.executor import GpuExecutor
-
-        for text in (CLIQUE, CLIQUE.replace("found += matrix.count_drawn(other", "matrix.count_drawn(other")):
-            executor = GpuExecutor(0, memory_limit=1 << 30)
-            with (
-                mock.patch.object(counter, "shape_for", return_value=shape),
-                mock.patch.object(Shape, "macros", own),
-                mock.patch.object(launch, "source", return_value=text),
-            ):
-                division = executor._counter.division(plan, True, Control())
-                found.append(executor._counter.partial(plan, division, Control(), (3, 5))[0] // plan.automorphisms)
-    assert np.diff(oriented.offsets)[3:5].tolist() == [9, 59]
-    assert found[0] == comb(9, size - 1) + comb(59, size - 1)
-    assert comb(9, size - 1) < found[1] < found[0]  # without what the other finds
-
-
 def test_candidates_and_hanging_trees(executor: Any) -> None:
     """Vertices with candidate sets, on a cycle with two branches: weights that are bits, and weights that are not."""
     graph, label = graph_of(32, 90, 3)
@@ -296,7 +221,6 @@ def test_what_is_known_of_a_label_is_not_asked_again(executor: Any) -> None:
 
 def test_where_the_host_walks_along_a_tree_a_device_sums(executor: Any) -> None:
     """A path of eight vertices, of which the first and the last have the same candidates."""
-    from graphdb.gpu.counting import counter
 
     graph, label = graph_of(64, 700, 6)
     sets = tuple(np.flatnonzero(np.arange(64) % 7 == i % 7) for i in range(8))
@@ -455,7 +379,6 @@ def test_what_takes_much_longer_than_a_compiler_is_not_begun() -> None:
 
 @EMULATED
 def test_how_long_a_kernel_is_compiled_is_learned() -> None:
-    from graphdb.gpu.counting import counter
 
     square, tailed = ((0, 1), (1, 2), (2, 3), (3, 0)), ((0, 1), (1, 2), (2, 3), (3, 0), (3, 4))
     graph, label = graph_of(64, 700, 6)
@@ -498,7 +421,6 @@ def test_a_race_ends_with_its_timeout() -> None:
 @EMULATED
 def test_a_count_whose_sums_have_no_kernel_is_not_overtaken() -> None:
     """What is being got ready turns out not to be possible: the matches are gone through to the end, once."""
-    from graphdb.gpu.counting import counter
 
     with emulator.installed():
         from graphdb.gpu.executor import GpuExecutor

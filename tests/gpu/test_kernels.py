@@ -1,4 +1,4 @@
-"""The CUDA kernels: all known by name, and compiled to machine code for every architecture, without a device."""
+"""The CUDA kernels: all known by name, and compiled for every architecture, without a device."""
 
 from __future__ import annotations
 
@@ -45,10 +45,9 @@ def test_a_header_is_included_once() -> None:
 def test_kernels_compile_for_every_architecture(name: str) -> None:
     for macros in (*VARIANTS[name], *SAMPLES.get(name, ())):
         plan = PLANS[name](macros) if name in PLANS else ""
-        for architecture in nvrtc.architectures():
+        for target in nvrtc.targets():
             options = defines({**macros, "CHECK_OFFSETS": 1})
-            code = nvrtc.machine_code(source(name, plan), options, architecture)
-            assert code.startswith(b"\x7fELF")
+            assert nvrtc.is_code(nvrtc.compiled(source(name, plan), options, target), target)
 
 
 def _wheel(counting: Counting) -> PhysicalPlan:
@@ -103,7 +102,7 @@ def test_a_structure_that_differs_from_its_table_does_not_compile(name: str, mon
         macros = VARIANTS[name][0]
         written = source.__wrapped__(name, PLANS[name](macros) if name in PLANS else "")
         with pytest.raises(pytest.fail.Exception, match=r"is not as gpu/code/layout\.py says"):
-            nvrtc.machine_code(written, defines({**macros, "CHECK_OFFSETS": 1}), 90)
+            nvrtc.compiled(written, defines({**macros, "CHECK_OFFSETS": 1}), "compute_90")
 
 
 def test_rows_of_partitions_are_as_long_on_the_host() -> None:
@@ -113,4 +112,4 @@ def test_rows_of_partitions_are_as_long_on_the_host() -> None:
 def test_a_broken_kernel_does_not_compile() -> None:
     nvrtc.library()
     with pytest.raises(pytest.fail.Exception, match="this_is_no_type"):
-        nvrtc.machine_code('extern "C" __global__ void k(this_is_no_type x) {}', (), 90)
+        nvrtc.compiled('extern "C" __global__ void k(this_is_no_type x) {}', (), "compute_90")

@@ -78,7 +78,7 @@ def freed(executor: Any) -> bool:
 @EMULATED
 @pytest.mark.parametrize("part", [2, 4, 8, 16])
 def test_a_graph_larger_than_the_budget(part: int) -> None:
-    graph, host = simple_graph(300, 12_000), HostExecutor(1)
+    graph, host = simple_graph(600, 12_000), HostExecutor(1)
     plan = make_plan(pattern(3, TRIANGLE), graph)
     neighbours = sum({id(each): each.neighbours.nbytes for each in plan.partitions}.values())
     with emulator.installed():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 from unittest import mock
 
@@ -14,11 +15,15 @@ from hypothesis import given
 
 from graphdb.execute.host import HostExecutor
 from graphdb.gpu.code.launch import Module
+from graphdb.gpu.data import graph as data_graph
 from graphdb.gpu.data.graph import address
+from graphdb.gpu.data.memory import DeviceMemory
 from graphdb.gpu.data.residency import lists_of_plan
-from graphdb.gpu.join import pieces
+from graphdb.gpu.join import pieces, run
+from graphdb.gpu.join import segmentation as segmentation_module
 from graphdb.gpu.join.run import Join
-from graphdb.gpu.join.segmentation import segment_stream, segmentation
+from graphdb.gpu.join.segmentation import segmentation
+from graphdb.gpu.join.segmented import segment_stream
 from graphdb.gpu.segments import Part, SegmentStream, Window, pinned
 from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
@@ -33,6 +38,8 @@ from tests.gpu.test_pages import rows, simple_graph
 from tests.oracle.strategies import Case
 from tests.oracle.test_symmetry import symmetric_cases
 from tests.oracle.test_trees import labelled_cases
+
+RANGES = segmentation_module.RANGES
 
 
 @pytest.fixture(
@@ -146,11 +153,12 @@ def test_the_last_two_levels_of_a_count_make_no_table(edges: list[tuple[int, int
 
 
 @EMULATED
-def test_the_first_table_is_made_once_for_each_range() -> None:
-    """It stands while the segments of later slots change."""
+@pytest.mark.parametrize("scanned", [True, False])
+def test_the_first_table_is_the_scan_or_made_once_for_each_range(scanned: bool) -> None:
+    """A scan whose vertices are all bindings is a table itself; else it stands while segments of later slots change."""
     graph, host = simple_graph(60, 900), HostExecutor(1)
     plan = make_plan(pattern(3, TRIANGLE, REPEATABLE, count_only=True), graph, counting="never")
-    launched = Counter[str]()
+    launched, made = Counter[str](), run.plan_levels
     with emulator.installed(), segmented(3):
         device: Any = device_executor("join", SMALL["join"], 1 << 24)
         launch = Module.launch
@@ -159,12 +167,92 @@ def test_the_first_table_is_made_once_for_each_range() -> None:
             launched[name] += 1
             launch(self, name, *arguments, **more)
 
-        with mock.patch.object(Module, "launch", noted):
+        def levels(*given: Any) -> Any:
+            found = made(*given)
+            assert found.roots is not None
+            return found if scanned else replace(found, roots=None)
+
+        with mock.patch.object(Module, "launch", noted), mock.patch.object(run, "plan_levels", levels):
             assert device.count(plan) == host.count(plan) > 0
         segments = device.strategies.join.segments(plan, True)
         assert [slot.ranges for slot in segments.slots] == [3, 3]
     assert launched["count_pairs"] == 9
-    assert launched["combine"] == 3
+    assert launched["combine"] == (0 if scanned else 3)
+
+
+@EMULATED
+@pytest.mark.parametrize("short", [True, False])
+def test_lists_that_are_scanned_once_are_read_by_blocks(short: bool) -> None:
+    """Each of their edges is copied once, however many ranges there are; offsets have 32 bits where these do."""
+    rng = np.random.default_rng(5)
+    ends = np.unique(rng.integers(0, 90, (2, 2_400)), axis=1)
+    ends = ends[:, ends[0] != ends[1]]
+    graph = DataGraph(ArraySource(ends[0], 90 + ends.sum(axis=0) % 2, ends[1], 92))
+    edges = [(0, 1, (90,), True), (1, 2, (91,), True), (0, 2, (91,), True)]
+    count = make_plan(pattern(3, edges, REPEATABLE, count_only=True), graph, counting="never")
+    wanted, host = make_plan(pattern(3, edges, REPEATABLE), graph), HostExecutor(1)
+    with emulator.installed(), segmented(4), mock.patch.object(data_graph, "SHORT", 1 << 32 if short else 0):
+        device: Any = device_executor("join", SMALL["join"], 1 << 24)
+        found = device.strategies.join.segments(count, True)
+        (grid,) = found.grids
+        lists = grid.partition
+        assert (grid.row, grid.slot) not in {(row, each.slot) for each in found.slots for row in each.rows}
+        assert grid.shape == (4, 4)
+        assert grid.counts.sum() == lists.neighbours.size
+        with device.device.active():
+            stream = segment_stream(device.device, count, found)
+            assert len(list(stream.through(found.combinations))) == 16
+            window = stream.windows[-1][0]
+        assert window.moved == lists.neighbours.nbytes + (lists.offsets.size + 3) * 4 * (4 if short else 8)
+        assert stream.moved == pytest.approx(found.moved, rel=0.15)
+        del stream, window
+        assert device.count(count) == host.count(count) > 0
+        assert rows(device, wanted) == rows(host, wanted)
+        assert not device.device.memory.pool.faults
+
+
+@EMULATED
+def test_what_host_memory_has_for_segments_is_made_once() -> None:
+    """To evict it would give the device no memory, and to page-lock it again takes longer than to copy it."""
+    rng = np.random.default_rng(5)
+    ends = np.unique(rng.integers(0, 400, (2, 9_000)), axis=1)
+    graph = DataGraph(ArraySource(ends[0], 400 + ends.sum(axis=0) % 2, ends[1], 402))
+    edges = [(0, 1, (400,), True), (1, 2, (401,), True), (0, 2, (401,), True)]
+    plan = make_plan(pattern(3, edges, REPEATABLE, count_only=True), graph, counting="never")
+    lists = sum(each.nbytes for each in lists_of_plan(plan, True))
+    with emulator.installed(), segmented(4):
+        device: Any = device_executor("join", SMALL["join"], 5 * lists // 8)
+        wanted = device.count(plan)
+        assert device.strategies.join.segments(plan, True).grids
+        with mock.patch.object(DeviceMemory, "pinned", side_effect=DeviceMemory.pinned, autospec=True) as made:
+            assert device.count(plan) == wanted == HostExecutor(1).count(plan)
+        assert max(int(np.prod(call.args[1])) for call in made.call_args_list) < 400
+
+
+@EMULATED
+@pytest.mark.parametrize("part", [2, 4, 8])
+def test_a_labelled_join_moves_at_most_three_times_its_lists(part: int) -> None:
+    """Within a part of what it takes, and never with more room than that."""
+    rng = np.random.default_rng(7)
+    ends = np.unique((rng.random((2, 30_000)) ** 2 * 3_000).astype(np.int64), axis=1)
+    ends = ends[:, ends[0] != ends[1]]
+    graph, host = DataGraph(ArraySource(ends[0], 3_000 + ends.sum(axis=0) % 2, ends[1], 3_002)), HostExecutor(1)
+    edges = [(0, 1, (3_000,), True), (1, 2, (3_001,), True), (0, 2, (3_001,), True)]
+    plan = make_plan(pattern(3, edges, REPEATABLE, count_only=True), graph, counting="never")
+    lists = sum(each.nbytes for each in lists_of_plan(plan, True))
+    with emulator.installed(), segmented(*RANGES), mock.patch.object(segmentation_module, "OTHERS", 1 << 13):
+        device: Any = device_executor("join", SMALL["join"], 2 * lists // part)
+        found = device.strategies.join.segments(plan, True)
+        assert len(found.combinations) > 1 or part == 2
+        assert found.moved <= 3 * found.size
+        with device.device.active():
+            stream = segment_stream(device.device, plan, found)
+            assert device.device.memory.used_bytes <= 0.85 * device.device.memory.budget
+            for _ in stream.through(found.combinations):
+                pass
+            assert stream.moved <= 3.1 * found.size
+            del stream
+        assert device.count(plan) == host.count(plan) > 0
 
 
 @EMULATED
@@ -201,7 +289,7 @@ def test_arrays_of_a_window_share_its_room() -> None:
             window = Window(device.device, parts, 1)
             taken = device.device.memory.used_bytes - before
             assert 7_600 <= taken < 8_200 < 900 * (8 + 4)
-            stream = SegmentStream(device.device, [(window, "ab")])
+            stream = SegmentStream(device.device, [(window, itemgetter(0), "ab")])
             for (chosen,), bases in stream.through([(0,), (1,)]):
                 for key, part in zip("ab", parts, strict=True):
                     begin, end = part.begins[chosen], part.ends[chosen]

@@ -33,7 +33,8 @@ def test_forms(form: str, tmp_path: Path) -> None:
     import gzip
 
     import pandas as pd
-    import zstandard
+
+    from graphdb.storage import zstd
 
     path, packed = tmp_path / "a.nt", tmp_path / "a.nt.gz"
     path.write_bytes(LINES)
@@ -51,7 +52,7 @@ def test_forms(form: str, tmp_path: Path) -> None:
         "packed file": io.BytesIO(gzip.compress(LINES)),
         "several": tmp_path / "part*.nt",
     }
-    (tmp_path / "a.nt.zst").write_bytes(zstandard.compress(LINES))
+    (tmp_path / "a.nt.zst").write_bytes(zstd.compress(LINES))
     for number, line in enumerate(LINES.splitlines(keepends=True)):
         (tmp_path / f"part{number}.nt").write_bytes(line)
     with opened(None) as db:
@@ -200,3 +201,39 @@ def test_answers_after_random_batches(seed: int) -> None:
 
 def _edge(draw: np.random.Generator) -> tuple[str, str, str]:
     return f"http://x/{draw.integers(5)}", str(draw.choice(["R", "S"])), f"http://x/{draw.integers(5)}"
+
+
+def test_a_large_batch_brings_up_to_date_what_queries_derived() -> None:
+    """The next query finds partitions and members with the batch in them, also where it is rolled back."""
+    random = np.random.default_rng(5)
+
+    def some(count: int) -> list[tuple[str, str, str]]:
+        names = ("http://x/p", "http://x/q")
+        pairs = random.integers(0, 40, (count, 2)).tolist()
+        return [(f"http://x/{s}", names[(s + o) % 2], f"http://x/{o}") for s, o in pairs]
+
+    def counted(edges: set[tuple[str, str, str]]) -> int:
+        ends = Counter((p, o) for _, p, o in edges)
+        return sum(ends["http://x/p", s] for s, p, _ in edges if p == "http://x/q")
+
+    text = "MATCH (a)-[:p]->(b)-[:q]->(c) RETURN count(*)"
+    with graphdb.connect() as db:
+        there = set(some(300))
+        db.apply(sorted(there))
+        db.query("MATCH (a)-[:p]->(b)-[:q]->(c) RETURN a, c").fetchall()
+        for step in range(6):
+            come, gone = some(150), sorted(there)[step::3]
+            if step % 3 == 2:
+                db.query("BEGIN")
+            db.apply(come, gone)
+            graph = db._state.snapshot().graph
+            assert not any(key[0] == "partition" for key in graph._stale.waiting())
+            assert any(key[0] == "partition" for key in graph._cache)
+            now = (there - set(gone)) | set(come)
+            assert db.query(text).scalar() == counted(now)
+            if step % 3 == 2:
+                db.query("ROLLBACK")
+            else:
+                there = now
+            assert db.query(text).scalar() == counted(there)
+            db.query("MATCH (a)-[:p]->(b)-[:q]->(c) RETURN a, c").fetchall()

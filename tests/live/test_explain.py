@@ -39,7 +39,7 @@ def test_delta_plans_are_printed() -> None:
         ("MATCH (a)-->(b) RETURN a LIMIT 2", "SKIP and LIMIT choose among all rows"),
         ("MATCH (a)-->(b) OPTIONAL MATCH (b)-->(c) RETURN a", "its rows are not the matches of one pattern"),
         ("MATCH (a) RETURN a.name AS n", "its pattern has a vertex without edges"),
-        ("MATCH INDUCED (a)-[:KNOWS]->(b) RETURN a, b", "INDUCED"),
+        ("MATCH (a)-[:KNOWS]->(b) WHERE NOT (b)-[:KNOWS]->(a) RETURN a, b", "conditions"),
     ],
 )
 def test_why_answers_are_compared(query: str, why: str) -> None:

@@ -26,6 +26,8 @@ QUERIES = (
     "MATCH REPEATABLE ELEMENTS (a)-[x]->(b)<-[y]-(c) RETURN a.i AS i, b.i AS j, c.i AS k",
     "MATCH DIFFERENT NODES (a)-[:R]-(b)-[:S]-(c) RETURN a.i AS i, b.i AS j, c.i AS k",
     "MATCH INDUCED (a)-[:R]->(b)-[:R]->(c) RETURN a.i AS i, c.i AS j",
+    "MATCH INDUCED (a)-[:R]-(b:A)-[:S]-(c) RETURN a.i AS i, b.k AS k, c.i AS j",
+    "MATCH INDUCED (a)-[:R]->(b)<-[:R]-(c) RETURN b.i AS i, count(*) AS n",
     "MATCH (a:A|B)-[:R]->(b:!A) RETURN a.i AS i, b.k AS k ORDER BY k",
     "MATCH (a)-[:R]->(b), (b)-[:S]->(c) MATCH (c)-[:R]->(d) RETURN a.i AS i, d.k AS k",
     "MATCH (a {k: 1})-[:R]->(b) RETURN b, a.i + coalesce(b.i, 0) AS s",

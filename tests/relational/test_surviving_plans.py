@@ -27,6 +27,8 @@ QUERIES = (
     "MATCH (a:A)-[:t]->(b:B) RETURN labels(a), b.n ORDER BY b.n, a.n",
     "MATCH (a)-[:r]->(b) WHERE NOT (b)-[:s]->() RETURN count(*)",
     "MATCH (a)-[:r*1..2]->(b) RETURN count(*)",
+    "MATCH (a)-[e:s]->(b) WHERE e.w IS NULL RETURN count(*)",
+    "MATCH (a)-[e:r]->(b) RETURN a.n, e.w ORDER BY a.n, e.w",
 )
 
 
@@ -60,7 +62,7 @@ def cached(db: graphdb.Database, text: str) -> bool:
 def write(db: graphdb.Database, draw: random.Random) -> None:
     one, other, new = draw.randrange(20), draw.randrange(20), draw.randrange(10**6)
     label = draw.choice("rst")
-    match draw.randrange(9):
+    match draw.randrange(10):
         case 0:
             db.query(f"MATCH (a {{n: {one}}}), (b {{n: {other}}}) CREATE (a)-[:{label}]->(b)")
         case 1:
@@ -80,6 +82,8 @@ def write(db: graphdb.Database, draw: random.Random) -> None:
             db.query(f"MATCH (a {{n: {one}}}), (b {{n: {other}}}) CREATE (a)-[:{label}]->(b)-[:r]->({{m: 5}})")
             answers(db)
             db.query("ROLLBACK")
+        case 8:
+            db.query(f"MATCH (a {{n: {one}}})-[e:t]->() SET e.w = {draw.choice(['1', '2', 'null', chr(39) * 2])}")
         case _:
             db.apply([(f"urn:graphdb:v{new % 7}", label, f"urn:graphdb:v{one}")])
 
@@ -147,6 +151,35 @@ def test_a_plan_that_a_change_concerns_serves_other_values(db: graphdb.Database,
     found = [db.query(text, m=m).fetchall() for m in (3, 2, 1, 0)]
     db._state.plans.clear()
     assert found == [db.query(text, m=m).fetchall() for m in (3, 2, 1, 0)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "MATCH (a)-[e:r]->(b) WHERE e.w IS NULL RETURN count(*)",
+        "MATCH (a)-[e:r]->(b) WHERE e.w = $w RETURN a.n, b.n",
+        "MATCH (a)-[:r {w: 1}]->(b) RETURN count(*)",
+        "MATCH (a)-[e:r]->(b) RETURN a.n, e.w ORDER BY a.n LIMIT 3",
+        "MATCH (a)-[e:r]->(b) RETURN e.w, count(*)",
+    ],
+)
+def test_properties_of_edges_that_only_others_have(db: graphdb.Database, text: str) -> None:
+    """Their tables hold the edges of all labels, and go when any of these changes."""
+    given = {"w": 1} if "$w" in text else {}
+    db.query("MATCH (a {n: 1}), (b {n: 2}) CREATE (a)-[:t {w: 1}]->(b)-[:t {w: 2}]->(a)")
+    before = db.query(text, **given).fetchall()
+    for change in (
+        "MATCH ()-[e:t {w: 1}]->() SET e.w = 3",
+        "MATCH ()-[e:t {w: 3}]->() SET e.w = 'three'",
+        "MATCH ()-[e:t {w: 2}]->() DELETE e",
+        "MATCH (a {n: 3}), (b {n: 4}) CREATE (a)-[:s {w: 1}]->(b)",
+    ):
+        db.query(change)
+        assert db.query(text, **given).fetchall() == before
+    db.query("MATCH (a {n: 3}), (b {n: 4}) CREATE (a)-[:r {w: 1}]->(b)")
+    found = db.query(text, **given).fetchall()
+    db._state.plans.clear()
+    assert found == db.query(text, **given).fetchall()
 
 
 def test_a_label_that_nothing_has_any_more_has_no_members() -> None:

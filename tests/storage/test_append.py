@@ -11,7 +11,7 @@ import pytest
 
 import graphdb
 from graphdb.common import arrow
-from graphdb.common.values.terms import RDF, XSD
+from graphdb.common.values.terms import LIST_DATATYPE, RDF, XSD
 from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
 from graphdb.storage.dictionary.typed_literals import is_short, short_literals, typed_literals
 from graphdb.storage.file.migrations import MIGRATIONS
@@ -80,6 +80,7 @@ def test_short_literals_are_what_typed_ones_are(connection: duckdb.DuckDBPyConne
     written += [(text, XSD + "integer", None) for text in ("0", "-0", "+7", "007", "-12", "9" * 18, "-" + "9" * 18)]
     written += [(text, XSD + "double", None) for text in ("0.0", "-0.0", "1e5", "12.5", "+3.25E-7", "0.1", "9" * 17)]
     written += [(text, XSD + "boolean", None) for text in ("true", "false")]
+    written += [(text, LIST_DATATYPE, None) for text in ("[]", '["a", 1]', "1", "true", "2020-01-01")]
     assert all(is_short(*literal) for literal in written)
     assert not any(is_short(text, XSD + "double", None) for text in ("INF", "NaN", "1e400", ".", "1e", ".5 "))
     assert not any(is_short(text, XSD + "boolean", None) for text in ("1", "0", "yes"))

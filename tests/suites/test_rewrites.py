@@ -1,6 +1,6 @@
 """openCypher's scenarios written otherwise: the rows, errors and side effects are the same.
 
-``GRAPHDB_FUZZ`` multiplies how many are asked: 48 asks all.
+``GRAPHDB_FUZZ`` multiplies how many are asked: 32 asks all.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.fuzz import FUZZ
 from tests.suites.rewrites import REWRITES
 from tests.suites.tck import Runner, scenarios
 
-EVERY = max(1, round(48 / FUZZ))
+EVERY = max(1, round(32 / FUZZ))
 """One scenario of so many."""
 
 

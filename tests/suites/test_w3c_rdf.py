@@ -10,6 +10,7 @@ import functools
 import json
 import os
 import pathlib
+from collections.abc import Iterator
 from typing import Any
 
 import duckdb
@@ -17,7 +18,7 @@ import pytest
 
 from graphdb.common.errors import LoadError
 from graphdb.storage.catalog import Catalog
-from graphdb.storage.file.prepared_sql import execute_script
+from graphdb.storage.file.prepared_sql import execute_script, has_rows
 from graphdb.storage.loaders.load import load
 from graphdb.storage.loaders.sources import Options
 
@@ -44,7 +45,7 @@ def _cases(*kinds: str) -> list[Any]:
 
 @functools.cache
 def _database() -> tuple[duckdb.DuckDBPyConnection, Catalog]:
-    """One database for all: each test empties it."""
+    """One database for all."""
     connection = duckdb.connect()
     catalog = Catalog(connection)
     catalog.create()
@@ -60,10 +61,12 @@ def _emptying() -> str:
 
 
 @pytest.fixture
-def database() -> tuple[duckdb.DuckDBPyConnection, Catalog]:
+def database() -> Iterator[tuple[duckdb.DuckDBPyConnection, Catalog]]:
+    """The database, empty; what is in it afterwards is taken out of it."""
     connection, catalog = _database()
-    execute_script(connection, _emptying())
-    return connection, catalog
+    yield connection, catalog
+    if has_rows(connection, "main.triples", "_graphdb.quad", "_graphdb.reifier", "_graphdb.resource"):
+        execute_script(connection, _emptying())
 
 
 def _load(case: dict[str, Any], database: tuple[duckdb.DuckDBPyConnection, Catalog]) -> None:

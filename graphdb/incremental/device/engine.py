@@ -363,7 +363,7 @@ class DeviceMatching:
         """Return the entries that the batch under way changes; ``cancelled``: also those in neither version."""
         from graphdb.incremental.kernels.batch_kernels import pack_records
 
-        packed = np.empty((len(self._lists.records), frame.RECORD_CELLS), np.int32)
+        packed = np.empty((len(self._lists.records), frame.CHANGE_CELLS), np.int32)
         return packed[: pack_records(self._lists.cells.ctypes.data, packed, int(cancelled))]
 
     def _log_changes(self) -> None:

@@ -11,7 +11,7 @@ from graphdb.incremental import frame
 ROW = ("begin", "size", "room", "before", "after", "both", "marks", "group")
 """``Row`` of ``delta.cuh``: the cells of :data:`..frame.ROW_CELLS`."""
 CHANGE = ("relation", "near", "far", "key", "versions")
-"""``Change``: a record (:data:`..frame.RECORD_CELLS`) in 32 bits."""
+"""``Change``: the first cells of a record (:data:`..frame.CHANGE_CELLS`) in 32 bits."""
 UPDATE = ("label", "source", "target", "inserted")
 """``Update``."""
 LISTS = (

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from graphdb.incremental.frame import (
     BACKWARDS,
     BOTH,
+    CHANGE_CELLS,
     CODES,
     ENDS,
     FORWARDS,
@@ -36,7 +37,7 @@ from graphdb.incremental.frame import (
     WORDS,
     YIELD,
 )
-from graphdb.incremental.kernels.list_kernels import change, leave, place_of, row_of
+from graphdb.incremental.kernels.list_kernels import change, entry_of, leave, row_of
 from graphdb.incremental.kernels.search_kernels import count
 from graphdb.storage.compile.kernels import entry, fetch, kernel, load, lowest, store
 
@@ -72,16 +73,22 @@ def change_edge(graph: int, label: int, source: int, target: int, inserted: bool
     return True
 
 
-@entry("i8[:], i8[:], i8[:], i8[:], i8[:, :] -> i8")
-def write_updates(sources: Ints, targets: Ints, inserted: Ints, numbers: Ints, rows: Ints) -> int:
-    """Write updates of resources as :func:`stage` takes them, but for labels: the first of what is no resource."""
-    for i in range(len(sources)):
-        if not (0 <= sources[i] < len(numbers) and 0 <= targets[i] < len(numbers)):
+@entry("i8[:, :], i8, i8, i8[:] -> i8")
+def number_updates(updates: Ints, label: int, number: int, numbers: Ints) -> int:
+    """Write the numbers of updates' labels and ends, as :func:`stage` takes them.
+
+    ``numbers`` are those of all resources.  Returns the first update whose label is not ``label``, or of whose ends one
+    is no resource: it and those behind it are as they were.
+    """
+    count = len(numbers)
+    for i in range(len(updates)):
+        source, target = updates[i, 1], updates[i, 2]
+        if updates[i, 0] != label or not (0 <= source < count and 0 <= target < count):
             return i
-        rows[i, 1] = numbers[sources[i]]
-        rows[i, 2] = numbers[targets[i]]
-        rows[i, 3] = inserted[i]
-    return len(sources)
+        updates[i, 0] = number
+        updates[i, 1] = numbers[source]
+        updates[i, 2] = numbers[target]
+    return len(updates)
 
 
 @entry("i8, T, i8[:, :], i8, i8 -> i8")
@@ -131,12 +138,7 @@ def note_versions(graph: int, like: Any) -> int:
     changed = 0
     for i in range(load(graph, RECORD_COUNT, LONG)):
         record = records + i * RECORD_CELLS * 8
-        relation = load(record, 0, LONG)
-        row = row_of(graph, relation, load(record, 1, LONG))
-        begin = load(row, 0, INT) * UNIT
-        end = begin + load(row, 1, INT)
-        at = place_of(graph, begin, end, load(record, 2, LONG), load(record, 3, LONG), like)
-        versions = load(codes, at, INT) & BOTH
+        versions = load(codes, entry_of(graph, record, like), INT) & BOTH
         store(record, 4, versions, LONG)
         changed += versions not in (0, BOTH)
     return changed
@@ -154,7 +156,7 @@ def pack_records(graph: int, packed: NDArray[np.int32], cancelled: int) -> int:
         versions = load(record, 4, LONG)
         if versions == BOTH or (versions == 0 and cancelled == 0):
             continue
-        for cell in range(RECORD_CELLS):
+        for cell in range(CHANGE_CELLS):
             packed[count, cell] = load(record, cell, LONG)
         count += 1
     return count

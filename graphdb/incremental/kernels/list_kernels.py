@@ -190,11 +190,12 @@ def grow(graph: int, row: int, like: Any) -> bool:
 
 
 @kernel
-def mark(graph: int, relation: int, row: int, far: int, there: bool) -> None:
-    """Have a list's bitmap say whether it has an entry of a far end in the relation's range."""
+def mark(graph: int, relation: int, row: int, far: int, touched: bool, there: bool) -> None:
+    """Have a list's bitmap say whether it has an entry of a far end in range, or the second whether one is touched."""
     span = load(graph, RANGES, LONG) + relation * RANGE_CELLS * 8
     offset, word = far - load(span, 3, LONG), load(row, 6, INT)
     if word != 0 and offset >= 0 and offset < load(span, 4, LONG):
+        word += (load(span, 4, LONG) >> 6) + 1 if touched else 0
         address = load(graph, MARKS, LONG) + (word + (offset >> 6)) * 8
         bit = 1 << (offset & 63)
         store(address, 0, load(address, 0, LONG) | bit if there else load(address, 0, LONG) & ~bit, LONG)
@@ -202,17 +203,20 @@ def mark(graph: int, relation: int, row: int, far: int, there: bool) -> None:
 
 @kernel
 def mark_list(graph: int, relation: int, row: int, like: Any) -> None:
-    """Give a list a bitmap if it is long enough that the bitmap is not much larger, and there is space."""
+    """Give a list its bitmaps if it is long enough that they are not much larger, and there is space."""
     span, size = load(graph, RANGES, LONG) + relation * RANGE_CELLS * 8, load(row, 1, INT)
     far, used = load(span, 4, LONG), load(graph, MARKS_USED, LONG)
-    words = (far >> 6) + 1
-    if size < load(graph, LEAST_MARKED, LONG) or 8 * size < words or used + words > load(graph, MARK_CAPACITY, LONG):
+    words = 2 * ((far >> 6) + 1)
+    if size < load(graph, LEAST_MARKED, LONG) or 16 * size < words or used + words > load(graph, MARK_CAPACITY, LONG):
         return
     store(graph, MARKS_USED, used + words, LONG)
     store(row, 6, used, INT)
     begin = load(row, 0, INT) * UNIT
+    neighbours, codes = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG)
     for at in range(begin, begin + size):
-        mark(graph, relation, row, load(load(graph, NEIGHBOURS, LONG), at, like), True)
+        mark(graph, relation, row, load(neighbours, at, like), False, True)
+        if load(codes, at, INT) & TOUCHED:
+            mark(graph, relation, row, load(neighbours, at, like), True, True)
 
 
 @entry("i8, T, i8")
@@ -225,15 +229,30 @@ def mark_lists(graph: int, like: Any, relations: int) -> None:
 
 
 @kernel
-def note(graph: int, relation: int, near: int, far: int, key: int) -> None:
-    """Write a record of an entry that the batch touches for the first time."""
+def note(graph: int, relation: int, near: int, far: int, key: int, row: int, place: int) -> None:
+    """Write a record of an entry that the batch touches for the first time, at a place of its list."""
     count = load(graph, RECORD_COUNT, LONG)
     record = load(graph, RECORDS, LONG) + count * RECORD_CELLS * 8
     store(record, 0, relation, LONG)
     store(record, 1, near, LONG)
     store(record, 2, far, LONG)
     store(record, 3, key, LONG)
+    store(record, 5, row - load(graph, ROWS, LONG), LONG)
+    store(record, 6, place, LONG)
     store(graph, RECORD_COUNT, count + 1, LONG)
+
+
+@kernel
+def entry_of(graph: int, record: int, like: Any) -> int:
+    """The place in the pool of a record's entry: where it was, unless others came or went before it."""
+    neighbours, codes = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG)
+    row, far, key = load(graph, ROWS, LONG) + load(record, 5, LONG), load(record, 2, LONG), load(record, 3, LONG)
+    begin = load(row, 0, INT) * UNIT
+    end = begin + load(row, 1, INT)
+    at = begin + load(record, 6, LONG)
+    if at < end and load(neighbours, at, like) == far and load(codes, at, INT) >> KEY_SHIFT == key:
+        return at
+    return place_of(graph, begin, end, far, key, like)
 
 
 @kernel
@@ -274,7 +293,8 @@ def change(graph: int, relation: int, near: int, far: int, key: int, inserted: b
             if code & TOUCHED == 0:
                 if full:
                     return False
-                note(graph, relation, near, far, key)
+                note(graph, relation, near, far, key, row, at - begin)
+                mark(graph, relation, row, far, True, True)
             store(codes, at, after | TOUCHED, INT)
             count_versions(row, code, after)
             return True
@@ -303,10 +323,11 @@ def change(graph: int, relation: int, near: int, far: int, key: int, inserted: b
     store(row, 1, size + 1, INT)
     count_versions(row, 0, NEW)
     if load(row, 6, INT) != 0:
-        mark(graph, relation, row, far, True)
+        mark(graph, relation, row, far, False, True)
+        mark(graph, relation, row, far, True, True)
     else:
         mark_list(graph, relation, row, like)
-    note(graph, relation, near, far, key)
+    note(graph, relation, near, far, key, row, at - begin)
     lengthened(graph, relation, near, size + 1)
     return True
 
@@ -315,11 +336,12 @@ def change(graph: int, relation: int, near: int, far: int, key: int, inserted: b
 def leave(graph: int, record: int, version: int, like: Any) -> None:
     """Have the entry of a record be in both versions if it is in ``version``, in none if it is not."""
     relation, near = load(record, 0, LONG), load(record, 1, LONG)
-    row = row_of(graph, relation, near)
+    row = load(graph, ROWS, LONG) + load(record, 5, LONG)
     neighbours, codes = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG)
     begin, size, key = load(row, 0, INT) * UNIT, load(row, 1, INT), load(record, 3, LONG)
-    at = place_of(graph, begin, begin + size, load(record, 2, LONG), key, like)
+    at = entry_of(graph, record, like)
     versions = load(codes, at, INT) & BOTH
+    mark(graph, relation, row, load(record, 2, LONG), True, False)
     if versions & version:
         count_versions(row, versions, BOTH)
         store(codes, at, key << KEY_SHIFT | BOTH, INT)
@@ -331,6 +353,6 @@ def leave(graph: int, record: int, version: int, like: Any) -> None:
     if joined(neighbours, begin, begin + size - 1, at, load(record, 2, LONG), like):
         count_parallel(graph, relation, -1)
     else:
-        mark(graph, relation, row, load(record, 2, LONG), False)
+        mark(graph, relation, row, load(record, 2, LONG), False, False)
     store(row, 1, size - 1, INT)
     shortened(graph, relation, near, size - 1)

@@ -1,7 +1,7 @@
 """The steps of a delta plan's search: when all before a step are bound, its lists are found.
 
-The shortest list of a step's legs is scanned; what it holds is looked up in the others: in their bitmaps if they
-are long, else by galloping from where the last value was found.
+The shortest list of a step's legs is scanned; what it holds is looked up in the others, the next shortest first: in
+their bitmaps if they are long, else by galloping from where the last value was found.
 """
 
 from __future__ import annotations
@@ -43,12 +43,10 @@ from graphdb.incremental.frame import (
     UNEQUAL,
     UNIT,
     VALUES,
-    VERTEX,
     VERTEX_COUNT,
 )
 from graphdb.incremental.kernels.list_kernels import row_of
 from graphdb.storage.compile.kernels import kernel, load, store
-from graphdb.storage.graph.pcsr_kernels import find
 
 LONG_LIST = 48
 """Entries of a list that is searched, and not scanned, for the next value."""
@@ -138,12 +136,12 @@ def open_step(search: int, level: int, like: Any) -> None:
         store(span, 3, marks, LONG)
         if length < 0 or size < length:
             shortest, length = k, size
-    first_asked = -1
+    asked, length = -1, 0  # the shortest of the others first: it lets the fewest through
     for k in range(first, last):
-        marked = load(spans, k * SPAN_CELLS + 3, LONG) != 0
-        if k != shortest and (first_asked < 0 or (marked and load(spans, first_asked * SPAN_CELLS + 3, LONG) == 0)):
-            first_asked = k
-    store(stack, 5, first_asked, LONG)
+        size = load(spans, k * SPAN_CELLS + 1, LONG) - load(spans, k * SPAN_CELLS, LONG)
+        if k != shortest and (asked < 0 or size < length):
+            asked, length = k, size
+    store(stack, 5, asked, LONG)
     span = spans + shortest * SPAN_CELLS * 8
     begin, end = load(span, 0, LONG), load(span, 1, LONG)
     if load(step, 0, LONG) == EDGE:
@@ -160,12 +158,19 @@ def open_step(search: int, level: int, like: Any) -> None:
 
 
 @kernel
+def touched(span: int, offset: int) -> bool:
+    """Whether the batch touches an entry of a list by its second bitmap, which lies behind the first."""
+    word = (load(span, 5, LONG) >> 6) + 1 + (offset >> 6)
+    return load(load(span, 3, LONG), word, LONG) >> (offset & 63) & 1 != 0
+
+
+@kernel
 def joins(search: int, graph: int, leg: int, span: int, value: int, like: Any) -> bool:
     """Whether a leg's list holds a value by an entry that may be bound.  Values are asked for in ascending order."""
     marks, offset = load(span, 3, LONG), value - load(span, 4, LONG)
     if marks != 0 and offset >= 0 and offset < load(span, 5, LONG):
         there = load(marks, offset >> 6, LONG) >> (offset & 63) & 1
-        if there == 0 or load(span, 2, LONG) == 0:
+        if there == 0 or load(span, 2, LONG) == 0 or not touched(span, offset):
             return there != 0
     neighbours, codes = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG)
     end = load(span, 1, LONG)
@@ -235,27 +240,30 @@ def skip(graph: int, span: int, at: int, end: int, like: Any) -> int:
 
 
 @kernel
-def next_candidate(search: int, level: int, table_row: int, counting: bool) -> int:
+def next_candidate(search: int, level: int, table_row: int, most: int, out: int) -> int:
     """Bind the next candidate of an opened step without legs: as :func:`next_vertex` does."""
     graph, values = load(search, GRAPH, LONG), load(search, VALUES, LONG)
     step, stack = step_of(search, level), stack_of(search, level)
     slot, bit = load(step, 1, LONG), load(step, 6, LONG)
     at, end = load(stack, 0, LONG), load(stack, 1, LONG)
     count = 0
-    while at < end and (count == 0 or counting):
+    while at < end and count < most:
         if is_candidate(graph, table_row, at, bit):
             store(values, slot, at, LONG)
-            count += passes(search, load(step, 4, LONG), load(step, 5, LONG))
+            if passes(search, load(step, 4, LONG), load(step, 5, LONG)):
+                if out != 0:
+                    store(out, count, at, LONG)
+                count += 1
         at += 1
     store(stack, 0, at, LONG)
     return count
 
 
 @kernel
-def next_vertex(search: int, level: int, table_row: int, counting: bool, like: Any) -> int:
-    """Bind the next vertex of an opened step, in the lists of all legs, that passes all checks: 0 where there is none.
+def next_vertex(search: int, level: int, table_row: int, most: int, out: int, like: Any) -> int:
+    """Bind the next vertices of an opened step, in the lists of all legs, that pass all checks.
 
-    ``counting`` goes on to the last, and returns how many there are.
+    Returns how many there are, ``most`` at most, and writes them to ``out`` unless that is 0.
     """
     graph, values = load(search, GRAPH, LONG), load(search, VALUES, LONG)
     step, stack = step_of(search, level), stack_of(search, level)
@@ -263,7 +271,7 @@ def next_vertex(search: int, level: int, table_row: int, counting: bool, like: A
     neighbours, codes = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG)
     slot, first, last = load(step, 1, LONG), load(step, 2, LONG), load(step, 3, LONG)
     if first == last:
-        return next_candidate(search, level, table_row, counting)
+        return next_candidate(search, level, table_row, most, out)
     first_check, last_check, bit = load(step, 4, LONG), load(step, 5, LONG), load(step, 6, LONG)
     through = load(stack, 2, LONG)
     leg = legs + through * LEG_CELLS * 8
@@ -295,83 +303,13 @@ def next_vertex(search: int, level: int, table_row: int, counting: bool, like: A
             continue
         store(values, slot, value, LONG)
         if first_check == last_check or passes(search, first_check, last_check):
+            if out != 0:
+                store(out, count, value, LONG)
             count += 1
-            if not counting:
+            if count == most:
                 break
     store(stack, 0, at, LONG)
     return count
-
-
-@kernel
-def seed_place(search: int, begin: int, end: int, near: int, like: Any) -> int:
-    """The place of the changed edge under way in a vertex's list, of which just one entry is changed; else ``end``."""
-    graph = load(search, GRAPH, LONG)
-    neighbours, codes = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG)
-    source, target = load(search, SEED_SOURCE, LONG), load(search, SEED_TARGET, LONG)
-    if near != source and near != target:
-        return end
-    far = target if near == source else source
-    at = find(neighbours, begin, end, far, like)
-    return at if at < end and load(neighbours, at, like) == far and load(codes, at, INT) & BOTH != BOTH else end
-
-
-@kernel
-def occurs(graph: int, span: int, begin: int, end: int, value: int, like: Any) -> int:
-    """Whether a list has a value: 0 or 1."""
-    neighbours, marks, offset = load(graph, NEIGHBOURS, LONG), load(span, 3, LONG), value - load(span, 4, LONG)
-    if marks != 0 and offset >= 0 and offset < load(span, 5, LONG):
-        return load(marks, offset >> 6, LONG) >> (offset & 63) & 1
-    at = find(neighbours, begin, end, value, like)
-    return at < end and load(neighbours, at, like) == value
-
-
-@kernel
-def count_list(search: int, level: int, like: Any) -> int:
-    """How many values an opened step of one leg has, which must differ from others, but not from twins."""
-    graph, values = load(search, GRAPH, LONG), load(search, VALUES, LONG)
-    step, stack = step_of(search, level), stack_of(search, level)
-    begin, end, slot = load(stack, 0, LONG), load(stack, 1, LONG), load(step, 1, LONG)
-    neighbours, codes = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG)
-    span = load(search, SPANS, LONG) + load(step, 2, LONG) * SPAN_CELLS * 8
-    mixed = load(span, 2, LONG)
-    leg = load(search, LEGS, LONG) + load(step, 2, LONG) * LEG_CELLS * 8
-    near, late = load(values, load(leg, 1, LONG), LONG), load(leg, 2, LONG)
-    if begin == end:
-        return 0
-    count = end - begin - mixed
-    if mixed != 0:
-        at = seed_place(search, begin, end, near, like) if mixed == 1 else end
-        if at < end:
-            count += admits(search, load(codes, at, INT), near, load(neighbours, at, like), late)
-        else:
-            for at in range(begin, end):
-                if load(codes, at, INT) & BOTH != BOTH:
-                    count += admits(search, load(codes, at, INT), near, load(neighbours, at, like), late)
-            store(stack, 0, end, LONG)  # as far as it was looked at
-    first = load(step, 4, LONG)
-    for i in range(first, load(step, 8, LONG)):
-        if count <= 0:
-            return 0
-        other = other_slot(search, i, slot)
-        value = load(values, other, LONG)
-        repeated = False
-        for j in range(first, i):
-            repeated = repeated or load(values, other_slot(search, j, slot), LONG) == value
-        if not repeated and mixed == 0:
-            count -= occurs(graph, span, begin, end, value, like)
-        elif not repeated:
-            at = find(neighbours, begin, end, value, like)
-            if at < end and load(neighbours, at, like) == value:
-                count -= admits(search, load(codes, at, INT), near, value, late)
-    return count
-
-
-@kernel
-def other_slot(search: int, number: int, slot: int) -> int:
-    """The slot that a vertex is to differ from by an inequality."""
-    check = load(search, CHECKS, LONG) + number * CHECK_CELLS * 8
-    left, right = load(check, 1, LONG), load(check, 2, LONG)
-    return right if left == slot else left
 
 
 @kernel
@@ -379,19 +317,4 @@ def next_binding(search: int, level: int, table_row: int, like: Any) -> int:
     """Bind the next vertex, or edge, of an opened step: 0 where there is none, else 1."""
     if load(step_of(search, level), 0, LONG) == EDGE:
         return next_edge(search, level)
-    return next_vertex(search, level, table_row, False, like)
-
-
-@kernel
-def count_step(search: int, level: int, table_row: int, like: Any) -> int:
-    """How many bindings an opened step has, one less for each twin before it."""
-    step = step_of(search, level)
-    twins = load(step, 7, LONG)
-    if twins >= 0:
-        return max(0, count_list(search, level, like) - twins)
-    if load(step, 0, LONG) == VERTEX:
-        return next_vertex(search, level, table_row, True, like)
-    count = 0
-    while next_edge(search, level):
-        count += 1
-    return count
+    return next_vertex(search, level, table_row, 1, 0, like)

@@ -18,6 +18,7 @@ from graphdb.common.errors import BindError, NotSupportedError
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import replaced, walk
+from graphdb.incremental.induced import is_induced, refuse_induced
 from graphdb.incremental.patterns import refuse
 from graphdb.live.aggregates.grouping import Grouping, NotGrouped
 from graphdb.pattern.graph import PatternEdge, PatternGraph, PatternVertex
@@ -160,6 +161,7 @@ class DeltaQuery:
         )
         try:
             refuse(pattern)
+            refuse_induced(pattern, 0, snapshot.store.type_label)
         except NotSupportedError as error:
             raise NotIncremental(error.message) from None
         names, counted = _resolved(query, snapshot.names, text), needs.duplicates == "count"
@@ -223,12 +225,12 @@ class DeltaQuery:
 
     @property
     def edge_labels(self) -> tuple[int, ...] | None:
-        """Labels of the edges that its pattern may bind; None for any edge between resources but ``rdf:type``."""
-        found = [edge.labels for edge in self.pattern.edges]
+        """Labels of the edges that matter to its matches; None for any edge between resources but ``rdf:type``."""
+        found = [None if is_induced(self.pattern) else edge.labels for edge in self.pattern.edges]
         return None if None in found else tuple(sorted({label for labels in found for label in labels or ()}))
 
     def edges(self, rows: Ints, type_label: int | None) -> Ints:
-        """Return those of some triples that its pattern may bind."""
+        """Return those of some triples that matter to its matches."""
         rows = rows[~_is_fact(rows, type_label)]
         return rows if self.edge_labels is None else rows[np.isin(rows[:, 0], self.edge_labels)]
 

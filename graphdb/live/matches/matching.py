@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.incremental.matcher import CandidateChange, IncrementalMatcher, Updates, VertexChanges
+from graphdb.incremental.changes import CandidateChange, Updates, VertexChanges
+from graphdb.incremental.matcher import IncrementalMatcher
 from graphdb.live.matches.delta import DeltaQuery, Net
 from graphdb.plan.executor import Overran
 from graphdb.relational.filtering.candidates import Candidates
@@ -84,7 +85,6 @@ class Batch(NamedTuple):
             return
         before = np.concatenate([without(self.around, self.come), self.gone])
         after = np.concatenate([without(self.come, self.around), self.around])
-        none = np.empty((0, 0), np.int64)
         overran: list[Overran] = []
 
         def checked() -> None:
@@ -93,10 +93,10 @@ class Batch(NamedTuple):
             check()
 
         try:
-            matcher.stream(_updates((before, False)), lambda _, changes: take(none, changes.removed), check)
+            matcher.stream(_updates((before, False)), lambda _, changes: take(*changes), check)
         except Overran as error:
             overran.append(error)
-        matcher.stream(_updates((after, True)), lambda _, changes: take(changes.added, none), checked, self.vertices)
+        matcher.stream(_updates((after, True)), lambda _, changes: take(*changes), checked, self.vertices)
         if overran:  # and there was nothing more to match
             raise overran[0]
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.incremental.matcher import IncrementalMatcher, VertexChanges
+from graphdb.incremental.changes import VertexChanges
+from graphdb.incremental.induced import is_induced
+from graphdb.incremental.matcher import IncrementalMatcher
 from graphdb.live.matches.delta import DeltaQuery
 from graphdb.live.matches.matching import Batch, Take, edges_at, without
 from graphdb.relational.filtering.candidates import Candidates
@@ -95,20 +98,32 @@ def _around(delta: DeltaQuery, snapshot: Snapshot, seeds: Ints, check: Callable[
 
 
 def _reach(pattern: PatternGraph) -> int:
-    """Return within how many hops of an edge all others of a connected pattern begin or end, whichever it is."""
+    """Return within how many hops of an edge all others of a connected pattern begin or end, whichever it is.
+
+    Of INDUCED matches all edges at all vertices matter, and the edge may join any two of them.
+    """
+    if is_induced(pattern):
+        pairs = combinations_with_replacement(range(len(pattern.vertices)), 2)
+        return 1 + max(max(_hops(pattern, a, b).values()) for a, b in pairs)
     most = 0
     for seed in pattern.edges:
-        hops = {seed.source: 0, seed.target: 0}
-        while len(hops) < len(pattern.vertices):
-            ends = [(edge.source, edge.target) for edge in pattern.edges]
-            ends += [(b, a) for a, b in ends]
-            fresh = {b: hops[a] + 1 for a, b in ends if a in hops and b not in hops}
-            if not fresh:
-                break
-            hops |= fresh
+        hops = _hops(pattern, seed.source, seed.target)
         others = [edge for edge in pattern.edges if edge is not seed]
         most = max([most, *(min(hops[edge.source], hops[edge.target]) + 1 for edge in others)])
     return most
+
+
+def _hops(pattern: PatternGraph, a: int, b: int) -> dict[int, int]:
+    """Return how many hops the vertices of a connected pattern are from one of two."""
+    hops = {a: 0, b: 0}
+    while len(hops) < len(pattern.vertices):
+        ends = [(edge.source, edge.target) for edge in pattern.edges]
+        ends += [(b, a) for a, b in ends]
+        fresh = {b: hops[a] + 1 for a, b in ends if a in hops and b not in hops}
+        if not fresh:
+            break
+        hops |= fresh
+    return hops
 
 
 def _with_candidates(

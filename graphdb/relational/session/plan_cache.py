@@ -20,6 +20,8 @@ from weakref import ref
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common.by_identity import ByIdentity
+
 if TYPE_CHECKING:
     from graphdb.plan.physical import PhysicalPlan
     from graphdb.storage.graph.changes import Changes
@@ -158,6 +160,8 @@ class PlanCache(Generic[Plan]):
         self._least = limit_bytes // MAX_PLANS
         self._bytes = 0
         self._texts: OrderedDict[str, _Text[Plan]] = OrderedDict()
+        self.checked: ByIdentity[bool] = ByIdentity(MAX_PLANS)
+        """Statements that write of which nothing is wrong, as long as names stand for what they do."""
 
     def __len__(self) -> int:
         """Return the number of plans for given arguments."""
@@ -297,6 +301,7 @@ class PlanCache(Generic[Plan]):
     def clear(self) -> None:
         """Drop all plans: it is not known what has changed, or names have, or what else they depend on."""
         self._texts.clear()
+        self.checked.clear()
         self._bytes = 0
 
     def _used(self, text: str) -> _Text[Plan]:

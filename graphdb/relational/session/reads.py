@@ -38,6 +38,8 @@ class Reads:
     """Labels of its pattern's edges, and of the properties that it reads."""
     classes: frozenset[int]
     """Vertex labels that it names."""
+    edge_rows: bool
+    """Whether it may read properties of edges: their tables are of all labels, and go with any row of single edges."""
     terms: bool
     """Whether it names resources, or has vertices that are literals: new resources concern it."""
     unplanned: object
@@ -46,8 +48,8 @@ class Reads:
     def concerned(self, changes: Iterable[Changes], type_label: int | None, resources: int) -> bool:
         """Whether some changes concern it, of a graph of so many resources before."""
         for change in changes:
-            touched = change.labels
-            if (touched | _described(change)) & self.labels:
+            touched, described = change.labels, _described(change)
+            if (touched | described) & self.labels or (self.edge_rows and described):
                 return True
             if type_label in touched and self.classes:
                 typed = (rows[rows[:, 0] == type_label, 2] for rows in (change.removed, change.added))
@@ -60,7 +62,8 @@ class Reads:
 
     def rebound(self, changes: Iterable[Changes]) -> bool:
         """Whether after some changes its pattern may be bound otherwise: there are rows of single edges, or none."""
-        return any(_described(change) & self.labels for change in changes)
+        described = frozenset[int]().union(*map(_described, changes))
+        return bool(described if self.edge_rows else described & self.labels)
 
 
 def _described(change: Changes) -> frozenset[int]:
@@ -101,7 +104,15 @@ def reads_of(
         isinstance(value, (Node, list)) for value in arguments.values()
     )
     terms = named or any(info.iris or info.kinds for info in bound.vertices)
-    return Reads(frozenset(labels), classes, terms, unplanned)
+    return Reads(frozenset(labels), classes, _reads_edge_rows(query), terms, unplanned)
+
+
+def _reads_edge_rows(query: ast.Query) -> bool:
+    """Whether a query may read properties of an edge: one that is named or described, where any property is read."""
+    parts = list(walk(query))
+    edges = (part for part in parts if isinstance(part, ast.EdgePattern))
+    asked = any(edge.variable is not None or edge.properties for edge in edges)
+    return asked and any(isinstance(part, ast.KeyName) for part in parts)
 
 
 def _classes(query: ast.Query, names: Names, text: str) -> frozenset[int] | None:

@@ -32,6 +32,11 @@ if TYPE_CHECKING:
     from graphdb.storage.file.verify import Macros
     from graphdb.storage.graph.changes import Changes
     from graphdb.storage.statistics.degrees import Degrees
+    from graphdb.storage.statistics.known import KnownStatistics
+    from graphdb.storage.updates.apply import Update
+
+BATCH = 100
+"""Triples of a change from which on what queries have derived is brought up to date with it, not by the next query."""
 
 _AT_HOME: AbstractContextManager[tuple[str, ...]] = nullcontext(())
 
@@ -180,6 +185,12 @@ class State:
     def interrupt(self) -> None:
         """Stop what runs, from another thread."""
         self.connection.interrupt()
+
+    def update(self, raw: duckdb.DuckDBPyConnection, known: KnownStatistics) -> Update:
+        """Return what changes the graph, within :meth:`writing`; ``known`` is known of the file."""
+        from graphdb.storage.updates.apply import Scratch, Update
+
+        return Update(raw, known, self.transactions.touch, Scratch(self.batch // 2, self.spill))
 
     def writing(self) -> Atomic:
         """Return a context manager for a statement that changes the graph: all of it is written, or nothing.
@@ -382,6 +393,15 @@ class State:
             self.connection.file.version += 1
             self._version = self.connection.file.version
 
+    def written(self) -> None:
+        """A statement's changes are complete: where they are many, what queries have derived takes them in now.
+
+        It is called within the transaction, so that what stops it rolls all of it back.
+        """
+        self.changed(())
+        if self._former is not None and sum(change.triples for change in self._former[1]) >= BATCH:
+            self.snapshot().graph.catch_up()
+
     def forget(self, changes: Sequence[Changes | None] = (None,)) -> None:
         """Drop what was derived from names and data, because they changed.
 
@@ -409,6 +429,8 @@ class State:
 
     def _evict_plans(self, changes: Sequence[Changes], more: bool) -> None:
         """Evict the plans that changes concern: all, where there are more changes than these, or names change."""
+        if not (changes or more):
+            return
         names = None if self._former is None else self._former[0].names
         counted = [change.counted for change in changes]
         stay = (

@@ -41,6 +41,10 @@ class StaleStructures:
     def __contains__(self, key: tuple[Any, ...]) -> bool:
         return key in self._entries
 
+    def waiting(self) -> list[tuple[Any, ...]]:
+        """Return the keys of all, those used least recently first."""
+        return [*self._entries][::-1]
+
     def add(self, key: tuple[Any, ...], value: Any, sizes: Sizes) -> None:
         """Add a structure of the graph as it is."""
         self._entries[key] = (value, sizes, len(self._log))
@@ -53,7 +57,7 @@ class StaleStructures:
             self._log, self._totals = [], [0]
             return
         self._log.append((changes, changes.labels))
-        self._totals.append(self._totals[-1] + len(changes.added) + len(changes.removed))
+        self._totals.append(self._totals[-1] + changes.triples)
 
     def updated(
         self, key: tuple[Any, ...], now: Sizes, type_label: int | None, occurring: Callable[[Ints], Ints]

@@ -23,6 +23,9 @@ from graphdb.storage.loaders.terms.unify import entries
 _PIECE, _TEXTS = 4 << 20, 122_880
 """Bytes and texts of a piece: as many as are in a row group of DuckDB's, which writes smaller ones anew in the end."""
 
+_LEAST_PIECE = 4096
+"""Bytes of the pieces of a small text, at least."""
+
 _SLOTS = 1 << 12
 """Slots of a table at first."""
 
@@ -47,9 +50,12 @@ class Collector:
         Where texts and triples go that do not fit.
     memory
         Bytes that it may take.
+    text
+        Bytes of the text that is collected, where that is known: little needs small pieces.
     """
 
-    def __init__(self, folder: str, memory: int) -> None:
+    def __init__(self, folder: str, memory: int, text: int | None = None) -> None:
+        self._piece = _PIECE if text is None else min(_PIECE, max(text, _LEAST_PIECE))
         self._folder = Path(folder)
         self._memory = memory
         self._names = count()
@@ -99,6 +105,10 @@ class Collector:
         self._begin()
         return batch
 
+    def last(self) -> Batch:
+        """Return what was collected; nothing else is added."""
+        return self._batch()
+
     def cut(self) -> Batch:
         """Return what was collected as one batch of several, with its entries, and go on with the next.
 
@@ -126,23 +136,24 @@ class Collector:
         self._state.fill(0)
         self._pieces.fill(0)
         self._texts: list[list[Texts]] = [[], [], []]
-        self._arrays = [self._arrange(sort, _PIECE) for sort in range(3)]
+        self._arrays = [self._arrange(sort, self._piece) for sort in range(3)]
         self._triples: list[SpillArray] = []
         self._others: list[SpillArray] = []
 
     def _arrange(self, sort: int, size: int) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32]]:
         """Make an empty piece, and say in the table of pieces where it is."""
-        data, ends, tags = np.empty(size, np.uint8), np.empty(_TEXTS + 1, np.int32), np.empty(_TEXTS, np.int32)
+        texts = min(_TEXTS, size)
+        data, ends, tags = np.empty(size, np.uint8), np.empty(texts + 1, np.int32), np.empty(texts, np.int32)
         ends[0] = 0
         row = self._pieces[sort]
         row[[kernels.DATA, kernels.ENDS, kernels.TAGS]] = data.ctypes.data, ends.ctypes.data, tags.ctypes.data
-        row[[kernels.BYTES, kernels.ROOM, kernels.USED, kernels.COUNT]] = size, _TEXTS, 0, 0
+        row[[kernels.BYTES, kernels.ROOM, kernels.USED, kernels.COUNT]] = size, texts, 0, 0
         return data, ends, tags
 
     def _next_piece(self, sort: int, length: int) -> None:
         """Begin another piece, in which a text of ``length`` bytes finds room."""
         self._close_piece(sort)
-        self._arrays[sort] = self._arrange(sort, max(_PIECE, length))
+        self._arrays[sort] = self._arrange(sort, max(self._piece, length))
 
     def _close_piece(self, sort: int) -> None:
         used, texts = self._pieces[sort, [kernels.USED, kernels.COUNT]].tolist()

@@ -1,0 +1,95 @@
+"""The pairs of an edge label, cached between changes: whether a triple is there, which labels a vertex has.
+
+A small change looks for its triples, and for the vertex labels at their ends.  Each look is a statement of SQL, which
+DuckDB takes longer to plan than to run; a process that looks again and again reads the pairs of a label once (ski
+rental).  What changes since stands beside them, by subject, and is merged when it is a share of the rest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphdb.storage.arrays.small_joins import Ints, among, distinct
+
+if TYPE_CHECKING:
+    import duckdb
+
+PAIR_BYTES = 16
+"""What a pair takes."""
+
+_SHARE = 8
+"""What changed is merged when it is this part of the rest, …"""
+
+_LEAST = 1024
+"""… and more than so many pairs."""
+
+
+class Pairs:
+    """The pairs of one edge label, sorted by subject: int64 [pairs] each.
+
+    Parameters
+    ----------
+    subjects, objects
+        The pairs, in the order of the subjects.
+    """
+
+    __slots__ = ("_changed", "_changes", "_objects", "_subjects")
+
+    def __init__(self, subjects: Ints, objects: Ints) -> None:
+        self._subjects, self._objects = subjects, objects
+        self._changed: dict[int, dict[int, bool]] = {}
+        """By subject, whether the pairs with some objects are there."""
+        self._changes = 0
+
+    @classmethod
+    def read(cls, connection: duckdb.DuckDBPyConnection, label: int) -> Pairs:
+        """Return the pairs that the file has."""
+        sql = "SELECT subject, object FROM _graphdb.triple WHERE label = ?"
+        subjects, objects = connection.execute(sql, [label]).fetchnumpy().values()
+        subjects, objects = np.asarray(subjects, np.int64), np.asarray(objects, np.int64)
+        order = np.argsort(subjects, kind="stable")  # runs of them are sorted in the file
+        return cls(subjects[order], objects[order])
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes they take."""
+        return self._subjects.nbytes + self._objects.nbytes + 4 * PAIR_BYTES * self._changes
+
+    def objects(self, subjects: Ints) -> list[set[int]]:
+        """Return the objects of each of some subjects."""
+        begins, ends = (self._subjects.searchsorted(subjects, side) for side in ("left", "right"))
+        found = []
+        for subject, begin, end in zip(subjects.tolist(), begins.tolist(), ends.tolist(), strict=True):
+            objects = set(self._objects[begin:end].tolist())
+            for object, there in self._changed.get(subject, {}).items():
+                (objects.add if there else objects.discard)(object)
+            found.append(objects)
+        return found
+
+    def change(self, come: Ints, gone: Ints) -> None:
+        """Take pairs away that went, then add those that came: int64 [pairs, 2] each."""
+        changes = self._changes + len(come) + len(gone)
+        if changes > max(_LEAST, len(self._subjects) // _SHARE):
+            since = [(s, o, there) for s, objects in self._changed.items() for o, there in objects.items()]
+            rows = np.array(since, np.int64).reshape(-1, 3)
+            self._changed, self._changes = {}, 0
+            self._merge(rows[rows[:, 2] == 1, :2], rows[rows[:, 2] == 0, :2])
+            self._merge(come, gone)
+            return
+        for pairs, there in ((gone, False), (come, True)):
+            for subject, object in pairs.tolist():
+                self._changed.setdefault(subject, {})[object] = there
+        self._changes = changes
+
+    def _merge(self, come: Ints, gone: Ints) -> None:
+        """Do so in the sorted pairs."""
+        both = np.concatenate([come, gone])
+        touched = np.isin(self._subjects, both[:, 0])
+        old = np.column_stack([self._subjects[touched], self._objects[touched]])
+        new = np.concatenate([old[~among(old, both)], distinct(come)])
+        subjects = np.concatenate([self._subjects[~touched], new[:, 0]])
+        order = np.argsort(subjects, kind="stable")
+        self._subjects = subjects[order]
+        self._objects = np.concatenate([self._objects[~touched], new[:, 1]])[order]
