@@ -22,7 +22,7 @@ MACHINE = platform.machine()
 WANTED = os.environ.get("GRAPHDB_BUILD_KERNELS")
 COMPILED = sys.platform == "linux" and MACHINE in ("x86_64", "aarch64") and WANTED != "0"
 STEPS = [
-    ("graphdb.storage.compile.build", "storage/compile"),
+    ("graphdb.storage.compile.build", "storage/compile", *(() if WANTED == "all" else ("--here",))),
     ("graphdb.gpu.build", "gpu/binaries", "--declared-in", "graphdb.incremental.device.layout"),
 ]
 """What compiles kernels: a module, where in the package it puts the code, and what else it is called with.

@@ -32,12 +32,25 @@ FIRST = (
     "suites/test_against_sparql.py",
     "oracle/",
     "shell/test_cli.py",
-    "project/test_project.py",
+    "cluster/test_cluster.py",
+    "execute/test_memory.py",
+    "execute/test_multi.py",
+    "storage/test_vacuum.py",
+    "storage/writers/test_export.py",
+    "live/",
+    "relational/test_large_statements.py",
+    "writing/test_writing.py",
+    "database/test_untrusted",
+    "database/test_durability.py",
+    "common/test_without_pyarrow.py",
+    "notebook/test_kernel.py",
+    "project/",
 )
 """Where several processes share the tests: the files (and folders) begun first, in this order.
 
 Of two processes, the first compiles kernels for CUDA devices, and the second the CPU's as it comes to need them: a process
-that needs what another compiles waits for it.  Few long tests follow, so that none is left when others are done.
+that needs what another compiles waits for it.  Files of few long tests follow, so that none is left when others are done:
+what is not named goes by the number of tests.
 """
 
 # Programs that tests start load modules that are compiled, even where the environment says that none are stored:

@@ -150,6 +150,7 @@ class Module:
         self._module = cupy.cuda.Module()
         self._module.load(code)
         self._kernels: dict[str, Any] = {}
+        self._resident: dict[tuple[str, int, int], int] = {}
         self._shared: dict[str, int] = {}
         """Bytes of shared memory that a block of a kernel may ask for, where it is more than any may."""
 
@@ -170,9 +171,12 @@ class Module:
 
     def resident(self, kernel: str, threads: int = BLOCK, shared: int = 0) -> int:
         """How many of a kernel's blocks run at a time on the device: what a persistent kernel is launched with."""
-        found = self._kernel(kernel, shared)
-        count = self._driver.occupancyMaxActiveBlocksPerMultiprocessor(found.ptr, threads, shared)
-        return max(int(count), 1) * self._device.processors
+        key = (kernel, threads, shared)
+        if key not in self._resident:
+            found = self._kernel(kernel, shared)
+            count = self._driver.occupancyMaxActiveBlocksPerMultiprocessor(found.ptr, threads, shared)
+            self._resident[key] = max(int(count), 1) * self._device.processors
+        return self._resident[key]
 
     def _kernel(self, name: str, shared: int) -> Any:
         found = self._kernels.get(name)
@@ -307,7 +311,7 @@ class Device:
     def offsets(self, lengths: Any) -> Any:
         """Where runs of the given lengths begin: int64 [n + 1], from int64 [n]."""
         starts = self.memory.empty(len(lengths) + 1, np.int64)
-        starts[:1] = 0
+        starts[:1].fill(0)
         self._cupy.cumsum(lengths, out=starts[1:])
         return starts
 

@@ -1,8 +1,9 @@
 """Compiles all kernels into one shared library for each level of processors: a step of building a wheel.
 
 ``python -m graphdb.storage.compile.build FOLDER`` writes ``kernels-LEVEL.so`` for the levels of this machine, or of the
-one named by ``--machine``.  It needs Numba, and the linker of Zig's package on PyPI (``ziglang``): no compiler need be
-on the machine.  Modules of kernels are compiled side by side, one process for each core.
+one named by ``--machine``; with ``--here`` for the oldest level and the best one that this processor has.  It needs
+Numba, and the linker of Zig's package on PyPI (``ziglang``): no compiler need be on the machine.  Modules of kernels
+are compiled side by side, one process for each core.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
 from graphdb.storage.compile import layout, sources
 from graphdb.storage.compile.entries import Entry, entries
-from graphdb.storage.compile.library import LEVELS
+from graphdb.storage.compile.library import LEVELS, levels
 
 _NEEDED = {"libc.so.6": ("memcpy", "memmove", "memset"), "libm.so.6": ("log",)}
 """What the code calls that is not its own.  It names no versions: any C library of the system's has them."""
@@ -35,8 +37,8 @@ def entries_of(module: str) -> list[Entry]:
     return [found for found in entries.values() if found.function.__module__ == module]
 
 
-def compile_module(module: str, machine: str) -> list[tuple[str, bytes]]:
-    """Return the object code of a module's entries, for each level of a machine."""
+def compile_module(module: str, machine: str, chosen: list[str]) -> list[tuple[str, bytes]]:
+    """Return the object code of a module's entries, for each of some levels of a machine."""
     from graphdb.storage.compile.emit import lower, object_code
 
     _know_all_machines()
@@ -44,7 +46,13 @@ def compile_module(module: str, machine: str) -> list[tuple[str, bytes]]:
     if not found:
         return []
     lowered = lower([(entry, "") for entry in found])
-    return [(level, object_code(lowered, _cpu(level), triple=_triple(machine))) for level in LEVELS[machine]]
+    return [(level, object_code(lowered, *_cpu(level), triple=_triple(machine))) for level in chosen]
+
+
+def levels_of(machine: str, here: bool) -> list[str]:
+    """Return the levels of a machine, or the oldest one and the best one that this processor has."""
+    every = [*LEVELS[machine]]
+    return [level for level in every if level in (*levels()[:1], every[-1])] if here else every
 
 
 def _know_all_machines() -> None:
@@ -54,9 +62,14 @@ def _know_all_machines() -> None:
     llvm.initialize_all_asmprinters()
 
 
-def _cpu(level: str) -> str:
-    """Return what LLVM calls the processor of a level."""
-    return "generic" if level == "aarch64" else level
+def _cpu(level: str) -> tuple[str, str]:
+    """Return what LLVM calls the processor of a level, and what that has besides."""
+    match level:
+        case "aarch64":
+            return "generic", ""
+        case "x86-64-v4":
+            return level, "+avx512vpopcntdq"
+    return level, ""
 
 
 def _triple(machine: str) -> str:
@@ -101,8 +114,8 @@ def _run_linker(arguments: list[str]) -> None:
         raise RuntimeError(f"the linker failed:\n{done.stderr}")
 
 
-def build(folder: Path, machine: str, workers: int) -> list[Path]:
-    """Write the libraries of a machine into a folder, and return them."""
+def build(folder: Path, machine: str, chosen: list[str], workers: int) -> list[Path]:
+    """Write the libraries of some levels of a machine into a folder, and return them."""
     import llvmlite.binding as llvm
 
     began = time.perf_counter()
@@ -113,7 +126,7 @@ def build(folder: Path, machine: str, workers: int) -> list[Path]:
 
     with tempfile.TemporaryDirectory() as temporary:
         scratch = Path(temporary)
-        objects: dict[str, list[Path]] = {level: [] for level in LEVELS[machine]}
+        objects: dict[str, list[Path]] = {level: [] for level in chosen}
 
         def put(name: str, level: str, code: bytes) -> None:
             file = scratch / f"{name}-{level}.o"
@@ -121,10 +134,11 @@ def build(folder: Path, machine: str, workers: int) -> list[Path]:
             objects[level].append(file)
 
         manifest = llvm.parse_assembly(_manifest())
-        for level in LEVELS[machine]:
-            put("manifest", level, object_code(manifest, _cpu(level), triple=_triple(machine)))
+        for level in chosen:
+            put("manifest", level, object_code(manifest, *_cpu(level), triple=_triple(machine)))
         with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-            for module, found in zip(modules, pool.map(compile_module, modules, [machine] * len(modules)), strict=True):
+            compile = partial(compile_module, machine=machine, chosen=chosen)
+            for module, found in zip(modules, pool.map(compile, modules), strict=True):
                 for level, code in found:
                     put(module, level, code)
         folder.mkdir(parents=True, exist_ok=True)
@@ -145,8 +159,9 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--machine", default=platform.machine(), choices=sorted(LEVELS))
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
-    chosen = parser.parse_args()
-    build(chosen.folder, chosen.machine, chosen.workers)
+    parser.add_argument("--here", action="store_true", help="the oldest level, and the best one of this processor")
+    given = parser.parse_args()
+    build(given.folder, given.machine, levels_of(given.machine, given.here), given.workers)
 
 
 if __name__ == "__main__":

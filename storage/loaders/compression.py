@@ -31,9 +31,7 @@ def decompressed(raw: BinaryIO | io.RawIOBase, packed: str | None, size: int) ->
     match packed:
         case "gzip":
             yield from _gzip_chunks(raw, size)
-        case "zstd":
-            yield from _zstd_chunks(raw, size)
-        case "bzip2" | "xz":
+        case "zstd" | "bzip2" | "xz":
             yield from _other_chunks(raw, packed, size)
         case _:
             while chunk := raw.read(size):
@@ -52,33 +50,9 @@ def _gzip_chunks(raw: BinaryIO | io.RawIOBase, size: int) -> Iterator[bytes]:
         raise Damaged(error) from error
 
 
-def _zstd_chunks(raw: BinaryIO | io.RawIOBase, size: int) -> Iterator[bytes]:
-    """Decompress any number of zstd frames; the stream reader of zstandard would not notice a missing end."""
-    import zstandard
-
-    frame = None
-    read: Callable[[], bytes] = lambda: raw.read(max(size // 16, 1))  # noqa: E731
-    while compressed := read():
-        while compressed:
-            frame = frame or zstandard.ZstdDecompressor().decompressobj()
-            try:
-                text = frame.decompress(compressed)
-            except zstandard.ZstdError as error:
-                raise Damaged(error) from error
-            compressed = frame.unused_data if frame.eof else b""
-            if frame.eof:
-                frame = None
-            for start in range(0, len(text), size):
-                yield text[start : start + size]
-    if frame is not None:
-        raise EOFError
-
-
 def _other_chunks(raw: BinaryIO | io.RawIOBase, packed: str, size: int) -> Iterator[bytes]:
-    """Decompress any number of bzip2 or xz streams; the files that Python opens would not mind what is behind one."""
-    import bz2
-    import lzma
-
+    """Decompress any number of streams; the files that Python opens would not mind what is behind one."""
+    begin, error_of_format = _decompressor(packed)
     stream: Any = None
     while compressed := raw.read(max(size // 16, 1)):
         while compressed or not (stream is None or stream.needs_input):
@@ -86,10 +60,10 @@ def _other_chunks(raw: BinaryIO | io.RawIOBase, packed: str, size: int) -> Itera
                 compressed = compressed.lstrip(b"\0") if packed == "xz" else compressed  # streams of xz may be padded
                 if not compressed:
                     break
-                stream = bz2.BZ2Decompressor() if packed == "bzip2" else lzma.LZMADecompressor()
+                stream = begin()
             try:
                 text = stream.decompress(compressed, size)
-            except (OSError, lzma.LZMAError, ValueError) as error:
+            except (error_of_format, ValueError) as error:
                 raise Damaged(error) from error
             compressed = stream.unused_data if stream.eof else b""
             stream = None if stream.eof else stream
@@ -97,3 +71,20 @@ def _other_chunks(raw: BinaryIO | io.RawIOBase, packed: str, size: int) -> Itera
                 yield text
     if stream is not None:
         raise EOFError
+
+
+def _decompressor(packed: str) -> tuple[Callable[[], Any], type[Exception]]:
+    """Return what decompresses one stream, and the error of bytes that are not what the format allows."""
+    match packed:
+        case "bzip2":
+            import bz2
+
+            return bz2.BZ2Decompressor, OSError
+        case "xz":
+            import lzma
+
+            return lzma.LZMADecompressor, lzma.LZMAError
+        case _:
+            from graphdb.storage.zstd import ZstdDecompressor, ZstdError
+
+            return ZstdDecompressor, ZstdError

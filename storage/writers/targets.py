@@ -130,9 +130,9 @@ def _packed(stack: ExitStack, file: BinaryIO, suffix: str) -> IO[bytes]:
 
         packed = igzip.IGzipFile("", "wb", 2, file, mtime=0)  # type: ignore[no-untyped-call]
     elif suffix == ".zst":
-        import zstandard
+        from graphdb.storage.zstd import ZstdFile
 
-        packed = zstandard.ZstdCompressor().stream_writer(file, closefd=False)
+        packed = ZstdFile(file, "wb")
     else:
         return file
     stack.enter_context(packed)

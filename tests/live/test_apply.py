@@ -33,7 +33,8 @@ def test_forms(form: str, tmp_path: Path) -> None:
     import gzip
 
     import pandas as pd
-    import zstandard
+
+    from graphdb.storage import zstd
 
     path, packed = tmp_path / "a.nt", tmp_path / "a.nt.gz"
     path.write_bytes(LINES)
@@ -51,7 +52,7 @@ def test_forms(form: str, tmp_path: Path) -> None:
         "packed file": io.BytesIO(gzip.compress(LINES)),
         "several": tmp_path / "part*.nt",
     }
-    (tmp_path / "a.nt.zst").write_bytes(zstandard.compress(LINES))
+    (tmp_path / "a.nt.zst").write_bytes(zstd.compress(LINES))
     for number, line in enumerate(LINES.splitlines(keepends=True)):
         (tmp_path / f"part{number}.nt").write_bytes(line)
     with opened(None) as db:

@@ -175,7 +175,7 @@ class Version:
 
     def in_one_type(self, table: arrow.Table) -> arrow.Table:
         """Return a table whose columns have no unions: numbers of one type, or texts."""
-        from graphdb.relational.without_unions import without_unions
+        from graphdb.relational.session.without_unions import without_unions
 
         with self.reading() as source:
             return without_unions(source.connection, table)

@@ -15,9 +15,9 @@ import pytest
 
 from graphdb.common import compiling
 from graphdb.common.errors import NotSupportedError
-from graphdb.execute.search import group_kernels, search_kernels
+from graphdb.execute.search import search_kernels
 from graphdb.storage.arrays import batch_kernels
-from graphdb.storage.compile import jit, library, sources, warm
+from graphdb.storage.compile import build, jit, library, sources, warm
 from graphdb.storage.compile.cache import Cache
 from graphdb.storage.compile.entries import Entry
 
@@ -161,7 +161,7 @@ def test_without_numba_the_error_says_what_to_install(place: Path, monkeypatch: 
 def test_every_level_has_code_of_its_own() -> None:
     from graphdb.storage.compile.emit import lower, object_code
 
-    entry = group_kernels.group_runs
+    entry = batch_kernels.targets
     assert isinstance(entry, Entry)
     module = lower([(entry, "")])
     objects = {level: object_code(module, level) for level in library.LEVELS["x86_64"]}
@@ -216,6 +216,15 @@ def test_levels_are_what_the_processor_has(monkeypatch: pytest.MonkeyPatch, tmp_
     assert library.level() == "x86-64-v3"
     monkeypatch.setattr(library, "_flags", lambda: library._V3 - {"avx2"})
     assert library.level() == "x86-64-v2"
+    assert library.levels() == ["x86-64-v2"]
+    assert build.levels_of("x86_64", here=True) == ["x86-64-v2"]
+    assert build.levels_of("x86_64", here=False) == [*library.LEVELS["x86_64"]]
+    monkeypatch.setattr(library, "_flags", lambda: library._V4)
+    assert library.level() == "x86-64-v4"
+    assert build.levels_of("x86_64", here=True) == ["x86-64-v4", "x86-64-v2"]
+    assert build.levels_of("aarch64", here=True) == ["aarch64"]
+    (tmp_path / "kernels-x86-64-v4.so").unlink()
+    assert library.level() == "x86-64-v3"
     monkeypatch.setattr(library, "_flags", lambda: {"sse2"})
     assert library.level() is None
     monkeypatch.setattr(library, "_flags", lambda: library._V3)

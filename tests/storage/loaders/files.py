@@ -9,9 +9,9 @@ import pathlib
 from typing import Any
 
 import pytest
-import zstandard
 
 from graphdb.common.errors import LoadError
+from graphdb.storage import zstd
 
 OWN = "urn:graphdb:"
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -19,7 +19,7 @@ RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 
 RDF_HEAD = '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://x/">\n'
-PACK = {".gz": gzip.compress, ".zst": zstandard.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+PACK = {".gz": gzip.compress, ".zst": zstd.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 
 
 def write(name: str, text: str | bytes) -> str:

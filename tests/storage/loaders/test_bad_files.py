@@ -11,10 +11,10 @@ import threading
 from typing import Any
 
 import pytest
-import zstandard
 
 import graphdb
 from graphdb.common.errors import LoadError
+from graphdb.storage import zstd
 from graphdb.storage.loaders import streams
 from tests.storage.loaders.files import PACK, RDF_HEAD, refused, rows, write
 
@@ -195,7 +195,7 @@ def test_files_that_are_damaged(tmp_path: pathlib.Path, monkeypatch: pytest.Monk
         for suffix, text in SOUND.items():
             sound, half = text.encode(), len(text.encode()) // 2
             half = sound.rindex("ä".encode(), 0, half) + 2  # within a value
-            packed, framed = gzip.compress(sound), zstandard.compress(sound)
+            packed, framed = gzip.compress(sound), zstd.compress(sound)
             damaged = {
                 f"a.{suffix}.gz": (packed + packed[:-9], "cut short"),
                 f"b.{suffix}.zst": (framed + framed[:-9], "cut short"),

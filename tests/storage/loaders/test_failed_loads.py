@@ -86,10 +86,10 @@ def test_paths(db: Loaded) -> None:
 
 
 def test_damaged_files(db: Loaded) -> None:
-    import zstandard
+    from graphdb.storage import zstd
 
     text = "".join(f"<ex:{i}> <ex:p> <ex:{i * i}> .\n" for i in range(5_000)).encode()
-    for suffix, packed in ((".nt.gz", gzip.compress(text)), (".nt.zst", zstandard.compress(text))):
+    for suffix, packed in ((".nt.gz", gzip.compress(text)), (".nt.zst", zstd.compress(text))):
         path = db.folder / f"cut{suffix}"
         path.write_bytes(packed[: len(packed) // 2])
         _refused(db, path, "is cut short", "again")
