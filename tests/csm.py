@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.grammar.syntax import MatchMode
-from graphdb.incremental.matcher import Updates
+from graphdb.incremental.changes import Updates
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.storage.graph.array_source import ArraySource
 from tests.datasets import SHARED

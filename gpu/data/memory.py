@@ -276,10 +276,13 @@ class DeviceMemory:
         return self.free_bytes()
 
     def _evict_one(self) -> int | None:
-        """Evict the least recently used copy that no run uses; return its bytes, None where there is none."""
-        for key in self._cache:
-            if key[1] not in self._used:
-                return int(self._cache.pop(key).copy.nbytes)
+        """Evict the least recently used copy that no run uses, and that is on the device; return its bytes, None where
+        there is none.
+        """
+        for key, entry in self._cache.items():
+            if key[1] not in self._used and entry.copy.nbytes:
+                del self._cache[key]
+                return int(entry.copy.nbytes)
         return None
 
     # --- pages

@@ -48,6 +48,8 @@ LEAST = 0.05
 """Seconds that a task is expected to take at least: the scheduler takes about a millisecond for one."""
 RETRIES = 3
 """Workers that a task may lose before the run fails."""
+KNOWN = 1.0
+"""Seconds for which it is known how many threads the workers have."""
 LOOK = 0.05
 """Seconds after which a run looks whether it is still wanted, while it waits for its tasks."""
 _log = logging.getLogger("graphdb")
@@ -159,6 +161,7 @@ class ClusterExecutor:
         self._local, self._device = local, "cpu" if device == "auto" else device
         self._shares, self._least = shares, LEAST if least is None else least
         self._host = HostExecutor(1)
+        self._known_threads: tuple[float, int] | None = None
         self._sent: weakref.WeakKeyDictionary[DataGraph, Future] = weakref.WeakKeyDictionary()
 
     def close(self) -> None:
@@ -300,8 +303,11 @@ class ClusterExecutor:
     # --- tasks
 
     def _threads(self) -> int:
-        """Threads of all workers."""
-        return sum(self.client.nthreads().values())
+        """Threads of all workers, as they were a second ago at most: the scheduler takes milliseconds to say."""
+        now = time.monotonic()
+        if self._known_threads is None or now - self._known_threads[0] > KNOWN:
+            self._known_threads = now, sum(self.client.nthreads().values())
+        return self._known_threads[1]
 
     def _wanted(self, plan: PhysicalPlan | JointCount) -> int:
         """How many tasks a run is worth."""

@@ -16,7 +16,8 @@ The story of one batch, as in GAMMA (Qiu et al., "GPU-Accelerated Batch-Dynamic 
    its changed edges, in the new version where it is gained, in the old one where it is lost.
 
 Vertices whose candidates change (:mod:`.vertices`) gain or lose the entries of their edges: nothing else is different.
-Several threads share a large batch (:mod:`.searches`).
+Several threads share a large batch (:mod:`.searches`).  INDUCED matches are chosen from what such searches find
+(:mod:`.induced`).
 
 Batches that would take long are searched on a device, where there is one (:mod:`.device`).
 

@@ -7,13 +7,14 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphdb.common.errors import ExecutionError
 from graphdb.incremental import frame
+from graphdb.incremental.changes import NO_VERTICES, CandidateChange, Changes, Updates, VertexChanges
 from graphdb.incremental.delta_plan import DeltaPlan
 from graphdb.incremental.induced import EVERY, Part, is_induced, parts, refuse_induced
 from graphdb.incremental.lists import Lists
@@ -33,64 +34,6 @@ Ints = NDArray[np.int64]
 
 MOST_REUSED = 1 << 16
 """Updates of a batch that are written to memory that the next batch has, too."""
-
-
-class Updates(NamedTuple):
-    """Changed edges, in order: what counts of one that is changed several times is how it is at the end.
-
-    To insert an edge that is there, or to delete one that is not, changes nothing.
-    """
-
-    labels: ArrayLike
-    """Integers [updates]: edge labels."""
-    sources: ArrayLike
-    targets: ArrayLike
-    """Integers [updates]: vertices of the data graph."""
-    inserted: ArrayLike
-    """Bools [updates]: False for a deletion."""
-
-
-class CandidateChange(NamedTuple):
-    """Vertices that become candidates of a pattern vertex, or are so no longer: their labels or properties changed.
-
-    All pattern vertices whose candidates are known by the same condition change with it.  To gain what is a
-    candidate, or to lose what is none, changes nothing.
-    """
-
-    pattern: int
-    vertex: int
-    """The numbers of the pattern and of its vertex."""
-    gained: ArrayLike
-    lost: ArrayLike
-    """Integers: vertices of the data graph."""
-
-
-class VertexChanges(NamedTuple):
-    """What a batch changes of vertices, beside its changed edges.
-
-    The matcher has none of the edges that concerned no pattern: where vertices become candidates, the batch is to
-    insert all edges at them that the graph has after it.
-    """
-
-    candidates: Sequence[CandidateChange] = ()
-    resources: int | None = None
-    literals: int | None = None
-    """How many the data graph has from this batch on, the ids of literals following those of resources; None: as
-    before.  All ids of the batch and of its changes are of that numbering."""
-
-
-_NO_VERTICES = VertexChanges()
-
-
-class Changes(NamedTuple):
-    """What a batch changed of a pattern's matches: int64 [matches, outputs] each, in no particular order.
-
-    An edge is given by its code, twice its label and 1 where it leads from the pattern edge's target to its source.
-    Of a matcher that counts, [rows, outputs + 1]: last, of how many matches a row is; several rows may be equal else.
-    """
-
-    added: Ints
-    removed: Ints
 
 
 class IncrementalMatcher:
@@ -216,7 +159,7 @@ class IncrementalMatcher:
         return "cpu" if self._device is None else self._device.place
 
     def apply(
-        self, updates: Updates, check: Callable[[], None] = lambda: None, vertices: VertexChanges = _NO_VERTICES
+        self, updates: Updates, check: Callable[[], None] = lambda: None, vertices: VertexChanges = NO_VERTICES
     ) -> list[Changes]:
         """Apply a batch and return its changes, by pattern; ``check`` is called every few milliseconds, and may raise.
 
@@ -227,7 +170,7 @@ class IncrementalMatcher:
 
     @contextmanager
     def batch(
-        self, updates: Updates, check: Callable[[], None] = lambda: None, vertices: VertexChanges = _NO_VERTICES
+        self, updates: Updates, check: Callable[[], None] = lambda: None, vertices: VertexChanges = NO_VERTICES
     ) -> Iterator[list[Changes]]:
         """Stage a batch and yield its changes, by pattern; the end commits it, an exception rolls it back."""
         found: list[list[Ints]] = [[] for _ in self._patterns]
@@ -240,7 +183,7 @@ class IncrementalMatcher:
         updates: Updates,
         take: Callable[[int, Changes], None],
         check: Callable[[], None] = lambda: None,
-        vertices: VertexChanges = _NO_VERTICES,
+        vertices: VertexChanges = NO_VERTICES,
     ) -> None:
         """Apply a batch, and hand its changes over by parts of some ten thousand rows, with their pattern's number.
 

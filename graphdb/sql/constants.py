@@ -53,9 +53,12 @@ def maps_column(value: Any) -> tuple[arrow.Array, Type] | None:
     if not isinstance(value, (list, tuple)) or {*map(type, value)} != {dict}:
         return None
     keys = list(value[0])
-    if not keys or {*map(type, keys)} != {str} or len({*map(frozenset, value)}) > 1:
+    if not keys or {*map(type, keys)} != {str} or {*map(len, value)} != {len(keys)}:
         return None
-    columns = [_plain_column(list(map(itemgetter(key), value))) for key in keys]
+    try:  # as many keys, and these: the same ones
+        columns = [_plain_column(list(map(itemgetter(key), value))) for key in keys]
+    except KeyError:
+        return None
     if None in columns:
         return None
     arrays, types = zip(*columns, strict=True)
@@ -65,7 +68,7 @@ def maps_column(value: Any) -> tuple[arrow.Array, Type] | None:
 
 def _plain_column(value: Any) -> tuple[arrow.Array, Type] | None:
     """Return plain values of one type, and nulls, as an array; None for others."""
-    if isinstance(value, (list, tuple)) and len({type(item) for item in value} & {*_PLAIN}) != 1:
+    if isinstance(value, (list, tuple)) and len({*map(type, value)} & {*_PLAIN}) != 1:
         return None
     try:
         array = arrow.array(value)

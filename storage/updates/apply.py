@@ -244,10 +244,8 @@ class Update:
             for table in ("triple", *_BESIDE) if gone else ():
                 self._delete(table, "temp._graphdb_gone")
         if added is not None:
-            new = self._run(
-                f"CREATE TEMP TABLE _graphdb_new AS SELECT DISTINCT {TRIPLE_KEY} FROM {added}"
-                f" ANTI JOIN {there(added)} USING ({TRIPLE_KEY})"
-            )
+            others = "" if self._begins_fresh(added) else f" ANTI JOIN {there(added)} USING ({TRIPLE_KEY})"
+            new = self._run(f"CREATE TEMP TABLE _graphdb_new AS SELECT DISTINCT {TRIPLE_KEY} FROM {added}{others}")
             if new:
                 self._run(
                     "INSERT INTO _graphdb.triple FROM temp._graphdb_new ORDER BY label ASC, subject ASC, object ASC"
@@ -269,6 +267,13 @@ class Update:
         for table, relation in (("gone", removed), ("new", added)):
             if relation is not None:
                 self._run(f"DROP TABLE temp._graphdb_{table}")
+
+    def _begins_fresh(self, triples: str) -> bool:
+        """Whether the subjects of some triples are all new: then none of these is there."""
+        if self._fresh >= LITERAL_BASE:
+            return False
+        [(least,)] = execute(self._connection, f"SELECT min(subject) FROM {triples}").fetchall()
+        return least is not None and least >= self._fresh
 
     def _recounted(self, changed: int) -> bool:
         """Count all triples where that is quicker than to count what so many have changed; return whether it was."""

@@ -28,8 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.gpu.executor import GpuExecutor
+from graphdb.incremental.changes import Updates
 from graphdb.incremental.device.search import DeviceSearch
-from graphdb.incremental.matcher import IncrementalMatcher, Updates
+from graphdb.incremental.matcher import IncrementalMatcher
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan

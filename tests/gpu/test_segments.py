@@ -17,6 +17,7 @@ from graphdb.execute.host import HostExecutor
 from graphdb.gpu.code.launch import Module
 from graphdb.gpu.data import graph as data_graph
 from graphdb.gpu.data.graph import address
+from graphdb.gpu.data.memory import DeviceMemory
 from graphdb.gpu.data.residency import lists_of_plan
 from graphdb.gpu.join import pieces, run
 from graphdb.gpu.join import segmentation as segmentation_module
@@ -208,6 +209,24 @@ def test_lists_that_are_scanned_once_are_read_by_blocks(short: bool) -> None:
         assert device.count(count) == host.count(count) > 0
         assert rows(device, wanted) == rows(host, wanted)
         assert not device.device.memory.pool.faults
+
+
+@EMULATED
+def test_what_host_memory_has_for_segments_is_made_once() -> None:
+    """To evict it would give the device no memory, and to page-lock it again takes longer than to copy it."""
+    rng = np.random.default_rng(5)
+    ends = np.unique(rng.integers(0, 400, (2, 9_000)), axis=1)
+    graph = DataGraph(ArraySource(ends[0], 400 + ends.sum(axis=0) % 2, ends[1], 402))
+    edges = [(0, 1, (400,), True), (1, 2, (401,), True), (0, 2, (401,), True)]
+    plan = make_plan(pattern(3, edges, REPEATABLE, count_only=True), graph, counting="never")
+    lists = sum(each.nbytes for each in lists_of_plan(plan, True))
+    with emulator.installed(), segmented(4):
+        device: Any = device_executor("join", SMALL["join"], 5 * lists // 8)
+        wanted = device.count(plan)
+        assert device.strategies.join.segments(plan, True).grids
+        with mock.patch.object(DeviceMemory, "pinned", side_effect=DeviceMemory.pinned, autospec=True) as made:
+            assert device.count(plan) == wanted == HostExecutor(1).count(plan)
+        assert max(int(np.prod(call.args[1])) for call in made.call_args_list) < 400
 
 
 @EMULATED

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from graphdb.common.errors import DeviceError
 from graphdb.grammar.syntax import MatchMode
 from graphdb.incremental import frame, lists
+from graphdb.incremental.changes import Changes, Updates
 from graphdb.incremental.device import engine, search
 from graphdb.incremental.device.lists import DeviceLists
-from graphdb.incremental.matcher import Changes, IncrementalMatcher, Updates
+from graphdb.incremental.matcher import IncrementalMatcher
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.storage.graph.array_source import ArraySource
 from tests import emulator

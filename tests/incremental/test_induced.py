@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from graphdb.common.errors import NotSupportedError
 from graphdb.grammar.syntax import MatchMode
 from graphdb.incremental import induced
-from graphdb.incremental.matcher import CandidateChange, IncrementalMatcher, Updates, VertexChanges
+from graphdb.incremental.changes import CandidateChange, Updates, VertexChanges
+from graphdb.incremental.matcher import IncrementalMatcher
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.storage.graph.array_source import ArraySource
 from tests.fuzz import scaled

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from graphdb.common.errors import ExecutionError, NotSupportedError
 from graphdb.grammar.syntax import MatchMode
 from graphdb.incremental import lists
-from graphdb.incremental.matcher import Changes, IncrementalMatcher, Updates
+from graphdb.incremental.changes import Changes, Updates
+from graphdb.incremental.matcher import IncrementalMatcher
 from graphdb.pattern.graph import Clause, EdgeTest, PatternEdge, PatternGraph, PatternVertex
 from graphdb.storage.graph.array_source import ArraySource
 from tests.fuzz import scaled

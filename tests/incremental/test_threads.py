@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from graphdb.grammar.syntax import MatchMode
 from graphdb.incremental import searches
-from graphdb.incremental.matcher import IncrementalMatcher, Updates
+from graphdb.incremental.changes import Updates
+from graphdb.incremental.matcher import IncrementalMatcher
 from graphdb.storage.graph.array_source import ArraySource
 from tests.fuzz import scaled
 from tests.incremental import test_matcher as edges

@@ -13,7 +13,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from graphdb.grammar.syntax import MatchMode
-from graphdb.incremental.matcher import CandidateChange, Changes, IncrementalMatcher, Updates, VertexChanges
+from graphdb.incremental.changes import CandidateChange, Changes, Updates, VertexChanges
+from graphdb.incremental.matcher import IncrementalMatcher
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.storage.graph.array_source import ArraySource
 from tests.fuzz import scaled

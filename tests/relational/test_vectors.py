@@ -43,10 +43,14 @@ ORDERED = [
     "MATCH (a:Person) WHERE a.id < 0 RETURN count(*), sum(a.age), avg(a.age), min(a.age), count(DISTINCT a.name)",
     "MATCH (a:Person) WHERE a.id < 0 WITH a.city AS city, count(*) AS n RETURN city, n ORDER BY n",
     "MATCH (a:Person) RETURN a.id, a.size ORDER BY a.size DESC LIMIT 3",
+    "MATCH (a:Person) WITH a, toFloat(a.id - 200) / 8 AS x ORDER BY x LIMIT 300 RETURN x, a.id ORDER BY x DESC LIMIT 290",
 ]  # fmt: skip
 SETS = [
     "MATCH (a:Person) RETURN DISTINCT a.name, a.age",
     "MATCH (a:Person)-[:KNOWS]->(b) RETURN DISTINCT a.city, b.on",
+    "MATCH (a:Person {on: true}) RETURN a.name AS name, a.age AS age UNION ALL MATCH (a:Person {age: 3}) RETURN a.name AS name, a.age AS age",
+    "MATCH (a:Person {on: true}) RETURN a.name AS name, a.age AS age UNION MATCH (a:Person {age: 3}) RETURN a.name AS name, a.age AS age",
+    "MATCH (a:Person) WHERE a.id < 9 RETURN a.id AS x ORDER BY a.id LIMIT 3 UNION MATCH (a:Person) RETURN a.age AS x",
     "MATCH (a:Person)-[:KNOWS]->(b) WITH DISTINCT b MATCH (b)-[:KNOWS]->(c) RETURN b.id, c.id",
     "MATCH (a:Person)-[:KNOWS]->(b) WITH a, max(b.age) AS oldest MATCH (a)-[:KNOWS]->(c) WHERE c.age = oldest RETURN a.id, c.id",
 ]

@@ -16,10 +16,10 @@ from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE, XSD
 from graphdb.storage.catalog import Catalog
 from graphdb.storage.dictionary import hash_index
 from graphdb.storage.graph import changes
-from graphdb.storage.statistics import labels
+from graphdb.storage.statistics import labels, streaming
 from graphdb.storage.statistics import tables as label_tables
 from graphdb.storage.updates import apply
-from graphdb.storage.updates.apply import Update
+from graphdb.storage.updates.apply import Scratch, Update
 from tests.fuzz import scaled
 
 TRIPLE = ("label", "subject", "object")
@@ -192,3 +192,44 @@ def test_literals_of_a_relation(monkeypatch: pytest.MonkeyPatch, small: int) -> 
         ids[-1] + 1,
         next(row[0] for row in numbers if row[1:] == ("6", XSD + "integer", None)),
     ]
+
+
+def test_triples_of_new_subjects_are_not_looked_for() -> None:
+    """Each comes once; beside an old subject all are looked for."""
+    connection = opened()
+    writer = Update(connection)
+    writer.apply(added=made(connection, "old", TRIPLE, [(7, 1, 2)]))
+    first, second = writer.vertices(2)
+    asked: list[str] = []
+    run = writer._run
+    writer._run = lambda sql, *given: (asked.append(sql), run(sql, *given))[1]  # type: ignore[method-assign]
+    new = {(7, first, 2), (7, second, first)}
+    writer.apply(added=made(connection, "new", TRIPLE, [*new, (7, first, 2)]))
+    assert not any("ANTI JOIN" in sql for sql in asked)
+    assert set(held(connection, "_graphdb.triple")) == {(7, 1, 2), *new}
+    writer.apply(added=made(connection, "new", TRIPLE, [*new, (7, 1, 2), (8, second, 1)]))
+    assert any("ANTI JOIN" in sql for sql in asked)
+    assert held(connection, "_graphdb.triple") == sorted([(7, 1, 2), (8, second, 1), *new])
+
+
+def test_large_changes_are_counted_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counting all triples gives what adding up a change does."""
+    random, counts, recounted = np.random.default_rng(2), [], []
+    recount = streaming.recount
+    monkeypatch.setattr(streaming, "recount", lambda *given: (recounted.append(1), recount(*given)))
+    rows = np.column_stack([random.choice([TYPE, 7, 8], 400), random.integers(1, 11, 400), random.integers(1, 11, 400)])
+    values = np.column_stack([np.full(40, 9), random.integers(1, 11, 40), LITERAL_BASE + random.integers(0, 4, 40)])
+    triples = list(map(tuple, np.concatenate([rows, values]).tolist()))
+    for scratch in (None, Scratch(1 << 26)):
+        connection = opened()
+        writer = Update(connection, scratch=scratch)
+        writer.apply(added=made(connection, "come", TRIPLE, triples[::2]))
+        writer.apply(
+            removed=made(connection, "gone", TRIPLE, triples[::6]), added=made(connection, "come", TRIPLE, triples)
+        )
+        degrees = "SELECT label, direction, bucket, sum(vertices), sum(edges), sum(squares) FROM _graphdb.degree"
+        pairs = "SELECT label, class, direction, sum(edges), sum(vertices) FROM _graphdb.label_pair"
+        found = [held(connection, f"({sql} GROUP BY ALL HAVING sum(edges) <> 0)") for sql in (degrees, pairs)]
+        counts.append([*found, held(connection, "_graphdb.edge_label"), held(connection, "_graphdb.vertex_label")])
+    assert recounted == [1, 1]
+    assert counts[0] == counts[1]

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphdb.incremental.matcher import IncrementalMatcher, Updates
+from graphdb.incremental.changes import Updates
+from graphdb.incremental.matcher import IncrementalMatcher
 from tests import csm
 from tests.fuzz import FUZZ
 

@@ -1,7 +1,7 @@
 """The steps of a delta plan's search: when all before a step are bound, its lists are found.
 
-The shortest list of a step's legs is scanned; what it holds is looked up in the others: in their bitmaps if they
-are long, else by galloping from where the last value was found.
+The shortest list of a step's legs is scanned; what it holds is looked up in the others, the next shortest first: in
+their bitmaps if they are long, else by galloping from where the last value was found.
 """
 
 from __future__ import annotations
@@ -136,12 +136,12 @@ def open_step(search: int, level: int, like: Any) -> None:
         store(span, 3, marks, LONG)
         if length < 0 or size < length:
             shortest, length = k, size
-    first_asked = -1
+    asked, length = -1, 0  # the shortest of the others first: it lets the fewest through
     for k in range(first, last):
-        marked = load(spans, k * SPAN_CELLS + 3, LONG) != 0
-        if k != shortest and (first_asked < 0 or (marked and load(spans, first_asked * SPAN_CELLS + 3, LONG) == 0)):
-            first_asked = k
-    store(stack, 5, first_asked, LONG)
+        size = load(spans, k * SPAN_CELLS + 1, LONG) - load(spans, k * SPAN_CELLS, LONG)
+        if k != shortest and (asked < 0 or size < length):
+            asked, length = k, size
+    store(stack, 5, asked, LONG)
     span = spans + shortest * SPAN_CELLS * 8
     begin, end = load(span, 0, LONG), load(span, 1, LONG)
     if load(step, 0, LONG) == EDGE:

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.incremental.matcher import CandidateChange, IncrementalMatcher, Updates, VertexChanges
+from graphdb.incremental.changes import CandidateChange, Updates, VertexChanges
+from graphdb.incremental.matcher import IncrementalMatcher
 from graphdb.live.matches.delta import DeltaQuery, Net
 from graphdb.plan.executor import Overran
 from graphdb.relational.filtering.candidates import Candidates

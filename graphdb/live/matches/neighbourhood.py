@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.incremental.changes import VertexChanges
 from graphdb.incremental.induced import is_induced
-from graphdb.incremental.matcher import IncrementalMatcher, VertexChanges
+from graphdb.incremental.matcher import IncrementalMatcher
 from graphdb.live.matches.delta import DeltaQuery
 from graphdb.live.matches.matching import Batch, Take, edges_at, without
 from graphdb.relational.filtering.candidates import Candidates

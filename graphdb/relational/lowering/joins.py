@@ -165,7 +165,9 @@ class Joins:
         pattern = replace(only(pattern, names), where=pattern.where)
         counted = [MATCHES] if needs.duplicates == "count" else []
         numbered = dict.fromkeys(counted, column("n", INTEGER))
-        first = (*needed_first(then), *gathered_in(pattern.where))
+        first = [*needed_first(then), *gathered_in(pattern.where)]
+        joins = how == "join" and bool(shared)
+        first = [each for each in first if _is_of(each, left, joins)]
         known = self._beside[view].known(first, pattern.variables, self._text)
         rows = replace(pattern, where=(), variables={**pattern.variables, **numbered}, known={**pattern.known, **known})
         sql, found = self._projecting(rows).select([*names, *counted])
@@ -174,11 +176,7 @@ class Joins:
         chosen = "".join(f", {found.variables[name].of('r')} AS m{i}" for i, name in enumerate(new))
         chosen += "".join(f", {value.of('r')} AS f{i}" for i, value in enumerate(found.known.values()))
         facts = {node: value.at(f"f{i}") for i, (node, value) in enumerate(found.known.items())}
-        facts = {
-            node: value
-            for node, value in facts.items()
-            if _base(node) not in left.variables or (how == "join" and on and node in known and node not in left.known)
-        }
+        facts = {node: value for node, value in facts.items() if _is_of(node, left, joins and node in known)}
         join = "LEFT JOIN" if how == "outer join" else "JOIN"
         start = f"{left.source} l"
         where = pattern.where
@@ -435,6 +433,11 @@ def only(relation: Relation, names: Collection[str], facts: Collection[str] = ()
     variables = {name: relation.variables[name] for name in names}
     known = {node: value for node, value in relation.known.items() if _base(node) in {*variables, *facts}}
     return replace(relation, variables=variables, known=known)
+
+
+def _is_of(node: ast.Expression, left: Relation, joins: bool) -> bool:
+    """Whether bindings give a property: of what rows do not have, or that these, where they stay, do not know yet."""
+    return _base(node) not in left.variables or (joins and node not in left.known)
 
 
 def _base(node: ast.Expression) -> str | None:

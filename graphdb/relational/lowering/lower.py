@@ -39,6 +39,7 @@ from graphdb.relational.projection.relation import (
 )
 from graphdb.relational.projection.return_clause import combines_aggregates, window_of
 from graphdb.relational.projection.sql import Projection
+from graphdb.relational.projection.vectorized import united
 from graphdb.relational.vectors.algebra import Clause
 from graphdb.semantics.aggregation import aggregates_in, contains_aggregate, is_aggregate
 from graphdb.sql.constants import long_column, maps_column
@@ -280,7 +281,8 @@ class Lowering(Matches):
             return self._each_once(source, columns)
         sql = (" UNION ALL " if keeps_all else " UNION ").join(selects)
         reads = frozenset[str]().union(*(part.reads for part in parts))
-        return Projection(sql, self._parameters.used(sql), tuple(columns), reads=reads)
+        made = None if several or self._groups is not None else united(parts, columns, keeps_all)
+        return Projection(sql, self._parameters.used(sql), tuple(columns), reads=reads, rows=made)
 
     def _each_once(self, source: Source, columns: Sequence[Column]) -> Projection:
         """Return rows of which equivalent ones come once, where DuckDB would tell them apart."""

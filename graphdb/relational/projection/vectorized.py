@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from graphdb.common.values.types import Base
+from graphdb.common.values.types import Base, Column
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.relational.projection.late import late_property
 from graphdb.relational.projection.relation import Source
-from graphdb.relational.projection.sql import Compiled
+from graphdb.relational.projection.sql import Compiled, Projection
 from graphdb.relational.snapshot import Snapshot
 from graphdb.relational.vectors.algebra import (
     Aggregate,
@@ -24,6 +24,7 @@ from graphdb.relational.vectors.algebra import (
     Operation,
     PropertyOf,
     Rows,
+    Union,
     Vector,
 )
 from graphdb.sql.value import SqlValue
@@ -260,6 +261,19 @@ class Translator:
 
 
 _AGGREGATES = {"count", "sum", "avg", "min", "max", "collect"}
+
+
+def united(parts: Sequence[Projection], columns: Sequence[Column], keeps_all: bool) -> Rows | None:
+    """Return the rows of the parts of a UNION, each once if it does not keep all."""
+    rows = [part.rows for part in parts]
+    types = _HANDED_ON if keeps_all else _KEYS
+    if None in rows or any(each.many or each.type.base not in types for each in columns):
+        return None
+    if any(len({each.type for each in same}) > 1 for same in zip(*(part.columns for part in parts), strict=True)):
+        return None
+    whole = Union(tuple(part for part in rows if part is not None))
+    names = [f"c{i}" for i in range(len(columns))]
+    return whole if keeps_all else Clause(whole, (), tuple((name, ColumnOf(name)) for name in names), grouped=True)
 
 
 def rows_of(source: Source) -> Rows | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,11 +70,17 @@ def _ranks(key: Key, frame: Frame, properties: Properties) -> tuple[Ints, NDArra
         assert data is not None
         if np.isnan(data).any():
             raise NotVectorized
-        ranks = np.unique(data, return_inverse=True)[1]
+        ranks = _of_floats(data)
     else:
         ranks = ordinal(array)
     ranks = ~ranks if key.descending else ranks
     return (ranks, None) if absent is None else (np.where(absent, 0, ranks), absent)
+
+
+def _of_floats(data: NDArray[np.floating[Any]]) -> Ints:
+    """Return integers in the order of floating-point numbers, no NaN among them, by their bits."""
+    bits = (data.astype(np.float64) + 0.0).view(np.int64)  # there are two zeros
+    return np.where(bits < 0, bits ^ np.iinfo(np.int64).max, bits)
 
 
 def _of_texts(array: arrow.Array) -> Ints:
