@@ -19,9 +19,11 @@ from graphdb.common.errors import (
     GraphDBError,
     MemoryLimitError,
     NotSupportedError,
+    QueryInterrupted,
     QueryTimeout,
     TypeMismatchError,
 )
+from graphdb.common.stopping import check_stop, checked
 from graphdb.common.values.entities import Edge, Vertex
 from graphdb.common.values.temporal import Date
 from graphdb.common.values.types import ANY, BOOLEAN, DATE, EDGE, MIXED, NODE, Base, Type, list_of, sql_type
@@ -44,6 +46,9 @@ from graphdb.semantics.aggregation import is_aggregate
 from graphdb.semantics.check import Queries
 from graphdb.semantics.types import Scope, Static
 from graphdb.sql.computing import Input
+
+_UNCHECKED = 16
+"""Rows between two looks whether a statement must stop: one may take a millisecond."""
 
 _REMEMBERED = 1_000_000
 """Inputs whose values are remembered from one chunk of rows to the next."""
@@ -268,6 +273,7 @@ class Computation:
         try:
             yield values.__getitem__
         except ExecutionError as error:
+            check_stop()  # says whether the time was over
             raise self.own(error) from None
         finally:
             self._results, self._values = [{} for _ in self._pieces], {}
@@ -288,6 +294,8 @@ class Computation:
         """Return an expression's value for a row; ``asked`` says which it is."""
         try:
             if asked >= 0:
+                if self._connection.overdue(time.monotonic()):  # DuckDB asks after thousands of rows
+                    raise QueryInterrupted("the statement was interrupted")
                 found = self._of_row(asked, given)
                 if isinstance(found, list):
                     self._lists.add(len(found))
@@ -341,7 +349,8 @@ class Computation:
         results: list[Any] = []
         failed: list[int | None] = []
         listed = 0
-        for given in zip(*inputs, strict=True) if inputs else [()] * (rows if piece.volatile else 1):
+        given_rows = zip(*inputs, strict=True) if inputs else [()] * (rows if piece.volatile else 1)
+        for given in checked(given_rows, _UNCHECKED):
             key = tuple(map(exactly, given))
             failed.append(None)
             try:
