@@ -299,7 +299,9 @@ def timed(
     job: Job, source: Source, division: Division, share: tuple[int, int], limits: Limits
 ) -> tuple[Partial, float]:
     """Count a share; and the seconds that this took."""
-    _ready.plan(job, source), _ready.executor(job.device)  # what a worker does once is no work of the share's
+    # What a worker does once is no work of the share's.
+    _ready.plan(job, source)
+    _ready.executor(job.device)
     started = time.perf_counter()
     return counted(job, source, division, share, limits), time.perf_counter() - started
 

@@ -107,7 +107,7 @@ class Reads(Protocol):
 FindReads: TypeAlias = Callable[[], "Reads | None"]
 
 
-@dataclass(eq=False)  # a generic class with weakref_slot cannot be referred to weakly in Python 3.12
+@dataclass(eq=False)  # a generic class with weakref_slot cannot be referred to weakly in Python 3.12.3
 class CachedPlan(Generic[Plan]):
     """A plan, what it takes of memory in bytes, and the plans of its steps that start from rows."""
 
