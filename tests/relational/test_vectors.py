@@ -10,6 +10,8 @@ import pytest
 import graphdb
 from graphdb.common.errors import ExecutionError
 from graphdb.relational import query
+from graphdb.relational.vectors import compressed
+from graphdb.relational.vectors import run as clauses
 from graphdb.relational.vectors.run import run
 
 DATA = """
@@ -94,6 +96,51 @@ def test_what_is_for_sql(database: graphdb.Database, text: str, monkeypatch: pyt
     mine = database.query(text).fetchall()
     monkeypatch.setattr(query, "run", lambda *_: None)
     assert database.query(text).fetchall() == mine
+
+
+MANY = "MATCH (a:Person)-[:KNOWS]->(b) WITH a, b "
+COUNTED = [
+    "MATCH (a:Person) WITH a.at.year AS year, a.on AS on, a.age AS age RETURN year, on, count(*), avg(age), sum(age) ORDER BY year, on",
+    MANY + "WITH CASE WHEN b.age < 3 THEN 0 WHEN b.age < 7 THEN 1 ELSE 2 END AS c, b.age AS age RETURN c, count(*), count(age), sum(age * 2), avg(age), min(age), max(age - c) ORDER BY c",
+    MANY + "WHERE b.age > 1 WITH b.on AND a.on AS on, b.age AS age RETURN on, count(DISTINCT age), max(age), min(on) ORDER BY on",
+    MANY + "WITH b.at.year AS y, b.age AS age WHERE age <> 4 WITH y, coalesce(age, 99) AS age RETURN y, age, sum(age), count(age) ORDER BY y, age",
+    MANY + "WITH a.age > b.age AS more, b.on AS on RETURN more, count(*), max(on) ORDER BY more",
+    MANY + "WHERE a.id < 0 WITH b.age * 2 AS x RETURN count(*), sum(x), avg(x), min(x)",
+    MANY + "WITH b.age + 1 AS x, a.age AS age RETURN sum(x), count(x), avg(age)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", COUNTED)
+@pytest.mark.parametrize("piece", [499, 1 << 16])
+def test_rows_that_are_counted_first(
+    database: graphdb.Database, text: str, piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Groups by what is computed of a handful of values: rows with the same of them are counted, piece by piece."""
+    monkeypatch.setattr(query, "run", lambda *_: None)
+    by_sql = database.query(text).fetchall()
+    monkeypatch.undo()
+    used: list[bool] = []
+    count = compressed.compressed
+    monkeypatch.setattr(clauses, "_LARGE", 0)
+    monkeypatch.setattr(clauses, "compressed", lambda *given: (count(*given), used.append(True))[0])
+    monkeypatch.setattr(compressed, "_FEWER", 1)
+    monkeypatch.setattr(compressed, "_PIECE", piece)
+    assert database.query(text).fetchall() == by_sql
+    assert used, "no rows were counted first"
+
+
+def test_rows_of_which_too_many_differ(database: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where most rows have values of their own, or their order matters, DuckDB groups them."""
+    monkeypatch.setattr(clauses, "_LARGE", 0)
+    for text in (
+        MANY + "WITH b.id + 1 AS x, count(*) AS n RETURN x, n ORDER BY x",
+        MANY + "WITH b.age + 1 AS x, collect(a.id) AS l RETURN x, size(l) ORDER BY x",
+        MANY + "WITH b.name AS name, b.age + 1 AS x, count(*) AS n RETURN name, x, n ORDER BY name, x",
+    ):
+        mine = database.query(text).fetchall()
+        with monkeypatch.context() as patched:
+            patched.setattr(query, "run", lambda *_: None)
+            assert database.query(text).fetchall() == mine
 
 
 def test_large_sums(database: graphdb.Database) -> None:

@@ -146,8 +146,8 @@ class Translator:
                 _require(base in (_KEYS if node.distinct else _HANDED_ON))
                 return Aggregate("count", vector, node.distinct, None if node.distinct else self.matches)
             case "sum" | "avg" as function:
-                _require(base is Base.INTEGER and not node.distinct and self.matches is None)
-                return Aggregate(function, vector)
+                _require(base is Base.INTEGER and not node.distinct)
+                return Aggregate(function, vector, matches=self.matches)
             case "min" | "max" as function:
                 _require(base in _COMPARED - {Base.MOMENT})
                 return Aggregate(function, vector)

@@ -51,6 +51,19 @@ Vector: TypeAlias = "ColumnOf | Constant | PropertyOf | Operation"
 """An expression: a value for each row."""
 
 
+def names_of(vector: Vector) -> set[str]:
+    """Return the columns that an expression takes."""
+    match vector:
+        case ColumnOf(name):
+            return {name}
+        case PropertyOf(vertex, _):
+            return {vertex.name}
+        case Operation(_, operands):
+            return {name for operand in operands for name in names_of(operand)}
+        case Constant():
+            return set()
+
+
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """A value for each group of rows, of those of their values that are not null."""

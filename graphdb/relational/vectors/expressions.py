@@ -77,6 +77,12 @@ def ordinal(array: arrow.Array) -> NDArray[np.int64]:
     return values(array).astype(np.int64, copy=False) if plain else numeric(array)
 
 
+def multiplied(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return products of integers that are not too large."""
+    _require(_largest(left) * _largest(right) < _FITS)
+    return left * right
+
+
 def both(*arrays: arrow.Array) -> Valid:
     """Return which rows have no null among some values."""
     some = [array.is_valid() for array in arrays if array.null_count]
