@@ -38,7 +38,7 @@ _PIECE = 1 << 16
 _ROWS = "number of rows"
 """The column of how many rows one stands for."""
 
-_NARROWING = {"year"}
+_NARROWING = {"year", "quarter", "month", "day"}
 """Operators whose results are few though what they take may be anything."""
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common import arrow
-from graphdb.relational.vectors.algebra import Aggregate, ColumnOf, PropertyOf, Vector
+from graphdb.relational.vectors.algebra import Aggregate, ColumnOf, Constant, PropertyOf, Vector
 from graphdb.relational.vectors.expressions import NotVectorized, evaluated, multiplied, numeric, ordinal
 from graphdb.relational.vectors.frames import Frame
 from graphdb.snapshot.properties import Properties
@@ -72,6 +72,8 @@ def _by(keys: Sequence[Vector], frame: Frame, properties: Properties) -> Groups:
     """Return the groups of rows with equal values."""
     codes, bound = np.zeros(len(frame), np.int64), 1
     for key in dict.fromkeys(keys):
+        if isinstance(key, Constant):
+            continue
         found, span = _numbered(evaluated(key, frame, properties))
         if float(bound) * span >= 2.0**62:
             codes, bound = _dense(codes, bound)
