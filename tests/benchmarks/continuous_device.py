@@ -249,8 +249,10 @@ def followed(executor: GpuExecutor, size: int, batches: int = 8, each: int = 100
                 device.stream.synchronize()
             times.append(time.perf_counter())
             taken = times[-1] - times[0]
-            parts = (f"{(end - begin) * 1e3:.1f}" for begin, end in pairwise(times))
-            table.add(name, str(number), *parts, f"{(memory.uploaded - sent) / 1e6:.1f}", f"{each / taken:,.0f}")
+            parts = tuple(f"{(end - begin) * 1e3:.1f}" for begin, end in pairwise(times))
+            row = (*parts, f"{(memory.uploaded - sent) / 1e6:.1f}", f"{each / taken:,.0f}")
+            table.add(name, str(number), *row)
+            print(name, number, *row, flush=True)
         for partition, copy in zip(made, copies, strict=True):
             pairs_of = ((copy.offsets, partition.offsets), (copy.neighbours, partition.neighbours))
             if partition.codes is not None:
@@ -284,7 +286,7 @@ def run(argv: list[str]) -> list[Table]:
     DeviceSearch.macros.update(pair.split("=") for pair in arguments.macros.split(",") if pair)
     executor = GpuExecutor(0)
     if arguments.apply:
-        return [applied(executor, arguments.apply), followed(executor, arguments.apply)]
+        return [followed(executor, arguments.apply), applied(executor, arguments.apply)]
     with VARIANTS[arguments.without]():
         return [searched(executor, arguments)]
 
