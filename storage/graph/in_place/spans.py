@@ -135,14 +135,13 @@ class Spans:
             self._logged -= len(self._log.popleft())
 
     def changed_since(self, version: int) -> Ints | None:
-        """The vertices whose rows of the table changed since a version; None where that is not remembered."""
+        """The vertices whose rows of the table changed since a version, each as often as it changed; None where that is
+        not remembered.
+        """
         behind = self.version - version
         if behind > len(self._log):
             return None
-        if behind == 0:
-            return np.empty(0, np.int64)
-        found: Ints = np.unique(np.concatenate([self._log[-i] for i in range(1, behind + 1)]))
-        return found
+        return np.concatenate([np.empty(0, np.int64), *(self._log[-i] for i in range(1, behind + 1))])
 
     def laid_out(self) -> Spans:
         """The same lists in a pool of their own, without what is abandoned."""
