@@ -32,8 +32,7 @@ def changed(partition: Partition, edges: Edges) -> Partition:
         begins, lengths = partition.ranges()
         spans = Spans(partition.keys, begins, lengths, partition.neighbours, partition.code_offsets, partition.codes)
     elif spans.sparse:
-        begins, neighbours, code_offsets, codes = partition.laid_out()
-        spans = Spans(partition.keys, begins[:-1], np.diff(begins), neighbours, code_offsets, codes)
+        spans = spans.laid_out()
     other_keys, (source, target, *_) = spans.change(*edges), edges
     neighbours, code_offsets, codes = spans.arrays
     return replace(
@@ -134,8 +133,16 @@ def _net(
         source, target, code, comes = (np.concatenate(column) for column in zip(*columns, strict=True))
     else:
         source, target, code, comes = columns[direction == "in"]
-    order = np.lexsort((code, target, source))  # of equal ones in the order in which they happened
+    order = _sorted(source, target, code)
     source, target, code, comes = source[order], target[order], code[order], comes[order]
     last = np.ones(len(source), bool)
     last[:-1] = (np.diff(source) != 0) | (np.diff(target) != 0) | (np.diff(code) != 0)
     return source[last], target[last], code[last], comes[last]
+
+
+def _sorted(source: Ints, target: Ints, code: Ints) -> Ints:
+    """The order by source, target and code; of equal rows that in which they happened."""
+    if not len(code) or max(int(source.max()), int(target.max())) >= 1 << 31:
+        return np.lexsort((code, target, source))
+    pairs = source << 32 | target
+    return np.argsort(pairs, kind="stable") if int(code.min()) == int(code.max()) else np.lexsort((code, pairs))
