@@ -7,6 +7,7 @@ lists of these vertices are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -22,6 +23,8 @@ Ints = NDArray[np.int64]
 Edges = tuple[Ints, Ints, Ints, Ints]
 """By entry of a partition, sorted: source, target, code, and 1 where the edge comes, 0 where it goes."""
 
+_VECTORS = 64
+"""Rows from which on they are sorted as numbers."""
 NO_EDGES: Edges = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
 
 
@@ -141,8 +144,19 @@ def _net(
 
 
 def _sorted(source: Ints, target: Ints, code: Ints) -> Ints:
-    """The order by source, target and code; of equal rows that in which they happened."""
-    if not len(code) or max(int(source.max()), int(target.max())) >= 1 << 31:
+    """The order by source, target and code; of equal rows that in which they happened.
+
+    As one number each, of which the row's own is the last digit, they are sorted by vector instructions, which are ten
+    times as quick as a stable sort; where 63 bits are too short for that, by one.
+    """
+    rows = len(code)
+    if rows < _VECTORS:
         return np.lexsort((code, target, source))
-    pairs = source << 32 | target
-    return np.argsort(pairs, kind="stable") if int(code.min()) == int(code.max()) else np.lexsort((code, pairs))
+    columns = [each - each.min() for each in (source, target, code)]
+    digits = [int(each.max()) + 1 for each in columns]
+    if math.prod(digits) * rows >= 1 << 63:
+        return np.lexsort((code, target, source))
+    numbers = columns[0]
+    for column, digit in zip((*columns[1:], np.arange(rows)), (*digits[1:], rows), strict=True):
+        numbers = numbers * digit + column
+    return np.sort(numbers) % rows
