@@ -201,7 +201,8 @@ class Strategies:
             self._graph.residency.place(lists)
         cliques = counting and plan.clique is not None
         originals = [plan.clique.graph] if cliques and plan.clique is not None else plan.partitions
-        with self._device.memory.using([plan, *originals, *(each.elements for each in lists)]):
+        spans = (each.spans for each in plan.partitions)
+        with self._device.memory.using([plan, *originals, *spans, *(each.elements for each in lists)]):
             yield
 
 
