@@ -9,6 +9,7 @@ name begins with ``_`` give their children to the rule above, and ``?rule`` with
 from __future__ import annotations
 
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import chain
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from lark.grammar import Rule
 
 _END = "$END"
+_place = tuple.__new__
+"""Makes a span in half the time of its own constructor, whose arguments have names."""
 _RULES_OF_A_TOKEN, _RULES_OF_A_TEXT = 2, 10
 """A tree is no deeper than so many rules for each token, and for the text: ``EXISTS { RETURN …`` has most."""
 
@@ -69,7 +72,7 @@ class Shape:
 class _Reduction:
     """A rule, and what becomes of its children."""
 
-    __slots__ = ("children", "grows", "method", "name", "passes", "single", "size", "spliced")
+    __slots__ = ("beyond", "children", "grows", "method", "name", "passes", "single", "size", "spliced")
 
     def __init__(self, rule: Rule) -> None:
         origin = str(rule.origin.name)
@@ -94,6 +97,8 @@ class _Reduction:
         """Whether its children are those of its first, which nobody else has, and more: they are not copied then."""
         self.children = _list_of(tuple(taken[self.grows :]))
         """What it takes of the last values on the stack."""
+        self.beyond: defaultdict[int, dict[str, int]] = defaultdict(dict)
+        """By the state below it and the next token: the state after it and whatever rules that passes through."""
 
 
 @cache
@@ -135,8 +140,6 @@ class Machine:
         self.states = _States(configuration.states)
         self._rows: list[dict[str, Any] | None] = [None] * (max(configuration.states) + 1)
         """The rows of :attr:`states` that were reached, by state: a list is looked up sooner."""
-        self._followed: dict[tuple[int, str, str], int] = {}
-        """By state, symbol and next token: the state after the symbol and whatever rules it passes through."""
         self._filter = lark.parser.lexer
         self._start, self._end = configuration.start_state, configuration.end_state
 
@@ -150,7 +153,7 @@ class Machine:
         TooDeep
             Its tree would be deeper than ``deepest``.
         """
-        states, rows, followed, stack = self.states, self._rows, self._followed, [self._start]
+        rows, stack, state = self._rows, [self._start], self._start
         values: list[Any] = []
         firsts: list[int] = []
         """Where each value starts; it ends where the next begins, so the last one ends with the last token."""
@@ -159,15 +162,16 @@ class Machine:
         tokens = scan(text, start, end)
         deep = len(tokens) * _RULES_OF_A_TOKEN + _RULES_OF_A_TEXT > deepest
         at = last = start
-        for token in chain(self._filter.typed(text, tokens, states, stack), (None,)):
+        for token in chain(self._filter.typed(text, tokens, self.states, stack), (None,)):
             kind, at = (_END, end) if token is None else (token.type, token.start_pos)
             while True:
-                row = rows[stack[-1]]
+                row = rows[state]
                 if row is None:
-                    row = rows[stack[-1]] = states[stack[-1]]
+                    row = rows[state] = self.states[state]
                 action = row.get(kind)
                 if action.__class__ is int:
-                    stack.append(action)
+                    state = action
+                    stack.append(state)
                     values.append(token)
                     firsts.append(at)
                     last = token.end_pos
@@ -176,45 +180,40 @@ class Machine:
                     break
                 if action is None:
                     raise Stopped(None if token is None else at, self._accepted(stack))
-                if action.passes:
-                    stack.pop()
-                    stack.append(self._reduced(stack[-1], action.name, kind))
-                    continue
                 size = action.size
-                children = action.children(values)
-                if action.grows:
-                    known = values[-size]
-                    known += children
-                    children = known
-                if size == 0:
-                    values.append(children)
-                    firsts.append(at)
-                    if deep:
-                        depths.append(0)
-                else:
-                    rest = 1 - size
-                    if rest:
-                        del stack[-size:], values[rest:], firsts[rest:]
+                if not action.passes:
+                    children = action.children(values)
+                    if action.grows:
+                        known = values[-size]
+                        known += children
+                        children = known
+                    if size == 0:
+                        values.append(children)
+                        firsts.append(at)
+                        if deep:
+                            depths.append(0)
                     else:
-                        stack.pop()
-                    if action.spliced:
-                        values[-1] = children
-                    elif action.single and len(children) == 1:
-                        values[-1] = children[0]
-                    else:
-                        values[-1] = getattr(builder, action.method)(Span(firsts[-1], last), children)
-                    if deep:
-                        depth = max(depths[-size:])
-                        if not action.spliced and not (action.single and len(children) == 1):
-                            depth += 1
-                        if depth > deepest:
-                            raise TooDeep
-                        depths[-size:] = [depth]
-                beyond = followed.get((stack[-1], action.name, kind))
-                if beyond is None:
-                    beyond = self._reduced(stack[-1], action.name, kind)
-                stack.append(beyond)
-                if token is None and beyond == self._end:
+                        if size > 1:
+                            del stack[1 - size :], values[1 - size :], firsts[1 - size :]
+                        if action.spliced:
+                            values[-1] = children
+                        elif action.single and len(children) == 1:
+                            values[-1] = children[0]
+                        else:
+                            values[-1] = getattr(builder, action.method)(_place(Span, (firsts[-1], last)), children)
+                        if deep:
+                            depth = max(depths[-size:])
+                            if not action.spliced and not (action.single and len(children) == 1):
+                                depth += 1
+                            if depth > deepest:
+                                raise TooDeep
+                            depths[-size:] = [depth]
+                if size:
+                    stack.pop()
+                below = stack[-1]
+                state = action.beyond[below].get(kind) or self._reduced(below, action, kind)
+                stack.append(state)
+                if token is None and state == self._end:
                     return values[-1]
 
     def _accepted(self, stack: list[int]) -> frozenset[str]:
@@ -244,13 +243,13 @@ class Machine:
                 todo.append(((self.states[below[0]][reduction.name], below), kinds))
         return frozenset(found)
 
-    def _reduced(self, state: int, name: str, kind: str) -> int:
-        """The state after a symbol, and after the rules of which it is all that the next token lets pass."""
-        beyond: int = self.states[state][name]
+    def _reduced(self, state: int, reduction: _Reduction, kind: str) -> int:
+        """The state after a rule, and after the rules of which it is all that the next token lets pass."""
+        beyond: int = self.states[state][reduction.name]
         while True:
             action = self.states[beyond].get(kind)
             if not isinstance(action, _Reduction) or not action.passes:
                 break
             beyond = self.states[state][action.name]
-        self._followed[state, name, kind] = beyond
+        reduction.beyond[state][kind] = beyond
         return beyond

@@ -36,6 +36,7 @@ from graphdb.sql.udf import running
 if TYPE_CHECKING:
     from graphdb.evaluate.compute import Computation
     from graphdb.evaluate.subqueries import Prepare
+    from graphdb.pattern.names import Names
     from graphdb.plan.executor import Executor
     from graphdb.relational.projection.relation import Relation
     from graphdb.relational.snapshot import Snapshot
@@ -297,9 +298,8 @@ class Queries:
         of_one_pattern = type(prepared) is Prepared and prepared.plan is not None and prepared.computing is None
         if not of_one_pattern or not isinstance(prepared, Prepared) or not isinstance(query, ast.Query):
             return lambda: None
-        names, type_label = self._state.snapshot().names, self._state.snapshot().store.type_label
-        unplanned = replace(prepared, plan=None) if prepared.wanted.count_only else None
-        return partial(reads_of, query, prepared.bound, names, type_label, arguments, text, unplanned)
+        snapshot = self._state.snapshot()
+        return partial(_reads, query, prepared, snapshot.names, snapshot.store.type_label, arguments, text)
 
     def prepare_anew(
         self, run: QueryRun, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]
@@ -365,11 +365,26 @@ class _Later:
 def _computes_window(query: ast.Query | ast.Composite) -> bool:
     """Whether a SKIP or LIMIT calls functions, whose values another run may not have."""
     if isinstance(query, ast.Query):
+        if query.returns.skip is None and query.returns.limit is None:
+            return False
         windows: list[object] = [query.returns.skip, query.returns.limit]
     else:
         returns = [part for part in walk(query) if isinstance(part, ast.ReturnClause)]
         windows = [window for each in returns for window in (each.skip, each.limit)]
     return any(isinstance(part, ast.FunctionCall) for part in walk(tuple(windows)))
+
+
+def _reads(
+    query: ast.Query,
+    prepared: Prepared,
+    names: Names,
+    type_label: int | None,
+    arguments: Mapping[str, object],
+    text: str,
+) -> Reads | None:
+    """Return what of the data a query of one pattern depends on."""
+    unplanned = replace(prepared, plan=None) if prepared.wanted.count_only else None
+    return reads_of(query, prepared.bound, names, type_label, arguments, text, unplanned)
 
 
 def _own_bytes(prepared: Prepared | Program) -> int:

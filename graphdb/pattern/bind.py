@@ -249,14 +249,18 @@ class _Binder:
         for node in path.nodes:
             vertex = self._node(node)
             ends.append(vertex)
-            subject = node.variable or ast.Variable(self.bound.vertices[vertex].name, node.span)
-            where += property_conditions(subject, node.properties)
-            where += conjuncts(node.where)
+            if node.properties is not None:
+                subject = node.variable or ast.Variable(self.bound.vertices[vertex].name, node.span)
+                where += property_conditions(subject, node.properties)
+            if node.where is not None:
+                where += conjuncts(node.where)
         for edge, left, right in zip(path.edges, ends, ends[1:], strict=False):
             assert isinstance(edge, ast.EdgePattern)
             name = self._edge(edge, left, right)
-            where += property_conditions(edge.variable or ast.Variable(name, edge.span), edge.properties)
-            where += conjuncts(edge.where)
+            if edge.properties is not None:
+                where += property_conditions(edge.variable or ast.Variable(name, edge.span), edge.properties)
+            if edge.where is not None:
+                where += conjuncts(edge.where)
         return where
 
     def _node(self, node: ast.NodePattern) -> int:

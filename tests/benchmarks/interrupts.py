@@ -164,6 +164,7 @@ def main() -> int:
             if run.interrupts // _REOPEN > reopenings:
                 reopenings += 1
                 run.reopen()
+                print(f"{run.interrupts:,} interrupts in {run.statements:,} statements", file=sys.stderr, flush=True)
         run.reopen()
         run.db.close()
     print(

@@ -6,7 +6,9 @@ import random
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
+from functools import partial
 from itertools import product
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -52,6 +54,35 @@ def test_a_count_that_is_asked_stays() -> None:
     assert [cache.counting(text) for text in ("0", "1", "absent")] == [0, None, None]
     cache.put("more", 0, NONE, -1, 1)
     assert (cache.counting("0"), cached(cache, "1", 0, NONE)) == (0, None)
+
+
+class Everything:
+    """Concerned by any change, which leaves something."""
+
+    unplanned = "left"
+
+    def concerned(self, changes: object, type_label: object, resources: object) -> bool:
+        return True
+
+    def rebound(self, changes: object) -> bool:
+        return False
+
+
+def test_nothing_of_a_plan_stays_but_what_a_change_leaves() -> None:
+    class Plan:
+        """Large."""
+
+    def depends(plan: Plan) -> Everything:
+        return Everything()
+
+    cache: PlanCache[object] = PlanCache(1 << 30)
+    plan = Plan()
+    there = ref(plan)
+    cache.put("a", 0, NONE, plan, 1, partial(depends, plan))
+    del plan
+    assert there() is not None
+    cache.retain(lambda reads: True, lambda reads: False)
+    assert (there(), cache.unplanned("a", 0, NONE)) == (None, "left")
 
 
 def test_bytes_are_bounded_but_for_the_last_text() -> None:

@@ -164,6 +164,8 @@ class Candidates:
     def _vertex(self, bound: BoundPattern, number: int, others_found: Sequence[Ids | None] = ()) -> PatternVertex:
         """Return a pattern vertex; where the candidates of others are found, it may be tested near these alone."""
         info = bound.vertices[number]
+        if not (info.labels or info.iris or info.conditions or info.exists or info.resources_only):
+            return PatternVertex(info.name)
         sets = [self._members(labels) for labels in info.labels]
         sets += [self._constant(constant) for constant in info.iris]
         known = reduce(both, sets) if sets else None

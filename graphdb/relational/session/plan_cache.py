@@ -107,6 +107,10 @@ class Reads(Protocol):
 FindReads: TypeAlias = Callable[[], "Reads | None"]
 
 
+def _found() -> Reads | None:
+    """In the place of what finds out what a plan depends on, once that is done: None where it may be anything."""
+
+
 @dataclass(eq=False)  # a generic class with weakref_slot cannot be referred to weakly in Python 3.12.3
 class CachedPlan(Generic[Plan]):
     """A plan, what it takes of memory in bytes, and the plans of its steps that start from rows."""
@@ -125,6 +129,7 @@ class CachedPlan(Generic[Plan]):
         """Whether a change concerns it, or may do so."""
         if self.reads is None:
             self.reads = self.depends()
+            self.depends = _found  # what finds it out refers to the plan, which may be dropped before the rest
         return self.reads is None or concerned(self.reads)
 
 
