@@ -75,7 +75,7 @@ class GpuExecutor:
             self.device = Device(number, memory_limit)
         self._within = "" if memory_limit is None else f" within {self.device.memory.budget / 1e9:,.2f} GB"
         """The budget, where one was set."""
-        self.graph = DeviceGraph(self.device.memory)
+        self.graph = DeviceGraph(self.device.memory, self.device.scatter)
         self._beside_host = beside_host
         self.strategies = Strategies(self.device, self.graph, hint)
         self._counter = Counter(self.device, self.graph, pinned=hint == "sums", beside_host=beside_host)

@@ -42,6 +42,7 @@ IDS: dict[type[np.signedinteger[Any]], str] = {np.int32: "int", np.int64: "long 
 VARIANTS: dict[str, tuple[dict[str, str], ...]] = {}
 """All modules and the macros they are compiled with: what a wheel carries, and of those that are written per plan
 (:func:`written_per_plan`), examples for tests."""
+VARIANTS["scatter"] = ({},)
 SAMPLES: dict[str, tuple[dict[str, str], ...]] = {}
 """Examples of macros that a wheel's code does not serve, for tests."""
 
@@ -314,6 +315,10 @@ class Device:
         starts[:1].fill(0)
         self._cupy.cumsum(lengths, out=starts[1:])
         return starts
+
+    def scatter(self, table: Any, rows: Any, values: Any) -> None:
+        """Write rows of a table, int64 [..., 2], by their numbers, int64 [n]; the values are int64 [n, 2]."""
+        self.module("scatter", {}).launch("scatter", -(-len(rows) // BLOCK), table, rows, values, len(rows))
 
     def last(self, values: Any) -> int:
         """The last of an array's values, on the host; waits for it."""

@@ -16,10 +16,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from graphdb.common.errors import MemoryLimitError
+from graphdb.gpu.data.in_place import SPANS, Scatter, SpansCopy, missing_bytes
 from graphdb.gpu.data.memory import DeviceMemory
 from graphdb.gpu.data.pages import PagedArray
 from graphdb.gpu.data.residency import Residency
 from graphdb.storage.graph.derived.orientation import Oriented
+from graphdb.storage.graph.in_place.spans import Spans
 from graphdb.storage.graph.pcsr import LAYERS, Layer, Partition
 
 Ints = NDArray[np.int64]
@@ -81,8 +84,8 @@ def segment_layer(partition: Partition) -> DeviceLayer:
 class DeviceGraph:
     """What plans read, as copies on one device."""
 
-    def __init__(self, memory: DeviceMemory) -> None:
-        self.memory = memory
+    def __init__(self, memory: DeviceMemory, scatter: Scatter) -> None:
+        self.memory, self._scatter = memory, scatter
         self.residency = Residency(memory)
         self._serials: WeakKeyDictionary[Partition, int] = WeakKeyDictionary()
         self._next = count()
@@ -92,7 +95,9 @@ class DeviceGraph:
         return self._serials.setdefault(partition, next(self._next))
 
     def partition(self, partition: Partition) -> DevicePartition:
-        """The copy of a partition."""
+        """The copy of a partition; where changes are written in place, there is one copy, which follows them."""
+        if partition.spans is not None and not self._is_paged(partition):
+            return self._following(partition, partition.spans)
 
         def copy() -> DevicePartition:
             return DevicePartition(
@@ -106,6 +111,23 @@ class DeviceGraph:
             )
 
         return self.memory.cached_or_built("partition", partition, copy)
+
+    def _is_paged(self, partition: Partition) -> bool:
+        arrays = (partition.neighbours, partition.code_offsets, partition.codes)
+        return any(array is not None and self.residency.is_paged(array) for array in arrays)
+
+    def _following(self, partition: Partition, spans: Spans) -> DevicePartition:
+        def followed() -> SpansCopy:
+            copy = self.memory.cached_or_built(SPANS, spans, lambda: SpansCopy(self.memory))
+            copy.follow(spans, self._scatter)
+            return copy
+
+        try:
+            copy = followed()
+        except MemoryLimitError:  # there is no room for the old pool beside a larger one
+            self.memory.forget(SPANS, spans)
+            copy = followed()
+        return DevicePartition("spans", partition.groups, *copy.arrays, partition.max_degree)
 
     def lists(self, partition: Partition, whole: bool) -> DevicePartition:
         """The copy of a partition without codes; unless it is ``whole``, without any array."""
@@ -149,6 +171,9 @@ class DeviceGraph:
 
     def missing_bytes(self, partition: Partition) -> int:
         """Bytes that a run would have to copy to the device before it reads this partition."""
+        if partition.spans is not None and not self._is_paged(partition):
+            copy: SpansCopy | None = self.memory.cached(SPANS, partition.spans)
+            return missing_bytes(copy, partition.spans)
         keys = partition.keys  # found out now, if they were not known: they count among its bytes, and are not copied
         return 0 if self.memory.is_cached("partition", partition) else partition.nbytes - keys.nbytes
 

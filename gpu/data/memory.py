@@ -164,10 +164,14 @@ class DeviceMemory:
         """A copy on the device, converted on the way if ``dtype`` says so."""
         values = np.ascontiguousarray(values, dtype=dtype)
         copy = self.empty(values.shape, values.dtype)
+        self.write(copy, values)
+        return copy
+
+    def write(self, copy: Any, values: NDArray[Any]) -> None:
+        """Copy contiguous values into an array on the device, of their shape and type."""
         self.uploaded += values.nbytes
         if values.size:
             copy.set(values, stream=self._cupy.cuda.get_current_stream())
-        return copy
 
     def pinned(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """An array in host memory that the device reads and writes directly; it goes back when nobody holds it."""
@@ -226,6 +230,11 @@ class DeviceMemory:
     def is_cached(self, what: str, original: object) -> bool:
         """Whether that copy is on the device already."""
         return self.cached(what, original) is not None
+
+    def forget(self, what: str, original: object) -> None:
+        """Drop that copy."""
+        with self._lock:
+            self._cache.pop((what, id(original)), None)
 
     @contextmanager
     def using(self, originals: Iterable[object]) -> Iterator[None]:

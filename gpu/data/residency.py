@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 
 from graphdb.common.errors import DeviceError, MemoryLimitError
 from graphdb.gpu.card import Rates
+from graphdb.gpu.data.in_place import SPANS
 from graphdb.gpu.data.memory import DeviceMemory
 from graphdb.gpu.data.pages import Driver, Floats, PagedArray, heat, hottest, pages_of
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.storage.graph.derived.orientation import Oriented
+from graphdb.storage.graph.in_place.spans import Spans
 from graphdb.storage.graph.pcsr import Partition
 
 Ints = NDArray[np.int64]
@@ -51,11 +53,14 @@ class Lists:
         The arrays by which lists are found.
     runs
         Tells where the lists are; None for elements that are hardly ever read.
+    spans
+        What changes the lists in place: copies are of it.
     """
 
     elements: NDArray[Any]
     beside: tuple[NDArray[Any], ...]
     runs: Callable[[], Runs] | None
+    spans: Spans | None = None
 
     @property
     def nbytes(self) -> int:
@@ -78,7 +83,11 @@ def lists_of(partition: Partition) -> list[Lists]:
         return begins[order], lengths[order], lengths[order]
 
     codes = [array for array in (partition.code_offsets, partition.codes) if array is not None]
-    return [Lists(partition.neighbours, (partition.offsets,), runs), *(Lists(each, (), None) for each in codes)]
+    spans = partition.spans
+    return [
+        Lists(partition.neighbours, (partition.offsets,), runs, spans),
+        *(Lists(each, (), None, spans) for each in codes),
+    ]
 
 
 def lists_of_oriented(oriented: Oriented) -> Lists:
@@ -183,6 +192,10 @@ class Residency:
             return None
         return PagedArray(self._memory, driver, array, known.resident)
 
+    def is_paged(self, array: NDArray[Any]) -> bool:
+        """Whether an array was placed, and is copied by pages."""
+        return self._known(array) is not None
+
     def away(self, lists: Sequence[Lists]) -> float:
         """Return the share of what is read of some lists that is expected to come from host memory."""
         known = [found for each in lists if (found := self._known(each.elements)) is not None]
@@ -220,7 +233,11 @@ class Residency:
     def _copied(self, lists: Lists) -> bool:
         """Whether the neighbours were copied wholly, by a plan that read less."""
         array = lists.elements
-        return self._known(array) is None and self._memory.is_cached(f"array {array.dtype.name}", array)
+        if self._known(array) is not None:
+            return False
+        if lists.spans is not None and self._memory.is_cached(SPANS, lists.spans):
+            return True
+        return self._memory.is_cached(f"array {array.dtype.name}", array)
 
 
 def _away(known: Sequence[_Placement]) -> float:

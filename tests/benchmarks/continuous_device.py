@@ -10,7 +10,8 @@ others: together ``share`` of the edges.  Queries are those of six vertices: den
 *device* is the wall time of a batch on the device, staging on the host and transfers included, the median of some runs;
 *merge* and *search* are the device's time for the batch's entries and for the search, *floor* what it takes to read all
 lists once from the device's memory.  *CPU* is the same batch on one thread and on all.  *again* counts the query on the
-device after the batch, its plan and partitions made before.  ``--apply`` measures updates a second of lists alone.
+device after the batch, its plan and partitions made before.  ``--apply`` measures updates a second of lists alone: those
+of a continuous query, and the partitions that any query reads, out and in, with a label's codes both ways on top.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +37,9 @@ from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVert
 from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.array_source import ArraySource
+from graphdb.storage.graph.changes import Changes
 from graphdb.storage.graph.data_graph import DataGraph
+from graphdb.storage.graph.pcsr import Direction
 from tests import csm
 from tests.benchmarks.continuous_ablations import VARIANTS, WHOLE
 from tests.benchmarks.harness import CORES, Table, main, progress, surroundings
@@ -215,6 +219,55 @@ def applied(executor: GpuExecutor, size: int, batches: int = 5, each: int = 100_
     return table
 
 
+def followed(executor: GpuExecutor, size: int, batches: int = 8, each: int = 100_000) -> Table:
+    """Measure changes a second of partitions and their device copies, which are compared at the end."""
+    draw = np.random.default_rng(2)
+    vertices = size // 8
+    edges = np.minimum(draw.integers(0, vertices, (size, 2)), draw.integers(0, vertices, (size, 2)))
+    source = ArraySource(edges[:, 0], np.zeros(size, np.int64), edges[:, 1], vertices)
+    directions: dict[str, tuple[Direction, ...]] = {"out, in": ("out", "in"), "out, in, both": ("out", "in", "both")}
+    columns = ["batch", "changes ms", "partitions ms", "device ms", "MB sent", "changes / s"]
+    table = Table(f"partitions of {size:,} edges, batches of {each:,}", ["directions", *columns])
+    memory, device = executor.device.memory, executor.device
+    for name, asked in directions.items():
+        progress(name)
+        graph = DataGraph(source, 16 << 30)
+        for number in range(batches):
+            pairs = draw.integers(0, vertices, (each, 2))
+            new = int(each * 0.6)
+            gone = edges[draw.choice(size, each - new, replace=False)]
+            label = np.zeros((each, 1), np.int64)
+            changes = Changes(np.hstack([label[new:], gone]), np.hstack([label[:new], pairs[:new]]))
+            following, times, sent = DataGraph(source, 16 << 30), [time.perf_counter()], memory.uploaded
+            following.follow(graph, [changes])
+            graph = following
+            times.append(time.perf_counter())
+            made = [graph.partition((0,), direction) for direction in asked]
+            times.append(time.perf_counter())
+            with device.active():
+                copies = [executor.graph.partition(partition) for partition in made]
+                device.stream.synchronize()
+            times.append(time.perf_counter())
+            taken = times[-1] - times[0]
+            parts = tuple(f"{(end - begin) * 1e3:.1f}" for begin, end in pairwise(times))
+            row = (*parts, f"{(memory.uploaded - sent) / 1e6:.1f}", f"{each / taken:,.0f}")
+            table.add(name, str(number), *row)
+            print(name, number, *row, flush=True)
+        for partition, copy in zip(made, copies, strict=True):
+            pairs_of = ((copy.offsets, partition.offsets), (copy.neighbours, partition.neighbours))
+            if partition.codes is not None:
+                pairs_of += ((copy.codes, partition.codes), (copy.code_offsets, partition.code_offsets))
+            if not all(np.array_equal(there.get(), here) for there, here in pairs_of):
+                raise SystemExit(f"WRONG: the copy of {name}")
+        begun = time.perf_counter()
+        with device.active():
+            whole = [memory.upload(array) for each in made for array in (each.offsets, each.neighbours)]
+            device.stream.synchronize()
+        table.notes.append(f"{name}: offsets and neighbours whole {(time.perf_counter() - begun) * 1e3:.0f} ms")
+        del whole, copies, made
+    return table
+
+
 def run(argv: list[str]) -> list[Table]:
     """Measure and return tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -233,7 +286,7 @@ def run(argv: list[str]) -> list[Table]:
     DeviceSearch.macros.update(pair.split("=") for pair in arguments.macros.split(",") if pair)
     executor = GpuExecutor(0)
     if arguments.apply:
-        return [applied(executor, arguments.apply)]
+        return [followed(executor, arguments.apply), applied(executor, arguments.apply)]
     with VARIANTS[arguments.without]():
         return [searched(executor, arguments)]
 

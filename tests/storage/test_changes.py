@@ -16,6 +16,7 @@ from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.changes import Changes, Sizes
 from graphdb.storage.graph.data_graph import DataGraph
+from graphdb.storage.graph.following import partitions
 from graphdb.storage.graph.following import stale as stale_structures
 from graphdb.storage.graph.following.stale import StaleStructures
 from graphdb.storage.graph.pcsr import Partition
@@ -268,3 +269,13 @@ def test_estimates_are_made_anew_once_much_has_changed() -> None:
         found.append(int(graph.estimate(("one",), estimate)[0]))
     assert found == sorted(found)
     assert len(made) == 1 + 29 // 6, "once more than a hundred triples have changed, and not for each change"
+
+
+@settings(max_examples=scaled(60), deadline=None)
+@given(st.integers(0, 300), st.sampled_from([2, 9, 1 << 20, 1 << 30, 1 << 40]), st.integers(0, 1 << 30))
+def test_changes_are_in_order_by_vertex_neighbour_and_code(rows: int, vertices: int, seed: int) -> None:
+    """Equal ones in the order in which they happened, also where ids and number are too large for one integer."""
+    draw = np.random.default_rng(seed)
+    source, target, code = (draw.integers(0, most, rows) for most in (vertices, vertices, 4))
+    found = partitions._sorted(source, target, code)
+    assert found.tolist() == sorted(range(rows), key=lambda i: (source[i], target[i], code[i]))

@@ -7,6 +7,7 @@ lists of these vertices are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -22,6 +23,8 @@ Ints = NDArray[np.int64]
 Edges = tuple[Ints, Ints, Ints, Ints]
 """By entry of a partition, sorted: source, target, code, and 1 where the edge comes, 0 where it goes."""
 
+_VECTORS = 64
+"""Rows from which on they are sorted as numbers."""
 NO_EDGES: Edges = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
 
 
@@ -32,8 +35,7 @@ def changed(partition: Partition, edges: Edges) -> Partition:
         begins, lengths = partition.ranges()
         spans = Spans(partition.keys, begins, lengths, partition.neighbours, partition.code_offsets, partition.codes)
     elif spans.sparse:
-        begins, neighbours, code_offsets, codes = partition.laid_out()
-        spans = Spans(partition.keys, begins[:-1], np.diff(begins), neighbours, code_offsets, codes)
+        spans = spans.laid_out()
     other_keys, (source, target, *_) = spans.change(*edges), edges
     neighbours, code_offsets, codes = spans.arrays
     return replace(
@@ -134,8 +136,27 @@ def _net(
         source, target, code, comes = (np.concatenate(column) for column in zip(*columns, strict=True))
     else:
         source, target, code, comes = columns[direction == "in"]
-    order = np.lexsort((code, target, source))  # of equal ones in the order in which they happened
+    order = _sorted(source, target, code)
     source, target, code, comes = source[order], target[order], code[order], comes[order]
     last = np.ones(len(source), bool)
     last[:-1] = (np.diff(source) != 0) | (np.diff(target) != 0) | (np.diff(code) != 0)
     return source[last], target[last], code[last], comes[last]
+
+
+def _sorted(source: Ints, target: Ints, code: Ints) -> Ints:
+    """The order by source, target and code; of equal rows that in which they happened.
+
+    As one number each, of which the row's own is the last digit, they are sorted by vector instructions, which are ten
+    times as quick as a stable sort; where 63 bits are too short for that, by one.
+    """
+    rows = len(code)
+    if rows < _VECTORS:
+        return np.lexsort((code, target, source))
+    columns = [each - each.min() for each in (source, target, code)]
+    digits = [int(each.max()) + 1 for each in columns]
+    if math.prod(digits) * rows >= 1 << 63:
+        return np.lexsort((code, target, source))
+    numbers = columns[0]
+    for column, digit in zip((*columns[1:], np.arange(rows)), (*digits[1:], rows), strict=True):
+        numbers = numbers * digit + column
+    return np.sort(numbers) % rows

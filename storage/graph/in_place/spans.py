@@ -6,11 +6,14 @@ places are abandoned.  So a batch costs what the changed vertices' lists have, a
 but the table.  Once more than half of the pool is abandoned the lists are laid out again: batches share that cost.
 
 This is the log-structured answer to the gaps of a packed memory array (GAMMA, batch-dynamic, §V-C): lists stay
-contiguous and sorted, as searches read them, and no list is moved for another one.
+contiguous and sorted, as searches read them, and no list is moved for another one.  A copy elsewhere (on a device)
+follows by what was written behind its own, and by the rows of the table that are new (:meth:`Spans.changed_since`).
 """
 
 from __future__ import annotations
 
+from collections import deque
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -24,6 +27,7 @@ from graphdb.storage.graph.in_place.spans_kernels import (
     LONGEST,
     SEVERAL,
     USED,
+    lay_out,
     rewrite_lists,
 )
 
@@ -31,6 +35,8 @@ Ints = NDArray[np.int64]
 
 _SLACK = 1 << 12
 """Entries that are free in a new pool, beside an eighth of those in use."""
+_LOGGED = 4
+"""The vertices of the latest changes are remembered, as long as they are at most one in so many of all."""
 
 
 class Spans:
@@ -51,6 +57,8 @@ class Spans:
         int32 or int64 [entries]: the pool.
     code_offsets, codes
         int64, as in a partition, by places of the pool; empty without codes.
+    version
+        How many batches of changes there were.
     """
 
     def __init__(
@@ -76,6 +84,10 @@ class Spans:
             self._state[SEVERAL] = int(len(codes) > used)
         self.most = max(int(self.neighbours[:used].max(initial=-1)), len(self.table) - 1)
         """The largest vertex that is an end."""
+        self.version = 0
+        self._log: deque[Ints] = deque()
+        """The vertices that each of the latest batches changed."""
+        self._logged = 0
 
     @property
     def sparse(self) -> bool:
@@ -99,19 +111,56 @@ class Spans:
         entries = int((spans[:, 1] - spans[:, 0]).sum()) + int(comes.sum())
         used = int(self._state[USED])
         if used + entries > len(self.neighbours):
-            self.neighbours = _extended(self.neighbours[:used], _with_slack(used + entries))
+            self.neighbours = _extended(self.neighbours[:used], _grown(used + entries))
         if len(self.code_offsets):
             old = int((self.code_offsets[spans[:, 1]] - self.code_offsets[spans[:, 0]])[spans[:, 1] > 0].sum())
             if len(self.code_offsets) <= len(self.neighbours):
                 self.code_offsets = _extended(self.code_offsets[: used + 1], len(self.neighbours) + 1)
             known = int(self._state[CODES])
             if known + old + len(codes) > len(self.codes):
-                self.codes = _extended(self.codes[:known], _with_slack(known + old + len(codes)))
+                self.codes = _extended(self.codes[:known], _grown(known + old + len(codes)))
         self._state[KEYS] = 0
         arrays = (self.table, self.neighbours, self.code_offsets, self.codes, self._state)
         rewrite_lists(vertices, begins, target, codes, comes, *arrays)
         self.most = max(self.most, int(vertices[-1]), int(target.max()))
+        self._note(vertices)
         return bool(self._state[KEYS])
+
+    def _note(self, vertices: Ints) -> None:
+        """Remember what the latest batch changed, and forget what is older than copies follow."""
+        self.version += 1
+        self._log.append(vertices)
+        self._logged += len(vertices)
+        while self._logged * _LOGGED > len(self.table) + _SLACK:
+            self._logged -= len(self._log.popleft())
+
+    def changed_since(self, version: int) -> Ints | None:
+        """The vertices whose rows of the table changed since a version, each as often as it changed; None where that is
+        not remembered.
+        """
+        behind = self.version - version
+        if behind > len(self._log):
+            return None
+        return np.concatenate([np.empty(0, np.int64), *(self._log[-i] for i in range(1, behind + 1))])
+
+    def laid_out(self) -> Spans:
+        """The same lists in a pool of their own, without what is abandoned."""
+        begins, ends = self.table.T
+        coded = len(self.code_offsets) > 0
+        live = int(self._state[LIVE])
+        codes = int((self.code_offsets[ends] - self.code_offsets[begins]).sum()) if coded else 0
+        found = copy(self)
+        found.table = np.zeros_like(self.table)
+        found.neighbours = np.empty(_grown(live), self.neighbours.dtype)
+        found.code_offsets = np.empty(_grown(live) + 1 if coded else 0, np.int64)
+        found.codes = np.empty(_grown(codes) if coded else 0, np.int64)
+        before, after = ((each.table, each.neighbours, each.code_offsets, each.codes) for each in (self, found))
+        lay_out(*before, *after)
+        found._state = np.zeros(CELLS, np.int64)
+        found._state[[USED, CODES, LIVE, SEVERAL]] = live, codes, live, codes > live
+        found._state[LONGEST] = (ends - begins).max(initial=0)
+        found.version, found._log, found._logged = 0, deque(), 0
+        return found
 
     @property
     def arrays(self) -> tuple[NDArray[Any], Ints | None, Ints | None]:
@@ -134,6 +183,11 @@ class Spans:
 
 def _with_slack(entries: int) -> int:
     return entries + entries // 8 + _SLACK
+
+
+def _grown(entries: int) -> int:
+    """Entries of a pool that is written to: by half at a time, so that what is copied to grow is shared by batches."""
+    return entries + entries // 2 + _SLACK
 
 
 def _extended(array: NDArray[Any], rows: int, fill: int | None = None) -> NDArray[Any]:

@@ -112,3 +112,43 @@ def rewrite_lists(
         state[USED], state[CODES] = written, code_at
         state[LIVE] += now - before
         state[LONGEST] = max(state[LONGEST], now)
+
+
+@entry("i8[:, :], T[:], i8[:], i8[:], i8[:, :], T[:], i8[:], i8[:]")
+def lay_out(
+    table: Ints,
+    neighbours: NDArray[Any],
+    code_offsets: Ints,
+    codes: Ints,
+    new_table: Ints,
+    new_neighbours: NDArray[Any],
+    new_code_offsets: Ints,
+    new_codes: Ints,
+) -> None:
+    """Write all lists of a pool one after the other into another one, which has space for them.
+
+    Parameters
+    ----------
+    table, neighbours, code_offsets, codes
+        As of :func:`rewrite_lists`.
+    new_table, new_neighbours, new_code_offsets, new_codes
+        What is written; the table has zeros.
+    """
+    written = code_at = 0
+    coded = len(code_offsets) > 0
+    for vertex in range(len(table)):
+        begin, end = table[vertex, 0], table[vertex, 1]
+        if begin == end:
+            continue
+        new_table[vertex, 0] = written
+        for at in range(begin, end):
+            new_neighbours[written] = neighbours[at]
+            if coded:
+                new_code_offsets[written] = code_at
+                for c in range(code_offsets[at], code_offsets[at + 1]):
+                    new_codes[code_at] = codes[c]
+                    code_at += 1
+            written += 1
+        new_table[vertex, 1] = written
+    if coded:
+        new_code_offsets[written] = code_at
