@@ -118,6 +118,21 @@ def test_elements_nested_too_deeply_are_refused(tmp_path: Path) -> None:
         assert db.load(deep).triples == 900
 
 
+@pytest.mark.parametrize("form", ["file", "query"])
+def test_tables_of_too_many_columns_are_refused(tmp_path: Path, form: str) -> None:
+    """DuckDB took 40 s to bind 100,000 columns, and did not stop."""
+    names = [f"c{i}" for i in range(20_000)]
+    (tmp_path / "wide.csv").write_text(",".join(names) + "\n1\n")
+    sources = {
+        "file": f"'{tmp_path / 'wide.csv'}'",
+        "query": f"FROM (SELECT {', '.join(f'1 AS {name}' for name in names)}) AS LABEL X",
+    }
+    started = time.perf_counter()
+    with graphdb.connect() as db, pytest.raises(LoadError, match="the table has 20,000 columns"):
+        db.query(f"LOAD {sources[form]}")
+    assert time.perf_counter() - started < 20
+
+
 def test_text_that_looks_like_tags_is_none(tmp_path: Path) -> None:
     text = "<br><p>" * 60
     lines = [
