@@ -25,8 +25,11 @@ _SMALL = 4096
 _SPREAD = 4
 """Numbers for each id, at most, where the ids themselves serve as numbers."""
 
-_LARGE = 1 << 16
-"""Ids from which on DuckDB is faster where a row has several that must be equal, or none."""
+_LARGE = 1 << 19
+"""Ids from which on DuckDB is faster where a row has several that must be equal: their table outgrows the cache."""
+
+_ORDERED = 1 << 16
+"""Pairs up to which they are put in the order of the rows: those numbers have 16 bits."""
 
 _FEWER = 8
 """Times by which bindings must be fewer than such rows: then most rows are found to have none by a table of hashes."""
@@ -176,7 +179,7 @@ def _pairs(
     None where there are more than ``most`` pairs.
     """
     if not mine:
-        if rows * bindings > (most if rows == 1 else min(most, _LARGE)):
+        if rows * bindings > (most if rows == 1 else min(most, _ORDERED)):
             return None
         every = np.arange(bindings)
         return np.tile(np.arange(rows), bindings), None if rows == 1 else np.repeat(every, rows)
@@ -210,7 +213,7 @@ def _in_order(mine: Ints, theirs: Ints | None, rows: int, bindings: int) -> tupl
     No language asks for it, but what an UNWIND lists is written and returned as it is listed, as DuckDB's own joins of
     few rows do.
     """
-    if max(len(mine), rows) > _LARGE or bool((mine[1:] >= mine[:-1]).all()):
+    if max(len(mine), rows) > _ORDERED or bool((mine[1:] >= mine[:-1]).all()):
         return mine, theirs
     order = np.argsort(mine.astype(np.uint16), kind="stable")  # 16 bits are sorted by radix
     return mine[order], np.arange(bindings)[order] if theirs is None else theirs[order]

@@ -25,6 +25,7 @@ from graphdb.relational.entity_fetch import Source
 from graphdb.results.path_materialization import Walks, distinct, distinct_edges, edge_columns
 from graphdb.sql.from_clause import NAMES_VIEW
 from graphdb.storage.arrays.arrow import values as plain
+from graphdb.storage.arrays.texts import taken
 
 Ids = NDArray[np.int64]
 
@@ -279,29 +280,78 @@ _DESCRIBED = (
 
 def _edge_structs(source: Source, edges: Sequence[Ids]) -> Callable[[Source, Sequence[Ids]], tuple[arrow.Array, Ids]]:
     """Return what makes edges (label, start, end, ordinal) structs, all of which are ``edges``."""
+    about = _in_memory(source, edges) or _read(source, edges)
+
+    def structs(source: Source, edges: Sequence[Ids]) -> tuple[arrow.Array, Ids]:
+        some, which = distinct_edges(edges)
+        made = arrow.struct_array(
+            [numbers(edge_numbers(*some)), *about(source, some)], ["id", "type", "start", "end", "properties"]
+        )
+        return made, which
+
+    return structs
+
+
+_About = Callable[[Source, Sequence[Ids]], list[arrow.Array]]
+"""Returns the types, starts, ends and properties of edges."""
+
+
+def _in_memory(source: Source, edges: Sequence[Ids]) -> _About | None:
+    """Return what gathers them from columns in memory; None where these are not there."""
+    found = None if source.edges is None else source.edges.described_by(edges)
+    if found is None:
+        return None
+    numbers_of = found.numbers
+    every = numbers_of(edges)
+    named = {source.names.written(iri): column for iri, column in found.properties.items()}
+    named = {name: named[name] for name in sorted(named) if named[name].is_valid()[every].any()}
+    if not named or len(named) > _MOST_KEYS or len({name.lower() for name in named}) < len(named):
+        return None
+
+    def about(source: Source, edges: Sequence[Ids]) -> list[arrow.Array]:
+        at = numbers_of(edges)
+        assert at is not None
+        values = [taken(column, at) for column in named.values()]
+        return [*_ends(source, edges), arrow.struct_array(values, list(named))]
+
+    return about
+
+
+def _ends(source: Source, edges: Sequence[Ids]) -> list[arrow.Array]:
+    """Return the types, starts and ends of edges."""
+    labels, starts, ends, _ = edges
+    if not source.lookup.ready() or (ends >= LITERAL_BASE).any():
+        with _edge_view(source, edges):
+            return _columns(source.connection.arrow(f"SELECT {_ENDS} ORDER BY w.number ASC"))
+    known, which = distinct(labels)
+    names = arrow.strings([source.names.edge_name(label) for label in known.tolist()])
+    return [taken(names, which), *(source.lookup.iris(numbers(ids)) for ids in (starts, ends))]
+
+
+_ENDS = (
+    f"n.name, s.iri, coalesce(o.iri, x.lexical) AS o FROM {_WANTED} w LEFT JOIN {NAMES_VIEW} n ON n.id = w.label "
+    "LEFT JOIN _graphdb.resource s ON s.id = w.subject LEFT JOIN _graphdb.resource o ON o.id = w.object "
+    "LEFT JOIN _graphdb.literal x ON x.id = w.object"
+)
+
+
+def _read(source: Source, edges: Sequence[Ids]) -> _About:
+    """Return what reads them from the database."""
     with _edge_view(source, edges):
         described = np.isin(edges[0], list(source.described)).any()
         properties = _Properties(
             source, _DESCRIBED if described else "", lambda key: source.names.written(source.key_iri(key))
         )
 
-    def structs(source: Source, edges: Sequence[Ids]) -> tuple[arrow.Array, Ids]:
-        some, which = distinct_edges(edges)
-        with _edge_view(source, some):
-            table = source.connection.arrow(
-                f"SELECT n.name, s.iri, coalesce(o.iri, x.lexical) AS o{properties.columns} "
-                f"FROM {_WANTED} w LEFT JOIN {NAMES_VIEW} n ON n.id = w.label "
-                "LEFT JOIN _graphdb.resource s ON s.id = w.subject LEFT JOIN _graphdb.resource o ON o.id = w.object "
-                f"LEFT JOIN _graphdb.literal x ON x.id = w.object {properties.join} ORDER BY w.number ASC"
-            )
+    def about(source: Source, edges: Sequence[Ids]) -> list[arrow.Array]:
+        with _edge_view(source, edges):
+            ends = _ENDS.replace(" FROM", f"{properties.columns} FROM", 1)
+            table = source.connection.arrow(f"SELECT {ends} {properties.join} ORDER BY w.number ASC")
         type, start, end, *values = _columns(table)
-        about = properties.column(values, len(some[0]), lambda: entity_fetch.facts(source, some))
-        made = arrow.struct_array(
-            [numbers(edge_numbers(*some)), type, start, end, about], ["id", "type", "start", "end", "properties"]
-        )
-        return made, which
+        found = properties.column(values, len(edges[0]), lambda: entity_fetch.facts(source, edges))
+        return [type, start, end, found]
 
-    return structs
+    return about
 
 
 def _edges(source: Source, edges: Sequence[Ids]) -> Convert:

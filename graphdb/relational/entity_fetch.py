@@ -32,6 +32,7 @@ from graphdb.common.values.types import (
 )
 from graphdb.relational.snapshot import Snapshot
 from graphdb.results.path_materialization import distinct
+from graphdb.snapshot.edges import Edges
 from graphdb.snapshot.terms import Lookup
 from graphdb.sql.from_clause import NAMES_VIEW
 from graphdb.storage.arrays.arrow import values as plain
@@ -65,18 +66,26 @@ class Source:
     """Edge labels of which some edge has properties."""
     key_iri: Callable[[int], str]
     """Returns the IRI of a property key of edges."""
+    edges: Edges | None = None
+    """The edges of the state that is read, where it is the one in memory."""
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Source:
         """The data as a statement sees them that runs now."""
         store, edges = snapshot.store, snapshot.edges
-        return cls(snapshot.connection, snapshot.names, snapshot.lookup, store.type_label, edges.described, edges.iri)
+        return cls(
+            snapshot.connection, snapshot.names, snapshot.lookup, store.type_label, edges.described, edges.iri, edges
+        )
 
     def through(self, connection: Connection, snapshot: Snapshot) -> Source:
         """The same, read through another connection; nothing of it is in memory, so it may live long."""
         keys = {id: iri for iri, id in snapshot.edges.keys.items()}
         return replace(
-            self, connection=connection, lookup=Lookup(connection, snapshot.store, 0), key_iri=keys.__getitem__
+            self,
+            connection=connection,
+            lookup=Lookup(connection, snapshot.store, 0),
+            key_iri=keys.__getitem__,
+            edges=None,
         )
 
 

@@ -17,7 +17,7 @@ from graphdb.common.arrow import numbers
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.terms import Kind
-from graphdb.common.values.types import NULL, VALUE, bases_of_kinds, list_of, literal_sql, type_of_kinds
+from graphdb.common.values.types import NULL, VALUE, Base, bases_of_kinds, list_of, literal_sql, type_of_kinds
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.names import ABSENT, Names
 from graphdb.snapshot.columns import read_values
@@ -33,6 +33,15 @@ from graphdb.storage.graph.pcsr import stable_order
 from graphdb.storage.triples import TripleStore
 
 Ints = NDArray[np.int64]
+
+_SEVERAL = 16
+"""Edges of some labels for each whose properties are wanted, at most, for which all are read into columns."""
+
+_CELLS = 1 << 24
+"""Values of all properties of these edges, at most."""
+
+_EVERYWHERE = {Base.INTEGER, Base.FLOAT, Base.STRING, Base.BOOLEAN, Base.DATE, Base.DATETIME}
+"""Types of properties all of whose values are of one kind, and of the same type among some edges as among all."""
 
 _VALUES = "SELECT value FROM _graphdb.edge_property WHERE key = {}"
 """Literals that are values of a property of edges."""
@@ -72,6 +81,29 @@ class _Rows:
         at, there = places(ours, theirs)
         found = np.full(len(theirs), -1, np.int64)
         found[there] = mine[at[there]]
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DescribedEdges:
+    """Edges of some labels with all of their properties, as columns in memory of one state of the data."""
+
+    properties: Mapping[str, arrow.Array]
+    """By the IRI of a key: its values in the order of the table, null where an edge has none."""
+    _table: EdgeTable
+    _store: TripleStore
+
+    def numbers(self, edges: Sequence[Ints]) -> Ints | None:
+        """Return which edges of the table some are: label, start, end (terms) and ordinal; None where one is absent."""
+        labels, starts, ends, ordinals = edges
+        dtype = self._table.starts.dtype
+        starts, ends = (self._store.to_vertices(each).astype(dtype, copy=False) for each in (starts, ends))
+        first, count = self._table.find(np.ascontiguousarray(labels), starts, ends)
+        found = first + ordinals
+        if ((first < 0) | (ordinals >= count)).any():
+            return None
+        if self._table.ordinals is not None and not np.array_equal(self._table.ordinals[found], ordinals):
+            return None  # between parallel edges one was removed
         return found
 
 
@@ -275,6 +307,25 @@ class Edges:
             found = values.column("value").combine_chunks().take(numbers(at, at >= 0))
             self._values[labels, key] = found
         return found
+
+    def described_by(self, edges: Sequence[Ints]) -> DescribedEdges | None:
+        """Return the properties of edges (label, start, end as terms, ordinal) as columns in memory.
+
+        None where that takes more than to ask SQL for those of these edges, or some property has values of several
+        types, or several for an edge.
+        """
+        labels = tuple(np.unique(edges[0]).tolist())
+        if not labels or not self.described.issuperset(labels):
+            return None
+        most = sum(self._store.statistics(label).triples for label in labels)
+        if len(edges[0]) * _SEVERAL < most or most * len(self.keys) > _CELLS:
+            return None
+        if not all(self.plain(key) and self.column(key).type.base in _EVERYWHERE for key in self.keys.values()):
+            return None
+        found = DescribedEdges(
+            {iri: self.values(labels, key) for iri, key in self.keys.items()}, self.table(labels), self._store
+        )
+        return None if found.numbers(edges) is None else found
 
 
 def _numbered(labels: Ints) -> tuple[Ints, Ints]:

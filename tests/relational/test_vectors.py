@@ -10,12 +10,16 @@ import pytest
 import graphdb
 from graphdb.common.errors import ExecutionError
 from graphdb.relational import query
+from graphdb.relational.vectors import compressed
+from graphdb.relational.vectors import run as clauses
 from graphdb.relational.vectors.run import run
 
 DATA = """
 UNWIND range(0, 399) AS i
 CREATE (:Person {id: i, name: CASE i % 7 WHEN 0 THEN null ELSE 'n' + toString(i % 50) END, age: CASE i % 5 WHEN 0 THEN null ELSE i % 11 END,
-                 city: 'c' + toString(i % 9), size: i * 0.5, at: datetime('2019-12-31T23:30:00+01:00') + duration({hours: i % 40}), on: i % 3 = 0})
+                 city: 'c' + toString(i % 9), size: i * 0.5, at: datetime('2019-12-31T23:30:00+01:00') + duration({hours: i % 40}), on: i % 3 = 0,
+                 born: CASE i % 6 WHEN 0 THEN null ELSE date('1899-12-28') + duration({days: i % 70}) END,
+                 seen: localdatetime('1969-12-31T22:00:00') + duration({hours: i % 50})})
 """  # fmt: skip
 EDGES = """
 MATCH (a:Person), (b:Person) WHERE b.id = (a.id * 7 + 3) % 400 OR b.id = (a.id * 11 + 1) % 400 OR (a.id % 4 = 0 AND b.id = a.id / 4)
@@ -39,6 +43,12 @@ ORDERED = [
     "MATCH (a:Person) WHERE a.id < 30 RETURN a.id, EXISTS { (a)-[:KNOWS]->({on: true}) } AS e, COUNT { (a)<-[:KNOWS]-() } AS n ORDER BY e DESC, n, a.id",
     "MATCH (a:Person) WITH a.age AS age WHERE NOT (age > 5 OR age IS NULL) AND age <> 2 RETURN age, count(*) ORDER BY age",
     "MATCH (a:Person) WITH a, coalesce(a.age, -1) AS age RETURN age, min(a.on), max(a.id) ORDER BY age DESC",
+    "MATCH (a:Person) RETURN a.born.year AS y, a.born.quarter AS q, a.born.month AS m, a.born.day AS d, count(*) AS n ORDER BY y, q, m, d",
+    "MATCH (a:Person) WITH a, a.seen.year AS y, a.seen.month AS m, a.at.day AS d RETURN y, m, d, max(a.id), count(*) ORDER BY y, m, d",
+    "MATCH (a:Person) WITH CASE WHEN a.age < 3 THEN 'few ü' WHEN a.age < 7 THEN '' ELSE a.city END AS c, a.id AS id RETURN c, count(*), max(id) ORDER BY c",
+    "MATCH (a:Person) WITH CASE WHEN a.age < 3 THEN a.name ELSE 'none' END AS c, 'all' AS e RETURN c, e, count(*) ORDER BY c",
+    "MATCH (a:Person) WHERE a.id < 0 RETURN 'none' AS c, 1 AS d, count(*)",
+    "MATCH (a:Person) WITH 'all' AS c, 2 AS d, a.age AS age RETURN c, d, sum(age), max(age)",
     "MATCH (a:Person)-[:KNOWS*1..2]-(b) WITH DISTINCT a, b WHERE a.id < 9 RETURN a.id, count(b) AS n ORDER BY a.id",
     "MATCH (a:Person) WHERE a.id < 0 RETURN count(*), sum(a.age), avg(a.age), min(a.age), count(DISTINCT a.name)",
     "MATCH (a:Person) WHERE a.id < 0 WITH a.city AS city, count(*) AS n RETURN city, n ORDER BY n",
@@ -94,6 +104,53 @@ def test_what_is_for_sql(database: graphdb.Database, text: str, monkeypatch: pyt
     mine = database.query(text).fetchall()
     monkeypatch.setattr(query, "run", lambda *_: None)
     assert database.query(text).fetchall() == mine
+
+
+MANY = "MATCH (a:Person)-[:KNOWS]->(b) WITH a, b "
+COUNTED = [
+    "MATCH (a:Person) WITH a.at.year AS year, a.on AS on, a.age AS age RETURN year, on, count(*), avg(age), sum(age) ORDER BY year, on",
+    MANY + "WITH CASE WHEN b.age < 3 THEN 0 WHEN b.age < 7 THEN 1 ELSE 2 END AS c, b.age AS age RETURN c, count(*), count(age), sum(age * 2), avg(age), min(age), max(age - c) ORDER BY c",
+    MANY + "WHERE b.age > 1 WITH b.on AND a.on AS on, b.age AS age RETURN on, count(DISTINCT age), max(age), min(on) ORDER BY on",
+    MANY + "WITH b.at.year AS y, b.age AS age WHERE age <> 4 WITH y, coalesce(age, 99) AS age RETURN y, age, sum(age), count(age) ORDER BY y, age",
+    MANY + "WITH CASE WHEN a.age > b.age THEN 'more' WHEN a.age < b.age THEN 'less' ELSE 'same' END AS how RETURN how, count(*) ORDER BY how",
+    MANY + "WITH b.born.month AS m, b.born.year AS y, a.on AS on RETURN y, m, on, count(*), count(m) ORDER BY y, m, on",
+    MANY + "WITH a.age > b.age AS more, b.on AS on RETURN more, count(*), max(on) ORDER BY more",
+    MANY + "WHERE a.id < 0 WITH b.age * 2 AS x RETURN count(*), sum(x), avg(x), min(x)",
+    MANY + "WITH b.age + 1 AS x, a.age AS age RETURN sum(x), count(x), avg(age)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", COUNTED)
+@pytest.mark.parametrize("piece", [499, 1 << 16])
+def test_rows_that_are_counted_first(
+    database: graphdb.Database, text: str, piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Groups by what is computed of a handful of values: rows with the same of them are counted, piece by piece."""
+    monkeypatch.setattr(query, "run", lambda *_: None)
+    by_sql = database.query(text).fetchall()
+    monkeypatch.undo()
+    used: list[bool] = []
+    count = compressed.compressed
+    monkeypatch.setattr(clauses, "_LARGE", 0)
+    monkeypatch.setattr(clauses, "compressed", lambda *given: (count(*given), used.append(True))[0])
+    monkeypatch.setattr(compressed, "_FEWER", 1)
+    monkeypatch.setattr(compressed, "_PIECE", piece)
+    assert database.query(text).fetchall() == by_sql
+    assert used, "no rows were counted first"
+
+
+def test_rows_of_which_too_many_differ(database: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where most rows have values of their own, or their order matters, DuckDB groups them."""
+    monkeypatch.setattr(clauses, "_LARGE", 0)
+    for text in (
+        MANY + "WITH b.id + 1 AS x, count(*) AS n RETURN x, n ORDER BY x",
+        MANY + "WITH b.age + 1 AS x, collect(a.id) AS l RETURN x, size(l) ORDER BY x",
+        MANY + "WITH b.name AS name, b.age + 1 AS x, count(*) AS n RETURN name, x, n ORDER BY name, x",
+    ):
+        mine = database.query(text).fetchall()
+        with monkeypatch.context() as patched:
+            patched.setattr(query, "run", lambda *_: None)
+            assert database.query(text).fetchall() == mine
 
 
 def test_large_sums(database: graphdb.Database) -> None:

@@ -40,6 +40,8 @@ _KEYS = {Base.NODE, Base.INTEGER, Base.STRING, Base.BOOLEAN, Base.DATE, Base.DAT
 
 _COMPARED = {Base.INTEGER, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.ZONED, Base.MOMENT}
 
+_PARTS = {"year", "quarter", "month", "day"}
+
 _HANDED_ON = _PLAIN | {Base.MOMENT, Base.LIST}
 
 Typed = tuple[Vector, Base]
@@ -146,8 +148,8 @@ class Translator:
                 _require(base in (_KEYS if node.distinct else _HANDED_ON))
                 return Aggregate("count", vector, node.distinct, None if node.distinct else self.matches)
             case "sum" | "avg" as function:
-                _require(base is Base.INTEGER and not node.distinct and self.matches is None)
-                return Aggregate(function, vector)
+                _require(base is Base.INTEGER and not node.distinct)
+                return Aggregate(function, vector, matches=self.matches)
             case "min" | "max" as function:
                 _require(base in _COMPARED - {Base.MOMENT})
                 return Aggregate(function, vector)
@@ -169,6 +171,8 @@ class Translator:
         match node:
             case ast.Variable(name):
                 return self._variable(name)
+            case ast.Literal(str(text)):
+                return Constant(text), Base.STRING
             case ast.Literal(value):
                 _require(isinstance(value, int) and abs(value) < 1 << 62)
                 assert isinstance(value, int)
@@ -213,7 +217,7 @@ class Translator:
     ) -> Typed:
         operands: list[Vector] = []
         last, base = self._value(otherwise)
-        _require(base in (Base.INTEGER, Base.BOOLEAN))
+        _require(base in (Base.INTEGER, Base.BOOLEAN, Base.STRING))
         for conditions, result in branches:
             tested = tuple(map(self._condition, conditions))
             vector, other = self._value(result)
@@ -253,11 +257,11 @@ class Translator:
         return (PropertyOf(ColumnOf(vertex.column or ""), label), base) if base in _HANDED_ON else None
 
     def _part(self, node: ast.Property) -> Typed:
-        """Return the year of a point in time."""
-        _require(len(node.key.words) == 1 and node.key.text == "year")
+        """Return a part of a date or a point in time."""
+        _require(len(node.key.words) == 1 and node.key.text in _PARTS)
         vector, base = self._value(node.base)
-        _require(base is Base.MOMENT)
-        return Operation("year", (vector,)), Base.INTEGER
+        _require(base in (Base.DATE, Base.DATETIME, Base.MOMENT))
+        return Operation(node.key.text, (vector,)), Base.INTEGER
 
 
 _AGGREGATES = {"count", "sum", "avg", "min", "max", "collect"}

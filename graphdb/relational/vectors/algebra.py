@@ -25,7 +25,7 @@ class ColumnOf:
 class Constant:
     """The same value for all rows."""
 
-    value: int | bool
+    value: int | bool | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class PropertyOf:
 @dataclass(frozen=True, slots=True)
 class Operation:
     """An operator over values: ``= <> < <= > >=``, ``AND OR NOT``, ``+ - *``, ``//`` of integers and ``/`` of others,
-    ``IS NULL``, ``coalesce``, ``toFloat``, ``year``; ``CASE``, whose operands are conditions, each followed by its
-    result, and what else it is.
+    ``IS NULL``, ``coalesce``, ``toFloat``, parts of dates (``year`` …); ``CASE``, whose operands are conditions,
+    each followed by its result, and what else it is.
     """
 
     operator: str
@@ -49,6 +49,19 @@ class Operation:
 
 Vector: TypeAlias = "ColumnOf | Constant | PropertyOf | Operation"
 """An expression: a value for each row."""
+
+
+def names_of(vector: Vector) -> set[str]:
+    """Return the columns that an expression takes."""
+    match vector:
+        case ColumnOf(name):
+            return {name}
+        case PropertyOf(vertex, _):
+            return {vertex.name}
+        case Operation(_, operands):
+            return {name for operand in operands for name in names_of(operand)}
+        case Constant():
+            return set()
 
 
 @dataclass(frozen=True, slots=True)

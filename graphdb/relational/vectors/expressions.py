@@ -17,7 +17,7 @@ from graphdb.relational.vectors.algebra import ColumnOf, Constant, Operation, Pr
 from graphdb.relational.vectors.frames import Frame
 from graphdb.snapshot.properties import Properties
 from graphdb.storage.arrays.arrow import values
-from graphdb.storage.arrays.texts import filled
+from graphdb.storage.arrays.texts import filled, taken
 
 Valid = NDArray[np.bool_] | None
 """Which values are not null; None for all."""
@@ -27,6 +27,12 @@ _FITS = float(1 << 62)
 
 _DAY = 86_400_000_000
 """Microseconds."""
+
+_FIRST_DAY = -719_162
+"""The first day of the year 1: how years before it are counted differs."""
+
+_MOST_DAYS = 10_000_000
+"""Days whose parts are looked up, at most."""
 
 
 class NotVectorized(Exception):
@@ -44,6 +50,8 @@ def evaluated(vector: Vector, frame: Frame, properties: Properties) -> arrow.Arr
     match vector:
         case ColumnOf(name):
             return frame.column(name)
+        case Constant(str(text)):
+            return arrow.strings([text]).take(np.zeros(len(frame), np.int64))
         case Constant(value):
             return arrow.numbers(np.full(len(frame), value))
         case PropertyOf(vertex, label):
@@ -75,6 +83,12 @@ def ordinal(array: arrow.Array) -> NDArray[np.int64]:
         array = array.field("moment")
     plain = array.type == arrow.BOOL or arrow.is_date(array.type) or arrow.is_timestamp(array.type)
     return values(array).astype(np.int64, copy=False) if plain else numeric(array)
+
+
+def multiplied(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return products of integers that are not too large."""
+    _require(_largest(left) * _largest(right) < _FITS)
+    return left * right
 
 
 def both(*arrays: arrow.Array) -> Valid:
@@ -175,6 +189,8 @@ def _first_there(operands: list[arrow.Array]) -> arrow.Array:
 def _case(operands: list[arrow.Array]) -> arrow.Array:
     *branches, otherwise = operands
     results = [*branches[1::2], otherwise]
+    if all(arrow.is_string(result.type) for result in results):
+        return _case_of_texts([_true(condition) for condition in branches[::2]], results)
     kinds = {"b" if result.type == arrow.BOOL else "l" for result in results}
     _require(len(kinds) == 1)
     data = [values(result) if kinds == {"b"} else numeric(result) for result in results]
@@ -186,24 +202,59 @@ def _case(operands: list[arrow.Array]) -> arrow.Array:
     return found
 
 
-def _year(operands: list[arrow.Array]) -> arrow.Array:
-    """The year of points in time, each at its offset: that of its day, which is looked up."""
-    (operand,) = operands
-    _require(arrow.is_struct(operand.type) and operand.field("moment").type.unit == "us")
-    moments = ordinal(operand)
-    offsets = numeric(operand.field("offset"))
+def _case_of_texts(conditions: list[NDArray[np.bool_]], results: list[arrow.Array]) -> arrow.Array:
+    _require(len({result.type for result in results}) == 1)
+    count = len(results[0])
+    which = np.select(conditions, list(range(len(conditions))), len(conditions))
+    return taken(arrow.concat_arrays(results), which * count + np.arange(count))
+
+
+def _part(part: Callable[[NDArray[np.datetime64]], NDArray[np.int64]]) -> _Operator:
+    """A part of dates and of points in time, each at its offset: that of its day, which is looked up."""
+
+    def made(operands: list[arrow.Array]) -> arrow.Array:
+        (operand,) = operands
+        days, valid = _days(operand), operand.valid
+        if valid is not None:
+            days = np.where(valid, days, 0)
+        if not len(days):
+            return arrow.numbers(days, valid)
+        first, last = int(days.min()), int(days.max())
+        _require(first >= _FIRST_DAY and last - first < _MOST_DAYS)
+        return arrow.numbers(part(np.arange(first, last + 1).astype("M8[D]"))[days - first], valid)
+
+    return made
+
+
+def _days(array: arrow.Array) -> NDArray[np.int64]:
+    """Return days since 1970; what stands in the place of nulls means nothing."""
+    if arrow.is_date(array.type):
+        return ordinal(array)
+    if arrow.is_timestamp(array.type):
+        _require(array.type.unit == "us")
+        return ordinal(array) // _DAY
+    _require(arrow.is_struct(array.type) and array.field("moment").type.unit == "us")
+    moments, offsets = ordinal(array), numeric(array.field("offset"))
     if offsets.any():
         moments = moments + offsets * 1_000_000
-    valid = operand.valid
-    days = moments // _DAY
-    if valid is not None:
-        days = np.where(valid, days, 0)
-    if not len(days):
-        return arrow.numbers(days, valid)
-    first, last = int(days.min()), int(days.max())
-    _require(last - first < 10_000_000)
-    years = np.arange(first, last + 1).astype("M8[D]").astype("M8[Y]").astype(np.int64) + 1970
-    return arrow.numbers(years[days - first], valid)
+    return moments // _DAY
+
+
+def _year(days: NDArray[np.datetime64]) -> NDArray[np.int64]:
+    return days.astype("M8[Y]").astype(np.int64) + 1970
+
+
+def _month(days: NDArray[np.datetime64]) -> NDArray[np.int64]:
+    return days.astype("M8[M]").astype(np.int64) % 12 + 1
+
+
+def _quarter(days: NDArray[np.datetime64]) -> NDArray[np.int64]:
+    return (_month(days) + 2) // 3
+
+
+def _day(days: NDArray[np.datetime64]) -> NDArray[np.int64]:
+    begins: NDArray[np.datetime64] = days.astype("M8[M]").astype("M8[D]")
+    return days.astype(np.int64) - begins.astype(np.int64) + 1
 
 
 _Operator = Callable[[list[arrow.Array]], arrow.Array]
@@ -227,5 +278,8 @@ _OPERATORS: Mapping[str, _Operator] = {
     "IS NULL": _is_null,
     "coalesce": _first_there,
     "CASE": _case,
-    "year": _year,
+    "year": _part(_year),
+    "quarter": _part(_quarter),
+    "month": _part(_month),
+    "day": _part(_day),
 }

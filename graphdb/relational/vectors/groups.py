@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common import arrow
-from graphdb.relational.vectors.algebra import Aggregate, ColumnOf, PropertyOf, Vector
-from graphdb.relational.vectors.expressions import NotVectorized, evaluated, numeric, ordinal
+from graphdb.relational.vectors.algebra import Aggregate, ColumnOf, Constant, PropertyOf, Vector
+from graphdb.relational.vectors.expressions import NotVectorized, evaluated, multiplied, numeric, ordinal
 from graphdb.relational.vectors.frames import Frame
 from graphdb.snapshot.properties import Properties
 from graphdb.storage.arrays.arrow import values
@@ -72,6 +72,8 @@ def _by(keys: Sequence[Vector], frame: Frame, properties: Properties) -> Groups:
     """Return the groups of rows with equal values."""
     codes, bound = np.zeros(len(frame), np.int64), 1
     for key in dict.fromkeys(keys):
+        if isinstance(key, Constant):
+            continue
         found, span = _numbered(evaluated(key, frame, properties))
         if float(bound) * span >= 2.0**62:
             codes, bound = _dense(codes, bound)
@@ -104,20 +106,33 @@ def _numbered(array: arrow.Array) -> tuple[Ints, int]:
         return (found + 1, len(distinct) + 1) if array.null_count else (found, max(len(distinct), 1))
     if arrow.is_struct(array.type):
         raise NotVectorized  # equal moments may have different offsets
+    within = within_range(array, _SPREAD * len(array) + 256)
+    if within is not None:
+        return within
     data = ordinal(array)
-    if not len(data):
-        return data, 1
-    valid = array.valid if array.null_count else None
-    if valid is not None:
-        data = np.where(valid, data, data[valid][0] if valid.any() else 0)
-    low = int(data.min())
-    span = int(data.max()) - low + 1
-    if span <= _SPREAD * len(data) + 256:
-        found = data - low
-    else:
-        different, found = number_integers(data)
-        span = len(different)
-    return (found, span) if valid is None else (np.where(valid, found, span), span + 1)
+    if not array.null_count:
+        different, numbers = number_integers(data)
+        return numbers, len(different)
+    there = array.is_valid()
+    different, numbers = number_integers(np.where(there, data, data[there][0]))
+    return np.where(there, numbers, len(different)), len(different) + 1
+
+
+def within_range(array: arrow.Array, most: int) -> tuple[Ints, int] | None:
+    """Return integers, truth values or dates less the least of them, and a bound of these numbers; None above ``most``.
+
+    Null has a number of its own, the last.
+    """
+    data = ordinal(array)
+    there = array.is_valid() if array.null_count else None
+    some = data if there is None else data[there]
+    if not len(some):
+        return np.zeros(len(data), np.int64), 1
+    low = int(some.min())
+    span = int(some.max()) - low + 1
+    if span > most:
+        return None
+    return (data - low, span) if there is None else (np.where(there, data - low, span), span + 1)
 
 
 def _dense(codes: Ints, bound: int) -> tuple[Ints, int]:
@@ -139,24 +154,26 @@ def aggregated(aggregate: Aggregate, groups: Groups, frame: Frame, properties: P
         SQL has to compute it.
     """
     count, numbers = len(groups), groups.numbers
-    weights = _weights(frame, aggregate.matches)
+    weighted = weights(frame, aggregate.matches)
     if aggregate.operand is None:
-        return arrow.numbers(_sums(numbers, weights, count))
+        return arrow.numbers(sums(numbers, weighted, count))
     array = evaluated(aggregate.operand, frame, properties)
     there = np.flatnonzero(array.is_valid()) if array.null_count else None
     if there is not None:
-        numbers, weights = numbers[there], None if weights is None else weights[there]
+        numbers, weighted = numbers[there], None if weighted is None else weighted[there]
     if aggregate.function == "count":
         if not aggregate.distinct:
-            return arrow.numbers(_sums(numbers, weights, count))
+            return arrow.numbers(sums(numbers, weighted, count))
         data, span = _numbered(array)
         return arrow.numbers(_distinct(numbers, data if there is None else data[there], span, count))
-    if weights is not None or aggregate.distinct:
+    if aggregate.distinct or (weighted is not None and aggregate.function == "collect"):
         raise NotVectorized
     data = numeric(array) if aggregate.function in ("sum", "avg", "collect") else ordinal(array)
     data = data if there is None else data[there]
+    if aggregate.function in ("sum", "avg") and weighted is not None:
+        data = multiplied(data, weighted)
     if aggregate.function == "sum":
-        return arrow.numbers(_sums(numbers, data, count))
+        return arrow.numbers(sums(numbers, data, count))
     if aggregate.function == "collect":
         sizes = np.bincount(numbers, minlength=count)
         order = np.argsort(numbers, kind="stable")
@@ -165,10 +182,10 @@ def aggregated(aggregate: Aggregate, groups: Groups, frame: Frame, properties: P
             order = np.lexsort((places if there is None else places[there], numbers))
         items = arrow.numbers(values(array)[order] if there is None else values(array)[there][order])
         return arrow.list_array(np.concatenate(([0], np.cumsum(sizes))), items)
-    sizes = _sums(numbers, None, count)
+    sizes = sums(numbers, weighted, count)
     if aggregate.function == "avg":
         with np.errstate(invalid="ignore"):
-            return arrow.numbers(_sums(numbers, data, count) / sizes, None if sizes.all() else sizes > 0)
+            return arrow.numbers(sums(numbers, data, count) / sizes, None if sizes.all() else sizes > 0)
     if arrow.is_struct(array.type):
         raise NotVectorized
     return _extreme(aggregate.function, numbers, data, array.type, sizes)
@@ -182,7 +199,7 @@ def _extreme(function: str, numbers: Ints, data: Ints, type: arrow.DataType, siz
     return arrow.Array(type, len(found), None if sizes.all() else sizes > 0, found.astype(type.dtype))
 
 
-def _weights(frame: Frame, matches: str | None) -> Ints | None:
+def weights(frame: Frame, matches: str | None) -> Ints | None:
     """Return how many matches each row stands for; None where each is one."""
     if matches is None:
         return None
@@ -191,12 +208,13 @@ def _weights(frame: Frame, matches: str | None) -> Ints | None:
     return np.where(column.is_valid(), data, 1) if column.null_count else data
 
 
-def _sums(numbers: Ints, weights: Ints | None, count: int) -> Ints:
-    if weights is None:
+def sums(numbers: Ints, data: Ints | None, count: int) -> Ints:
+    """Return the sums of integers by the numbers of their groups; without any, how many each group has."""
+    if data is None:
         return np.bincount(numbers, minlength=count)
-    if float(np.abs(weights.astype(np.float64)).sum()) >= _EXACT:
+    if float(np.abs(data.astype(np.float64)).sum()) >= _EXACT:
         raise NotVectorized
-    return np.bincount(numbers, weights, count).astype(np.int64)
+    return np.bincount(numbers, data, count).astype(np.int64)
 
 
 def _distinct(numbers: Ints, data: Ints, span: int, count: int) -> Ints:

@@ -8,6 +8,7 @@ import numpy as np
 
 from graphdb.common import arrow
 from graphdb.relational.vectors.algebra import Aggregate, Clause, ColumnOf, Operation, Rows, Union, Vector
+from graphdb.relational.vectors.compressed import compressed, without_columns_between
 from graphdb.relational.vectors.expressions import NotVectorized, evaluated, fulfilled
 from graphdb.relational.vectors.frames import Frame, Maker, made_once
 from graphdb.relational.vectors.groups import aggregated, grouped
@@ -15,7 +16,7 @@ from graphdb.relational.vectors.order import ordered
 from graphdb.snapshot.properties import Properties
 
 _LARGE = 1 << 17
-"""Rows from which on DuckDB computes expressions faster, on several threads."""
+"""Rows from which on DuckDB computes expressions faster, on several threads, where each row has to be computed."""
 
 
 def run(
@@ -53,10 +54,14 @@ def _frame(
         if len({tuple(piece.schema.types) for piece in pieces}) > 1:
             raise NotVectorized
         return Frame.of(arrow.concat_tables(pieces)), names
-    frame, _ = _frame(rows.rows, tables, properties, check)
-    if len(frame) > _LARGE and any(isinstance(vector, Operation) for _, vector in rows.columns):
-        raise NotVectorized
-    frame = fulfilled(rows.where, frame, properties)
+    many = _many(rows, tables)
+    if many is not None:
+        rows, frame = compressed(without_columns_between(rows), many, properties, check)
+    else:
+        frame, _ = _frame(rows.rows, tables, properties, check)
+        if len(frame) > _LARGE and any(isinstance(vector, Operation) for _, vector in rows.columns):
+            raise NotVectorized
+        frame = fulfilled(rows.where, frame, properties)
     check()
     if rows.grouped:
         made = _groups(rows, frame, properties)
@@ -69,6 +74,17 @@ def _frame(
         made = _with_numbers(made, names)
         names = [*names, "at"]
     return made, names
+
+
+def _many(clause: Clause, tables: Mapping[str, arrow.Table]) -> arrow.Table | None:
+    """Return the rows that a clause groups by what is computed of them, if they are many."""
+    below: Rows = clause
+    computed = False
+    while isinstance(below, Clause):
+        computed = computed or any(isinstance(vector, Operation) for _, vector in below.columns)
+        below = below.rows
+    table = tables.get(below) if isinstance(below, str) else None
+    return table if table is not None and len(table) > _LARGE and computed and clause.grouped else None
 
 
 def _groups(clause: Clause, frame: Frame, properties: Properties) -> Frame:

@@ -1,0 +1,161 @@
+"""Groups of many rows by what is computed of a handful of values: such rows are counted before anything is computed.
+
+Conditions such as ``CASE WHEN m.length < 40 …`` and the year of a moment have as many results as the values that they
+take, and these are often a hundred where there are a million rows.  Rows that have the same of all values that a clause
+takes become one row, and how many they were (eager aggregation: Yan and Larson, *Eager Aggregation and Lazy
+Aggregation*, VLDB 1995, section 3); expressions, groups and aggregates are then those of these rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from graphdb.common import arrow
+from graphdb.relational.vectors.algebra import (
+    Aggregate,
+    Clause,
+    ColumnOf,
+    Constant,
+    Operation,
+    PropertyOf,
+    Vector,
+    names_of,
+)
+from graphdb.relational.vectors.expressions import NotVectorized, evaluated, fulfilled
+from graphdb.relational.vectors.frames import Frame, Ints
+from graphdb.relational.vectors.groups import sums, weights, within_range
+from graphdb.snapshot.properties import Properties
+
+_FEWER = 8
+"""Times by which the combinations of values must be fewer than the rows of a piece."""
+
+_PIECE = 1 << 16
+"""Rows of a piece."""
+
+_ROWS = "number of rows"
+"""The column of how many rows one stands for."""
+
+_NARROWING = {"year", "quarter", "month", "day"}
+"""Operators whose results are few though what they take may be anything."""
+
+
+def compressed(
+    clause: Clause, table: arrow.Table, properties: Properties, check: Callable[[], None]
+) -> tuple[Clause, Frame]:
+    """Return a clause that groups the rows of a table, and rows for it: one for all that have the same values.
+
+    Rows are counted in pieces that stay in the processor's cache.
+
+    Raises
+    ------
+    NotVectorized
+        There are too many combinations of values, they are not the table's, or it matters which rows they are of.
+    """
+    aggregates = [each for _, each in clause.columns if isinstance(each, Aggregate)]
+    matches = {each.matches for each in aggregates if each.function not in ("min", "max") and not each.distinct}
+    if not isinstance(clause.rows, str) or len(matches) > 1 or any(each.function == "collect" for each in aggregates):
+        raise NotVectorized
+    weight = next(iter(matches), None)
+    taken = [each.operand if isinstance(each, Aggregate) else each for _, each in clause.columns]
+    names = sorted({name for vector in taken if vector is not None for name in names_of(vector)})
+    pieces = []
+    for start in range(0, len(table), _PIECE):
+        check()
+        rows = Frame.of(table.slice(start, _PIECE))
+        found = _Combinations(fulfilled(clause.where, rows, properties), properties)
+        if not all(found.take(vector) for vector in taken if vector is not None):
+            raise NotVectorized
+        some, counts = found.rows(weight)
+        chosen = found.frame.at(some)
+        pieces.append(arrow.table({name: chosen.column(name) for name in names} | {_ROWS: arrow.numbers(counts)}))
+    columns = tuple(
+        (name, replace(each, matches=_ROWS) if isinstance(each, Aggregate) else each) for name, each in clause.columns
+    )
+    return replace(clause, where=(), columns=columns), Frame.of(arrow.concat_tables(pieces))
+
+
+@dataclass
+class _Combinations:
+    """The different combinations of the values that expressions take."""
+
+    frame: Frame
+    properties: Properties
+    numbers: dict[Vector, tuple[Ints, int]] = field(default_factory=dict)
+    """What the expressions consist of: numbers of its values, and a bound of them."""
+    count: int = 1
+    """A bound of how many combinations there are."""
+
+    def take(self, vector: Vector) -> bool:
+        """Take in what an expression consists of; False where that has too many values."""
+        match vector:
+            case Constant():
+                return True
+            case ColumnOf() | PropertyOf():
+                return vector in self.numbers or self._number(vector)
+            case Operation(operator, operands):
+                return all(map(self.take, operands)) or (
+                    operator in _NARROWING and (vector in self.numbers or self._number(vector))
+                )
+
+    def _number(self, vector: Vector) -> bool:
+        array = evaluated(vector, self.frame, self.properties)
+        if not (arrow.is_integer(array.type) or array.type == arrow.BOOL):
+            return False
+        found = within_range(array, _PIECE // _FEWER // self.count)
+        if found is None:
+            return False
+        self.numbers[vector] = found
+        self.count *= found[1]
+        return True
+
+    def rows(self, matches: str | None) -> tuple[Ints, Ints]:
+        """Return a row of each combination (its place), and how many rows have it, or the sum of a column of theirs."""
+        whole = np.zeros(len(self.frame), np.int64)
+        for numbers, span in self.numbers.values():
+            if span > 1:
+                whole = whole * span + numbers
+        place = np.full(self.count, -1, np.int64)
+        place[whole] = np.arange(len(whole))
+        counts = sums(whole, weights(self.frame, matches), self.count)
+        there = np.flatnonzero(place >= 0)
+        return place[there], counts[there]
+
+
+def without_columns_between(clause: Clause) -> Clause:
+    """Return a clause over the rows that one before it starts from, where that only computes columns of them."""
+    inner = clause.rows
+    if not isinstance(inner, Clause) or inner.grouped or inner.order or inner.numbered or inner.window != (0, None):
+        return clause
+    names = {name: vector for name, vector in inner.columns if not isinstance(vector, Aggregate)}
+    columns: list[tuple[str, Vector | Aggregate]] = []
+    for name, each in clause.columns:
+        if isinstance(each, Aggregate):
+            operand = None if each.operand is None else _replaced(each.operand, names)
+            matches = None if each.matches is None else _column_of(ColumnOf(each.matches), names).name
+            columns.append((name, replace(each, operand=operand, matches=matches)))
+        else:
+            columns.append((name, _replaced(each, names)))
+    where = (*inner.where, *(_replaced(condition, names) for condition in clause.where))
+    return without_columns_between(replace(clause, rows=inner.rows, where=where, columns=tuple(columns)))
+
+
+def _replaced(vector: Vector, names: Mapping[str, Vector]) -> Vector:
+    match vector:
+        case ColumnOf(name):
+            return names[name]
+        case PropertyOf(vertex, label):
+            return PropertyOf(_column_of(vertex, names), label)
+        case Operation(operator, operands):
+            return Operation(operator, tuple(_replaced(operand, names) for operand in operands))
+        case Constant():
+            return vector
+
+
+def _column_of(column: ColumnOf, names: Mapping[str, Vector]) -> ColumnOf:
+    found = names[column.name]
+    if not isinstance(found, ColumnOf):
+        raise NotVectorized
+    return found
