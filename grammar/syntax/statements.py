@@ -203,7 +203,7 @@ Continuous: TypeAlias = CreateContinuous | DropContinuous | ShowContinuous | Exp
 
 @dataclass(frozen=True, slots=True)
 class Explain:
-    """``EXPLAIN MATCH …`` and ``PROFILE MATCH …``; and so with ``MINE …``."""
+    """``EXPLAIN MATCH …`` and ``PROFILE MATCH …``, and so with ``MINE …``; the query of ``EXPLAIN CREATE TABLE … AS``."""
 
     query: Query | Composite | Mine
     profile: bool = False
