@@ -256,6 +256,11 @@ class Properties:
         self._cache(label, cached)
         return cached.column
 
+    def catch_up(self, labels: Mapping[int, EdgeLabel]) -> None:
+        """Bring the arrays up to date with what changed, by the labels of now: the next query finds them so."""
+        for id in [id for id, cached in self._arrays.items() if cached.behind]:
+            self.array(labels[id])
+
     def _cache(self, label: EdgeLabel, cached: _Cached) -> None:
         """Put a column at the end of those in memory; where they take too much, those go that were used first."""
         taken = cached.column.nbytes + sum(each.column.nbytes for each in self._arrays.values())
