@@ -103,6 +103,8 @@ class Properties:
         self._tables: dict[int, PropertyColumn] = {}
         self._promised: dict[int, PropertyColumn] = {}
         """Tables that SQL names, but none has read."""
+        self._passing: set[int] = set()
+        """Of these, those that are there until a transaction ends."""
         self._behind: dict[int, frozenset[int]] = {}
         """Vertices whose values are not what their table, made for an earlier state, says."""
         self._arrays: dict[int, _Cached] = {}
@@ -125,10 +127,10 @@ class Properties:
             if label.id in self._behind:
                 self._catch_up(label, found)
             return found
-        if label.id in self._promised:
-            return self._promised[label.id]
         if not make or self._connection.transactions.inside:  # its ROLLBACK would take a table away
             return PropertyColumn(f"({self._relation(label)})", self._type(label), label.max_values > 1)
+        if label.id in self._promised:
+            return self._promised[label.id]
         relation = f"temp.{self._connection.temporary()}_"
         self._promise(label, PropertyColumn(relation, self._type(label), label.max_values > 1))
         if not self._connection.promised.delayed:
@@ -142,8 +144,10 @@ class Properties:
 
     def _make(self, label: EdgeLabel, column: PropertyColumn) -> bool:
         """Make the table of a property; return whether it stays, which it does not where a ROLLBACK takes it away."""
-        array = self.array(label) if self.in_memory(label) else None
         table, inside = column.relation.removeprefix("temp."), self._connection.transactions.inside
+        if inside and label.id in self._passing and self._connection.has_table(table):
+            return False
+        array = self.array(label) if self.in_memory(label) else None
         with self._connection.guard() as raw, self._connection.temporary_table(table) as keep:
             if array is None:
                 raw.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {self._relation(label)} ORDER BY subject ASC")
@@ -153,7 +157,9 @@ class Properties:
                 with self._connection.view(view, arrow.table({"subject": subjects, "value": found_there})):
                     raw.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS FROM {view}")
             keep()
-        if not inside:
+        if inside:
+            self._passing.add(label.id)
+        else:
             self._tables[label.id] = self._promised.pop(label.id, column)
         return not inside
 

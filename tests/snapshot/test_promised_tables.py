@@ -70,3 +70,30 @@ def test_reading_before_writing(database: graphdb.Database) -> None:
     text = "MATCH (a:P) WITH a, toUpper(a.name) AS n SET a.name = n + 'x' WITH n RETURN n ORDER BY n"
     assert database.query(text).fetchall() == [(f"N{i}",) for i in range(10)]
     assert database.query(BY_SQL).fetchall() == [(f"N{i}X!",) for i in range(10)]
+
+
+def test_a_promise_from_before_a_transaction(database: graphdb.Database) -> None:
+    """A statement compiled before it reads its table within it, once made; each state has its own rows."""
+    connection = database._state.connection
+
+    def column() -> str:
+        with database._state.hold():
+            snapshot = database._state.snapshot()
+            (label,) = (label for label in snapshot.names.edge_labels.values() if label.iri.endswith("name"))
+            return snapshot.properties.column(label).relation
+
+    def count() -> int:
+        column()  # of the state of now
+        return int(connection.rows(f"SELECT count(*) FROM {relation}")[0][0])
+
+    relation = column()
+
+    database.query("BEGIN")
+    assert [count(), count()] == [10, 10]
+    database.query("CREATE (:P {name: 'n10'})")
+    assert [count(), count()] == [11, 11]
+    database.query("ROLLBACK")
+    assert tables(database) == 0
+    relation = column()
+    assert [count(), count()] == [10, 10]
+    assert tables(database) == 1

@@ -193,6 +193,11 @@ class Connection:
         """
         return TemporaryTable(self, name, kind)
 
+    def has_table(self, name: str) -> bool:
+        """Whether there is a temporary table of a name."""
+        sql = "SELECT 1 FROM system.main.duckdb_tables() WHERE temporary AND table_name = $name"
+        return bool(self.rows(sql, {"name": name}))
+
     def discard(self, tables: Iterable[str]) -> None:
         """Drop temporary tables of ours, later: now a transaction may be open, or have failed."""
         for table in tables:

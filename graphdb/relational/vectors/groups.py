@@ -230,7 +230,7 @@ def sums(numbers: Ints, data: Ints | None, count: int) -> Ints:
         if float(np.abs(data.astype(np.float64)).sum()) >= _EXACT:
             raise NotVectorized
     elif count == 1:
-        return data.sum(keepdims=True)
+        return np.array([data.sum()], np.int64)
     return np.bincount(numbers, data, count).astype(np.int64)
 
 
