@@ -82,6 +82,7 @@ class Tables:
             self._state.connection.guard(timeout) as raw,
         ):
             rows = presented(f"({projection.sql})", projection.columns, ordered=projection.ordered)
+            self._state.connection.promised.make(rows)
             # Not fetchone: an unfinished result would block the connection.
             return raw.execute(f"{made} {rows}", dict(projection.parameters)).fetchall()
 
