@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from graphdb.common.duckdb.open_files import name_of
 from graphdb.common.errors import LoadError, nearest
-from graphdb.common.pipes import ReadPipe, is_pipe
+from graphdb.storage.file.pipes import ReadPipe, is_pipe
 from graphdb.storage.loaders.compression import Damaged, decompressed, refuse_utf16
 from graphdb.storage.loaders.formats import COMPRESSIONS, SUFFIXES, Format, by_suffix, compression, sniff, stated
 

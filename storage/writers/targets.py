@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 from graphdb.common.errors import StorageError
-from graphdb.common.pipes import WritePipe, is_pipe
+from graphdb.storage.file.pipes import WritePipe, is_pipe
 from graphdb.storage.file.scratch import EXPORTED, scratch
 
 if TYPE_CHECKING:
