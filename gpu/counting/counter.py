@@ -39,9 +39,10 @@ from graphdb.plan.strategy.ski_rental import TRIED, UNLIKELY, Bias, ExpectedCost
 
 START = 10.0
 """Answers that the smallest run takes: launches, and a copy of the sums that is waited for."""
-COMPILING = 0.4
-"""Seconds in which a kernel is compiled, before any was; one follows the other, since NVRTC has a lock.  Where the host
-has a tree, sums are planned only instead of a search that is expected to take as long."""
+COMPILING = 0.1
+"""Seconds in which a kernel is compiled, before any was; one follows the other, since NVRTC has a lock."""
+LONG = 0.4
+"""Where the host has a tree, sums are planned only instead of a search that is expected to take so many seconds."""
 RANKING = 3e-8
 """Seconds in which an entry of a list is put in the order of ranks."""
 LISTED = 10.0
@@ -341,7 +342,7 @@ class Counter:
         """
         found = plan.counting
         if counting and found is None and plan.tree is not None:
-            dear = self._matched(plan) > COMPILING and not (self._beside_host and plan.tree.cost < DEAR)
+            dear = self._matched(plan) > LONG and not (self._beside_host and plan.tree.cost < DEAR)
             found = plan.tree.otherwise() if dear or self._pinned else None
         return None if found is None or (found.root < 0) != counting else found
 
@@ -405,7 +406,7 @@ class Counter:
             built = DeviceCount(self._device, self._graph, plan, _while_alive if watch is None else watch.check)
         except Unsupported as error:
             return _Unable(isinstance(error, TooWide))
-        if parts and origins["compiler"] - before >= len(parts):  # else some were cached
+        if parts and origins["compiler"] > before:  # else all were cached; parts of one shape share a kernel
             self._compiler.note(COMPILING * len(parts), time.monotonic() - started)
         self._known |= _looped(plan)
         return built

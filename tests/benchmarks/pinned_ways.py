@@ -36,8 +36,9 @@ def plans_of(
     for name, known in (("cliques", "clique"), ("twins", "twins"), ("tree", "tree")):
         if getattr(chosen, known) is not None:
             yield name, partial(replace, chosen, **nothing | {known: getattr(chosen, known)}), 0.0
-    if chosen.counting is not None:
-        yield "sums", partial(replace, chosen, **nothing | {"counting": chosen.counting}), 0.0
+    sums = chosen.counting
+    if sums is not None:  # a counting plan of its own each time: what is prepared for one is cached with it
+        yield "sums", lambda: replace(chosen, **nothing | {"counting": replace(sums)}), 0.0
     elif len(pattern.vertices) <= LARGEST_ALWAYS:
         yield "sums", lambda: _with_sums(make_plan(pattern, graph, counting="always")), planning
 
@@ -65,6 +66,15 @@ def executors(executor: Executor) -> tuple[HostExecutor, Any]:
     if isinstance(executor, ChoosingExecutor):
         return executor.host, executor._device
     return HostExecutor(), None if isinstance(executor, HostExecutor) else executor
+
+
+def rank_lists(device: Any, plan: PhysicalPlan) -> None:
+    """Have the lists that a plan's sums read on a device in the order of ranks."""
+    from graphdb.gpu.counting.lists import device_lists
+
+    if plan.counting is not None:
+        with device.device.active():
+            device_lists(device.graph, plan.counting.partitions, plan.counting.vertices)
 
 
 def forget_code(device: Any) -> None:

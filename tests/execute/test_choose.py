@@ -92,8 +92,8 @@ def test_sums_are_compiled_while_the_host_counts(device: None) -> None:
     ]
     plan = make_plan(pattern(4, edges, REPEATABLE, count_only=True), graph, counting="always")
     assert plan.counting is not None
-    # Counting takes the host 100 ms, it is thought, and going through matches takes all for ever.
-    plan = replace(plan, cost=1e13, counting=replace(plan.counting, cost=1e7))
+    # Counting takes the host 3 ms, it is thought, and going through matches takes all for ever.
+    plan = replace(plan, cost=1e13, counting=replace(plan.counting, cost=3e5))
     there = open_device(0)
     executor = ChoosingExecutor(HostExecutor(1), lambda: there)
     executor._opened()
@@ -109,7 +109,7 @@ def test_sums_are_compiled_while_the_host_counts(device: None) -> None:
             assert executor.count(plan) == want
             assert len(on_host) == runs
         assert there._counter.preparing(plan, True)
-        assert there.expected(plan, True).setup > 0.1
+        assert there.expected(plan, True).setup > 0.05
         compiler.set()
         there._counter.wait_for_all()
         assert executor.describe(plan).startswith("cuda:0 by sums")
@@ -288,6 +288,64 @@ def test_sums_that_take_far_longer_than_expected_give_way_to_the_join(device: No
         assert set(there.costs.of(plan, True)) == {"match", "count"}
         assert there.count(plan, Control(timeout=60.0)) == 336
         assert timings.runs["match"] > 1
+
+
+@EMULATED
+@pytest.mark.parametrize("slow", ["host", "device", "neither"])
+def test_a_first_count_is_the_sooner_ones_of_host_and_device(device: None, slow: str) -> None:
+    """Estimates err by ten times: 5 ms were expected of either, and the one that takes for ever is stopped."""
+    from graphdb.gpu.executor import GpuExecutor
+
+    executor = ChoosingExecutor(HostExecutor(4), lambda: rated(open_device(0)))
+    executor._opened()
+    plan = plan_of(1e6, count_only=True)
+    there = executor._device
+    assert there is not None
+    threads = list[int]()
+    host_count = HostExecutor.count
+
+    def counted(self: HostExecutor, plan: Any, control: Control | None = None) -> int:
+        threads.append(self.threads)
+        if slow == "neither":
+            time.sleep(0.01)
+        return endless(self, plan, control) if slow == "host" else host_count(self, plan, control)
+
+    ran = endless if slow == "device" else GpuExecutor.count
+    with (
+        mock.patch.object(HostExecutor, "count", counted),
+        mock.patch.object(GpuExecutor, "count", ran),
+        mock.patch.object(there, "expected", return_value=ExpectedCost(4e-3)),
+    ):
+        assert executor.count(plan, Control(timeout=60.0)) == 336
+        assert threads == [2]  # the device's threads have processors, too
+        timings = plan.cache["where counted"].timings
+        if slow != "neither":
+            assert set(timings.stopped) == {"cpu" if slow == "host" else "cuda:0"}
+            assert set(timings.runs) == {"cuda:0" if slow == "host" else "cpu"}
+        assert executor.count(plan, Control(timeout=60.0)) == 336  # by one of them
+    assert len(threads) == 1 or slow != "host"
+
+
+@EMULATED
+def test_a_device_that_fails_beside_the_host_is_told(device: None, caplog: pytest.LogCaptureFixture) -> None:
+    executor = ChoosingExecutor(HostExecutor(1), lambda: rated(open_device(0)))
+    executor._opened()
+    there = executor._device
+    assert there is not None
+    plan = plan_of(1e6, count_only=True)
+
+    def slowly(self: HostExecutor, plan: Any, control: Control | None = None) -> int:
+        time.sleep(0.1)
+        return 336
+
+    with (
+        mock.patch.object(HostExecutor, "count", slowly),
+        mock.patch.object(there, "expected", return_value=ExpectedCost(4e-3)),
+        mock.patch.object(there, "count", mock.Mock(side_effect=DeviceError("lost"))),
+    ):
+        assert executor.count(plan) == 336
+    assert "lost" in caplog.text
+    assert executor._device is None
 
 
 def test_without_a_device_nothing_is_stopped() -> None:

@@ -1,0 +1,99 @@
+"""Two ways that count side by side: the one that is done first counts, the other is stopped."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from graphdb.common.errors import DeviceError, QueryInterrupted, QueryTimeout
+from graphdb.plan.executor import Control
+from graphdb.plan.strategy.race import race
+
+Counting = Callable[[Control], int]
+
+
+def endless(stopped: list[str]) -> Counting:
+    """A count that goes on until it is stopped, and says by what."""
+
+    def count(control: Control) -> int:
+        try:
+            while True:
+                control.check()
+                time.sleep(1e-3)
+        except BaseException as error:
+            stopped.append(type(error).__name__)
+            raise
+
+    return count
+
+
+def counts(found: int, after: float = 0.0) -> Counting:
+    def count(control: Control) -> int:
+        time.sleep(after)
+        control.rows, control.seconds = np.array([found]), after
+        return found
+
+    return count
+
+
+def fails(error: Exception) -> Counting:
+    def count(control: Control) -> int:
+        raise error
+
+    return count
+
+
+def test_whoever_is_done_first_counts() -> None:
+    stopped: list[str] = []
+    control = Control(timeout=30.0)
+    assert race(endless(stopped), counts(7, 0.01), control) == (True, 7, None)
+    assert (control.rows.tolist(), control.seconds) == ([7], 0.01)
+    assert race(counts(8, 0.01), endless(stopped), control) == (False, 8, None)
+    assert (control.rows.tolist(), control.seconds) == ([8], 0.01)
+    assert stopped == ["Overtaken", "QueryInterrupted"]
+
+
+def test_a_failure_there_leaves_the_count_here() -> None:
+    error = DeviceError("lost")
+    assert race(counts(8, 0.05), fails(error), Control()) == (False, 8, error)
+
+
+def test_a_failure_here_stops_the_other() -> None:
+    stopped: list[str] = []
+    with pytest.raises(MemoryError):
+        race(fails(MemoryError()), endless(stopped), Control())
+    assert stopped == ["QueryInterrupted"]
+
+
+@pytest.mark.parametrize("cancel", [False, True])
+def test_who_stops_the_run_stops_both(cancel: bool) -> None:
+    stopped: list[str] = []
+    event = threading.Event()
+    control = Control(timeout=None if cancel else 0.05, cancelled=event)
+    if cancel:
+        threading.Timer(0.05, event.set).start()
+    with pytest.raises(QueryInterrupted if cancel else QueryTimeout):
+        race(endless(stopped), endless(stopped), control)
+    assert len(stopped) == 2
+    assert not [thread for thread in threading.enumerate() if thread.name == "graphdb-race"]
+
+
+def test_the_caller_alone_reports_progress_and_both_stop_at_the_limit() -> None:
+    seen = list[Control]()
+
+    def count(control: Control) -> int:
+        seen.append(control)
+        time.sleep(0.01)
+        return 1
+
+    control = Control(timeout=9.0, limit=5, progress=lambda share: None)
+    race(count, count, control)
+    ours, theirs = (next(c for c in seen if (c.progress is None) is there) for there in (False, True))
+    assert (ours.limit, ours.timeout) == (5, 9.0)
+    assert theirs.limit == 5
+    assert theirs.timeout is not None
+    assert theirs.timeout <= 9.0
