@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from graphdb.common.errors import MemoryLimitError, QueryTimeout
 from graphdb.execute.host import HostExecutor
+from graphdb.gpu.costs import timings_of
 from graphdb.gpu.counting import counter
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
@@ -375,6 +376,34 @@ def test_what_takes_much_longer_than_a_compiler_is_not_begun() -> None:
         plan = replace(plan, cost=1e3 * plan.cost)
         with mock.patch.object(Join, "count", side_effect=AssertionError):
             assert executor.count(plan) == HOST.count(plan)
+
+
+@EMULATED
+def test_a_search_that_is_counted_again_and_again_gives_way_to_sums() -> None:
+    """The planner took the search, of a millisecond, for cheaper than to write down sums: 50 such counts are not."""
+    graph, label = graph_of(64, 700, 6)
+    sets = tuple(np.flatnonzero(np.arange(64) % 9 == i) for i in range(4))
+    plan = make_plan(pattern_of(((0, 1), (1, 2), (2, 3)), label, sets), graph)
+    assert (plan.counting, plan.tree) == (None, None)
+    with emulator.installed():
+        from graphdb.gpu.executor import GpuExecutor
+
+        executor = GpuExecutor(0, memory_limit=1 << 30)
+        want = executor.count(plan)
+        assert want == HOST.count(plan) > 0
+        known = executor._counter
+        known.wait_for_all()
+        plan = replace(plan)  # of which no run is known
+        known.missed(plan, True, counter.OFTEN / 2)
+        assert known.expected(plan, True) is None
+        known.missed(plan, True, counter.OFTEN)
+        known.missed(plan, True, counter.OFTEN)
+        known.wait_for_all()
+        assert known.expected(plan, True) is not None
+        assert known.count(plan, Control()) == want
+        timings_of(plan, True).rule_out("match")
+        assert executor.count(plan) == want
+        assert timings_of(plan, True).runs["count"] == 1
 
 
 @EMULATED
