@@ -9,10 +9,9 @@ import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphdb.gpu.code.launch import Device, faults
 from graphdb.gpu.data.graph import DeviceGraph
@@ -21,6 +20,7 @@ from graphdb.gpu.join.distinct import reduces
 from graphdb.gpu.join.run import Join
 from graphdb.gpu.search.row_queue import RowQueue
 from graphdb.gpu.search.run import Search
+from graphdb.gpu.stream import HostRows
 from graphdb.plan.executor import Block, Control, Refused
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.strategy.overtaking import UntilReady
@@ -39,8 +39,8 @@ class Strategy(Protocol):
     def memory(self, plan: PhysicalPlan) -> int:
         """Bytes that a run takes on the device, besides the graph."""
 
-    def run(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[tuple[NDArray[Any], int]]:
-        """Give the matches as arrays [outputs, rows], images included, each with its number of rows.
+    def run(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[HostRows]:
+        """Give the matches as blocks of rows, images included.
 
         ``limit`` bounds the matches that have to be found, before images; slightly more may come.
         """
@@ -131,21 +131,16 @@ class Strategies:
                 if left is not None:
                     left -= count
 
-    def _blocks(
-        self, plan: PhysicalPlan, control: Control, limit: int | None
-    ) -> Iterator[tuple[NDArray[Any], int, NDArray[np.int64] | None]]:
+    def _blocks(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[HostRows]:
         """The blocks of a run; where the last steps make no rows of their own, with the matches of each row."""
-        if plan.row_steps < len(plan.steps):
-            yield from self.join.with_counts(plan, control, limit)
-            return
-        if limit is None and self.hint != "search" and reduces(plan, self._device.rates):
+        counted = plan.row_steps < len(plan.steps)
+        if not counted and limit is None and self.hint != "search" and reduces(plan, self._device.rates):
             yield from self.join.grouped(plan, control)
             return
         strategy = self.of(plan)
         blocks = strategy.run(plan, control, limit)
         if strategy.name != "search":
-            for cells, rows in blocks:
-                yield cells, rows, None
+            yield from blocks
             return
         queue = RowQueue(blocks, control.buffer_bytes)
         self._reading.append(queue)
@@ -157,15 +152,14 @@ class Strategies:
                 if block is None:
                     return
                 begun = True
-                yield *block, None
+                yield block
         except Refused as error:
             if begun:
                 raise
             plan.cache["search refused"] = error.message
         finally:
             self._reading.remove(queue)
-        for cells, rows in self.join.run(plan, control, limit):
-            yield cells, rows, None
+        yield from self.join.run(plan, control, limit)
 
     def count(
         self, plan: PhysicalPlan, control: Control, limit: int | None, ready: Callable[[], bool] | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -23,10 +23,17 @@ AHEAD = 2
 
 
 class Table(Protocol):
-    """Matches on the device: ``cells`` is [outputs, rows] of the vertex id type."""
+    """Matches on the device: ``cells`` is [outputs, rows] of the vertex id type, ``matches`` int64 [rows], how many
+    matches each row stands for; None where each is one.
+    """
 
     cells: Any
     rows: int
+    matches: Any
+
+
+HostRows = tuple[NDArray[Any], int, NDArray[np.int64] | None]
+"""A block on the host: cells [outputs, rows], how many rows, and how many matches each stands for; None: one each."""
 
 
 class Images:
@@ -85,18 +92,16 @@ class _PinnedBudget:
 
 @dataclass(slots=True)
 class _Copy:
-    """A block under way: the device array that must stay until it has been copied."""
+    """A block under way: the device arrays that must stay until they have been copied, cells and matches."""
 
-    source: Any
-    target: _Pinned
+    sources: Sequence[Any]
+    targets: Sequence[_Pinned]
     rows: int
     done: Any
 
 
-def stream(
-    device: Device, tables: Iterator[Table], images: Images, buffer_bytes: int
-) -> Iterator[tuple[NDArray[Any], int]]:
-    """Copy tables to the host, images included: (array [outputs, rows], rows) each, in their order.
+def stream(device: Device, tables: Iterator[Table], images: Images, buffer_bytes: int) -> Iterator[HostRows]:
+    """Copy tables to the host, images included, in their order.
 
     ``buffer_bytes`` of page-locked memory may be in the caller's hands at a time.
     """
@@ -110,20 +115,24 @@ def stream(
                     table = next(tables, None)
                     more = table is not None
                     if table is not None:
-                        copying.append(_send(device, images.of(table), table.rows * images.count))
+                        cells = images.of(table)
+                        sources = [cells] if table.matches is None else [cells, table.matches]
+                        copying.append(_send(device, sources, table.rows * images.count))
             if copying and (not more or len(copying) >= AHEAD):
                 copy = copying.popleft()
                 copy.done.synchronize()
-                yield pinned_budget.array(copy.target), copy.rows
+                cells, *matches = map(pinned_budget.array, copy.targets)
+                yield cells, copy.rows, matches[0] if matches else None
     finally:
         for copy in copying:
             copy.done.synchronize()
 
 
-def _send(device: Device, source: Any, rows: int) -> _Copy:
-    """Start to copy an array to the host, behind the kernels that are making it."""
-    target = _Pinned(device, source.shape, source.dtype)
+def _send(device: Device, sources: Sequence[Any], rows: int) -> _Copy:
+    """Start to copy arrays to the host, behind the kernels that are making them."""
+    targets = [_Pinned(device, source.shape, source.dtype) for source in sources]
     device.copies.wait_event(device.event())
-    if source.size:
-        source.get(out=np.asarray(target), stream=device.copies, blocking=False)
-    return _Copy(source, target, rows, device.event_on(device.copies))
+    for source, target in zip(sources, targets, strict=True):
+        if source.size:
+            source.get(out=np.asarray(target), stream=device.copies, blocking=False)
+    return _Copy(sources, targets, rows, device.event_on(device.copies))

@@ -7,7 +7,7 @@ Both orders agree, so what is sorted by the one is sorted by the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from threading import RLock
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from graphdb.storage.arrays.arrow import values
 from graphdb.storage.catalog import EdgeLabel
 from graphdb.storage.file.prepared_sql import execute
 from graphdb.storage.file.verify import Ids, damaged, verify_counts
-from graphdb.storage.graph.changes import Sizes
+from graphdb.storage.graph.changes import Changes, Sizes
 from graphdb.storage.graph.degree_sketch import DegreeSketch
 from graphdb.storage.graph.pcsr import stable_order
 from graphdb.storage.graph.source import LabelStatistics
@@ -74,7 +74,7 @@ class TripleStore:
         found = self._edge_labels.get(label)
         if found is None:
             return LabelStatistics()
-        return LabelStatistics(*(getattr(found, name) for name in LabelStatistics.__dataclass_fields__))
+        return LabelStatistics(*found.counts[: len(LabelStatistics.__dataclass_fields__)])
 
     def degrees(self, label: int, direction: int) -> DegreeSketch:
         """How the degrees of one label in a direction are distributed: the stored histogram."""
@@ -102,6 +102,18 @@ class TripleStore:
             values = zip(found["edges"].tolist(), found["vertices"].tolist(), strict=True)
             self._classes = dict(zip(keys, values, strict=True))
         return self._classes, len(self._classes) != statistics.PAIRS
+
+    def follow(self, previous: TripleStore, changes: Iterable[Changes]) -> None:
+        """Take over which pairs an earlier state had, where that is known of it and of all changes since."""
+        added = [None if change.counted is None else change.counted.pairs for change in changes]
+        if previous._classes is None or not previous.class_pairs()[1] or any(rows is None for rows in added):
+            return
+        found = dict(previous._classes)
+        for rows in added:
+            for label, class_id, direction, edges, vertices in () if rows is None else rows.tolist():
+                before = found.get((label, direction, class_id), (0, 0))
+                found[label, direction, class_id] = before[0] + edges, before[1] + vertices
+        self._classes = {key: counts for key, counts in found.items() if counts[0]}
 
     def edges(self, label: int) -> tuple[Ints, Ints]:
         """Subjects and objects of one label as vertex ids, sorted by (subject, object)."""

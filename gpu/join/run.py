@@ -26,7 +26,7 @@ from graphdb.gpu.join.pieces import Run
 from graphdb.gpu.join.segmentation import segments_of
 from graphdb.gpu.join.segmented import Segmentation
 from graphdb.gpu.join.tables import Sizes, Table
-from graphdb.gpu.stream import Images, stream
+from graphdb.gpu.stream import HostRows, Images, stream
 from graphdb.plan.executor import Control
 from graphdb.plan.physical import PhysicalPlan, VertexStep
 
@@ -87,8 +87,10 @@ class Join:
         """Bytes of the tables, if all of them are full."""
         return sum(_row_bytes(step, plan) * self._sizes.rows for step in range(len(plan.steps)))
 
-    def run(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[tuple[Any, int]]:
-        """Give the matches as blocks of host arrays [outputs, rows], images included, and how many rows each has."""
+    def run(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[HostRows]:
+        """Give the matches as blocks of rows, images included; where the plan's last steps make no row of their own,
+        with how many matches each row stands for.
+        """
         images = Images(self.module(plan.dtype), self.device, plan)
         yield from stream(self.device, self._tables(plan, control, limit), images, control.buffer_bytes)
 
@@ -96,18 +98,6 @@ class Join:
         """The same where only different rows are wanted; and how often each came."""
         images = Images(self.module(plan.dtype), self.device, plan)
         yield from Distinct(self.device, plan).rows_of(map(images.of, self._tables(plan, control, None)))
-
-    def with_counts(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[tuple[Any, int, Any]]:
-        """The same for a plan whose last steps make no row of their own; and how many matches each row stands for."""
-        images, more = Images(self.module(plan.dtype), self.device, plan), True
-        tables = self._tables(plan, control, limit)
-        while more:
-            with self.device.active():
-                table = next(tables, None)
-                more = table is not None
-                block = None if table is None else (images.of(table).get(), table.rows, table.matches.get())
-            if block is not None:
-                yield block
 
     def count(self, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
         """How many matches there are, each of which may stand for several; at most ``limit``, or slightly more."""

@@ -11,17 +11,13 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import Any
-
-from numpy.typing import NDArray
 
 from graphdb.common.errors import MemoryLimitError
+from graphdb.gpu.stream import HostRows
 from graphdb.gpu.watch import Watch
 
 _PAUSE = 2e-3
 """Seconds between two questions whether to go on waiting."""
-
-Rows = tuple[NDArray[Any], int]
 
 
 class RowQueue:
@@ -30,24 +26,24 @@ class RowQueue:
     Parameters
     ----------
     blocks
-        They, and how many rows each has.
+        They, each row of which is a match.
     most
         Bytes of them that may wait in host memory, about.
     """
 
-    def __init__(self, blocks: Iterator[Rows], most: int) -> None:
+    def __init__(self, blocks: Iterator[HostRows], most: int) -> None:
         self._blocks, self._most = blocks, most
-        self._waiting: deque[Rows] = deque()
+        self._waiting: deque[HostRows] = deque()
         self._failed: Exception | None = None
         self._enough = False
         self._lock = threading.Lock()
         self.reader = threading.get_ident()
         """The thread that reads."""
 
-    def __iter__(self) -> Iterator[Rows]:
+    def __iter__(self) -> Iterator[HostRows]:
         return self
 
-    def __next__(self) -> Rows:
+    def __next__(self) -> HostRows:
         self.reader = threading.get_ident()
         with self._lock:
             if self._waiting:
@@ -83,7 +79,7 @@ class RowQueue:
     def _take(self) -> bool:
         """Whether all were taken."""
         with self._lock:
-            size_so_far = sum(cells.nbytes for cells, _ in self._waiting)
+            size_so_far = sum(cells.nbytes for cells, _, _ in self._waiting)
             while size_so_far <= self._most and not self._enough:
                 try:
                     block = next(self._blocks, None)

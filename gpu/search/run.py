@@ -27,7 +27,7 @@ from graphdb.gpu.data.graph import DeviceGraph, address
 from graphdb.gpu.search.code_generation import search_text
 from graphdb.gpu.search.program import DeviceProgram, device_program
 from graphdb.gpu.search.stealing import LEFT, STEALS, Steal
-from graphdb.gpu.stream import Images, Table, stream
+from graphdb.gpu.stream import HostRows, Images, Table, stream
 from graphdb.plan.executor import Control, Refused
 from graphdb.plan.physical import PhysicalPlan, VertexStep
 
@@ -161,8 +161,8 @@ class Search:
         finally:
             run.close()
 
-    def run(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[tuple[NDArray[Any], int]]:
-        """Give the matches as arrays [outputs, rows], images included, each with its number of rows."""
+    def run(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[HostRows]:
+        """Give the matches as blocks of rows, images included, each of which is a match."""
         if limit == 0:
             return
         with self.device.active():
@@ -180,6 +180,7 @@ class _Table:
 
     cells: Any
     rows: int
+    matches: None = None
 
 
 class _Run:

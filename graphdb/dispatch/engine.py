@@ -50,9 +50,8 @@ class Engine:
 
     def rows(self, run: PathRun, prepared: Prepared | Program) -> arrow.Table:
         """Run a query over the state for which it was prepared, and return its rows as SQL sees them."""
-        projection = prepared.projection
-        rows = presented(f"({projection.sql})", projection.columns, ordered=False)
-        with run.bindings(prepared):
+        with run.bindings(prepared) as projection:
+            rows = presented(f"({projection.sql})", projection.columns, ordered=False)
             return run.connection.arrow(rows, projection.parameters)
 
     def device(self) -> Callable[[], Device | None] | None:

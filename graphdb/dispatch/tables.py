@@ -76,8 +76,12 @@ class Tables:
         projection = prepared.projection
         if any(made_in_python(column.type) for column in projection.columns):
             return self._keep(f"{made} FROM", self._queries.result(run, prepared, 0.0).presented(), timeout)
-        rows = presented(f"({projection.sql})", projection.columns, ordered=projection.ordered)
-        with running(prepared.computing), run.bindings(prepared), self._state.connection.guard(timeout) as raw:
+        with (
+            running(prepared.computing),
+            run.bindings(prepared) as projection,
+            self._state.connection.guard(timeout) as raw,
+        ):
+            rows = presented(f"({projection.sql})", projection.columns, ordered=projection.ordered)
             # Not fetchone: an unfinished result would block the connection.
             return raw.execute(f"{made} {rows}", dict(projection.parameters)).fetchall()
 

@@ -126,6 +126,9 @@ def explain_text(plan: PhysicalPlan, name: LabelName = str, control: Actuals | N
         return _counting_text(plan, counting, control)
     if plan.tree is not None:
         return _tree_text(plan, plan.tree, control)
+    if plan.bundled is not None:
+        said = "bundles: vertices are matched alone, and for each match of these the choices of edges are multiplied"
+        return f"{explain_text(plan.bundled.search, name, control)}\n{said}"
     profiled = control is not None and len(control.rows) == len(plan.steps)
     table = [["step", "binds", "from", "checks", "estimated rows", *(["rows", "~ms", ""] if profiled else [])]]
     for step in explain(plan, name, control):

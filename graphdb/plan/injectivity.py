@@ -84,6 +84,31 @@ def _comparable(pattern: PatternGraph) -> Iterator[Pair]:
             yield from combinations(group, 2)
 
 
+def choice_order(pattern: PatternGraph, type_label: int | None) -> list[tuple[int, tuple[int, ...]]] | None:
+    """Return the edges so that each, once the vertices are bound, chooses among what those before it have left.
+
+    With each edge come those before it that must differ from it and may bind the same data edges: where their ends
+    coincide, its choice is less by one for each.  None where what two such edges admit overlaps and neither is all of
+    the other: then the number of choices is no product.
+    """
+    edges = pattern.edges
+    order = sorted(
+        range(len(edges)),
+        key=lambda e: (edges[e].admitted is None, len(edges[e].admitted or ()), not edges[e].directed),
+    )
+    place = {e: at for at, e in enumerate(order)}
+    before: dict[int, list[int]] = {e: [] for e in order}
+    for pair in _comparable(pattern):
+        early, late = sorted(pair, key=place.__getitem__)
+        first, second = edges[early], edges[late]
+        if not _overlap(first.admitted, second.admitted, type_label):
+            continue
+        if not _within(first.admitted, second.admitted, type_label) or (second.directed and not first.directed):
+            return None
+        before[late].append(early)
+    return [(e, tuple(before[e])) for e in order]
+
+
 def _pair(a: int, b: int) -> Pair:
     return (a, b) if a <= b else (b, a)
 

@@ -207,6 +207,18 @@ class Origin:
     counting: Literal["auto", "always", "never"]
 
 
+@dataclass(frozen=True, slots=True)
+class BundledCount:
+    """Bindings of the vertices alone, for each of which the choices of edges are multiplied.
+
+    See :mod:`graphdb.relational.edges.bundles`.
+    """
+
+    search: PhysicalPlan
+    pattern: PatternGraph
+    """The pattern whose edges are chosen."""
+
+
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class PhysicalPlan:
     """What an executor runs.
@@ -261,6 +273,8 @@ class PhysicalPlan:
     weighed: CountingPlan | None = field(default=None, repr=False)
     """How to count all parallel edges, of which the steps know one: instead of assigning edges to what a search
     finds."""
+    bundled: BundledCount | None = field(default=None, repr=False)
+    """What is run instead where several edges join the same vertices, and only the number of their choices matters."""
     scan: EdgeScan | None = field(default=None, repr=False)
     """What is run instead of a search for the rows, and the number, of a pattern of one edge."""
     fulfilled: frozenset[int] = frozenset()

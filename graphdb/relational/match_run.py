@@ -22,10 +22,12 @@ from graphdb.execute.counting.plan_run import count_by_vertex, count_matches
 from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.graph import PatternGraph, PatternVertex, Wanted
 from graphdb.plan.executor import Block, Control, Executor
+from graphdb.plan.passes.counting import WORTH, explosive
 from graphdb.plan.passes.pipeline import make_plan, without_matches
-from graphdb.plan.physical import PhysicalPlan
+from graphdb.plan.physical import BundledCount, PhysicalPlan
 from graphdb.relational.arguments import Arguments
 from graphdb.relational.edges.assignment import Chooser
+from graphdb.relational.edges.bundles import is_searched, multiplied, numbers_bytes, vertices_alone
 from graphdb.relational.edges.parallel_edges import ends_of, with_scan, with_weights
 from graphdb.relational.edges.subsets import among, subsets_between, subsets_of
 from graphdb.relational.filtering.candidates import Candidates
@@ -149,13 +151,29 @@ class MatchRun:
             return self._made_among(pattern, bound, needs, between)
         plan = self._snapshot.plans.get_or_make(pattern, make)
         if not bound.choices:
-            return plan
+            return self._with_bundles(plan, pattern, bound, needs)
         plan = with_scan(self._snapshot, bound, pattern, plan)
         if plan.scan is not None:
             return plan
         if not (subsets := subsets_of(self._snapshot, bound, pattern, plan)):
-            return with_weights(self._snapshot, bound, needs, pattern, plan)
+            plan = with_weights(self._snapshot, bound, needs, pattern, plan)
+            return self._with_bundles(plan, pattern, bound, needs)
         return self._made_among(pattern, bound, needs, subsets)
+
+    def _with_bundles(
+        self, plan: PhysicalPlan, pattern: PatternGraph, bound: BoundPattern, needs: Wanted
+    ) -> PhysicalPlan:
+        """Return a plan that matches the vertices alone where a search for all edges is long, or may be."""
+        graph = self._snapshot.graph
+        if not is_searched(plan) or not (alone := vertices_alone(bound, pattern, needs, graph.type_label)):
+            return plan
+        if plan.cost < WORTH and not explosive(pattern, graph, plan):
+            return plan
+        if numbers_bytes(graph, pattern) > self._bindings_bytes:
+            return plan
+        search = make_plan(alone, graph, refine=self.executor.refine)
+        own = plan.own_bytes + search.own_bytes
+        return replace(plan, bundled=BundledCount(search, pattern), count_only=False, own_bytes=own)
 
     def _made_among(
         self, pattern: PatternGraph, bound: BoundPattern, needs: Wanted, subsets: Mapping[int, EdgeSubset]
@@ -297,6 +315,10 @@ class MatchRun:
 
     def _blocks(self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, control: Control) -> Iterator[Block]:
         """Run a match, and resolve which edges its triples stand for; no more rows than are wanted."""
+        if plan.bundled is not None:
+            found = self.executor.run(plan.bundled.search, control)
+            yield from multiplied(self._snapshot, plan.bundled.pattern, needs, found, control.check)
+            return
         chooser = Chooser(self._snapshot, bound, needs, plan.fulfilled)
         if not chooser:
             yield from self.executor.run(plan, control)

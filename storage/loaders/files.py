@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 
+from graphdb.common.duckdb.open_files import name_of
 from graphdb.common.errors import LoadError, nearest
 from graphdb.storage.loaders.compression import Damaged, decompressed, refuse_utf16
 from graphdb.storage.loaders.formats import COMPRESSIONS, SUFFIXES, Format, by_suffix, compression, sniff, stated
@@ -132,6 +133,11 @@ def _look(path: Path, format: Format | None, stream: io.BufferedReader | None, *
             status = os.stat_result([0] * 10)
         else:
             status = os.fstat(0) if stream else path.stat()
+        if stat.S_ISREG(status.st_mode) and name_of(status) is not None:
+            raise LoadError(
+                f"'{path}' is a database that is open here",
+                hint="its graph is loaded already; a pattern may leave it out, as '*.nt' does",
+            )
         if stat.S_ISDIR(status.st_mode):
             raise LoadError(f"'{path}' is a directory", hint=f"name the files in it: '{path}/*{path.suffix or '.nt'}'")
         suffixes = [suffix.lower() for suffix in path.suffixes]

@@ -141,6 +141,7 @@ def change(
     at = (touched.label == known.typed) & (touched.direction == IN) & (touched.vertex < LITERAL_BASE)
     classes, vertices = touched.vertex[at], touched.after[at]
     log = tables.Log() if cached.degrees is None else cached.degrees.log
+    pairs: Ints | None = np.empty((0, 5), np.int64)
     if typed is not None:
         moved = touched.moved[at]
         rows["vertex_label"] = rows_of_columns(classes[moved], vertices[moved])
@@ -149,10 +150,10 @@ def change(
             del rows["label_pair"]
             log.append(connection, rows)
             statistics.merge_pairs(connection, typed, *listed_rows(tables.columns_of("label_pair"), pairs))
-            rows = {}
+            rows, pairs = {}, None
     log.append(connection, rows)
     counted = dict(zip(labels.tolist(), (tuple(row) if row[0] else None for row in now.tolist()), strict=True))
-    return Counted(counted, dict(zip(classes.tolist(), vertices.tolist(), strict=True)))
+    return Counted(counted, dict(zip(classes.tolist(), vertices.tolist(), strict=True)), pairs=pairs)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,7 +3,9 @@
     python -m tests.benchmarks.after_batches --triples 10000000 --rounds 5
 
 A file of random edges of four labels, ages and classes is opened anew.  Then, for each query, batches of 1,000 changes
-are applied, and the query is asked right after each, again, and again prepared anew, as another text of its kind.  *edges* inserts and deletes edges of all four labels
+are applied, and the query is asked right after each, again, and again prepared anew, as another text of its kind.  *before*
+is the query prepared anew right after as large a batch in another database: it is met by the same caches of the processor as
+*after* is, and nothing that it reads has changed.  *edges* inserts and deletes edges of all four labels
 between vertices that are there; *vertices* also adds new ones, with ages and classes.  Times are medians of the
 processor's milliseconds, of all threads: other work on the machine disturbs them less.
 
@@ -14,6 +16,7 @@ DuckDB's transaction with one ``INSERT`` in another file of the same disk.
 from __future__ import annotations
 
 import argparse
+import shutil
 import statistics
 import time
 from collections.abc import Iterator
@@ -114,38 +117,48 @@ def timed(db: graphdb.Database, text: str) -> tuple[float, list[tuple[object, ..
     return (time.process_time() - started) * 1e3, rows
 
 
-def after_batches(path: Path, vertices: int, rounds: int, new: bool, device: str) -> Table:
+def after_batches(path: Path, other: Path, vertices: int, rounds: int, new: bool, device: str) -> Table:
     """Measure every query right after a batch, and again."""
     kind = "with new vertices" if new else "of edges"
     table = Table(
         f"ms of queries, batches of {BATCH:,} changes {kind}",
-        ["query", "again", "anew", "after", "after / again", "after / anew", "batch"],
+        ["query", "again", "anew", "before", "after", "after / again", "after / anew", "after / before", "batch"],
     )
-    batches = Batches(vertices, new)
-    with graphdb.connect(str(path), device=device) as db:
+    batches, others = Batches(vertices, new), Batches(vertices, new)
+
+    def forget(db: graphdb.Database) -> None:
+        db._state.plans.clear()
+        db._state.snapshot().plans.clear()
+
+    with graphdb.connect(str(path), device=device) as db, graphdb.connect(str(other)) as elsewhere:
+        for _ in range(2):
+            elsewhere.apply(*others.next())
         for name, text in QUERIES.items():
             progress(name)
-            again, anew, after, took = (list[float]() for _ in range(4))
+            again, anew, before, after, took = (list[float]() for _ in range(5))
             for _ in range(2):
                 timed(db, text)
             for number in range(rounds + 2):
+                forget(db)
+                elsewhere.apply(*others.next())
+                unchanged, _ = timed(db, text)
                 come, gone = batches.next()
                 started = time.process_time()
                 db.apply(come, gone)
                 applied = (time.process_time() - started) * 1e3
                 first, rows = timed(db, text)
                 later = [timed(db, text) for _ in range(3)]
-                db._state.plans.clear()
-                db._state.snapshot().plans.clear()
+                forget(db)
                 prepared, _ = timed(db, text)
                 assert all(sorted(map(repr, rows)) == sorted(map(repr, each)) for _, each in later)
                 if number > 1:
+                    before.append(unchanged)
                     after.append(first)
                     anew.append(prepared)
                     again += [ms for ms, _ in later]
                     took.append(applied)
-            cells = [statistics.median(each) for each in (again, anew, after)]
-            ratios = cells[2] / cells[0], cells[2] / cells[1]
+            cells = [statistics.median(each) for each in (again, anew, before, after)]
+            ratios = (cells[3] / each for each in cells[:3])
             table.add(name, *(f"{x:.2f}" for x in (*cells, *ratios)), f"{statistics.median(took):.1f}")
     table.notes.append(surroundings("graphdb-duckdb", "duckdb"))
     return table
@@ -222,7 +235,10 @@ def run(argv: list[str]) -> list[Table]:
                 write(folder / "graph.nt", vertices)
                 with graphdb.connect(str(path), device="cpu") as db:
                     db.load(str(folder / "graph.nt"))
-            tables += [after_batches(path, vertices, arguments.rounds, new, arguments.device) for new in (False, True)]
+            for new in (False, True):
+                other = folder / f"other-{new}.duckdb"
+                shutil.copy(path, other)
+                tables.append(after_batches(path, other, vertices, arguments.rounds, new, arguments.device))
     return tables
 
 

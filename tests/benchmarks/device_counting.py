@@ -287,7 +287,7 @@ def stream(name: str, title: str) -> None:
     runner = Runner()
     for _ in range(2):
         started = time.perf_counter()
-        blocks = [(rows, cells.nbytes) for cells, rows in runner.searching.run(once, Control(), None)]
+        blocks = [(rows, cells.nbytes) for cells, rows, _ in runner.searching.run(once, Control(), None)]
         seconds = time.perf_counter() - started
         rows, size = (sum(column) for column in zip(*blocks, strict=True))
         rate = f"{rows / seconds / 1e6:.0f} million rows and {size / seconds / 1e9:.2f} GB in a second"

@@ -167,6 +167,55 @@ def test_sql_does_not_open_a_file_by_another_name(tmp_path: pathlib.Path, statem
         assert keys(db) == [1, 2]
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "FROM read_duckdb(['{}'], table_name = 't')",
+        "FROM read_duckdb($paths, table_name = 't')",
+        "FROM read_duckdb('{}' || '', table_name = 't')",
+        "FROM read_duckdb(['{}' || ''], table_name = 't')",
+        "FROM read_duckdb(concat('{}'), table_name = 't')",
+        "SET VARIABLE p = '{}x'; FROM read_duckdb(rtrim(getvariable('p'), 'x'), table_name = 't')",
+        "FROM read_duckdb('{}*', table_name = 't')",
+        "FROM read_duckdb($pattern, table_name = 't')",
+        "PREPARE q AS FROM read_duckdb($1 || '', table_name = 't'); EXECUTE q('{}')",
+        "PREPARE q AS FROM read_duckdb($1, table_name = 't'); EXECUTE q('{}*')",
+        "FROM '{}/../*.duckdb'",
+    ],
+)
+def test_sql_does_not_open_files_that_it_does_not_name(tmp_path: pathlib.Path, statement: str) -> None:
+    """Computed paths and patterns may be another name of an open file, too."""
+    (tmp_path / "other").mkdir()
+    path, hard = tmp_path / "db.duckdb", tmp_path / "other" / "hard.duckdb"
+    with graphdb.connect(path) as db:
+        db.sql("CREATE TABLE t AS SELECT 1 AS x; CHECKPOINT")
+        os.link(path, hard)
+        values = {"paths": [str(hard)], "pattern": f"{hard}*"}
+        given = {key: value for key, value in values.items() if f"${key}" in statement}
+        with pytest.raises(graphdb.GraphDBError, match=r"is open in this process|another hard link"):
+            db.query(statement.format(hard), **given)
+        hard.unlink()
+        with graphdb.connect(tmp_path / "other" / "second.duckdb") as second:
+            second.sql("CREATE TABLE t AS SELECT 2 AS x")
+        assert db.sql(f"FROM read_duckdb('{hard.parent}/s*', table_name = 't')").scalar() == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there the file cannot be opened twice at all")
+@pytest.mark.parametrize("name", ["db.duckdb", "*", "hard.nt"])
+def test_a_load_does_not_give_up_the_lock(tmp_path: pathlib.Path, name: str) -> None:
+    """Locks of POSIX go when the process closes the file, whoever in it has opened it."""
+    path = tmp_path / "db.duckdb"
+    opens = [sys.executable, "-c", f"import duckdb; duckdb.connect({str(path)!r})"]
+    with graphdb.connect(path) as db:
+        db.query("CREATE (:P {k: 1})")
+        os.link(path, tmp_path / "hard.nt")
+        assert subprocess.run(opens, capture_output=True, check=False).returncode
+        for load in (lambda: db.load(tmp_path / name), lambda: db.query(f"LOAD '{tmp_path / name}' FORMAT nt")):
+            with pytest.raises(graphdb.GraphDBError, match="is a database that is open here"):
+                load()
+        assert subprocess.run(opens, capture_output=True, check=False).returncode
+
+
 def test_threads_write_through_their_own_handles(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "db.duckdb"
     graphdb.connect(path).close()

@@ -144,7 +144,7 @@ def test_counts_beyond_64_bits_are_the_hosts(device: None) -> None:
         counting = "outputs" not in more
         executor._opened()
         walked = mock.Mock(side_effect=AssertionError("the matches are gone through"))
-        with mock.patch.multiple(Join, count=walked, run=walked, with_counts=walked):
+        with mock.patch.multiple(Join, count=walked, run=walked):
             assert executor._chosen(plan, counting) is executor._device
             for _ in range(2):
                 if counting:

@@ -40,6 +40,51 @@ def test_pairs_are_counted_as_a_counter_does(rows: list[tuple[int, int, int]], c
     assert len(checks) >= bool(rows)
 
 
+@settings(max_examples=scaled(60), deadline=None)
+@given(
+    rows=st.sets(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=40),
+    swapped=st.booleans(),
+    budget=st.sampled_from([1, 3, 1 << 20]),
+)
+def test_ascending_rows_are_left_as_they_are(rows: set[tuple[int, int]], swapped: bool, budget: int) -> None:
+    """Rows that ascend by either column are different, and not copied; one row twice is two rows put together."""
+    columns = list(np.array(sorted(rows), np.int32).T)[:: -1 if swapped else 1]
+    numbers = np.arange(1, len(rows) + 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(group, "_BUDGET", budget)
+        found = group.grouped(*columns, numbers, 7, lambda: None)
+        assert found is not None
+        assert found[0] is columns[0]
+        assert found[1] is columns[1]
+        assert found[2] is numbers
+        for at in range(len(rows)):
+            again = np.insert(np.arange(len(rows)), at, at)
+            merged = group.grouped(*(column[again] for column in columns), numbers[again], 7, lambda: None)
+            assert merged is not None
+            expected = numbers + (np.arange(len(rows)) == at) * numbers
+            assert [each.tolist() for each in merged] == [each.tolist() for each in (*columns, expected)]
+
+
+def test_tables_and_rows_are_grouped_alike(database: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table made of a grouped count, of vertices or their ids, and the same from rows: equal pairs reach no SQL."""
+    walk = "MATCH (a)-[:r]->(b)-[:r]->(c) WHERE a <> c RETURN id(a) AS a, id(c) AS c, count(*) AS k"
+    expected = Counter(database.query(walk.replace("count(*)", "1")).fetchall())
+    merged = []
+
+    def noted(*arguments: object) -> object:
+        merged.append(group.grouped(*arguments))  # type: ignore[arg-type]
+        return merged[-1]
+
+    monkeypatch.setattr("graphdb.relational.query.grouped", noted)
+    rows = database.query(walk).fetchall()
+    database.query(f"CREATE OR REPLACE TABLE pairs AS {walk}")
+    assert sorted(rows) == sorted(database.sql("SELECT * FROM pairs").fetchall())
+    assert {(a, c): k for a, c, k in rows} == {(a, c): number for (a, c, _), number in expected.items()}
+    assert len(merged) == 2
+    assert all(found is not None for found in merged)
+    assert "put together" in database.explain(f"CREATE TABLE pairs AS {walk}")
+
+
 @pytest.fixture(scope="module")
 def database() -> graphdb.Database:
     database = graphdb.connect()

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, Phase, event, given, note, settings
 from hypothesis import strategies as st
 
 import graphdb
+from graphdb.relational import match_run
 from tests.fuzz import scaled
 from tests.oracle.test_multigraph_counts import MOST
 
@@ -151,6 +152,71 @@ def test_trails_through_bundles(multigraph: tuple[Counter[EDGE], int], pattern: 
     with database(data, vertices) as db:
         assert db.query(f"{text} count(*)", timeout=10).scalar() == sum(found.values())
         assert db.query(f"RETURN EXISTS {{ {text} 1 AS one }}", timeout=10).scalar() is bool(found)
+
+
+def assignments(data: Counter[EDGE], pattern: Bundles, at: tuple[int, ...]) -> int:
+    """Choices of different data edges, one for each pattern edge: by sets of those that are taken."""
+    numbered = [edge for edge, count in sorted(data.items()) for _ in range(count)]
+    found: Counter[int] = Counter({0: 1})
+    for a, b, way, labels, n in pattern.links:
+        pairs = {"out": {(at[a], at[b])}, "in": {(at[b], at[a])}}
+        pairs["both"] = pairs["out"] | pairs["in"]
+        wanted = labels.split("|") if labels else "RS"
+        bits = [1 << i for i, (x, y, label) in enumerate(numbered) if label in wanted and (x, y) in pairs[way]]
+        for _ in range(n):
+            more: Counter[int] = Counter()
+            for taken, count in found.items():
+                for bit in bits:
+                    if not taken & bit:
+                        more[taken | bit] += count
+            found = more
+    return found.total()
+
+
+LABELS = st.sampled_from([["R", "S"], ["R", "R|S"], ["R", "S", "R|S", ""], ["", "R|S"]])
+
+
+@QUICK
+@given(multigraphs("RRS", 3), LABELS.flatmap(lambda labels: patterns(labels, [1, 1, 2])), st.booleans())
+def test_choices_are_multiplied(multigraph: tuple[Counter[EDGE], int], pattern: Bundles, repeats: bool) -> None:
+    """The vertices are matched alone wherever that can be, by no vertex, by one, by two, and whether there are any."""
+    data, vertices = multigraph
+    found = by_vertices(data, vertices, pattern, walks if repeats else assignments)
+    text = f"MATCH {'REPEATABLE ELEMENTS ' * repeats}{pattern.text()} RETURN"
+    note(f"{dict(data)}\n{text} {sum(found.values())}")
+    with pytest.MonkeyPatch.context() as patch, database(data, vertices) as db:
+        patch.setattr(match_run, "WORTH", -1.0)
+        event("multiplied" if "bundles" in str(db.query(f"EXPLAIN {text} v0.k, v1.k, count(*)")) else "searched")
+        assert db.query(f"{text} count(*)").scalar() == sum(found.values())
+        for ends in (1, 2):
+            grouped: Counter[tuple[int, ...]] = Counter()
+            for at, number in found.items():
+                grouped[at[:ends]] += number
+            keys = ", ".join(f"v{i}.k" for i in range(ends))
+            assert {row[:-1]: row[-1] for row in db.query(f"{text} {keys}, count(*)").fetchall()} == grouped
+            assert {*db.query(f"{text} DISTINCT {keys}").fetchall()} == {*grouped}
+        assert db.query(f"RETURN EXISTS {{ {text} 1 AS one }}").scalar() is bool(found)
+
+
+@pytest.mark.parametrize("mode", ["", "REPEATABLE ELEMENTS "])
+@pytest.mark.parametrize("arrow", ["both", "out"])
+def test_bundles_that_no_search_can_go_through(mode: str, arrow: str) -> None:
+    """Three bundles of five and seven edges between four vertices; counted, grouped by two, and whether there are any."""
+    ends = [(0, 2, 4), (3, 0, 3), (1, 0, 3), (0, 3, 1), (1, 1, 3), (1, 2, 4), (2, 3, 2), (0, 1, 3)]
+    data = Counter({(a, b, "R"): 3 * count for a, b, count in ends})
+    for size in (5, 7):
+        pattern = Bundles(4, tuple((i, i + 1, arrow, "R", size) for i in range(3)))
+        found = by_vertices(data, 4, pattern, walks if mode else trails)
+        grouped: Counter[tuple[int, ...]] = Counter()
+        for at, number in found.items():
+            grouped[at[:2]] += number
+        with database(data, 4) as db:
+            text = f"MATCH {mode}{pattern.text()} RETURN"
+            assert db.query(f"{text} count(*)", timeout=10).scalar() == sum(found.values())
+            assert db.query(f"RETURN EXISTS {{ {text} 1 AS one }}", timeout=10).scalar() is bool(found)
+            if max(grouped.values()) <= MOST:
+                rows = db.query(f"{text} v0.k, v1.k, count(*)", timeout=10).fetchall()
+                assert {(a, b): number for a, b, number in rows} == grouped
 
 
 @pytest.mark.parametrize("arrow", ["-[:R]-", "--", "-[:R|S]-", "-->"])

@@ -219,16 +219,20 @@ def _python(code: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("kernels", "needs"),
+    ("kernels", "linker", "needs"),
     [
-        (None, {"numba", "numpy", "ziglang"}),
-        ("all", {"numba", "numpy", "ziglang", "nvidia-cuda-nvrtc"}),
-        ("0", set[str]()),
+        (None, True, {"numba", "numpy"}),
+        (None, False, {"numba", "numpy", "ziglang"}),
+        ("all", True, {"numba", "numpy", "ziglang", "nvidia-cuda-nvrtc"}),
+        ("0", False, set[str]()),
     ],
 )
 def test_a_wheel_needs_the_compilers_of_the_code_that_it_carries(
-    kernels: str | None, needs: set[str], monkeypatch: pytest.MonkeyPatch
+    kernels: str | None, linker: bool, needs: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if linker:
+        (tmp_path / "ld").touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
     meta = pytest.importorskip("setuptools.build_meta")
     monkeypatch.setattr(meta, "get_requires_for_build_wheel", lambda settings: [])
     monkeypatch.setattr(sys, "platform", "linux")

@@ -279,3 +279,33 @@ def test_changes_are_in_order_by_vertex_neighbour_and_code(rows: int, vertices: 
     source, target, code = (draw.integers(0, most, rows) for most in (vertices, vertices, 4))
     found = partitions._sorted(source, target, code)
     assert found.tolist() == sorted(range(rows), key=lambda i: (source[i], target[i], code[i]))
+
+
+def test_edges_at_vertex_labels_follow_batches() -> None:
+    """They are those of the file after each batch, and are not asked for again; vertices get and lose labels, too."""
+    draw, people = np.random.default_rng(5), 12
+    possible = [
+        (f"ex:{s}", label, f"ex:{o}")
+        for label in ("ex:knows", "ex:likes")
+        for s in range(people)
+        for o in range(people)
+    ]
+    possible += [(f"ex:{s}", "rdf:type", f"ex:{name}") for s in range(people) for name in ("Person", "Robot")]
+    typed = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+    rows = [tuple(typed if term == "rdf:type" else f"<{term}>" for term in row) for row in possible]
+    there, followed = np.zeros(len(rows), bool), 0
+    with graphdb.connect() as db:
+        db.apply([rows[0], rows[-1]])
+        for _ in range(40):
+            db._state.snapshot().store.class_pairs()
+            chosen = draw.choice(len(rows), 6, replace=False)
+            come, gone = chosen[:4], chosen[4:]
+            db.apply([rows[i] for i in come], [rows[i] for i in gone])
+            there[gone], there[come] = False, True
+            store = db._state.snapshot().store
+            followed += store._classes is not None
+            found, complete = store.class_pairs()
+            store._classes = None
+            assert (found, complete) == (store.class_pairs()[0], True)
+            assert all(edges > 0 for edges, _ in found.values())
+        assert followed == 40

@@ -123,11 +123,20 @@ def refuse_other_name(path: str) -> None:
             raise StorageError(f"database '{path}' is open in this process as '{other}'", hint="use that name")
 
 
+def name_of(status: os.stat_result) -> str | None:
+    """Return the name of the database that is open here in a file; None of another file.
+
+    Whoever reads the file within this process gives up DuckDB's lock on it, at the first ``close``.
+    """
+    identity = status.st_dev, status.st_ino
+    return next((name for name, file in list(_FILES.items()) if file.identity == identity), None)
+
+
 def any_has_other_names() -> bool:
     """Whether a file that is open here has another hard link."""
-    for path in list(_FILES):
+    for path, file in list(_FILES.items()):
         with suppress(OSError):
-            if os.stat(path).st_nlink > 1:
+            if file.identity is not None and os.stat(path).st_nlink > 1:
                 return True
     return False
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
+Vertices = NDArray[np.integer]
 
 _FITS = float(1 << 62)
 
@@ -16,10 +17,12 @@ _BUDGET = 1 << 20
 
 
 def grouped(
-    first: NDArray[np.integer], second: NDArray[np.integer], numbers: Ints, vertices: int, check: Callable[[], None]
-) -> tuple[Ints, Ints, Ints] | None:
+    first: Vertices, second: Vertices, numbers: Ints, vertices: int, check: Callable[[], None]
+) -> tuple[Vertices, Vertices, Ints] | None:
     """Return the different rows with their numbers of matches, by either column's runs; None where neither has such,
     or the numbers are so large that sums of them may not fit.
+
+    Rows that ascend, by one column and then by the other, are all different: they are returned as they are.
 
     Parameters
     ----------
@@ -28,6 +31,8 @@ def grouped(
     check
         Called every few milliseconds; may raise.
     """
+    if _ascending(first, second, check) or _ascending(second, first, check):
+        return first, second, numbers  # no two are equal
     from graphdb.execute.search.group_kernels import group_runs
 
     if float(numbers.sum(dtype=np.float64)) >= _FITS:
@@ -44,3 +49,13 @@ def grouped(
             found = (b, a) if swapped else (a, b)
             return found[0][:out], found[1][:out], n[:out]
     return None
+
+
+def _ascending(first: Vertices, second: Vertices, check: Callable[[], None]) -> bool:
+    """Whether each row is above the one before it, by the first column and then by the second."""
+    for begin in range(0, len(first), _BUDGET):
+        check()
+        a, b = (column[begin : begin + _BUDGET + 1] for column in (first, second))
+        if not ((a[1:] > a[:-1]) | ((a[1:] == a[:-1]) & (b[1:] > b[:-1]))).all():
+            return False
+    return True

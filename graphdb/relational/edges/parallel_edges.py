@@ -224,7 +224,7 @@ def resolutions(bound: BoundPattern, plan: PhysicalPlan) -> Iterator[str]:
         if choice.fulfil is not None:
             left = f"{np.count_nonzero(choice.fulfil):,} of {len(choice.fulfil):,} edges"
             yield f"edges of {bound.edges[number].name} before the match: {choice.words} leaves {left}"
-        if choice.parallel and plan.scan is None and plan.weighed is None:
+        if choice.parallel and plan.scan is None and plan.weighed is None and plan.bundled is None:
             yield f"edges of {bound.edges[number].name} after the match: each of parallel ones"
 
 

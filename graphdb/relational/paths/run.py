@@ -25,6 +25,7 @@ from graphdb.relational.paths.selected import Selected, SelectedRun
 from graphdb.relational.paths.steps import StepRun
 from graphdb.relational.paths.unrolled import Unrolled, UnrolledRun
 from graphdb.relational.program import Program
+from graphdb.relational.projection.sql import Projection
 from graphdb.relational.query import Prepared
 from graphdb.results.decode import Arrays
 from graphdb.results.result import Counted
@@ -99,17 +100,18 @@ class PathRun(UnrolledRun, SelectedRun, StepRun):
         return super().run(prepared)
 
     @contextmanager
-    def bindings(self, prepared: Prepared | Program) -> Iterator[None]:
-        """Run the match, and keep its rows visible to the SQL after it."""
+    def bindings(self, prepared: Prepared | Program) -> Iterator[Projection]:
+        """Run the match, and keep its rows visible to the SQL after it: the projection's that is yielded."""
         match prepared:
             case Unrolled():
-                shown = self.unrolled(prepared)
+                with self.unrolled(prepared):
+                    yield prepared.projection
             case Selected():
-                shown = self.selected(prepared)
+                with self.selected(prepared):
+                    yield prepared.projection
             case _:
-                shown = super().bindings(prepared)
-        with shown:
-            yield
+                with super().bindings(prepared) as projection:
+                    yield projection
 
 
 def _match_and_return(query: ast.Query | ast.Composite) -> tuple[Matches, ast.ReturnClause] | None:

@@ -305,10 +305,10 @@ class ProjectionCompiler:
         return "" if self._relation.groups is None else f", {self._relation.groups} AS g"
 
     def _counts_pairs(self, items: tuple[ast.ReturnItem, ...]) -> bool:
-        """Whether items are two vertices of a pattern, and the numbers of matches of each pair of them."""
+        """Whether items are two vertices of a pattern, or their ids, and each pair's numbers of matches."""
         if self._bound is None:
             return False
-        keys = {item.expression for item in items if not isinstance(item.expression, ast.CountStar)}
+        keys = {_of_id(item.expression) for item in items if not isinstance(item.expression, ast.CountStar)}
         vertices = [self._bound.vertex_of.get(key.name) for key in keys if isinstance(key, ast.Variable)]
         # Two literals may have one value.
         resources = [number for number in vertices if number is not None and not self._bound.vertices[number].kinds]
@@ -461,6 +461,13 @@ class ProjectionCompiler:
 def _repeats_subquery(value: SqlValue) -> bool:
     """Whether the key that rows are grouped by would have a subquery several times, which DuckDB does not take."""
     return value.subquery and has_key(value.type, value.bases)
+
+
+def _of_id(expression: ast.Expression) -> ast.Expression:
+    """Return the variable whose ``id`` an expression is, which is another for each vertex; else the expression."""
+    if isinstance(expression, ast.FunctionCall) and expression.name.lower() == "id" and len(expression.arguments) == 1:
+        return expression.arguments[0]
+    return expression
 
 
 def _chosen(columns: Sequence[Compiled]) -> str:

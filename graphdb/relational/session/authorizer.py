@@ -7,6 +7,7 @@ past.  The search path, which expressions can set, is looked at after it was set
 
 from __future__ import annotations
 
+import glob
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -43,6 +44,12 @@ _BEFORE_PATH = frozenset("DATABASE OR REPLACE IF NOT EXISTS".split())
 """What may stand between ATTACH and the path."""
 
 _PARAMETERS = frozenset("$?")
+
+_READ_DATABASE = "read_duckdb"
+"""The function that reads tables of other files."""
+
+_SUFFIXES = (".duckdb", ".ddb", ".db")
+"""What the names of databases end in that may stand for a table."""
 
 _TABLES = "the tables of graphdb are closed to SQL that writes"
 _TEMPORARY = f"temporary tables and views whose names begin with '{SCHEMA}' are graphdb's own"
@@ -112,23 +119,40 @@ def authorize_files(sql: str, values: Iterable[object]) -> None:
     StorageError
         They do.
     AccessError
-        ATTACH computes its path, so that nobody can say which file it is, while an open database has another hard link.
+        A path is computed, or a pattern, so that nobody can say which file it is, while an open database has another
+        hard link.
     """
     if not any_has_other_names():
         return
     tokens = _tokens(sql)
+    given = [part for value in values for part in (value if isinstance(value, list) else (value,))]
     texts = [token.word for token in tokens if token.kind in ("string_const", "identifier")]
-    for text in (*texts, *(value for value in values if isinstance(value, str))):
+    texts += [value for value in given if isinstance(value, str)]
+    for text in texts:
         refuse_other_name(_SCHEME.sub("", text))
+    patterns = any(glob.has_magic(text) and text.lower().endswith(_SUFFIXES) for text in texts)
+    hidden = tokens[0] if tokens and patterns else None
     if tokens and tokens[0].word == "ATTACH":
         path = next((token for token in tokens[1:] if token.word.upper() not in _BEFORE_PATH), tokens[0])
         if path.kind != "string_const" and not path.is_one_of(_PARAMETERS):
-            raise AccessError(
-                "the path of ATTACH is computed, and a database that is open here has another hard link",
-                text=sql,
-                position=path.position,
-                hint="write the path as a text, or give it as a parameter",
-            )
+            hidden = path
+    for at, token in enumerate(tokens):
+        if token.names(_READ_DATABASE):
+            written = _are_written(tokens[at + 1 :]) and tokens[0].word != "PREPARE"
+            hidden = hidden if written and not any(map(glob.has_magic, texts)) else token
+    if hidden is not None:
+        raise AccessError(
+            "the path is computed, or a pattern, and a database that is open here has another hard link",
+            text=sql,
+            position=hidden.position,
+            hint="write the path as a text, or give it as a parameter",
+        )
+
+
+def _are_written(tokens: list[_Token]) -> bool:
+    """Whether the first of some arguments is a text, a list of texts, or a parameter: nothing computes it."""
+    words = "".join("'" if token.kind == "string_const" else token.word for token in tokens)
+    return re.match(r"\(('|\['(,')*\]|\$\w+|\?)[,)]", words) is not None
 
 
 def authorize_name(parts: Sequence[str], temporary: bool = False) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.values.terms import LITERAL_BASE
+from graphdb.storage.arrays.sorted_sets import joined, without
 from graphdb.storage.graph.changes import Changes, Sizes, among, moved_ids
 from graphdb.storage.graph.in_place.spans import Spans
 from graphdb.storage.graph.pcsr import Direction, Partition
@@ -36,7 +37,7 @@ def changed(partition: Partition, edges: Edges) -> Partition:
         spans = Spans(partition.keys, begins, lengths, partition.neighbours, partition.code_offsets, partition.codes)
     elif spans.sparse:
         spans = spans.laid_out()
-    other_keys, (source, target, *_) = spans.change(*edges), edges
+    (come, gone), (source, target, *_) = spans.change(*edges), edges
     neighbours, code_offsets, codes = spans.arrays
     return replace(
         partition,
@@ -46,7 +47,7 @@ def changed(partition: Partition, edges: Edges) -> Partition:
         neighbours=neighbours,
         code_offsets=code_offsets,
         codes=codes,
-        known_keys=None if other_keys else partition.known_keys,
+        known_keys=None if partition.known_keys is None else without(joined(partition.known_keys, come), gone),
         max_degree=spans.max_degree,
         simple=spans.simple,
         loops=partition.loops or bool((source == target).any()),

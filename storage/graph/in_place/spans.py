@@ -33,6 +33,7 @@ from graphdb.storage.graph.in_place.spans_kernels import (
 
 Ints = NDArray[np.int64]
 
+_NOBODY: Ints = np.empty(0, np.int64)
 _SLACK = 1 << 12
 """Entries that are free in a new pool, beside an eighth of those in use."""
 _LOGGED = 4
@@ -95,13 +96,14 @@ class Spans:
         used, live = self._state[USED], self._state[LIVE]
         return bool(used > 2 * live + _SLACK)
 
-    def change(self, source: Ints, target: Ints, codes: Ints, comes: Ints) -> bool:
-        """Take edges in and out, sorted by source, target and code; return whether other vertices have neighbours now.
+    def change(self, source: Ints, target: Ints, codes: Ints, comes: Ints) -> tuple[Ints, Ints]:
+        """Take edges in and out, sorted by source, target and code; return the vertices (sorted) that have their first
+        neighbours now, and those that have lost their last.
 
         Of an edge that comes and goes there is one row: what becomes of it.
         """
         if not len(source):
-            return False
+            return _NOBODY, _NOBODY
         begins = np.append(np.flatnonzero(np.diff(source, prepend=source[0] - 1)), len(source))
         vertices = source[begins[:-1]]
         rows = int(vertices[-1]) + 1
@@ -124,7 +126,11 @@ class Spans:
         rewrite_lists(vertices, begins, target, codes, comes, *arrays)
         self.most = max(self.most, int(vertices[-1]), int(target.max()))
         self._note(vertices)
-        return bool(self._state[KEYS])
+        if not self._state[KEYS]:
+            return _NOBODY, _NOBODY
+        begins, ends = self.table[vertices].T
+        had, have = spans[:, 1] > spans[:, 0], ends > begins
+        return vertices[have & ~had], vertices[had & ~have]
 
     def _note(self, vertices: Ints) -> None:
         """Remember what the latest batch changed, and forget what is older than copies follow."""

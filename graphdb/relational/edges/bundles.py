@@ -1,0 +1,154 @@
+"""Bundles of pattern edges: several between the same two vertices, of which only the number of choices is wanted.
+
+A search binds the edges of a bundle one by one, so that *k* undirected ones over two data edges are 2^k matches.  Here
+the vertices alone are matched, with one pattern edge of each kind between two, and the edges' choices are multiplied
+for each binding: *m* data edges, which a partition with parallel edges knows, give m^k where elements may repeat, and
+m (m - 1) … (m - k + 1) where edges differ.  Edges that differ choose after those that admit less (the sets that they
+choose from are nested or disjoint, a laminar family), so that what an edge has left is known by number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.execute.counting.crt import Numbers, narrowed, products
+from graphdb.grammar.syntax import MatchMode
+from graphdb.pattern.bind import BoundPattern
+from graphdb.pattern.graph import PatternEdge, PatternGraph, Wanted
+from graphdb.plan.executor import Block
+from graphdb.plan.injectivity import choice_order
+from graphdb.plan.physical import PhysicalPlan
+from graphdb.relational.snapshot import Snapshot
+from graphdb.storage.graph.data_graph import DataGraph
+from graphdb.storage.graph.derived.closure import closure_of
+from graphdb.storage.graph.pcsr import Direction, Partition
+
+Ids = NDArray[np.int64]
+
+_BLOCK = 1 << 16
+"""Bindings whose choices are multiplied at a time."""
+
+
+def is_searched(plan: PhysicalPlan) -> bool:
+    """Whether the rows of a plan, or their number, are found by a search for all of a pattern's edges."""
+    others = (plan.weighed, plan.counting, plan.tree, plan.clique, plan.twins, plan.scan)
+    return all(other is None for other in others)
+
+
+def vertices_alone(
+    bound: BoundPattern, pattern: PatternGraph, needs: Wanted, type_label: int | None
+) -> PatternGraph | None:
+    """Return the pattern of which the bindings of vertices are those of ``pattern``, each once.
+
+    None where edges themselves are wanted or tested, no two join the same vertices, or choices are no product.
+    """
+    only_numbers = needs.count_only or needs.nothing or needs.duplicates != "keep"
+    if not only_numbers or needs.edges or needs.facts or needs.limit is not None:
+        return None
+    if any(choice.fulfil is not None for choice in bound.choices.values()):
+        return None
+    ends = {frozenset((edge.source, edge.target)) for edge in pattern.edges}
+    if len(ends) == len(pattern.edges) or any(edge.among is not None or _is_path(edge) for edge in pattern.edges):
+        return None
+    if any(clause.mode is MatchMode.INDUCED for clause in pattern.clauses) or choice_order(pattern, type_label) is None:
+        return None
+    kinds = {(edge.source, edge.target, edge.labels, edge.directed): edge for edge in reversed(pattern.edges)}
+    repeat = MatchMode.REPEATABLE_ELEMENTS
+    return replace(
+        pattern,
+        edges=tuple(replace(edge, parallel=False) for edge in kinds.values()),
+        clauses=tuple(
+            replace(clause, mode=repeat) if clause.mode is MatchMode.DIFFERENT_EDGES else clause
+            for clause in pattern.clauses
+        ),
+        outputs=tuple(vertex.name for vertex in pattern.vertices),
+        count_only=False,
+        limit=None,
+        duplicates="drop",
+    )
+
+
+def numbers_bytes(graph: DataGraph, pattern: PatternGraph) -> int:
+    """Return the bytes that :func:`multiplied` takes, about: a number for every pair of vertices and one beside it."""
+    kinds = {(edge.labels, edge.directed) for edge in pattern.edges}
+    return sum(graph.statistics(labels).triples * (16 if directed else 32) for labels, directed in kinds)
+
+
+def _is_path(edge: PatternEdge) -> bool:
+    return any(closure_of(label) is not None for label in edge.labels or ())
+
+
+def multiplied(
+    snapshot: Snapshot,
+    pattern: PatternGraph,
+    needs: Wanted,
+    blocks: Iterable[Block],
+    check: Callable[[], None],
+) -> Iterator[Block]:
+    """Give the bindings that have choices of edges for ``pattern``, with their numbers where these are wanted.
+
+    The numbers are int64 if they fit, else Python's integers.
+    """
+    graph = snapshot.graph
+    order = choice_order(pattern, graph.type_label)
+    assert order is not None, "asked by vertices_alone"
+    numbers: dict[tuple[object, ...], _Numbers] = {}
+    for edge in pattern.edges:
+        kind = _kind(edge)
+        if kind not in numbers:
+            direction: Direction = "out" if edge.directed else "both"
+            numbers[kind] = _Numbers(graph.partition(edge.labels, direction, parallel=edge.parallel), graph.vertices)
+    names = [vertex.name for vertex in pattern.vertices]
+    counts = needs.count_only or needs.nothing or needs.duplicates == "count"
+    for whole in blocks:
+        for begin in range(0, whole.count, _BLOCK):
+            check()
+            columns = {name: column[begin : begin + _BLOCK] for name, column in whole.columns.items()}
+            ends = [(columns[names[edge.source]], columns[names[edge.target]]) for edge in pattern.edges]
+            matches: Numbers = np.ones(min(_BLOCK, whole.count - begin), np.int64)
+            known: dict[tuple[object, ...], Ids] = {}
+            for number, before in order:
+                edge = pattern.edges[number]
+                between = (*_kind(edge), edge.source, edge.target)
+                if between not in known:
+                    known[between] = numbers[_kind(edge)](*ends[number])
+                left = known[between]
+                for other in before:
+                    left = left - _coincide(ends[number], ends[other], edge.directed)
+                matches = products(matches, np.maximum(left, 0))
+            alive: NDArray[np.bool_] = matches > 0
+            columns = {name: column[alive] for name, column in columns.items()}
+            yield Block(columns, int(np.count_nonzero(alive)), narrowed(matches[alive]) if counts else None)
+
+
+def _kind(edge: PatternEdge) -> tuple[object, ...]:
+    """What the number of a pattern edge's choices depends on, beside the vertices at its ends."""
+    return edge.labels, edge.directed, edge.parallel
+
+
+def _coincide(late: tuple[Ids, Ids], early: tuple[Ids, Ids], directed: bool) -> NDArray[np.bool_]:
+    """Whether what an earlier edge is bound to is among the choices of a later one."""
+    same: NDArray[np.bool_] = (late[0] == early[0]) & (late[1] == early[1])
+    return same if directed else same | ((late[0] == early[1]) & (late[1] == early[0]))
+
+
+class _Numbers:
+    """How many data edges of a partition lead from one vertex to another."""
+
+    def __init__(self, partition: Partition, vertices: int) -> None:
+        starts, neighbours, code_offsets, _ = partition.laid_out()
+        self._vertices = vertices
+        self._pairs = np.repeat(partition.keys, np.diff(starts)) * vertices + neighbours
+        """Vertex and neighbour as one number, sorted."""
+        self._until = np.arange(len(neighbours) + 1) if code_offsets is None else code_offsets
+        """How many edges there are before each of these."""
+
+    def __call__(self, sources: Ids, targets: Ids) -> Ids:
+        asked, place = np.unique(sources.astype(np.int64) * self._vertices + targets, return_inverse=True)
+        begin, end = (np.searchsorted(self._pairs, asked, side) for side in ("left", "right"))
+        found: Ids = (self._until[end] - self._until[begin])[place]
+        return found
