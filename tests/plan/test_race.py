@@ -47,6 +47,33 @@ def fails(error: Exception) -> Counting:
     return count
 
 
+def ended() -> None:
+    """Wait for the end of threads that were stopped."""
+    for thread in threading.enumerate():
+        if thread.name == "graphdb-race":
+            thread.join(10.0)
+            assert not thread.is_alive()
+
+
+def test_nobody_waits_for_who_does_not_end() -> None:
+    """A device may be in a kernel, or the driver, for some time."""
+    begun, leave = threading.Event(), threading.Event()
+
+    def stuck(control: Control) -> int:
+        begun.set()
+        return int(leave.wait(30.0))
+
+    def here(control: Control) -> int:
+        begun.wait(10.0)
+        return 8
+
+    started = time.monotonic()
+    assert race(here, stuck, Control()) == (False, 8, None)
+    assert time.monotonic() - started < 9.0
+    leave.set()
+    ended()
+
+
 def test_whoever_is_done_first_counts() -> None:
     stopped: list[str] = []
     control = Control(timeout=30.0)
@@ -54,6 +81,7 @@ def test_whoever_is_done_first_counts() -> None:
     assert (control.rows.tolist(), control.seconds) == ([7], 0.01)
     assert race(counts(8, 0.01), endless(stopped), control) == (False, 8, None)
     assert (control.rows.tolist(), control.seconds) == ([8], 0.01)
+    ended()
     assert stopped == ["Overtaken", "QueryInterrupted"]
 
 
@@ -66,6 +94,7 @@ def test_a_failure_here_stops_the_other() -> None:
     stopped: list[str] = []
     with pytest.raises(MemoryError):
         race(fails(MemoryError()), endless(stopped), Control())
+    ended()
     assert stopped == ["QueryInterrupted"]
 
 
@@ -78,8 +107,8 @@ def test_who_stops_the_run_stops_both(cancel: bool) -> None:
         threading.Timer(0.05, event.set).start()
     with pytest.raises(QueryInterrupted if cancel else QueryTimeout):
         race(endless(stopped), endless(stopped), control)
+    ended()
     assert len(stopped) == 2
-    assert not [thread for thread in threading.enumerate() if thread.name == "graphdb-race"]
 
 
 def test_the_caller_alone_reports_progress_and_both_stop_at_the_limit() -> None:

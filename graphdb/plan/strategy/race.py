@@ -18,6 +18,9 @@ from graphdb.plan.strategy.overtaking import Overtaken, UntilReady
 
 Counted = TypeVar("Counted")
 
+ENDING = 2e-3
+"""Seconds that are waited for the end of a thread that was stopped: mostly it takes less, and nobody needs it."""
+
 
 def race(
     here: Callable[[Control], Counted], there: Callable[[Control], Counted], control: Control
@@ -57,7 +60,7 @@ def race(
     finally:
         failed = next(iter(failures), None)  # what being cancelled raises is no failure
         cancelled.set()
-        thread.join()
+        thread.join(ENDING)
     ours.report_to(control)
     control.seconds = ours.seconds
     return False, found, failed
