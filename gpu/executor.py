@@ -26,6 +26,7 @@ from graphdb.gpu.data.graph import DeviceGraph
 from graphdb.gpu.join.distinct import reduces
 from graphdb.gpu.join.refine import DeviceRefiner
 from graphdb.gpu.mining import compression, domains, extension
+from graphdb.gpu.overtaking import Overtaken
 from graphdb.gpu.strategies import Hint, Strategies, ceil_of, lists_read
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.domains import DomainSearch, LabelledLists
@@ -34,7 +35,6 @@ from graphdb.plan.extension import Adjacency, Compressor, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan, VertexStep
 from graphdb.plan.shares import Division, Partial, rank_division, root_division
-from graphdb.plan.strategy.overtaking import Overtaken
 from graphdb.plan.strategy.ski_rental import WORSE, Decision, ExpectedCost
 from graphdb.plan.strategy.trials import in_turns
 

@@ -18,12 +18,12 @@ from graphdb.gpu.data.graph import DeviceGraph
 from graphdb.gpu.data.residency import Lists, lists_of_plan
 from graphdb.gpu.join.distinct import reduces
 from graphdb.gpu.join.run import Join
+from graphdb.gpu.overtaking import UntilReady
 from graphdb.gpu.search.row_queue import RowQueue
 from graphdb.gpu.search.run import Search
 from graphdb.gpu.stream import HostRows
 from graphdb.plan.executor import Block, Control, Refused
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.plan.strategy.overtaking import UntilReady
 
 Hint = Literal["auto", "join", "search", "sums"]
 
@@ -166,7 +166,7 @@ class Strategies:
     ) -> int:
         """How many matches are found, before images: by the join where the search is refused.
 
-        Raises :class:`~graphdb.plan.strategy.overtaking.Overtaken` once ``ready`` says so.
+        Raises :class:`~graphdb.gpu.overtaking.Overtaken` once ``ready`` says so.
         """
         if ready is not None:
             until = UntilReady.of(control, ready)

@@ -23,7 +23,6 @@ from graphdb.execute.devices import Devices, Hint, best_device, devices_named
 from graphdb.execute.host import HostExecutor
 from graphdb.execute.host_costs import HostCosts
 from graphdb.execute.multi import MultiExecutor
-from graphdb.execute.trial import smallest_plan
 from graphdb.gpu.probe import probe
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.domains import DomainSearch, LabelledLists
@@ -33,7 +32,7 @@ from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.strategy.race import race
 from graphdb.plan.strategy.ski_rental import LONGER, WORSE, Decision, ExpectedCost, StrategyTimings
-from graphdb.plan.strategy.trials import in_turns
+from graphdb.plan.strategy.trials import LEAST, PATIENCE, in_turns
 
 if TYPE_CHECKING:
     from graphdb.gpu.card import Rates
@@ -50,11 +49,10 @@ MINING_START, MINED = 5e-3, 25.0
 """Seconds until a device mines, and elements that it looks up for each that is scanned, about."""
 OPENING = 0.5
 """Seconds that it takes to open a device and to compile its kernels."""
-BESIDE = 2
-"""Threads of the host that a race leaves to the device: one sends it work, one compiles."""
-RACE, RACED = 32.0, 2e-3
-"""A plan is counted by the host and the device side by side the first time, unless either is expected to take so many
-times as long, or both fewer seconds than this: to begin and to stop one takes some tenths of a millisecond."""
+RACE = 32.0
+"""A plan is counted by the host and the device side by side the first time, if its estimates do not differ by more."""
+DEAR = 0.03
+"""Seconds from which they begin together: some milliseconds that they cost each other are not much then."""
 
 Made = TypeVar("Made")
 _FAILURES = (DeviceError, MemoryLimitError)
@@ -120,20 +118,6 @@ def device_of(executor: Executor) -> Callable[[], Device | None] | None:
             return device_of(executor.first)
     device = cast("GpuExecutor", executor).device
     return lambda: device
-
-
-def try_device(number: int, memory: int | None = None) -> str:
-    """Open a device, run the smallest pattern on it and say how that went: ``graphdb doctor``."""
-    started = time.perf_counter()
-    try:
-        device = open_device(number, memory=memory)
-        found = device.count(smallest_plan())
-    except GraphDBError as error:
-        return f"cannot be used, queries run on the CPU: {error.message}"
-    if found != 24:
-        return f"cannot be used, queries run on the CPU: it counts {found} triangles, and there are 24"
-    free = device.device.memory.free_bytes() / 2**30
-    return f"runs a query ({time.perf_counter() - started:.1f} s to open and compile), {free:.1f} GiB to work with"
 
 
 @dataclass(slots=True)
@@ -264,7 +248,8 @@ class ChoosingExecutor:
 
         try:
             if self._is_open(known, decided.costs):
-                return self._raced(plan, known, control)
+                running = self._device if decided.chosen != self.host.name and self._device else self.host
+                return self._raced(plan, known, decided, control)
             found = in_turns(decided.costs, decided.chosen, known.timings, control, run)[1]
             taken = time.perf_counter() - started
             if running.name != decided.chosen or taken > WORSE * known.timings.seconds.get(running.name, math.inf):
@@ -286,27 +271,33 @@ class ChoosingExecutor:
         if there is None or known.here < self._small or known.timings.runs or known.timings.stops:
             return False
         sooner, later = sorted((known.here, there.seconds + there.setup))
-        return RACED < later < RACE * sooner
+        return later < RACE * sooner
 
-    def _raced(self, plan: PhysicalPlan, known: _Known, control: Control) -> int:
+    def _raced(self, plan: PhysicalPlan, known: _Known, decided: Decision, control: Control) -> int:
         """Count by host and device side by side, and remember who was faster."""
         host, device, started = copy.copy(self.host), self._device, time.perf_counter()
         assert device is not None
-        host.threads = max(host.threads - BESIDE, 1)
-        there, found, failed = race(partial(host.count, plan), partial(device.count, plan), control)
-        taken = time.perf_counter() - started
-        if isinstance(failed, OutOfRange):
-            known.timings.rule_out(device.name)
-        elif isinstance(failed, _FAILURES):
-            self._failed_with(failed, known, device)
-        elif failed is not None:
-            raise failed
-        else:
-            known.timings.overran(self.host.name if there else device.name, taken)
-        if known.decided is not None:
-            known.decided.left = 0
-        self._note(plan, control, True, device if there else self.host, taken)
-        return found
+        ours = decided.chosen == host.name
+        first, second = cast("tuple[Executor, Executor]", (host, device) if ours else (device, host))
+        expected = decided.costs[first.name].seconds + decided.costs[first.name].setup
+        head_start = max(PATIENCE * expected, LEAST) if expected < DEAR else 0.0
+        if not (ours and head_start):
+            host.threads = max(host.threads - 1, 1)  # the device is sent work, too
+        ended = race(partial(first.count, plan), partial(second.count, plan), control, head_start)
+        taken, winner, loser = time.perf_counter() - started, first, second
+        if ended.overtaken:
+            taken, winner, loser = taken - head_start, second, first
+        if isinstance(ended.failed, OutOfRange):
+            known.timings.rule_out(second.name)
+        elif isinstance(ended.failed, _FAILURES):
+            self._failed_with(ended.failed, known, second)
+        elif ended.failed is not None:
+            raise ended.failed
+        elif ended.began and not decided.costs[loser.name].setup:  # who was set up had no time for more
+            known.timings.overran(loser.name, taken + head_start * (1 if ended.overtaken else -1))
+        decided.left = 0
+        self._note(plan, control, True, self.host if winner is host else device, taken)
+        return ended.found
 
     def _turns(self, plan: PhysicalPlan, known: _Known, chosen: Executor) -> dict[str, ExpectedCost]:
         """Who may count a plan, and what each is expected to take: the device where there is one, open or not."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import wait
 from dataclasses import replace
@@ -10,8 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from graphdb.common.errors import DeviceError
 from graphdb.execute.choose import ChoosingExecutor
 from graphdb.execute.host import HostExecutor
+from graphdb.gpu.code import compiler
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.executor import Executor
 from graphdb.plan.passes.pipeline import make_plan
@@ -66,6 +69,24 @@ def executors(executor: Executor) -> tuple[HostExecutor, Any]:
     if isinstance(executor, ChoosingExecutor):
         return executor.host, executor._device
     return HostExecutor(), None if isinstance(executor, HostExecutor) else executor
+
+
+def compile_anew() -> bool:
+    """Have NVRTC compile whatever it is given, also what it was given before; whether it knows how.
+
+    Where a driver is installed, it caches machine code on its own: a text that was compiled once takes a fifth of the
+    time from then on, and the ways that are measured after the choice would be flattered.
+    """
+    os.environ["CUDA_CACHE_DISABLE"] = "1"
+    try:
+        found = compiler.of_cupy()
+        found.compile("", ("--no-cache",), found.target(90))
+    except ImportError:  # nothing is compiled
+        return True
+    except DeviceError:
+        return False
+    compiler.OPTIONS = (*compiler.OPTIONS, "--no-cache")
+    return True
 
 
 def rank_lists(device: Any, plan: PhysicalPlan) -> None:

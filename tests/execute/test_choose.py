@@ -15,9 +15,10 @@ import pytest
 
 import graphdb
 from graphdb.common.errors import DeviceError, MemoryLimitError
-from graphdb.execute import choose, devices
+from graphdb.execute import choose, devices, trial
 from graphdb.execute.choose import ChoosingExecutor, choose_executor, open_device
 from graphdb.execute.host import HostExecutor
+from graphdb.execute.trial import try_device
 from graphdb.gpu.card import Rates
 from graphdb.gpu.probe import Device, DeviceReport
 from graphdb.plan.counting.tree import TreeCount
@@ -291,39 +292,56 @@ def test_sums_that_take_far_longer_than_expected_give_way_to_the_join(device: No
 
 
 @EMULATED
-@pytest.mark.parametrize("slow", ["host", "device", "neither"])
-def test_a_first_count_is_the_sooner_ones_of_host_and_device(device: None, slow: str) -> None:
-    """Estimates err by ten times: 5 ms were expected of either, and the one that takes for ever is stopped."""
+@pytest.mark.parametrize(("slow", "expected", "threads"), [("device", 4e-3, 3), ("host", 2e-2, 4), ("host", 0.2, 4)])
+def test_who_takes_longer_than_expected_for_a_first_count_gets_company(
+    device: None, slow: str, expected: float, threads: int
+) -> None:
+    """Of the host some 10 ms are expected.  Whoever begins alone and takes for ever is stopped by the other."""
     from graphdb.gpu.executor import GpuExecutor
 
     executor = ChoosingExecutor(HostExecutor(4), lambda: rated(open_device(0)))
     executor._opened()
-    plan = plan_of(1e6, count_only=True)
-    there = executor._device
+    there, plan, ran = executor._device, plan_of(1e6, count_only=True), list[int]()
     assert there is not None
-    threads = list[int]()
-    host_count = HostExecutor.count
+    count = HostExecutor.count
 
     def counted(self: HostExecutor, plan: Any, control: Control | None = None) -> int:
-        threads.append(self.threads)
-        if slow == "neither":
-            time.sleep(0.01)
-        return endless(self, plan, control) if slow == "host" else host_count(self, plan, control)
+        ran.append(self.threads)
+        return endless(self, plan, control) if slow == "host" else count(self, plan, control)
 
-    ran = endless if slow == "device" else GpuExecutor.count
     with (
         mock.patch.object(HostExecutor, "count", counted),
-        mock.patch.object(GpuExecutor, "count", ran),
-        mock.patch.object(there, "expected", return_value=ExpectedCost(4e-3)),
+        mock.patch.object(GpuExecutor, "count", endless if slow == "device" else GpuExecutor.count),
+        mock.patch.object(there, "expected", return_value=ExpectedCost(expected)),
     ):
         assert executor.count(plan, Control(timeout=60.0)) == 336
-        assert threads == [2]  # the device's threads have processors, too
+        assert ran == [threads]  # beside the device, one thread fewer
         timings = plan.cache["where counted"].timings
-        if slow != "neither":
-            assert set(timings.stopped) == {"cpu" if slow == "host" else "cuda:0"}
-            assert set(timings.runs) == {"cuda:0" if slow == "host" else "cpu"}
-        assert executor.count(plan, Control(timeout=60.0)) == 336  # by one of them
-    assert len(threads) == 1 or slow != "host"
+        assert set(timings.stopped) == {"cpu" if slow == "host" else "cuda:0"}
+        assert set(timings.runs) == {"cuda:0" if slow == "host" else "cpu"}
+        assert executor.count(plan, Control(timeout=60.0)) == 336
+    assert len(ran) == (1 if slow == "host" else 2)
+
+
+@EMULATED
+def test_dear_first_counts_begin_together(device: None) -> None:
+    executor = ChoosingExecutor(HostExecutor(4), lambda: rated(open_device(0)))
+    executor._opened()
+    plan, ran = plan_of(1e8, count_only=True), list[int]()
+
+    def counted(self: HostExecutor, plan: Any, control: Control | None = None) -> int:
+        ran.append(self.threads)
+        return endless(self, plan, control)
+
+    there = executor._device
+    assert there is not None
+    with (
+        mock.patch.object(HostExecutor, "count", counted),
+        mock.patch.object(there, "expected", return_value=ExpectedCost(1e-3, setup=0.6, in_background=True)),
+    ):
+        assert executor.count(plan, Control(timeout=60.0)) == 336
+    assert ran == [3]
+    assert set(plan.cache["where counted"].timings.stopped) == {"cpu"}
 
 
 @EMULATED
@@ -484,12 +502,12 @@ def test_names_that_mean_no_device() -> None:
 
 @EMULATED
 def test_doctor_tries_the_device(device: None) -> None:
-    assert "runs a query" in choose.try_device(0)
-    with mock.patch.object(choose, "smallest_plan", return_value=plan_of(1)):
-        assert "counts 336 triangles" in choose.try_device(0)
+    assert "runs a query" in try_device(0)
+    with mock.patch.object(trial, "smallest_plan", return_value=plan_of(1)):
+        assert "counts 336 triangles" in try_device(0)
 
 
 def test_doctor_says_why_a_device_cannot_be_used() -> None:
     with machine(replace(USABLE, nvrtc=None)):
-        assert "queries run on the CPU" in choose.try_device(0)
-        assert "NVRTC" in choose.try_device(0)
+        assert "queries run on the CPU" in try_device(0)
+        assert "NVRTC" in try_device(0)

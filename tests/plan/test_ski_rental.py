@@ -164,3 +164,13 @@ def test_what_is_slower_is_measured_again_less_and_less() -> None:
     assert timings.choose(costs) == "host"
     slow = noted(noted(StrategyTimings(), "host", *[1.0] * 9), "device", *[NEAR + 1.0] * 3)
     assert {noted(slow, "host", 1.0).choose(costs, runs=True) for _ in range(1000)} == {"host"}
+
+
+def test_a_strategy_that_was_done_sooner_than_it_was_stopped_is_not_expected_to_take_longer() -> None:
+    """A device was still being set up when the host was done; its next run takes a millisecond."""
+    costs = {"host": ExpectedCost(0.06), "device": ExpectedCost(1e-3)}
+    timings = StrategyTimings()
+    timings.overran("device", 0.06)
+    assert noted(timings, "host", *[0.06] * 3).choose(costs) == "device"
+    assert noted(timings, "device", 2e-3).choose(costs) == "device"
+    assert noted(timings, "device", 1e-3, 1e-3).choose(costs) == "device"

@@ -182,6 +182,8 @@ class StrategyTimings:
         """Note how long a run took by a strategy."""
         runs = self.runs.get(strategy, 0)
         self.delayed.discard(strategy)
+        if seconds < self.stopped.get(strategy, 0.0):  # it was being set up, or delayed
+            del self.stopped[strategy]
         self.since = {other: passed + seconds for other, passed in self.since.items()} | {strategy: 0.0}
         if runs:
             latest = self.latest[strategy] = [*self.latest.get(strategy, ()), seconds][-LATEST:]
