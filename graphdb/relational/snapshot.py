@@ -66,6 +66,12 @@ class Snapshot:
     costed: CostedEdges = field(default_factory=lambda: CostedEdges(0))
     """Edges with costs that this state of the data says."""
 
+    def catch_up(self) -> None:
+        """Bring now up to date what takes in a change in about the time that it takes itself."""
+        self.graph.catch_up()
+        self.properties.catch_up(self.names.edge_labels)
+        self.keys.catch_up()
+
     @property
     def known_statistics(self) -> KnownStatistics:
         """What writing need not ask the file."""

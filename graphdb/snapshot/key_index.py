@@ -112,6 +112,11 @@ class KeyIndexes:
                 if self._indexes[label].behind > max(_FOLLOWED, len(self._indexes[label]) // _SHARE):
                     del self._indexes[label]
 
+    def catch_up(self) -> None:
+        """Read now what came since the last questions: the next one finds it."""
+        for index in self._indexes.values():
+            index.catch_up(self._connection)
+
 
 def _can_be_stored(value: object) -> bool:
     """Whether an integer fits 64 bits, and a string is one of characters: others are mistakes, which SQL reports."""
@@ -160,7 +165,7 @@ class KeyIndex:
 
     def find(self, connection: Connection, value: Any) -> Ids:
         """Return the vertices that have a value: sorted, int64."""
-        self._catch_up(connection)
+        self.catch_up(connection)
         if isinstance(self._values, np.ndarray):
             begin, end = (int(np.searchsorted(self._values, value, side)) for side in ("left", "right"))
         else:
@@ -182,7 +187,7 @@ class KeyIndex:
         """How many values were noted since the index was read."""
         return len(self._added) + len(self._anew) + len(self._lost) + len(self._since)
 
-    def _catch_up(self, connection: Connection) -> None:
+    def catch_up(self, connection: Connection) -> None:
         """Read the values that came since the last question; where that is cut short, it can be done again."""
         if self._anew:
             self._read_anew(connection)

@@ -400,7 +400,7 @@ class State:
         """
         self.changed(())
         if self._former is not None and sum(change.triples for change in self._former[1]) >= BATCH:
-            self.snapshot().graph.catch_up()
+            self.snapshot().catch_up()
 
     def forget(self, changes: Sequence[Changes | None] = (None,)) -> None:
         """Drop what was derived from names and data, because they changed.
