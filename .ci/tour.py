@@ -69,10 +69,18 @@ QUERIES = (
     "MATCH (a:Country)-[:neighbour]->(b)-[:neighbour]->(c) RETURN a.name, c.name",
     "MATCH p = ANY SHORTEST (a:Country {name: 'Spain'})-[:neighbour]->+(b {name: 'China'}) RETURN p",
     "MATCH p = (a:Country {name: 'Spain'})-[:neighbour]->{1,3}(b) RETURN p",
+    "MATCH p = SHORTEST 2 GROUPS (a:Country {name: 'Spain'})-[:neighbour]->+(b {name: 'Poland'}) RETURN length(p)",
+    "MATCH TRAIL (a:Country {name: 'Spain'})-[:neighbour]->{2,3}(b:Country) RETURN count(*)",
+    "MATCH (a:Country)-[:neighbour]->(b)-[:neighbour]->(c)-[:neighbour]->(d)-[:neighbour]->(a) RETURN count(*)",
+    "MINE CLIQUES OF SIZE 3..5 OVER :neighbour",
+    "MINE CLIQUES OF SIZE 3..20 MAXIMAL OVER :neighbour",
+    "MINE MOTIFS OF SIZE 4 OVER :neighbour",
+    "MINE FREQUENT PATTERNS WITH SUPPORT >= 20 UP TO 2 EDGES OVER :neighbour",
     "MATCH (a:Country) OPTIONAL MATCH (a)-[:neighbour]->(b) RETURN a.name, collect(b.name)",
     "UNWIND range(1, 9) AS i RETURN reduce(s = 0, x IN range(0, i) | s + x)",
     "MATCH (a:Country) WHERE EXISTS { (a)-[:neighbour]->() } RETURN DISTINCT a.name ORDER BY a.name LIMIT 3",
     "UNWIND range(1, 2000) AS i CREATE (:N {k: i})-[:next {w: i}]->(:M {k: i})",
+    "MATCH p = ANY SHORTEST (a:N {k: 5})-[r:next]->+(b) COST BY r.w RETURN length(p)",
     "MATCH (n:N)-[r:next]->(m) WHERE n.k % 2 = 0 SET n.half = n.k / 2, r.w = 0",
     "MERGE (n:N {k: 7}) ON MATCH SET n.seen = true",
     "MATCH (n:N) WHERE n.k > 1000 DETACH DELETE n",
@@ -90,6 +98,14 @@ with graphdb.connect("tour.duckdb") as db:
             again.load(f"{name}/*.parquet" if name == "all.parquet" else name)
             assert again.query("MATCH (n:N) RETURN count(*)").scalar() == 1000, name
         check(f"export and load of {name}")
+    db.query("CREATE CONTINUOUS QUERY near AS MATCH (:Country {name: 'Spain'})-[:neighbour]->(n) RETURN n.name AS name")
+    [(spain, norway)] = db.query("MATCH (a:Country {name: 'Spain'}), (b:Country {name: 'Norway'}) RETURN a, b")
+    with db.watch("near") as watch:
+        db.apply([(spain, "neighbour", norway)])
+        assert watch.next(timeout=10).added.to_pylist() == [{"name": "Norway"}]
+        db.query("MATCH (:Country {name: 'Spain'})-[e:neighbour]->(:Country {name: 'Norway'}) DELETE e")
+        assert watch.next(timeout=10).removed.to_pylist() == [{"name": "Norway"}]
+    check("a continuous query, and changes by apply and by a statement")
     db.sql("VACUUM")
     drawn = db.query("MATCH (a:Country {name: 'Spain'})-[e:neighbour]->(b) RETURN a, e, b").graph().html()
     assert "ForceGraph" in drawn

@@ -78,7 +78,9 @@ class _Builder(Patterns, Expressions):
     # --- statements ---------------------------------------------------------------------------------------
 
     def explain(self, span: s.Span, children: list[Any]) -> s.Explain:
-        return s.Explain(children[0], False, span)
+        explained = children[0]
+        makes = isinstance(explained, (s.CreateTable, s.CreateView))
+        return s.Explain(explained.query if makes else explained, False, span)
 
     def profile(self, span: s.Span, children: list[Any]) -> s.Explain:
         return s.Explain(children[0], True, span)

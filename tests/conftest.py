@@ -30,11 +30,19 @@ FIRST = (
     "gpu/test_device_counts.py",
     "gpu/test_device_search.py",
     "suites/test_against_sparql.py",
+    "suites/test_mining.py",
+    "suites/test_aggregates.py",
+    "suites/test_csm.py",
+    "suites/test_labelled_sets.py",
     "oracle/",
     "shell/test_cli.py",
     "cluster/test_cluster.py",
     "execute/test_memory.py",
     "execute/test_multi.py",
+    "execute/test_stopping.py",
+    "gpu/test_pages.py",
+    "gpu/test_several_devices.py",
+    "incremental/",
     "storage/test_vacuum.py",
     "storage/writers/test_export.py",
     "live/",
@@ -42,13 +50,15 @@ FIRST = (
     "writing/test_writing.py",
     "database/test_untrusted",
     "database/test_durability.py",
+    "database/test_handles.py",
+    "shell/test_bench.py",
     "common/test_without_pyarrow.py",
     "notebook/test_kernel.py",
     "project/",
 )
 """Where several processes share the tests: the files (and folders) begun first, in this order.
 
-Of two processes, the first compiles kernels for CUDA devices, and the second the CPU's as it comes to need them: a process
+Of the processes, the first compiles kernels for CUDA devices, and the second the CPU's as it comes to need them: a process
 that needs what another compiles waits for it.  Files of few long tests follow, so that none is left when others are done:
 what is not named goes by the number of tests.
 """

@@ -42,7 +42,7 @@ IDS: dict[type[np.signedinteger[Any]], str] = {np.int32: "int", np.int64: "long 
 VARIANTS: dict[str, tuple[dict[str, str], ...]] = {}
 """All modules and the macros they are compiled with: what a wheel carries, and of those that are written per plan
 (:func:`written_per_plan`), examples for tests."""
-VARIANTS["scatter"] = ({},)
+VARIANTS["answer"] = VARIANTS["scatter"] = ({},)
 SAMPLES: dict[str, tuple[dict[str, str], ...]] = {}
 """Examples of macros that a wheel's code does not serve, for tests."""
 
@@ -214,6 +214,8 @@ class Device:
         self.rates = TYPICAL
         """How fast it is; :mod:`graphdb.gpu.calibration` measures it."""
         self.memory = DeviceMemory(number, budget)
+        self._answers = threading.local()
+        """Of each thread, the cell of page-locked memory that kernels write to what it waits for."""
         with self.memory.active():
             self.stream = cupy.cuda.Stream(non_blocking=True)
             self.copies = cupy.cuda.Stream(non_blocking=True)
@@ -321,8 +323,13 @@ class Device:
         self.module("scatter", {}).launch("scatter", -(-len(rows) // BLOCK), table, rows, values, len(rows))
 
     def last(self, values: Any) -> int:
-        """The last of an array's values, on the host; waits for it."""
-        return int(values[-1:].get()[0])
+        """The last of an array's values, of 64 bits, on the host; waits for it."""
+        cell = getattr(self._answers, "cell", None)
+        if cell is None:
+            cell = self._answers.cell = self.pinned((1,), np.int64)
+        self.module("answer", {}).launch("answer", 1, values, len(values) - 1, int(cell.ctypes.data), threads=1)
+        self._cupy.cuda.get_current_stream().synchronize()
+        return int(cell.view(values.dtype)[0])
 
     def side_stream(self) -> Any:
         """A stream beside the device's own, for kernels that run while others do."""

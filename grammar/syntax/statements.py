@@ -203,7 +203,7 @@ Continuous: TypeAlias = CreateContinuous | DropContinuous | ShowContinuous | Exp
 
 @dataclass(frozen=True, slots=True)
 class Explain:
-    """``EXPLAIN MATCH …`` and ``PROFILE MATCH …``; and so with ``MINE …``."""
+    """``EXPLAIN`` and ``PROFILE`` of a query or of ``MINE``; of ``EXPLAIN CREATE TABLE … AS``, its query."""
 
     query: Query | Composite | Mine
     profile: bool = False

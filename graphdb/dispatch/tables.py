@@ -57,7 +57,7 @@ class Tables:
                 self._queries.calling(statement.query, text, arguments) as query,
                 self._queries.new_run(text, arguments, timeout) as run,
             ):
-                prepared = self._queries.prepare_anew(run, query, text, arguments)
+                prepared = self._queries.prepare(run, query, text, arguments)
                 count = self.make(run, prepared, made, timeout)
         return f"table {'.'.join(statement.name)}: {count[0][0] if count else 0:,} rows"
 
@@ -82,6 +82,7 @@ class Tables:
             self._state.connection.guard(timeout) as raw,
         ):
             rows = presented(f"({projection.sql})", projection.columns, ordered=projection.ordered)
+            self._state.connection.promised.make(rows)
             # Not fetchone: an unfinished result would block the connection.
             return raw.execute(f"{made} {rows}", dict(projection.parameters)).fetchall()
 

@@ -127,6 +127,7 @@ class Rows:
         shown = presented(f"({projection.sql})", projection.columns, ordered=False)
         with run.showing(block, prepared.wanted, prepared.bound, prepared.beside):
             if come or self._former is None:
+                run.connection.promised.make(shown)
                 self._raw.execute(f"{before} ({shown})", dict(projection.parameters))
                 return
             rows = run.connection.arrow(shown, projection.parameters)

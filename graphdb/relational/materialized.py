@@ -40,6 +40,7 @@ def materialized(
         found = [arrow.record_batch(batch, made.schema) for batch in made.batches()] if made.nbytes <= most else None
     else:
         with connection.guard(seconds) as raw:
+            connection.promised.make(rows.sql)
             found = small_rows(raw, rows.sql, rows.parameters, most)
     if found is None:
         with _spilled(snapshot, rows, seconds):
@@ -72,6 +73,7 @@ def joined_by_sql(
     kind: Literal["TABLE", "VIEW"] = "TABLE" if step.numbered else "VIEW"
     with connection.temporary_table(step.view, kind):
         with connection.guard(seconds) as raw:
+            connection.promised.make(sql)
             raw.execute(
                 f"CREATE OR REPLACE TEMP {kind} {step.view} AS FROM ({_with_beside(snapshot, sql, step.beside)})"
             )
@@ -85,6 +87,7 @@ def _spilled(snapshot: Snapshot, rows: Rows, seconds: float | None) -> Iterator[
     sql = _with_beside(snapshot, rows.sql, rows.beside)
     with connection.temporary_table(rows.view):
         with connection.guard(seconds) as raw:
+            connection.promised.make(sql)
             raw.execute(f"CREATE OR REPLACE TEMP TABLE {rows.view} AS FROM ({sql})", dict(rows.parameters))
         yield
 

@@ -276,6 +276,7 @@ class QueryRun(MatchRun):
         """Run the SQL after the match."""
         connection = self._snapshot.connection
         with self._measuring(RESULT), connection.guard(self._left()) as raw:
+            connection.promised.make(sql)
             rows = rows_of(raw, sql, parameters, connection.most_bytes)
         if self.profile is not None:
             self.profile.ran_sql(RESULT, sql)

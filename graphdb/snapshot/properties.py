@@ -101,6 +101,10 @@ class Properties:
         self.scales = scales
         self._memory = memory
         self._tables: dict[int, PropertyColumn] = {}
+        self._promised: dict[int, PropertyColumn] = {}
+        """Tables that SQL names, but none has read."""
+        self._passing: set[int] = set()
+        """Of these, those that are there until a transaction ends."""
         self._behind: dict[int, frozenset[int]] = {}
         """Vertices whose values are not what their table, made for an earlier state, says."""
         self._arrays: dict[int, _Cached] = {}
@@ -117,28 +121,47 @@ class Properties:
         return type_of_kinds(label.kinds, self.scales.get(label.id, 18))
 
     def column(self, label: EdgeLabel, *, make: bool = True) -> PropertyColumn:
-        """Return the values of a property, made into a table the first time; a query for them if not to ``make`` it."""
+        """Return the values of a property: a table, made when SQL first reads it, or a query if not to ``make`` one."""
         found = self._tables.get(label.id)
         if found is not None:
             if label.id in self._behind:
                 self._catch_up(label, found)
             return found
-        type, many = self._type(label), label.max_values > 1
         if not make or self._connection.transactions.inside:  # its ROLLBACK would take a table away
-            return PropertyColumn(f"({self._relation(label)})", type, many)
+            return PropertyColumn(f"({self._relation(label)})", self._type(label), label.max_values > 1)
+        if label.id in self._promised:
+            return self._promised[label.id]
+        relation = f"temp.{self._connection.temporary()}_"
+        self._promise(label, PropertyColumn(relation, self._type(label), label.max_values > 1))
+        if not self._connection.promised.delayed:
+            self._connection.promised.make(relation)
+        return self._tables.get(label.id) or self._promised[label.id]
+
+    def _promise(self, label: EdgeLabel, column: PropertyColumn) -> None:
+        """Have the table of a property made when SQL first reads it: most of what is compiled never runs as SQL."""
+        self._promised[label.id] = column
+        self._connection.promised.add(column.relation, lambda: self._make(label, column))
+
+    def _make(self, label: EdgeLabel, column: PropertyColumn) -> bool:
+        """Make the table of a property; return whether it stays, which it does not where a ROLLBACK takes it away."""
+        table, inside = column.relation.removeprefix("temp."), self._connection.transactions.inside
+        if inside and label.id in self._passing and self._connection.has_table(table):
+            return False
         array = self.array(label) if self.in_memory(label) else None
-        table = self._connection.temporary()
         with self._connection.guard() as raw, self._connection.temporary_table(table) as keep:
             if array is None:
-                raw.execute(f"CREATE TEMP TABLE {table} AS {self._relation(label)} ORDER BY subject ASC")
+                raw.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {self._relation(label)} ORDER BY subject ASC")
             else:
                 subjects, found_there = array.rows()
                 view = self._connection.temporary()
                 with self._connection.view(view, arrow.table({"subject": subjects, "value": found_there})):
-                    raw.execute(f"CREATE TEMP TABLE {table} AS FROM {view}")
+                    raw.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS FROM {view}")
             keep()
-            self._tables[label.id] = found = PropertyColumn(f"temp.{table}", type, many)
-        return found
+        if inside:
+            self._passing.add(label.id)
+        else:
+            self._tables[label.id] = self._promised.pop(label.id, column)
+        return not inside
 
     def has_keys(self, label: EdgeLabel) -> bool:
         """Whether the table of a property whose values are unions has a column ``key``, the same for equal numbers.
@@ -146,6 +169,7 @@ class Properties:
         The first query that asks has it computed; a transaction's ROLLBACK would take it away.
         """
         found = self.column(label)
+        self._connection.promised.make(found.relation)
         bases = bases_of_kinds(label.kinds)
         if found.keys != bases:
             if self._connection.transactions.inside:
@@ -275,6 +299,10 @@ class Properties:
                 self._tables[id] = former._tables.pop(id)
                 if vertices:
                     self._behind[id] = vertices
+        for id, promised in list(former._promised.items()):
+            label = labels.get(id)
+            if label is not None and self._goes_on(label, promised.type):
+                self._promise(label, former._promised.pop(id))
         for id, cached in former._arrays.items():
             vertices, label = changed(id, cached.behind), labels.get(id)
             before = 0 if cached.column.changed is None else len(cached.column.changed)
@@ -290,8 +318,9 @@ class Properties:
 
     def drop(self) -> None:
         """Drop all tables, because the data changed."""
-        self._connection.discard(column.relation for column in self._tables.values())
+        self._connection.discard(column.relation for column in (*self._tables.values(), *self._promised.values()))
         self._tables.clear()
+        self._promised.clear()
         self._behind.clear()
         self.drop_arrays()
         self._large = set()

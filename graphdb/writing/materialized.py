@@ -61,6 +61,7 @@ class Tables:
         """Make a table of some SQL; return its rows."""
         name = self.name()
         with self._connection.guard() as raw:
+            self._connection.promised.make(sql)
             raw.execute(f"CREATE TEMP TABLE {name} AS {sql}", dict(parameters or {}))
         return Source.of_table(name)
 

@@ -52,6 +52,7 @@ class Writing(Explaining):
         state = self._state
         with ExitStack() as stack:
             stack.callback(self._tables.drop)
+            stack.enter_context(state.connection.promised.at_once())
             with state.connection.guard() as raw, state.connection.guard(self._left()):
                 state.admit()
                 self._begin = lambda: stack.enter_context(state.writing())

@@ -204,7 +204,7 @@ class Whole:
         from graphdb.storage.arrays import batch_kernels as kernels
 
         for number in np.flatnonzero(self.counts > SMALL_LABEL).tolist():
-            self.keys[self.ends[number] : self.ends[number + 1]].sort()
+            _sort(self.keys[self.ends[number] : self.ends[number + 1]])
         kernels.sort_each(self.keys, self.ends, SMALL_LABEL)
         kernels.distinct(self.keys, self.ends)
         self._sorted = True
@@ -321,9 +321,15 @@ def _table(rows: Ints, slots: int) -> Ints:
     return table
 
 
+def _sort(keys: Keys) -> None:
+    """Sort keys in place: those of properties often come in the order of their subjects."""
+    if bool((keys[1:] < keys[:-1]).any()):
+        keys.sort()
+
+
 def _sorted(keys: Keys) -> Keys:
     """Sort keys in place, and return the distinct ones."""
-    keys.sort()
+    _sort(keys)
     return _distinct(keys)
 
 

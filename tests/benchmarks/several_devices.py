@@ -192,12 +192,12 @@ def tables(name: str, ends: tuple[int, Ints, Ints], given: argparse.Namespace) -
             found, times = [], []
             for database in (one, all_):
                 taken = []
-                for number in range(3):
+                for _ in range(3):
                     started = time.perf_counter()
-                    database.query(f"CREATE TABLE t{number} AS {text}", timeout=LONGEST)
+                    database.query(f"CREATE TABLE made AS {text}", timeout=LONGEST)
                     taken.append((time.perf_counter() - started) * 1000)
-                    found.append(database.sql(f"SELECT count(*), sum(a), sum(b) FROM t{number}").fetchall()[0])
-                    database.sql(f"DROP TABLE t{number}")
+                    found.append(database.sql("SELECT count(*), sum(a), sum(b) FROM made").fetchall()[0])
+                    database.sql("DROP TABLE made")
                 started = time.perf_counter()
                 matched = sum(
                     database.query(text.partition("RETURN")[0] + "RETURN count(*)", timeout=LONGEST).fetchone()

@@ -132,3 +132,20 @@ def test_a_cached_plan_holds_no_matches(db: graphdb.Database, ran: list[str]) ->
         for step in cached.plan.steps:
             assert getattr(step, "plan", None) is None or not step.given
             assert not isinstance(step, Searched) or step.path.along is None
+
+
+@pytest.mark.parametrize(
+    "created",
+    ["TABLE t", "OR REPLACE TEMP TABLE t", "TABLE IF NOT EXISTS t", "VIEW t", "OR REPLACE VIEW t"],
+)
+def test_a_table_or_view_is_explained_by_its_query_and_not_made(created: str) -> None:
+    with graphdb.connect(device="cpu") as database:
+        database.query("CREATE (:A {x: 1})-[:R]->(:B)")
+        query = "MATCH (a:A)-[:R]->(b) RETURN a.x AS x"
+        for ended in ("", ";"):
+            explained = database.query(f"EXPLAIN CREATE {created} AS {query}{ended}")
+            assert str(explained) == str(database.query(f"EXPLAIN {query}"))
+        assert database.sql("SELECT count(*) FROM duckdb_tables() WHERE table_name = 't'").scalar() == 0
+        assert database.sql("SELECT count(*) FROM duckdb_views() WHERE view_name = 't'").scalar() == 0
+        with pytest.raises(graphdb.ParseError, match="expected"):
+            database.query(f"PROFILE CREATE {created} AS {query}")

@@ -13,7 +13,7 @@ import re
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,6 +24,7 @@ from graphdb.common.duckdb.fetch import abandon, register, rows_of
 from graphdb.common.duckdb.identifiers import OURS
 from graphdb.common.duckdb.open_files import made, opened
 from graphdb.common.duckdb.parsed import parsed
+from graphdb.common.duckdb.temporary import PromisedTables, TemporaryTable
 from graphdb.common.duckdb.transactions import ABORTED, TOUCH, Transactions, failed_transaction
 from graphdb.common.duckdb.udf import Calls
 from graphdb.common.duckdb.watchdog import WATCHDOG
@@ -106,6 +107,7 @@ class Connection:
         self._temporary = 0
         self._windows: dict[str, _Window] = {}
         """What is registered under names that last."""
+        self.promised = PromisedTables()
         config: dict[str, Any] = {"python_enable_replacements": False}
         if threads is not None:
             config["threads"] = threads
@@ -150,16 +152,19 @@ class Connection:
     def columns(self, sql: str, parameters: Mapping[str, object] | None = None) -> dict[str, NDArray[Any]]:
         """Run a query and return its columns as NumPy arrays."""
         with self.lock, self.guard() as raw:
+            self.promised.make(sql)
             return raw.execute(parsed(raw, sql), dict(parameters or {})).fetchnumpy()
 
     def rows(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[tuple[Any, ...]]:
         """Run a query and return its rows; for small results."""
         with self.lock, self.guard() as raw:
+            self.promised.make(sql)
             return raw.execute(parsed(raw, sql), dict(parameters or {})).fetchall()
 
     def arrow(self, sql: str, parameters: Mapping[str, object] | None = None) -> Table:
         """Run a query and return its rows as an Arrow table."""
         with self.lock, self.guard() as raw:
+            self.promised.make(sql)
             return rows_of(raw, sql, parameters)
 
     def view(self, name: str, table: Table | Mapping[str, NDArray[Any]], *, lasting: bool = False) -> View:
@@ -173,11 +178,13 @@ class Connection:
     def close_windows(self) -> None:
         """Take away the names of :meth:`view` that last and show nothing."""
         for name in [name for name, window in self._windows.items() if window.source.obj is None]:
-            self._close_window(name)
+            self.close_window(name)
 
-    def _close_window(self, name: str) -> None:
-        self.raw.unregister(name)
-        del self._windows[name]
+    def close_window(self, name: str) -> None:
+        """Take away such a name, if it is registered."""
+        if name in self._windows:
+            self.raw.unregister(name)
+            del self._windows[name]
 
     def temporary_table(self, name: str, kind: Literal["TABLE", "VIEW"] = "TABLE") -> TemporaryTable:
         """Return the scope of a temporary table (or view) of ours, which whoever enters it is about to make.
@@ -186,9 +193,16 @@ class Connection:
         """
         return TemporaryTable(self, name, kind)
 
+    def has_table(self, name: str) -> bool:
+        """Whether there is a temporary table of a name."""
+        sql = "SELECT 1 FROM system.main.duckdb_tables() WHERE temporary AND table_name = $name"
+        return bool(self.rows(sql, {"name": name}))
+
     def discard(self, tables: Iterable[str]) -> None:
         """Drop temporary tables of ours, later: now a transaction may be open, or have failed."""
-        self._discarded.extend(tables)
+        for table in tables:
+            self.promised.forget(table)
+            self._discarded.append(table)
 
     def temporary(self) -> str:
         """Return a fresh name for a view or temporary table of ours, which no table of the user's has."""
@@ -204,6 +218,7 @@ class Connection:
             other.raw.execute(TOUCH).fetchall()
         other.transactions = Transactions(other.raw)
         other._discarded, other._depth, other._deadline, other._windows = [], 0, None, {}
+        other.promised = PromisedTables()
         _OPEN.add(other)
         return other
 
@@ -443,47 +458,6 @@ class _Window:
         if free:
             self.source.obj = table
         return free
-
-
-class TemporaryTable:
-    """A temporary table that goes when a piece of work is done, however that ends.
-
-    What cannot be dropped at the end, since the statement is being stopped, is dropped before the next one.
-    """
-
-    __slots__ = ("_connection", "_name", "_sql")
-
-    def __init__(self, connection: Connection, name: str, kind: str) -> None:
-        self._connection = connection
-        self._name = name
-        self._sql = f"DROP {kind} IF EXISTS temp.{name}"
-
-    def __enter__(self) -> Callable[[], None]:
-        if self._name in self._connection._windows:
-            self._connection._close_window(self._name)
-        self._connection.transactions.leftovers.append(self._drop)
-        return self._keep
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        import duckdb
-
-        with self._connection.lock:
-            if self._connection.closed or self._drop not in self._connection.transactions.leftovers:
-                return
-            try:
-                self._drop()
-            except duckdb.TransactionException:  # an error aborted it, and its end takes the table away
-                pass
-            except duckdb.InterruptException:  # the stop that is on its way came once more
-                return
-            self._connection.transactions.leftovers.remove(self._drop)
-
-    def _keep(self) -> None:
-        """Leave the table where it is: it was made, and somebody knows of it."""
-        self._connection.transactions.leftovers.remove(self._drop)
-
-    def _drop(self) -> None:
-        self._connection.raw.execute(self._sql)
 
 
 _OPEN: weakref.WeakSet[Connection] = weakref.WeakSet()

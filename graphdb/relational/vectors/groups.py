@@ -25,6 +25,9 @@ Ints = NDArray[np.int64]
 _SPREAD = 4
 """Numbers for each row, at most, where values themselves serve as numbers."""
 
+_SOME = 512
+"""Rows that are looked at for vertices with the same properties before all are."""
+
 _MARKED = 64
 """Pairs of a group and a value for each row, at most, that are marked in a table instead of sorted."""
 
@@ -55,13 +58,20 @@ def grouped(keys: Sequence[Vector], frame: Frame, properties: Properties) -> Gro
     own = {key.name for key in keys if isinstance(key, ColumnOf)}
     others = {key.vertex.name for key in keys if isinstance(key, PropertyOf)} - own
     plain = [key for key in keys if not isinstance(key, PropertyOf)]
-    found = _by([*plain, *map(ColumnOf, sorted(others))], frame, properties)
+    some = frame.at(np.arange(min(len(frame), _SOME)))  # two that are alike among some are so among all
+    alike = {vertex for vertex in others if not _differ(_of(keys, vertex), vertex, some, properties)}
+
+    def of_properties() -> list[Vector]:
+        values = [key for vertex in sorted(alike) for key in _of(keys, vertex)]
+        return [*plain, *map(ColumnOf, sorted(others - alike)), *values]
+
+    found = _by(of_properties(), frame, properties)
     firsts = frame.at(found.firsts)
-    alike = {vertex for vertex in others if not _differ(_of(keys, vertex), vertex, firsts, properties)}
-    if not alike:
+    also = {vertex for vertex in others - alike if not _differ(_of(keys, vertex), vertex, firsts, properties)}
+    if not also:
         return found
-    values = [key for vertex in sorted(alike) for key in _of(keys, vertex)]
-    return _by([*plain, *map(ColumnOf, sorted(others - alike)), *values], frame, properties)
+    alike |= also
+    return _by(of_properties(), frame, properties)
 
 
 def _of(keys: Sequence[Vector], vertex: str) -> list[PropertyOf]:
@@ -78,10 +88,12 @@ def _by(keys: Sequence[Vector], frame: Frame, properties: Properties) -> Groups:
         if float(bound) * span >= 2.0**62:
             codes, bound = _dense(codes, bound)
         codes, bound = (codes * span + found, bound * span) if bound > 1 else (found, span)
-    codes, bound = _dense(codes, bound)
-    firsts = np.empty(bound, np.int64)
+    if bound > _SPREAD * len(codes) + 256:
+        codes, bound = _dense(codes, bound)
+    firsts = np.full(bound, -1, np.int64)
     firsts[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-    return Groups(codes, firsts)
+    there = firsts >= 0
+    return Groups(codes, firsts) if there.all() else Groups((np.cumsum(there) - 1)[codes], firsts[there])
 
 
 def _differ(keys: Sequence[PropertyOf], vertex: str, frame: Frame, properties: Properties) -> bool:
@@ -212,8 +224,13 @@ def sums(numbers: Ints, data: Ints | None, count: int) -> Ints:
     """Return the sums of integers by the numbers of their groups; without any, how many each group has."""
     if data is None:
         return np.bincount(numbers, minlength=count)
-    if float(np.abs(data.astype(np.float64)).sum()) >= _EXACT:
-        raise NotVectorized
+    if not len(data):
+        return np.zeros(count, np.int64)
+    if max(-float(data.min()), float(data.max())) * len(data) >= _EXACT:
+        if float(np.abs(data.astype(np.float64)).sum()) >= _EXACT:
+            raise NotVectorized
+    elif count == 1:
+        return np.array([data.sum()], np.int64)
     return np.bincount(numbers, data, count).astype(np.int64)
 
 
