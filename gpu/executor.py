@@ -253,9 +253,9 @@ class GpuExecutor:
             way, total, taken = in_turns(costs, decided.chosen, timings, control, lambda name: turns[name]())[1]
         if way != decided.chosen or taken > WORSE * timings.seconds.get(way, math.inf):
             decided.left = 0
-        if way == "match" and len(costs) > 1:
-            if timings.runs:  # the first has copied and compiled, too
-                self.costs.matching.note(plan.cost / self.device.rates.intersected, taken - self.costs.starting(plan))
+        if way == "match" and len(costs) > 1 and timings.runs:  # the first has copied and compiled, too
+            self.costs.matching.note(plan.cost / self.device.rates.intersected, taken - self.costs.starting(plan))
+        if way == "match" and self.hint == "auto":
             self._counter.missed(plan, True, taken)
         if way == "count" or len(costs) > 1:
             timings.note(way, taken)

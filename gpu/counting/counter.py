@@ -39,9 +39,10 @@ from graphdb.plan.strategy.ski_rental import TRIED, UNLIKELY, Bias, ExpectedCost
 
 START = 10.0
 """Answers that the smallest run takes: launches, and a copy of the sums that is waited for."""
-COMPILING = 0.4
-"""Seconds in which a kernel is compiled, before any was; one follows the other, since NVRTC has a lock.  Where the host
-has a tree, sums are planned only instead of a search that is expected to take as long."""
+COMPILING = 0.1
+"""Seconds in which a kernel is compiled, before any was; one follows the other, since NVRTC has a lock."""
+LONG = 0.4
+"""Where the host has a tree, sums are planned only instead of a search that is expected to take so many seconds."""
 RANKING = 3e-8
 """Seconds in which an entry of a list is put in the order of ranks."""
 LISTED = 10.0
@@ -53,6 +54,9 @@ CLIQUE = 10.0
 """Elements read for each of the lists that cliques are found in: to mark them, and to go through the bits."""
 BESIDE = 0.02
 """A second of a thread that gets sums ready beside queries is worth so many seconds that these would take less."""
+OFTEN = 0.05
+"""Seconds of a plan's counts by a search after which its sums are planned: some milliseconds."""
+_SPENT = "seconds without sums"
 MOST_BESIDE = 2
 """So many threads do, at most."""
 
@@ -150,6 +154,8 @@ class Counter:
         if counting and plan.clique is not None:
             self._prepare_cliques(plan.clique)
             return
+        if counting:
+            plan.cache[_SPENT] = plan.cache.get(_SPENT, 0.0) + seconds
         summed, expected = self._sums(plan, counting), self.expected(plan, counting)
         if summed is None or expected is None or not expected.setup or summed in self._under_way:
             return
@@ -336,13 +342,18 @@ class Counter:
         return added_up(summed.terms, dict(zip(parts_of(summed.terms), sums, strict=True)))
 
     def _sums(self, plan: PhysicalPlan, counting: bool) -> CountingPlan | None:
-        """The sums that count a plan, if there are any; where the CPU counts along a tree, only for the dearest
-        matches: to write down the sums takes longer than most trees do.
+        """The sums that count a plan, if there are any.
+
+        Where the CPU counts along a tree, or the search was expected to cost less, only for the dearest matches, and
+        plans that are counted again and again: to write down the sums takes longer than most such counts do.
         """
         found = plan.counting
-        if counting and found is None and plan.tree is not None:
-            dear = self._matched(plan) > COMPILING and not (self._beside_host and plan.tree.cost < DEAR)
-            found = plan.tree.otherwise() if dear or self._pinned else None
+        if counting and found is None and plan.otherwise is not None:
+            if plan.tree is not None:
+                dear = self._matched(plan) > LONG and not (self._beside_host and plan.tree.cost < DEAR)
+            else:
+                dear = plan.cache.get(_SPENT, 0.0) > OFTEN
+            found = plan.otherwise() if dear or (self._pinned and plan.tree is not None) else None
         return None if found is None or (found.root < 0) != counting else found
 
     @property
@@ -405,7 +416,7 @@ class Counter:
             built = DeviceCount(self._device, self._graph, plan, _while_alive if watch is None else watch.check)
         except Unsupported as error:
             return _Unable(isinstance(error, TooWide))
-        if parts and origins["compiler"] - before >= len(parts):  # else some were cached
+        if parts and origins["compiler"] > before:  # else all were cached; parts of one shape share a kernel
             self._compiler.note(COMPILING * len(parts), time.monotonic() - started)
         self._known |= _looped(plan)
         return built

@@ -8,44 +8,37 @@ Where it cannot be used, or fails, the host takes over, and says so once.
 
 from __future__ import annotations
 
+import copy
 import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from graphdb.common.errors import DeviceError, GraphDBError, MemoryLimitError
 from graphdb.execute.devices import Devices, Hint, best_device, devices_named
-from graphdb.execute.host import CLIQUE, HostExecutor
+from graphdb.execute.host import HostExecutor
+from graphdb.execute.host_costs import HostCosts
 from graphdb.execute.multi import MultiExecutor
-from graphdb.execute.trial import smallest_plan
 from graphdb.gpu.probe import probe
 from graphdb.plan.candidates.refinement import Refinement, Sets
-from graphdb.plan.counting.twins import CHOICE
 from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, Executor, OutOfRange, Refused, Traffic
 from graphdb.plan.extension import Adjacency, Compressor, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.plan.strategy.ski_rental import LONGER, WORSE, Bias, Decision, ExpectedCost, StrategyTimings
-from graphdb.plan.strategy.trials import in_turns
+from graphdb.plan.strategy.race import race
+from graphdb.plan.strategy.ski_rental import LONGER, WORSE, Decision, ExpectedCost, StrategyTimings
+from graphdb.plan.strategy.trials import LEAST, PATIENCE, in_turns
 
 if TYPE_CHECKING:
     from graphdb.gpu.card import Rates
     from graphdb.gpu.code.launch import Device
     from graphdb.gpu.executor import GpuExecutor
 
-HOST_RATE = 1e8
-"""Elements that one of the host's threads scans in a second, about, until runs tell; each one more adds less: …"""
-FURTHER = 0.75
-"""… this share of it."""
-HOST_START = 3e-3
-"""Seconds until all of them work."""
-HOST_ROWS = 1e8
-"""Rows that it writes in a second, all threads together."""
 SMALL = 5e-4
 """Seconds on the host below which no device is missed; …"""
 ANSWERS = 20.0
@@ -56,6 +49,10 @@ MINING_START, MINED = 5e-3, 25.0
 """Seconds until a device mines, and elements that it looks up for each that is scanned, about."""
 OPENING = 0.5
 """Seconds that it takes to open a device and to compile its kernels."""
+RACE = 32.0
+"""A plan is counted by the host and the device side by side the first time, if its estimates do not differ by more."""
+DEAR = 0.03
+"""Seconds from which they begin together: some milliseconds that they cost each other are not much then."""
 
 Made = TypeVar("Made")
 _FAILURES = (DeviceError, MemoryLimitError)
@@ -123,20 +120,6 @@ def device_of(executor: Executor) -> Callable[[], Device | None] | None:
     return lambda: device
 
 
-def try_device(number: int, memory: int | None = None) -> str:
-    """Open a device, run the smallest pattern on it and say how that went: ``graphdb doctor``."""
-    started = time.perf_counter()
-    try:
-        device = open_device(number, memory=memory)
-        found = device.count(smallest_plan())
-    except GraphDBError as error:
-        return f"cannot be used, queries run on the CPU: {error.message}"
-    if found != 24:
-        return f"cannot be used, queries run on the CPU: it counts {found} triangles, and there are 24"
-    free = device.device.memory.free_bytes() / 2**30
-    return f"runs a query ({time.perf_counter() - started:.1f} s to open and compile), {free:.1f} GiB to work with"
-
-
 @dataclass(slots=True)
 class _Known:
     """What is known of one plan's runs: the seconds that the host is expected to take, and what runs took."""
@@ -170,8 +153,7 @@ class ChoosingExecutor:
         self._device: GpuExecutor | None = None
         self._lock = threading.Lock()
         self._failed = self._warned = False
-        self._biases = {kind: Bias() for kind in ("search", "cliques", "twins", "tree", "sums")}
-        """Of the estimates of what the host takes."""
+        self.costs = HostCosts(host)
         self._there: bool | None = None
         """Whether the machine has a device; None before that is asked."""
         self._small = SMALL
@@ -265,6 +247,9 @@ class ChoosingExecutor:
             return running.count(plan, control)
 
         try:
+            if self._is_open(known, decided.costs):
+                running = self._device if decided.chosen != self.host.name and self._device else self.host
+                return self._raced(plan, known, decided, control)
             found = in_turns(decided.costs, decided.chosen, known.timings, control, run)[1]
             taken = time.perf_counter() - started
             if running.name != decided.chosen or taken > WORSE * known.timings.seconds.get(running.name, math.inf):
@@ -279,6 +264,40 @@ class ChoosingExecutor:
                 raise
             self._failed_with(error, known, running)
         return self.host.count(plan, control)
+
+    def _is_open(self, known: _Known, costs: Mapping[str, ExpectedCost]) -> bool:
+        """Whether host and device may each be the faster one: of a plan that was never counted, by their estimates."""
+        there = None if self._device is None else costs.get(self._device.name)
+        if there is None or known.here < self._small or known.timings.runs or known.timings.stops:
+            return False
+        sooner, later = sorted((known.here, there.seconds + there.setup))
+        return later < RACE * sooner
+
+    def _raced(self, plan: PhysicalPlan, known: _Known, decided: Decision, control: Control) -> int:
+        """Count by host and device side by side, and remember who was faster."""
+        host, device, started = copy.copy(self.host), self._device, time.perf_counter()
+        assert device is not None
+        ours = decided.chosen == host.name
+        first, second = cast("tuple[Executor, Executor]", (host, device) if ours else (device, host))
+        expected = decided.costs[first.name].seconds + decided.costs[first.name].setup
+        head_start = max(PATIENCE * expected, LEAST) if expected < DEAR else 0.0
+        if not (ours and head_start):
+            host.threads = max(host.threads - 1, 1)  # the device is sent work, too
+        ended = race(partial(first.count, plan), partial(second.count, plan), control, head_start)
+        taken, winner, loser = time.perf_counter() - started, first, second
+        if ended.overtaken:
+            taken, winner, loser = taken - head_start, second, first
+        if isinstance(ended.failed, OutOfRange):
+            known.timings.rule_out(second.name)
+        elif isinstance(ended.failed, _FAILURES):
+            self._failed_with(ended.failed, known, second)
+        elif ended.failed is not None:
+            raise ended.failed
+        elif ended.began and not decided.costs[loser.name].setup:  # who was set up had no time for more
+            known.timings.overran(loser.name, taken + head_start * (1 if ended.overtaken else -1))
+        decided.left = 0
+        self._note(plan, control, True, self.host if winner is host else device, taken)
+        return ended.found
 
     def _turns(self, plan: PhysicalPlan, known: _Known, chosen: Executor) -> dict[str, ExpectedCost]:
         """Who may count a plan, and what each is expected to take: the device where there is one, open or not."""
@@ -312,17 +331,17 @@ class ChoosingExecutor:
         self, lists: LabelledLists, scanned: float, control: Control, host_memory: int | None
     ) -> DomainSearch | None:
         """The device's, where that is expected to be done first and can be used."""
-        costs = self._scan_seconds(scanned), partial(_mining, scanned, lists.nbytes)
+        costs = self.costs.scanning(scanned), partial(_mining, scanned, lists.nbytes)
         return self._mined(*costs, lambda on: on.domain_search(lists, scanned, control, host_memory))
 
     def extender(self, lists: Adjacency, scanned: float, control: Control) -> Extender | None:
         """The device's, as above."""
-        costs = self._scan_seconds(scanned), partial(_mining, scanned, lists.nbytes)
+        costs = self.costs.scanning(scanned), partial(_mining, scanned, lists.nbytes)
         return self._mined(*costs, lambda on: on.extender(lists, scanned, control))
 
     def compressor(self, rows: int, nbytes: int, control: Control) -> Compressor | None:
         """The device's, as above; one thread of the host filters, and a device mostly copies."""
-        costs = rows / HOST_RATE, lambda rates: ExpectedCost(MINING_START + nbytes / rates.upload)
+        costs = self.costs.alone(rows), lambda rates: ExpectedCost(MINING_START + nbytes / rates.upload)
         return self._mined(*costs, lambda on: on.compressor(rows, nbytes, control))
 
     def traffic(self) -> Traffic:
@@ -359,7 +378,7 @@ class ChoosingExecutor:
     def _known_jointly(self, joint: JointCount) -> _Known:
         found: _Known | None = joint.cache.get("where counted")
         if found is None:
-            here = self._scan_seconds(joint.counting.cost)
+            here = self.costs.scanning(joint.counting.cost)
             found = joint.cache["where counted"] = _Known(here, StrategyTimings())
         return found
 
@@ -376,9 +395,8 @@ class ChoosingExecutor:
         asked = seconds > self._small / 2 or known.here >= self._small or known.timings.runs
         if asked and (control is None or control.limit is None):
             known.timings.note(ran.name, seconds)
-            kind, work = _host_work(plan, counting)
-            if ran is self.host and counting and work > self.host.inline_cost and seconds > self._small / 2:
-                self._biases[kind].note(self._scan_seconds(work), seconds)
+            if ran is self.host and counting and seconds > self._small / 2:
+                self.costs.note_count(plan, seconds)
             if ran is self.host and self._device is not None:
                 self._device.missed(plan, counting, seconds)
 
@@ -387,7 +405,7 @@ class ChoosingExecutor:
         key = "where counted" if counting else "where run"
         found: _Known | None = plan.cache.get(key)
         if found is None:
-            found = plan.cache[key] = _Known(self._host_seconds(plan, counting), StrategyTimings())
+            found = plan.cache[key] = _Known(self.costs.of(plan, counting), StrategyTimings())
         return found
 
     def _chosen(self, plan: PhysicalPlan, counting: bool, *, runs: bool = False) -> Executor:
@@ -415,18 +433,6 @@ class ChoosingExecutor:
         if device is None or costs is None:
             return self.host
         return self.host if known.timings.choose(costs, runs=runs) == self.host.name else device
-
-    def _host_seconds(self, plan: PhysicalPlan, counting: bool) -> float:
-        """What the host is expected to take, by its estimates of the same kind so far."""
-        kind, work = _host_work(plan, counting)
-        written = 0.0 if counting or not plan.steps else plan.steps[plan.row_steps - 1].estimate / HOST_ROWS
-        return self._biases[kind].factor * self._scan_seconds(work) + written
-
-    def _scan_seconds(self, work: float) -> float:
-        """Seconds that the host is expected to scan so many elements in."""
-        if work < self.host.inline_cost:
-            return work / HOST_RATE
-        return HOST_START + work / (HOST_RATE * (1 + FURTHER * (self.host.threads - 1)))
 
     def _expected(
         self, plan: PhysicalPlan, counting: bool, here: float, device: GpuExecutor
@@ -469,20 +475,6 @@ class ChoosingExecutor:
             known.timings.rule_out(ran.name)
         if isinstance(error, DeviceError) and not isinstance(error, Refused):
             self._device, self._failed = None, True
-
-
-def _host_work(plan: PhysicalPlan, counting: bool) -> tuple[str, float]:
-    """How the host runs or counts a plan, and how many elements that is expected to scan."""
-    if counting and plan.clique is not None:
-        return "cliques", CLIQUE * plan.clique.cost
-    if counting and plan.twins is not None:
-        return "twins", CHOICE * float(plan.twins.choices[-1])
-    if counting and plan.tree is not None:
-        return "tree", plan.tree.cost
-    if (counting or plan.duplicates != "keep") and plan.counting is not None:
-        soon = counting and plan.counting.uncertain and plan.cost < plan.counting.cost
-        return ("search", plan.cost) if soon else ("sums", plan.counting.cost)
-    return "search", plan.cost
 
 
 def _mining(scanned: float, nbytes: int, rates: Rates) -> ExpectedCost:

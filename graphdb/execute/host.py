@@ -231,7 +231,7 @@ class HostExecutor:
             return None
         known = self._known(plan, sums)
         if known.decided is None or not known.decided.again():
-            chosen = known.timings.choose(known.costs)
+            chosen = known.timings.choose(known.costs, runs=True)
             known.decided = Decision.after(known.decided, chosen, known.costs, known.timings)
         if known.decided.chosen == _SEARCH:
             counted = self._searched_soon(plan, control, sums, known)

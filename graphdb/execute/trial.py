@@ -1,9 +1,13 @@
-"""The smallest plan that there is, to try whether an executor works."""
+"""Tries whether a device works, by the smallest plan that there is."""
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 
+from graphdb.common.errors import GraphDBError
+from graphdb.execute.choose import open_device
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.passes.pipeline import make_plan
@@ -25,3 +29,17 @@ def smallest_plan() -> PhysicalPlan:
         count_only=False,
     )
     return make_plan(pattern, graph, counting="never")
+
+
+def try_device(number: int, memory: int | None = None) -> str:
+    """Open a device, run the smallest pattern on it and say how that went: ``graphdb doctor``."""
+    started = time.perf_counter()
+    try:
+        device = open_device(number, memory=memory)
+        found = device.count(smallest_plan())
+    except GraphDBError as error:
+        return f"cannot be used, queries run on the CPU: {error.message}"
+    if found != 24:
+        return f"cannot be used, queries run on the CPU: it counts {found} triangles, and there are 24"
+    free = device.device.memory.free_bytes() / 2**30
+    return f"runs a query ({time.perf_counter() - started:.1f} s to open and compile), {free:.1f} GiB to work with"

@@ -267,6 +267,9 @@ class PhysicalPlan:
     """What a count without a limit runs before all others: by twins, which are linear."""
     tree: TreeCount | None = field(default=None, repr=False)
     """The same for large patterns, over their candidate space."""
+    otherwise: Callable[[], CountingPlan | None] | None = field(default=None, repr=False)
+    """Plans, when first asked, sums that count the matches: for who walks along no trees, or counts so often that they
+    pay where the search was expected to cost less."""
     weighed: CountingPlan | None = field(default=None, repr=False)
     """How to count all parallel edges, of which the steps know one: instead of assigning edges to what a search
     finds."""

@@ -132,7 +132,7 @@ def _devices(memory_limit: int | None) -> Iterator[Finding]:
         yield Finding("device code", machine_code.described(10 * major + minor, found.cuda[0] if found.cuda else 0))
     yield Finding("GPU", found.advice)
     if found.usable:
-        from graphdb.execute.choose import try_device
+        from graphdb.execute.trial import try_device
 
         for device in found.devices:
             yield Finding(f"cuda:{device.number}", try_device(device.number, memory_limit))

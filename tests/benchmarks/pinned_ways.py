@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import wait
 from dataclasses import replace
@@ -10,8 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from graphdb.common.errors import DeviceError
 from graphdb.execute.choose import ChoosingExecutor
 from graphdb.execute.host import HostExecutor
+from graphdb.gpu.code import compiler
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.executor import Executor
 from graphdb.plan.passes.pipeline import make_plan
@@ -36,8 +39,9 @@ def plans_of(
     for name, known in (("cliques", "clique"), ("twins", "twins"), ("tree", "tree")):
         if getattr(chosen, known) is not None:
             yield name, partial(replace, chosen, **nothing | {known: getattr(chosen, known)}), 0.0
-    if chosen.counting is not None:
-        yield "sums", partial(replace, chosen, **nothing | {"counting": chosen.counting}), 0.0
+    sums = chosen.counting
+    if sums is not None:  # a counting plan of its own each time: what is prepared for one is cached with it
+        yield "sums", lambda: replace(chosen, **nothing | {"counting": replace(sums)}), 0.0
     elif len(pattern.vertices) <= LARGEST_ALWAYS:
         yield "sums", lambda: _with_sums(make_plan(pattern, graph, counting="always")), planning
 
@@ -65,6 +69,33 @@ def executors(executor: Executor) -> tuple[HostExecutor, Any]:
     if isinstance(executor, ChoosingExecutor):
         return executor.host, executor._device
     return HostExecutor(), None if isinstance(executor, HostExecutor) else executor
+
+
+def compile_anew() -> bool:
+    """Have NVRTC compile whatever it is given, also what it was given before; whether it knows how.
+
+    Where a driver is installed, it caches machine code on its own: a text that was compiled once takes a fifth of the
+    time from then on, and the ways that are measured after the choice would be flattered.
+    """
+    os.environ["CUDA_CACHE_DISABLE"] = "1"
+    try:
+        found = compiler.of_cupy()
+        found.compile("", ("--no-cache",), found.target(90))
+    except ImportError:  # nothing is compiled
+        return True
+    except DeviceError:
+        return False
+    compiler.OPTIONS = (*compiler.OPTIONS, "--no-cache")
+    return True
+
+
+def rank_lists(device: Any, plan: PhysicalPlan) -> None:
+    """Have the lists that a plan's sums read on a device in the order of ranks."""
+    from graphdb.gpu.counting.lists import device_lists
+
+    if plan.counting is not None:
+        with device.device.active():
+            device_lists(device.graph, plan.counting.partitions, plan.counting.vertices)
 
 
 def forget_code(device: Any) -> None:

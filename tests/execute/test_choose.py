@@ -15,9 +15,10 @@ import pytest
 
 import graphdb
 from graphdb.common.errors import DeviceError, MemoryLimitError
-from graphdb.execute import choose, devices
+from graphdb.execute import choose, devices, trial
 from graphdb.execute.choose import ChoosingExecutor, choose_executor, open_device
 from graphdb.execute.host import HostExecutor
+from graphdb.execute.trial import try_device
 from graphdb.gpu.card import Rates
 from graphdb.gpu.probe import Device, DeviceReport
 from graphdb.plan.counting.tree import TreeCount
@@ -92,8 +93,8 @@ def test_sums_are_compiled_while_the_host_counts(device: None) -> None:
     ]
     plan = make_plan(pattern(4, edges, REPEATABLE, count_only=True), graph, counting="always")
     assert plan.counting is not None
-    # Counting takes the host 100 ms, it is thought, and going through matches takes all for ever.
-    plan = replace(plan, cost=1e13, counting=replace(plan.counting, cost=1e7))
+    # Counting takes the host 3 ms, it is thought, and going through matches takes all for ever.
+    plan = replace(plan, cost=1e13, counting=replace(plan.counting, cost=3e5))
     there = open_device(0)
     executor = ChoosingExecutor(HostExecutor(1), lambda: there)
     executor._opened()
@@ -109,7 +110,7 @@ def test_sums_are_compiled_while_the_host_counts(device: None) -> None:
             assert executor.count(plan) == want
             assert len(on_host) == runs
         assert there._counter.preparing(plan, True)
-        assert there.expected(plan, True).setup > 0.1
+        assert there.expected(plan, True).setup > 0.05
         compiler.set()
         there._counter.wait_for_all()
         assert executor.describe(plan).startswith("cuda:0 by sums")
@@ -290,6 +291,81 @@ def test_sums_that_take_far_longer_than_expected_give_way_to_the_join(device: No
         assert timings.runs["match"] > 1
 
 
+@EMULATED
+@pytest.mark.parametrize(("slow", "expected", "threads"), [("device", 4e-3, 3), ("host", 2e-2, 4), ("host", 0.2, 4)])
+def test_who_takes_longer_than_expected_for_a_first_count_gets_company(
+    device: None, slow: str, expected: float, threads: int
+) -> None:
+    """Of the host some 10 ms are expected.  Whoever begins alone and takes for ever is stopped by the other."""
+    from graphdb.gpu.executor import GpuExecutor
+
+    executor = ChoosingExecutor(HostExecutor(4), lambda: rated(open_device(0)))
+    executor._opened()
+    there, plan, ran = executor._device, plan_of(1e6, count_only=True), list[int]()
+    assert there is not None
+    count = HostExecutor.count
+
+    def counted(self: HostExecutor, plan: Any, control: Control | None = None) -> int:
+        ran.append(self.threads)
+        return endless(self, plan, control) if slow == "host" else count(self, plan, control)
+
+    with (
+        mock.patch.object(HostExecutor, "count", counted),
+        mock.patch.object(GpuExecutor, "count", endless if slow == "device" else GpuExecutor.count),
+        mock.patch.object(there, "expected", return_value=ExpectedCost(expected)),
+    ):
+        assert executor.count(plan, Control(timeout=60.0)) == 336
+        assert ran == [threads]  # beside the device, one thread fewer
+        timings = plan.cache["where counted"].timings
+        assert set(timings.stopped) == {"cpu" if slow == "host" else "cuda:0"}
+        assert set(timings.runs) == {"cuda:0" if slow == "host" else "cpu"}
+        assert executor.count(plan, Control(timeout=60.0)) == 336
+    assert len(ran) == (1 if slow == "host" else 2)
+
+
+@EMULATED
+def test_dear_first_counts_begin_together(device: None) -> None:
+    executor = ChoosingExecutor(HostExecutor(4), lambda: rated(open_device(0)))
+    executor._opened()
+    plan, ran = plan_of(1e8, count_only=True), list[int]()
+
+    def counted(self: HostExecutor, plan: Any, control: Control | None = None) -> int:
+        ran.append(self.threads)
+        return endless(self, plan, control)
+
+    there = executor._device
+    assert there is not None
+    with (
+        mock.patch.object(HostExecutor, "count", counted),
+        mock.patch.object(there, "expected", return_value=ExpectedCost(1e-3, setup=0.6, in_background=True)),
+    ):
+        assert executor.count(plan, Control(timeout=60.0)) == 336
+    assert ran == [3]
+    assert set(plan.cache["where counted"].timings.stopped) == {"cpu"}
+
+
+@EMULATED
+def test_a_device_that_fails_beside_the_host_is_told(device: None, caplog: pytest.LogCaptureFixture) -> None:
+    executor = ChoosingExecutor(HostExecutor(1), lambda: rated(open_device(0)))
+    executor._opened()
+    there = executor._device
+    assert there is not None
+    plan = plan_of(1e6, count_only=True)
+
+    def slowly(self: HostExecutor, plan: Any, control: Control | None = None) -> int:
+        time.sleep(0.1)
+        return 336
+
+    with (
+        mock.patch.object(HostExecutor, "count", slowly),
+        mock.patch.object(there, "expected", return_value=ExpectedCost(4e-3)),
+        mock.patch.object(there, "count", mock.Mock(side_effect=DeviceError("lost"))),
+    ):
+        assert executor.count(plan) == 336
+    assert "lost" in caplog.text
+    assert executor._device is None
+
+
 def test_without_a_device_nothing_is_stopped() -> None:
     with machine(DeviceReport(None, (), None, None, None)):
         executor = choose_executor("auto", threads=1)
@@ -426,12 +502,12 @@ def test_names_that_mean_no_device() -> None:
 
 @EMULATED
 def test_doctor_tries_the_device(device: None) -> None:
-    assert "runs a query" in choose.try_device(0)
-    with mock.patch.object(choose, "smallest_plan", return_value=plan_of(1)):
-        assert "counts 336 triangles" in choose.try_device(0)
+    assert "runs a query" in try_device(0)
+    with mock.patch.object(trial, "smallest_plan", return_value=plan_of(1)):
+        assert "counts 336 triangles" in try_device(0)
 
 
 def test_doctor_says_why_a_device_cannot_be_used() -> None:
     with machine(replace(USABLE, nvrtc=None)):
-        assert "queries run on the CPU" in choose.try_device(0)
-        assert "NVRTC" in choose.try_device(0)
+        assert "queries run on the CPU" in try_device(0)
+        assert "NVRTC" in try_device(0)

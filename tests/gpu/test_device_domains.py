@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphdb.common.errors import DeviceError, MemoryLimitError, QueryTimeout
-from graphdb.execute import choose, multi
+from graphdb.execute import choose, host_costs, multi
 from graphdb.execute.choose import ChoosingExecutor
 from graphdb.execute.host import HostExecutor
 from graphdb.execute.multi import MultiExecutor
@@ -179,7 +179,7 @@ def test_the_faster_is_chosen(device: Any) -> None:
     graph = brute.random_graph(np.random.default_rng(4), 60, 130, directed=False)
     with mock.patch.object(type(device), "domain_search", side_effect=AssertionError("asked")):
         small = frequent_patterns(graph, 5, 2, limits=Limits(executor=chooser))
-    with mock.patch.object(choose, "HOST_RATE", 1e3), mock.patch.object(choose, "OPENING", 0.0):
+    with mock.patch.object(host_costs, "HOST_RATE", 1e3), mock.patch.object(choose, "OPENING", 0.0):
         found = frequent_patterns(graph, 5, 2, limits=Limits(executor=chooser))
     assert plainly(found) == plainly(small)
 
@@ -192,7 +192,7 @@ def test_a_device_that_fails(device: Any) -> None:
     wanted = frequent_patterns(graph, 5, 2)
     chooser = ChoosingExecutor(HostExecutor(1), lambda: device)
     with mock.patch.object(DeviceDomains, "find", side_effect=DeviceError("broken")):
-        with mock.patch.object(choose, "HOST_RATE", 1e3), mock.patch.object(choose, "OPENING", 0.0):
+        with mock.patch.object(host_costs, "HOST_RATE", 1e3), mock.patch.object(choose, "OPENING", 0.0):
             assert frequent_patterns(graph, 5, 2, limits=Limits(executor=chooser)) == wanted
         with pytest.raises(DeviceError, match="broken"):
             frequent_patterns(graph, 5, 2, limits=Limits(executor=device))

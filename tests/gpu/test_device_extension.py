@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from graphdb.common.errors import MemoryLimitError, QueryTimeout
-from graphdb.execute import choose
+from graphdb.execute import choose, host_costs
 from graphdb.execute.choose import ChoosingExecutor
 from graphdb.execute.host import HostExecutor
 from graphdb.mining import EmbeddingTable, Limits, MiningGraph, edge_extension, filtering, vertex_extension
@@ -125,7 +125,7 @@ def test_filters_by_what_is_expected_to_be_sooner(device: Any) -> None:
     limits = Limits(executor=ChoosingExecutor(HostExecutor(1), lambda: device))
     assert same(filtering(table, keep, limits), filtering(table, keep))
     assert not limits.notes
-    with mock.patch.object(choose, "HOST_RATE", 1e3), mock.patch.object(choose, "OPENING", 0.0):
+    with mock.patch.object(host_costs, "HOST_RATE", 1e3), mock.patch.object(choose, "OPENING", 0.0):
         assert same(filtering(table, keep, limits), filtering(table, keep))
     assert limits.notes
     assert device.compressor(1 << 40, 1 << 43, Control()) is None

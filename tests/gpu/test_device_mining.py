@@ -155,7 +155,7 @@ def test_counts_of_more_than_64_bits(device: Any) -> None:
 
 def test_the_faster_is_chosen(device: Any) -> None:
     """The host counts what is small; what it would count for long goes to the device, and comes out the same."""
-    from graphdb.execute import choose
+    from graphdb.execute import choose, host_costs
 
     opened: list[int] = []
 
@@ -167,7 +167,7 @@ def test_the_faster_is_chosen(device: Any) -> None:
     small, large = skewed(20, 60, 0), skewed(200, 2000, 0)
     motifs(small, 4, Limits(executor=chooser))
     assert not opened
-    with mock.patch.object(choose, "HOST_RATE", 1e3), mock.patch.object(choose, "OPENING", 0.0):
+    with mock.patch.object(host_costs, "HOST_RATE", 1e3), mock.patch.object(choose, "OPENING", 0.0):
         joint = joint_count(large, known_motifs(4, False).patterns)
         assert chooser.describe_jointly(joint).startswith("cuda:0 by sums; expected: cpu")
         found = motifs(large, 4, Limits(executor=chooser))

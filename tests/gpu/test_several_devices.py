@@ -16,9 +16,10 @@ import graphdb
 from graphdb.common.errors import DeviceError, MemoryLimitError
 from graphdb.execute import devices as naming
 from graphdb.execute import divided_extension, multi
-from graphdb.execute.choose import choose_executor, try_device
+from graphdb.execute.choose import choose_executor
 from graphdb.execute.host import HostExecutor
 from graphdb.execute.multi import MultiExecutor
+from graphdb.execute.trial import try_device
 from graphdb.gpu.join.refine import DeviceRefiner
 from graphdb.gpu.probe import Device, DeviceReport, probe
 from graphdb.mining import EmbeddingTable, Limits, aggregation, filtering, vertex_extension

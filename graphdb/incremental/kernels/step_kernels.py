@@ -136,11 +136,13 @@ def open_step(search: int, level: int, like: Any) -> None:
         store(span, 3, marks, LONG)
         if length < 0 or size < length:
             shortest, length = k, size
-    asked, length = -1, 0  # the shortest of the others first: it lets the fewest through
-    for k in range(first, last):
-        size = load(spans, k * SPAN_CELLS + 1, LONG) - load(spans, k * SPAN_CELLS, LONG)
-        if k != shortest and (asked < 0 or size < length):
-            asked, length = k, size
+    asked = -1 if last - first == 1 else 2 * first + 1 - shortest
+    if last - first > 2:  # the shortest of the others first: it lets the fewest through
+        asked, length = -1, 0
+        for k in range(first, last):
+            size = load(spans, k * SPAN_CELLS + 1, LONG) - load(spans, k * SPAN_CELLS, LONG)
+            if k != shortest and (asked < 0 or size < length):
+                asked, length = k, size
     store(stack, 5, asked, LONG)
     span = spans + shortest * SPAN_CELLS * 8
     begin, end = load(span, 0, LONG), load(span, 1, LONG)

@@ -96,8 +96,7 @@ class _Condition:
     test: int = -1
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
+class _State(NamedTuple):
     """What has been merged so far: the representative of every vertex and edge, and the tests that were added."""
 
     vertices: tuple[int, ...]
@@ -129,6 +128,9 @@ class Expansion:
         self._loop_free: dict[tuple[int, ...] | None, bool] = {}
         self._simple: dict[tuple[tuple[int, ...] | None, Direction], bool] = {}
         """What relations are like: of those that were asked."""
+        self._classes: dict[tuple[int, ...], tuple[list[int], list[int]]] = {}
+        """By representatives of all vertices: per representative, the vertices of its class, and those that none of it
+        can be, as bits."""
         self._conditions = self._conditions_of(checks)
         self._falls: dict[int, int] = {}
         """Leaves that stand for several that differ, with their number, …"""
@@ -172,9 +174,9 @@ class Expansion:
         start = self._start
         states = {start: 1} if self._matchable(start) else {}
         for condition in self._conditions:
+            self._graph.check()
             more = states.copy()
             for state, coefficient in states.items():
-                self._graph.check()
                 merged = self._apply(state, condition)
                 if merged is not None:
                     more[merged] = more.get(merged, 0) - coefficient
@@ -272,9 +274,16 @@ class Expansion:
 
     def _apply(self, state: _State, condition: _Condition) -> _State | None:
         """The state with the condition's opposite; None where nothing can match it."""
-        vertices, edges, tests = state.vertices, state.edges, state.tests
+        vertices, edges, tests = state
         for a, b in condition.merged:
+            if vertices[a] == vertices[b]:
+                continue
+            members, apart = self._classes.get(vertices) or self._classes_of(vertices)
+            if members[vertices[a]] & apart[vertices[b]]:
+                return None
             vertices = _merge(vertices, a, b)
+        if condition.test < 0 and condition.kept < 0 and not tests:
+            return _State(vertices, edges, tests)
         if condition.kept >= 0:
             # Two directed edges may meet by way of an undirected one: then their ends do.
             one, other = (self._pattern.edges[edges[e]] for e in (condition.kept, condition.dropped))
@@ -285,6 +294,27 @@ class Expansion:
             tests = tests | {condition.test}
         merged = _State(vertices, edges, tests)
         return merged if self._matchable(merged) else None
+
+    def _classes_of(self, vertices: tuple[int, ...]) -> tuple[list[int], list[int]]:
+        members, apart = [0] * len(vertices), [0] * len(vertices)
+        for v, representative in enumerate(vertices):
+            members[representative] |= 1 << v
+            apart[representative] |= self._apart_from[v]
+        self._classes[vertices] = members, apart
+        return members, apart
+
+    @lazy
+    def _apart_from(self) -> list[int]:
+        """Per vertex, those that it can never be, as bits: what makes a state unmatchable, but for tests that were
+        added, is always two vertices of one class.
+        """
+        bits = [0] * len(self._own)
+        for a in range(len(bits)):
+            for b in range(a):
+                if self._apart(b, a):
+                    bits[a] |= 1 << b
+                    bits[b] |= 1 << a
+        return bits
 
     def _directed_first(self, edge: int) -> tuple[bool, int]:
         """Of edges that are the same data edge, a directed one says which way it goes."""

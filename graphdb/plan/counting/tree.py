@@ -15,14 +15,13 @@ the one that is chosen costs, and where it is worth keeping counts, random walks
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.plan.bits import members
 from graphdb.plan.candidates.space import CandidateSpace
-from graphdb.plan.counting.plan import CountingPlan
 from graphdb.plan.ordering.sample import MIN_ARRIVALS, walked_tree
 
 Ints = NDArray[np.int64]
@@ -76,8 +75,6 @@ class TreeCount:
     space: CandidateSpace
     cost: float
     """Elements that it is expected to scan."""
-    otherwise: Callable[[], CountingPlan | None] = field(default=lambda: None, repr=False)
-    """Plans, when first asked, how whoever walks along no trees counts without enumerating the matches."""
 
     @property
     def worker_bytes(self) -> int:

@@ -78,13 +78,13 @@ def _plan(draft: Draft) -> PhysicalPlan:
     origin = Origin(pattern, graph, counting)
     plan = lower(pattern, graph, tuple(draft.steps), cost, draft.symmetry, draft.space, origin)
     conditions = (*draft.differ, *(check for check in draft.checks if isinstance(check, EdgeCount)))
+    later = partial(counting_plan, pattern, graph, conditions, plan, always=True, most=MOST_COMPILED)
     tree = _tree(draft, cost) if counting == "auto" else None
     if tree is not None:
         found = counting_plan(pattern, graph, conditions, plan, beside=tree.cost) if tree.cost > DEAR else None
         if found is not None:
             return replace(plan, counting=found)
-        otherwise = cache(partial(counting_plan, pattern, graph, conditions, plan, always=True, most=MOST_COMPILED))
-        return replace(plan, tree=replace(tree, otherwise=otherwise))
+        return replace(plan, tree=tree, otherwise=cache(later))
     clique = _clique(draft) if counting != "always" else None
     countable = pattern.count_only or pattern.duplicates != "keep"
     if clique is not None:
@@ -98,7 +98,8 @@ def _plan(draft: Draft) -> PhysicalPlan:
     twins = None
     if counting != "always" and dear >= WORTH and pattern.limit is None:
         twins = twin_count(pattern, graph, conditions, dear / CHOICE)
-    return plan if found is None and twins is None else replace(plan, counting=found, twins=twins)
+    otherwise = cache(later) if found is None and pattern.count_only and counting == "auto" else None
+    return replace(plan, counting=found, twins=twins, otherwise=otherwise)
 
 
 def without_matches(pattern: PatternGraph) -> PatternGraph | None:

@@ -71,6 +71,10 @@ LONGER = 2.0
 """A strategy that was stopped is expected to take so many times as long as it was given."""
 ENOUGH = 2
 """Runs after the first that are needed for a measured time: one alone may have been delayed."""
+AGAIN, NEAR = 16.0, 8.0
+"""A measured strategy that is not chosen is measured once more when the others' runs have taken so many times as long,
+twice as many after each time, unless it takes so many times as long as the chosen one: a compiler or another process
+may have had the processors when it was measured."""
 
 
 @dataclass(slots=True)
@@ -90,6 +94,10 @@ class StrategyTimings:
     """How often that happened."""
     delayed: set[str] = field(default_factory=set)
     """Measured strategies whose latest run was stopped: another process may have delayed that one."""
+    since: dict[str, float] = field(default_factory=dict)
+    """Seconds of the others' runs since a strategy's latest."""
+    repeated: dict[str, int] = field(default_factory=dict)
+    """How often a strategy was measured once more."""
 
     def choose(self, costs: Mapping[str, ExpectedCost], *, runs: bool = False) -> str:
         """The strategy to use now; ``runs`` says that it will be used, and the regret is noted."""
@@ -97,6 +105,9 @@ class StrategyTimings:
         untried = self._untried(costs, min(known.values(), default=math.inf)) if known else None
         if untried is not None:
             return untried
+        outdated = self._outdated(known) if runs else None
+        if outdated is not None:
+            return outdated
         seconds = {
             strategy: self.expected(strategy, cost) * (DOUBT if known and strategy not in known else 1.0)
             for strategy, cost in costs.items()
@@ -135,6 +146,17 @@ class StrategyTimings:
             return None
         return least
 
+    def _outdated(self, known: Mapping[str, float]) -> str | None:
+        """The strategy that is to be measured once more; what its next run takes counts, not what earlier ones did."""
+        best = min(known.values(), default=0.0)
+        for strategy, seconds in known.items():
+            repeated = self.repeated.get(strategy, 0)
+            if best < seconds < NEAR * best and self.since.get(strategy, 0.0) > AGAIN * 2**repeated * seconds:
+                self.repeated[strategy], self.since[strategy] = repeated + 1, 0.0
+                self.latest.pop(strategy, None)
+                return strategy
+        return None
+
     def measured(self, strategy: str) -> float | None:
         """Seconds that a strategy takes; None while it has not been measured often enough."""
         return self.seconds[strategy] if self.runs.get(strategy, 0) > ENOUGH else None
@@ -160,6 +182,9 @@ class StrategyTimings:
         """Note how long a run took by a strategy."""
         runs = self.runs.get(strategy, 0)
         self.delayed.discard(strategy)
+        if seconds < self.stopped.get(strategy, 0.0):  # it was being set up, or delayed
+            del self.stopped[strategy]
+        self.since = {other: passed + seconds for other, passed in self.since.items()} | {strategy: 0.0}
         if runs:
             latest = self.latest[strategy] = [*self.latest.get(strategy, ()), seconds][-LATEST:]
             self.seconds[strategy] = sorted(latest)[(len(latest) - 1) // 2]
