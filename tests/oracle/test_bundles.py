@@ -173,16 +173,19 @@ def assignments(data: Counter[EDGE], pattern: Bundles, at: tuple[int, ...]) -> i
     return found.total()
 
 
+MODES = ["DIFFERENT EDGES", "REPEATABLE ELEMENTS", "DIFFERENT NODES"]
 LABELS = st.sampled_from([["R", "S"], ["R", "R|S"], ["R", "S", "R|S", ""], ["", "R|S"]])
 
 
 @QUICK
-@given(multigraphs("RRS", 3), LABELS.flatmap(lambda labels: patterns(labels, [1, 1, 2])), st.booleans())
-def test_choices_are_multiplied(multigraph: tuple[Counter[EDGE], int], pattern: Bundles, repeats: bool) -> None:
+@given(multigraphs("RRS", 3), LABELS.flatmap(lambda labels: patterns(labels, [1, 1, 2])), st.sampled_from(MODES))
+def test_choices_are_multiplied(multigraph: tuple[Counter[EDGE], int], pattern: Bundles, mode: str) -> None:
     """The vertices are matched alone wherever that can be, by no vertex, by one, by two, and whether there are any."""
     data, vertices = multigraph
-    found = by_vertices(data, vertices, pattern, walks if repeats else assignments)
-    text = f"MATCH {'REPEATABLE ELEMENTS ' * repeats}{pattern.text()} RETURN"
+    found = by_vertices(data, vertices, pattern, walks if mode == "REPEATABLE ELEMENTS" else assignments)
+    if mode == "DIFFERENT NODES":
+        found = {at: number for at, number in found.items() if len({*at}) == len(at)}
+    text = f"MATCH {mode} {pattern.text()} RETURN"
     note(f"{dict(data)}\n{text} {sum(found.values())}")
     with pytest.MonkeyPatch.context() as patch, database(data, vertices) as db:
         patch.setattr(match_run, "WORTH", -1.0)
@@ -196,6 +199,20 @@ def test_choices_are_multiplied(multigraph: tuple[Counter[EDGE], int], pattern: 
             assert {row[:-1]: row[-1] for row in db.query(f"{text} {keys}, count(*)").fetchall()} == grouped
             assert {*db.query(f"{text} DISTINCT {keys}").fetchall()} == {*grouped}
         assert db.query(f"RETURN EXISTS {{ {text} 1 AS one }}").scalar() is bool(found)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("arrow", ["both", "out"])
+def test_edges_of_one_pair_choose_among_parallel_ones(monkeypatch: pytest.MonkeyPatch, mode: str, arrow: str) -> None:
+    """The vertices are matched where one triple is all there is for two pattern edges."""
+    data = Counter({(0, 1, "R"): 2})
+    pattern = Bundles(2, ((0, 1, arrow, "R", 1), (0, 1, arrow, "R|S", 1)))
+    found = by_vertices(data, 2, pattern, walks if mode == "REPEATABLE ELEMENTS" else assignments)
+    monkeypatch.setattr(match_run, "WORTH", -1.0)
+    with database(data, 2) as db:
+        rows = db.query(f"MATCH {mode} {pattern.text()} RETURN v0.k, v1.k, count(*)").fetchall()
+    assert {(a, b): number for a, b, number in rows} == found
+    assert found[0, 1] == (4 if mode == "REPEATABLE ELEMENTS" else 2)
 
 
 @pytest.mark.parametrize("mode", ["", "REPEATABLE ELEMENTS "])

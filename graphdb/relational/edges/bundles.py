@@ -20,7 +20,7 @@ from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.graph import PatternEdge, PatternGraph, Wanted
 from graphdb.plan.executor import Block
-from graphdb.plan.injectivity import choice_order
+from graphdb.plan.injectivity import choice_order, unequal_vertices
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.relational.snapshot import Snapshot
 from graphdb.storage.graph.data_graph import DataGraph
@@ -61,10 +61,8 @@ def vertices_alone(
     return replace(
         pattern,
         edges=tuple(replace(edge, parallel=False) for edge in kinds.values()),
-        clauses=tuple(
-            replace(clause, mode=repeat) if clause.mode is MatchMode.DIFFERENT_EDGES else clause
-            for clause in pattern.clauses
-        ),
+        clauses=tuple(replace(clause, mode=repeat) for clause in pattern.clauses),
+        unequal=tuple(sorted(unequal_vertices(pattern))),
         outputs=tuple(vertex.name for vertex in pattern.vertices),
         count_only=False,
         limit=None,
