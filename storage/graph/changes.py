@@ -114,7 +114,9 @@ def moved_ids(vertices: NDArray[Any], before: Sizes, now: Sizes) -> NDArray[Any]
 
 
 def moved_column(column: NDArray[Any], before: Sizes, now: Sizes) -> NDArray[Any]:
-    """One entry per vertex, with zeros for new ones."""
+    """One entry per vertex, with zeros for new ones; the same array where there are none."""
+    if before == now:
+        return column
     resources = np.zeros(now.resources - before.resources, column.dtype)
     literals = np.zeros(now.literals - before.literals, column.dtype)
     return np.concatenate([column[: before.resources], resources, column[before.resources :], literals])

@@ -108,6 +108,16 @@ def test_what_follows_equals_what_is_derived(data: Triples, steps: list[tuple[Tr
         graph = follower
 
 
+def test_a_signature_stays_where_its_label_does_not_change() -> None:
+    """The same array, so that copies of it elsewhere stay, too."""
+    data = {(1, 1, 2), (1, 2, 3), (2, 3, 3), (TYPE, 1, 2)}
+    graph = graph_of(data, None)
+    before = graph.signature(1, "out")
+    follower = graph_of(data | {(2, 1, 1)}, None)
+    follower.follow(graph, [Changes(added=np.array([(2, 1, 1)], np.int64))])
+    assert follower.signature(1, "out") is before
+
+
 def test_whether_there_are_loops_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     data = {(1, 1, 2), (1, 2, 3), (2, 3, 3)}
     graph = graph_of(data, None)
