@@ -122,6 +122,24 @@ def moved_column(column: NDArray[Any], before: Sizes, now: Sizes) -> NDArray[Any
     return np.concatenate([column[: before.resources], resources, column[before.resources :], literals])
 
 
+def subjects_of(changes: Iterable[Changes], label: int | None) -> Ints:
+    """The subjects of what came and went of an edge label: sorted."""
+    rows = [rows[rows[:, 0] == label, 1] for change in changes for rows in (change.removed, change.added)]
+    return np.unique(np.concatenate([np.empty(0, np.int64), *rows]))
+
+
+def ends_of(changes: Iterable[Changes], label: int, direction: str, resources: int) -> Ints:
+    """The vertices, sorted, of which what came and went of an edge label leaves, enters, or either (``both``)."""
+    found = [np.empty(0, np.int64)]
+    for change in changes:
+        for rows in (change.removed, change.added):
+            _, subject, object = rows[rows[:, 0] == label].T
+            found += [] if direction == "in" else [subject]
+            vertex = np.where(object >= LITERAL_BASE, object - LITERAL_BASE + resources, object)
+            found += [] if direction == "out" else [vertex]
+    return np.unique(np.concatenate(found))
+
+
 def members(vertices: Ints, class_id: int, type_label: int | None, changes: Iterable[Changes]) -> Ints:
     """The vertices with a vertex label, with those that got it and without those that lost it."""
     for change in changes:
