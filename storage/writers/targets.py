@@ -9,10 +9,12 @@ import stat
 import sys
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from io import BufferedWriter
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 from graphdb.common.errors import StorageError
+from graphdb.storage.file.pipes import WritePipe, is_pipe
 from graphdb.storage.file.scratch import EXPORTED, scratch
 
 if TYPE_CHECKING:
@@ -60,6 +62,8 @@ def opened(target: Path) -> Iterator[IO[bytes]]:
         if str(target) == STREAM:
             file: BinaryIO = sys.stdout.buffer
             stack.callback(file.flush)
+        elif target.is_fifo() and is_pipe(target.stat()):
+            file = stack.enter_context(BufferedWriter(WritePipe(target), _BUFFER))
         elif _is_stream(target):
             file = stack.enter_context(target.open("wb", _BUFFER))
         else:

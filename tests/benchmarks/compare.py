@@ -80,8 +80,9 @@ def _compared(name: str, kind: str, folders: Mapping[str, Path], arguments: Name
             if old.trouble or new.trouble:
                 table.add(query.name, old.text(), new.text(), "-")
                 continue
-            half = repeat // 2
-            halves = [min(new.seconds[part]) / min(old.seconds[part]) for part in (slice(half), slice(half, None))]
+            half = max(min(len(old.seconds), len(new.seconds)) // 2, 1)  # a long one is asked less often
+            parts = (slice(half), slice(half, None) if half > 1 else slice(None))
+            halves = [min(new.seconds[part]) / min(old.seconds[part]) for part in parts]
             ratios.append(min(new.seconds) / min(old.seconds))
             certain = min(halves) > 1 + over / 100
             report = f"{ratios[-1]:.2f}{' slower' if certain else ''}"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -10,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import graphdb
-from graphdb.common.errors import LoadError, QueryTimeout
+from graphdb.common.errors import LoadError, QueryInterrupted, QueryTimeout
 
 SLACK = 2.0
 """Seconds that a stop may take on a machine under load; on a quiet one it is half a second."""
@@ -116,6 +119,103 @@ def test_elements_nested_too_deeply_are_refused(tmp_path: Path) -> None:
             db.load(deep)
         deep.write_text(_nested(900))
         assert db.load(deep).triples == 900
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere nobody waits for a pipe without writers")
+@pytest.mark.parametrize("name", ["slow.nt", "slow.ttl", "slow.csv", "slow"])
+@pytest.mark.parametrize("said", [None, "<e:a> <e:b> <e:c> .\n" * 10_000])
+def test_a_pipe_that_says_nothing_is_not_waited_for(tmp_path: Path, name: str, said: str | None) -> None:
+    """Whether nobody has opened it to write, or whoever did stops halfway."""
+    os.mkfifo(tmp_path / name)
+    writer = None if said is None else os.open(tmp_path / name, os.O_RDWR)
+    with graphdb.connect() as db:
+        db.query("CREATE (:P)")
+        if writer is not None and said is not None:
+            os.set_blocking(writer, False)
+            os.write(writer, said.encode())
+        for stop in ("timeout", "interrupt"):
+            started = time.perf_counter()
+            timer = threading.Timer(0.3, db.interrupt)
+            if stop == "interrupt":
+                timer.start()
+            with pytest.raises(QueryTimeout if stop == "timeout" else QueryInterrupted):
+                db.query(f"LOAD '{tmp_path / name}'", timeout=0.3 if stop == "timeout" else None)
+            assert time.perf_counter() - started < 5
+        assert db.query("MATCH (n) RETURN count(*)").scalar() == 1
+    if writer is not None:
+        os.close(writer)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="as above")
+@pytest.mark.parametrize("name", ["slow.nt", "slow.ttl.gz", "slow.graphml"])
+@pytest.mark.parametrize("reader", [False, True])
+def test_a_pipe_that_nobody_reads_is_not_waited_for(tmp_path: Path, name: str, reader: bool) -> None:
+    """Whether nobody has opened it, or whoever has does not read."""
+    os.mkfifo(tmp_path / name)
+    with graphdb.connect() as db:
+        db.query("UNWIND range(1, 30000) AS i CREATE (:P {name: toString(i * 7919)})")
+        other = os.open(tmp_path / name, os.O_RDONLY | os.O_NONBLOCK) if reader else None
+        started = time.perf_counter()
+        with pytest.raises(QueryTimeout):
+            db.export(tmp_path / name, timeout=0.3)
+        assert time.perf_counter() - started < 5
+        if other is not None:
+            os.close(other)
+
+
+def test_a_pipe_is_written_as_fast_as_it_is_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "slow.nt")
+    read: list[bytes] = []
+
+    def work() -> None:
+        time.sleep(0.3)
+        with (tmp_path / "slow.nt").open("rb") as pipe:
+            while piece := pipe.read(100_000):
+                read.append(piece)
+                time.sleep(0.01)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    with graphdb.connect() as db:
+        db.query("UNWIND range(1, 30000) AS i CREATE (:P {name: toString(i)})")
+        db.export(tmp_path / "slow.nt")
+        db.export(tmp_path / "file.nt")
+    thread.join()
+    assert b"".join(read) == (tmp_path / "file.nt").read_bytes()
+
+
+def test_a_pipe_is_waited_for(tmp_path: Path) -> None:
+    """Until someone opens it to write, and until it is closed."""
+    os.mkfifo(tmp_path / "slow.nt")
+
+    def write() -> None:
+        time.sleep(0.3)
+        with (tmp_path / "slow.nt").open("w") as pipe:
+            for i in range(3):
+                pipe.write("".join(f'<e:{i}> <e:p> "{j}" .\n' for j in range(3000)))
+                pipe.flush()
+                time.sleep(0.1)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    with graphdb.connect() as db:
+        assert db.load(tmp_path / "slow.nt").triples == 9000
+    thread.join()
+
+
+@pytest.mark.parametrize("form", ["file", "query"])
+def test_tables_of_too_many_columns_are_refused(tmp_path: Path, form: str) -> None:
+    """DuckDB took 40 s to bind 100,000 columns, and did not stop."""
+    names = [f"c{i}" for i in range(20_000)]
+    (tmp_path / "wide.csv").write_text(",".join(names) + "\n1\n")
+    sources = {
+        "file": f"'{tmp_path / 'wide.csv'}'",
+        "query": f"FROM (SELECT {', '.join(f'1 AS {name}' for name in names)}) AS LABEL X",
+    }
+    started = time.perf_counter()
+    with graphdb.connect() as db, pytest.raises(LoadError, match="the table has 20,000 columns"):
+        db.query(f"LOAD {sources[form]}")
+    assert time.perf_counter() - started < 20
 
 
 def test_text_that_looks_like_tags_is_none(tmp_path: Path) -> None:

@@ -214,7 +214,7 @@ def few() -> Iterator[dict[str, graphdb.Database]]:
     }
     for db in made.values():  # what is compiled is, before the clock is looked at
         for mode in ("DIFFERENT EDGES", "REPEATABLE ELEMENTS", "DIFFERENT NODES", "INDUCED"):
-            for pattern in (chain(4), chain(4, closed=True), star(9)):
+            for pattern in (chain(4), chain(4, closed=True), star(9), SHAPES["bundle of 16"]):
                 with contextlib.suppress(graphdb.QueryTimeout):
                     db.query(f"MATCH {mode} {pattern} RETURN count(*)", timeout=5)
     yield made

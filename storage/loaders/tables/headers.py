@@ -35,6 +35,9 @@ from typing import NoReturn, TypeAlias
 from graphdb.common.errors import LoadError, nearest
 from graphdb.common.values.terms import DEFAULT_NAMESPACE, default_iri, default_name
 
+MOST_COLUMNS = 10_000
+"""Columns of a table, at most: DuckDB binds them in a time that grows by their square, and does not stop meanwhile."""
+
 IRI = r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*"
 BLANK = r"_:[^\x00-\x20<>\"{}|^`\\]+"
 TERM = r"<<\( (<[^<>]*>|_:\S+) <[^<>]*> .+ \)>>"
@@ -162,7 +165,17 @@ class Mapping:
         """Return what the columns of these names are.
 
         Names that come again, in whatever case, get a number: DuckDB would not tell them apart.
+
+        Raises
+        ------
+        LoadError
+            They are more than :data:`MOST_COLUMNS`, or others than the mapping describes.
         """
+        if len(names) > MOST_COLUMNS:
+            raise LoadError(
+                f"the table has {len(names):,} columns, and may have {MOST_COLUMNS:,}",
+                hint="load edges, or a table of (vertex, property, value), instead of a matrix",
+            )
         self.known.update(names)
         headers = self._by_position(names) if not isinstance(self.columns, MappingABC) else self.columns
         seen = Counter(name.lower() for name in names)

@@ -1,0 +1,67 @@
+"""Small cases that were answered wrongly once, each as it was reported, with the answer worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+import graphdb
+
+PARALLEL = "CREATE (a:A), (b:B) WITH a, b UNWIND range(1, 4) AS i CREATE (a)-[:R {i: i}]->(b)"
+LOOP = "CREATE (x:B {k: 3})-[:R]->(x)"
+TWO = "CREATE ({k: 0}), ({k: 1})"
+MIXED = "CREATE (:N {k: 1}), (:N {k: 1.0}), (:N {k: 'a'})"
+TIMES = "UNWIND [time('10:00+01:00'), time('09:30Z'), time('08:59Z')] AS t"
+
+CASES: list[tuple[str, str, list[tuple[object, ...]]]] = [
+    (PARALLEL, f"MATCH REPEATABLE ELEMENTS {', '.join(['(a)-[:R]->(b)'] * 32)} RETURN count(*)", [(4**32,)]),
+    (PARALLEL, f"MATCH {', '.join(['(a)-[:R]->(b)'] * 4)} RETURN count(*)", [(24,)]),
+    (PARALLEL, "MATCH (a:Nope)-[r:R {i: 1}]->(b) MATCH p = (a)-->(c) RETURN p", []),
+    (PARALLEL, "MATCH p = (a:Nope)-[r {i: 1}]->(b), q = (b)-[*]->(c) RETURN p, q", []),
+    (MIXED, "RETURN 1 IN ['a', 1.0], 1.0 IN [1, 'a'], 2 IN ['a', 1.0, null]", [(True, True, None)]),
+    (MIXED, "MATCH (n:N) WHERE n.k IN ['a', 1.0] RETURN count(*)", [(3,)]),
+    (MIXED, "MATCH (n:N) WITH DISTINCT n.k AS k RETURN count(*)", [(2,)]),
+    (MIXED, "MATCH (n:N) WHERE n.k <> 'a' RETURN n.k, count(*)", [(1, 2)]),
+    (MIXED, "RETURN 1 AS k UNION RETURN 1.0 AS k", [(1,)]),
+    (MIXED, "UNWIND [null, 1] AS x RETURN x + [1, 'a'], [1] + x", [(None, None), ([1, 1, "a"], [1, 1])]),
+    (
+        "CREATE (:A)-[:T]->(:B)",
+        "MATCH (a)-[t:T]->(b) DELETE t MERGE (a)-[n:T {name: 'new'}]->(b) RETURN n.name",
+        [("new",)],
+    ),
+    (
+        "CREATE (:A {name: 'x'}), (:A {name: 'y'})",
+        "MATCH (a) WITH DISTINCT a.name AS name WHERE a.name = 'x' RETURN name",
+        [("x",)],
+    ),
+    (LOOP, "MATCH REPEATABLE ELEMENTS p = (a)-[:R]->(b), q = (b)<-[:R]-(a) RETURN p = q", [(True,)]),
+    (LOOP, "MATCH p = (a)-[:R]->(a) MATCH q = (a)<-[:R]-(a) RETURN p = q", [(True,)]),
+    (LOOP, "MATCH p = (a)-[:R]->(a) WITH p AS r RETURN count(*) UNION MATCH p = (a)<-[:R]-(a) RETURN count(*)", [(1,)]),
+    (LOOP, "MATCH (a) WHERE EXISTS { MATCH DIFFERENT NODES (a)-[*]->(b:B) } RETURN a.k", []),
+    (LOOP, "MATCH DIFFERENT NODES (a)-[*]->(a) RETURN count(*)", [(1,)]),
+    (LOOP, "MATCH DIFFERENT NODES (a)-[*1..1]->(a) RETURN count(*)", [(1,)]),
+    (LOOP, "MATCH DIFFERENT NODES (a)-[]->(a) RETURN count(*)", [(1,)]),
+    (TIMES, f"{TIMES} RETURN toString(t) ORDER BY t", [("08:59Z",), ("10:00+01:00",), ("09:30Z",)]),
+    (TWO, "MATCH (c)-[*0..1]->(b), (a)-[*0..1]->(b) RETURN count(*)", [(2,)]),
+    (TWO, "MATCH (c)-->?(b), (a)-->?(b) RETURN count(*)", [(2,)]),
+    (TWO, "MATCH (c)-[*0..1]-(b) MATCH (a)-[*0..1]-(b) RETURN count(*)", [(2,)]),
+    (
+        "CREATE ({k: 3})-[:R]->({k: 4})-[:R]->({k: 5})",
+        "MATCH (a) MATCH DIFFERENT NODES (c)-[*]->(b), (b)-[*]->(a) RETURN a.k, c.k",
+        [(5, 3)],
+    ),
+    (
+        "CREATE (a)-[:S {w: 2}]->(b)-[:R {w: 1}]->(c), (b)-[:R {w: 2}]->(c)",
+        "RETURN EXISTS { MATCH (a)-[r0:R]-(b), (a)-[r1:S]-(c) WHERE r1.w >= 0 RETURN 1 AS one }",
+        [(True,)],
+    ),
+    ("CREATE (:A)-[:R]->(:B)", "MATCH (a) WITH (a)-->() AS keep WHERE keep RETURN count(*)", [(1,)]),
+    ("CREATE (:A)-[:R]->(:B)", "MATCH (a) RETURN ((a)-->()) IS NULL AS n, count(*)", [(False, 2)]),
+]
+
+
+@pytest.mark.parametrize(("setup", "query", "rows"), CASES)
+def test_as_reported(setup: str, query: str, rows: list[tuple[object, ...]]) -> None:
+    with graphdb.connect(device="cpu", threads=1) as db:
+        if setup.startswith("CREATE"):
+            db.query(setup)
+        assert db.query(query, timeout=20).fetchall() == rows
