@@ -213,7 +213,7 @@ class DataGraph:
             return self._cached(key, build)
 
     def _mended_signature(self, key: tuple[Any, ...], label: int, direction: Direction) -> NDArray[np.uint32] | None:
-        """The column of an earlier graph, of which vertices that changes concern are counted anew; None where all are."""
+        """The column of an earlier graph, vertices that changes concern counted anew; None where all are to be."""
         typed = () if self.type_label is None else (self.type_label,)
         if closure_of(label) is not None or (found := self._stale.behind(key, frozenset((label, *typed)))) is None:
             return None
