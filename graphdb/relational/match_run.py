@@ -165,9 +165,9 @@ class MatchRun:
     ) -> PhysicalPlan:
         """Return a plan that matches the vertices alone where a search for all edges is long, or may be."""
         graph = self._snapshot.graph
-        if not is_searched(plan) or not (alone := vertices_alone(bound, pattern, needs, graph.type_label)):
+        if not is_searched(plan) or (plan.cost < WORTH and not explosive(pattern, graph, plan)):
             return plan
-        if plan.cost < WORTH and not explosive(pattern, graph, plan):
+        if (alone := vertices_alone(bound, pattern, needs, graph.type_label)) is None:
             return plan
         if numbers_bytes(graph, pattern) > self._bindings_bytes:
             return plan
