@@ -114,10 +114,30 @@ def moved_ids(vertices: NDArray[Any], before: Sizes, now: Sizes) -> NDArray[Any]
 
 
 def moved_column(column: NDArray[Any], before: Sizes, now: Sizes) -> NDArray[Any]:
-    """One entry per vertex, with zeros for new ones."""
+    """One entry per vertex, with zeros for new ones; the same array where there are none."""
+    if before == now:
+        return column
     resources = np.zeros(now.resources - before.resources, column.dtype)
     literals = np.zeros(now.literals - before.literals, column.dtype)
     return np.concatenate([column[: before.resources], resources, column[before.resources :], literals])
+
+
+def subjects_of(changes: Iterable[Changes], label: int | None) -> Ints:
+    """The subjects of what came and went of an edge label: sorted."""
+    rows = [rows[rows[:, 0] == label, 1] for change in changes for rows in (change.removed, change.added)]
+    return np.unique(np.concatenate([np.empty(0, np.int64), *rows]))
+
+
+def ends_of(changes: Iterable[Changes], label: int, direction: str, resources: int) -> Ints:
+    """The vertices, sorted, of which what came and went of an edge label leaves, enters, or either (``both``)."""
+    found = [np.empty(0, np.int64)]
+    for change in changes:
+        for rows in (change.removed, change.added):
+            _, subject, object = rows[rows[:, 0] == label].T
+            found += [] if direction == "in" else [subject]
+            vertex = np.where(object >= LITERAL_BASE, object - LITERAL_BASE + resources, object)
+            found += [] if direction == "out" else [vertex]
+    return np.unique(np.concatenate(found))
 
 
 def members(vertices: Ints, class_id: int, type_label: int | None, changes: Iterable[Changes]) -> Ints:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage.compile.cancellable import run_cancellable
-from graphdb.storage.graph.changes import Changes, Sizes
+from graphdb.storage.graph.changes import Changes, Sizes, ends_of, moved_column, subjects_of
 from graphdb.storage.graph.degree_sketch import OUT, DegreeSketch
 from graphdb.storage.graph.derived.closure import Closure, Forest, closure_of, fits, forest_of
 from graphdb.storage.graph.derived.edge_subset import EdgeSubset, is_subset
@@ -29,7 +29,7 @@ from graphdb.storage.graph.derived.orientation import Oriented, orient
 from graphdb.storage.graph.following.partitions import with_gaps
 from graphdb.storage.graph.following.stale import StaleStructures
 from graphdb.storage.graph.pcsr import Direction, Layer, Partition, build_partition
-from graphdb.storage.graph.signatures import build_column
+from graphdb.storage.graph.signatures import build_column, mend_column
 from graphdb.storage.graph.source import LabelStatistics, TripleSource
 
 Ints = NDArray[np.int64]
@@ -38,6 +38,9 @@ T = TypeVar("T")
 DEFAULT_BUDGET = 4 << 30
 _CAUGHT_UP = ("partition", "members", "estimate")
 """Structures that take in a batch in about the time that it takes itself."""
+
+_MENDED = 8
+"""A signature is made anew where the vertices whose labels changed have one edge in so many."""
 
 _QUICK = 300_000
 """Edges that a structure is derived from before anybody would want to stop it: some 20 ms."""
@@ -203,7 +206,31 @@ class DataGraph:
                 len(edges.neighbours), lambda: build_column(edges, types, self.vertices, self.resources)
             )
 
-        return self._cached(("signature", label, direction), build)
+        key = ("signature", label, direction)
+        with self._lock:
+            if key not in self._cache and (mended := self._mended_signature(key, label, direction)) is not None:
+                self._put(key, mended)
+            return self._cached(key, build)
+
+    def _mended_signature(self, key: tuple[Any, ...], label: int, direction: Direction) -> NDArray[np.uint32] | None:
+        """The column of an earlier graph, vertices that changes concern counted anew; None where all are to be."""
+        typed = () if self.type_label is None else (self.type_label,)
+        if closure_of(label) is not None or (found := self._stale.behind(key, frozenset((label, *typed)))) is None:
+            return None
+        column, before, changes = found
+        opposite: dict[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
+        concerned, retyped = ends_of(changes, label, direction, self.resources), subjects_of(changes, self.type_label)
+        if len(retyped):
+            if not self.has_partition((label,), opposite[direction]):
+                return None
+            back = self.partition((label,), opposite[direction])
+            near = back.neighbours_of_all(retyped, len(back.neighbours) // _MENDED)
+            if near is None:
+                return None
+            concerned = np.unique(np.concatenate([concerned, near]))
+        types = self.partition(typed, "out") if typed else None
+        edges = self.partition((label,), direction)
+        return mend_column(moved_column(column, before, self.sizes), edges, types, concerned, self.resources)
 
     def oriented(self, labels: tuple[int, ...] | None) -> Oriented:
         """The graph of a set of edge labels, direction aside, oriented by degree."""

@@ -147,16 +147,24 @@ class Partition:
         begin, end = self.range_of(vertex)
         return self.neighbours[begin:end]
 
-    def neighbours_of_all(self, vertices: Ints, most: int) -> NDArray[Any] | None:
-        """The neighbours of sorted vertices, one vertex after the other; None where they are more than ``most``."""
+    def ranges_of(self, vertices: Ints) -> tuple[Ints, Ints]:
+        """Where the neighbours of some vertices, sorted, begin, and how many they are."""
         if self.layer == "direct":
-            begins, lengths = self.offsets[vertices], self.offsets[vertices + 1] - self.offsets[vertices]
-        elif self.layer == "spans":
-            begins, ends = self.offsets.reshape(-1, 2)[vertices[vertices < self.groups]].T
-            lengths = ends - begins
+            begins = self.offsets[vertices]
+            return begins, self.offsets[vertices + 1] - begins
+        found = np.zeros((2, len(vertices)), np.int64)
+        if self.layer == "spans":
+            inside = vertices < self.groups
+            begins, ends = self.offsets.reshape(-1, 2)[vertices[inside]].T
+            found[:, inside] = begins, ends - begins
         else:
             at, there = places(self.keys, vertices)
-            begins, lengths = (each[at[there]] for each in self.ranges())
+            found[:, there] = [each[at[there]] for each in self.ranges()]
+        return found[0], found[1]
+
+    def neighbours_of_all(self, vertices: Ints, most: int) -> NDArray[Any] | None:
+        """The neighbours of sorted vertices, one vertex after the other; None where they are more than ``most``."""
+        begins, lengths = self.ranges_of(vertices)
         return None if int(lengths.sum()) > most else self.neighbours[elements_of(begins, lengths)]
 
     def codes_of(self, vertex: int, neighbour: int) -> Ints:

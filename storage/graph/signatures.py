@@ -15,7 +15,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.graph.pcsr import Partition
+from graphdb.storage.graph.pcsr import Partition, elements_of
 
 Ints = NDArray[np.int64]
 
@@ -62,10 +62,36 @@ def build_column(partition: Partition, types: Partition | None, vertices: int, r
         typed, type_starts, of_type = runs(types)
         class_starts[typed + 1] = np.diff(type_starts)
         np.cumsum(class_starts, out=class_starts)
-        known, which = np.unique(of_type, return_inverse=True)
-        classes = np.array([bucket(int(label) if label < resources else 0) for label in known], np.int64)[which]
+        classes = _buckets(of_type, resources)
     count_neighbour_labels(keys, starts, neighbours, class_starts, classes, column)
     return column
+
+
+def mend_column(
+    column: NDArray[np.uint32], partition: Partition, types: Partition | None, vertices: Ints, resources: int
+) -> NDArray[np.uint32]:
+    """Return a copy of a column in which some vertices, sorted, are as :func:`build_column` has them now."""
+    from graphdb.storage.graph.pcsr_kernels import count_neighbour_labels
+
+    begins, lengths = partition.ranges_of(vertices)
+    starts = np.append(0, np.cumsum(lengths))
+    near, which = np.unique(partition.neighbours[elements_of(begins, lengths)].astype(np.int64), return_inverse=True)
+    class_starts, classes = np.zeros(len(near) + 1, np.int64), np.empty(0, np.int64)
+    if types is not None:
+        type_begins, type_lengths = types.ranges_of(near)
+        np.cumsum(type_lengths, out=class_starts[1:])
+        classes = _buckets(types.neighbours[elements_of(type_begins, type_lengths)], resources)
+    own, found = np.zeros(len(vertices), np.uint32), column.copy()
+    numbers = np.arange(len(vertices))
+    count_neighbour_labels(numbers, starts, which.astype(np.int64), class_starts, classes, own)
+    found[vertices] = own
+    return found
+
+
+def _buckets(labels: NDArray[np.signedinteger], resources: int) -> Ints:
+    """The counters of vertex labels; of a literal that of any label."""
+    known, which = np.unique(labels, return_inverse=True)
+    return np.array([bucket(int(label) if label < resources else 0) for label in known], np.int64)[which]
 
 
 def runs(partition: Partition) -> tuple[Ints, Ints, Ints]:

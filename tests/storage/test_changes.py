@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import graphdb
 from graphdb.common.values.terms import LITERAL_BASE
+from graphdb.storage.graph import data_graph
 from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.changes import Changes, Sizes
 from graphdb.storage.graph.data_graph import DataGraph
@@ -106,6 +107,16 @@ def test_what_follows_equals_what_is_derived(data: Triples, steps: list[tuple[Tr
             same = found == expected if name == "has_loops" else arrays(found) == arrays(expected)
             assert same, (name, arguments)
         graph = follower
+
+
+def test_a_signature_stays_where_its_label_does_not_change() -> None:
+    """The same array, so that copies of it elsewhere stay, too."""
+    data = {(1, 1, 2), (1, 2, 3), (2, 3, 3), (TYPE, 1, 2)}
+    graph = graph_of(data, None)
+    before = graph.signature(1, "out")
+    follower = graph_of(data | {(2, 1, 1)}, None)
+    follower.follow(graph, [Changes(added=np.array([(2, 1, 1)], np.int64))])
+    assert follower.signature(1, "out") is before
 
 
 def test_whether_there_are_loops_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,3 +320,22 @@ def test_edges_at_vertex_labels_follow_batches() -> None:
             assert (found, complete) == (store.class_pairs()[0], True)
             assert all(edges > 0 for edges, _ in found.values())
         assert followed == 40
+
+
+def test_a_signature_follows_what_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Edges, labels of neighbours and new vertices: without all being counted anew."""
+    draw = np.random.default_rng(2)
+    data = {(1, s, o) for s, o in draw.integers(5, 60, (100, 2)).tolist()} | {(TYPE, v, 3) for v in range(5, 40)}
+    graph = graph_of(data, None)
+    for direction in ("out", "in"):
+        graph.partition((1,), direction)
+        graph.signature(1, direction)
+    added = {(1, 7, 61), (1, 62, 8), (1, 9, 9), (TYPE, 45, 4)} - data
+    removed = {(TYPE, 20, 3), next(iter(sorted(row for row in data if row[0] == 1)))}
+    data = (data | added) - removed
+    follower, fresh = graph_of(data, None), graph_of(data, None)
+    assert follower.resources > graph.resources
+    follower.follow(graph, [Changes(*(np.array(sorted(rows), np.int64) for rows in (removed, added)))])
+    expected = [fresh.signature(1, direction).tolist() for direction in ("out", "in")]
+    monkeypatch.setattr(data_graph, "build_column", None)
+    assert [follower.signature(1, direction).tolist() for direction in ("out", "in")] == expected

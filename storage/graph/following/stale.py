@@ -59,6 +59,13 @@ class StaleStructures:
         self._log.append((changes, changes.labels))
         self._totals.append(self._totals[-1] + changes.triples)
 
+    def behind(self, key: tuple[Any, ...], labels: frozenset[int]) -> tuple[Any, Sizes, list[Changes]] | None:
+        """Take a structure that changes of some labels concern, its sizes and the changes; None where there is none."""
+        if key not in self._entries or not any(touched & labels for _, touched in self._log[self._entries[key][2] :]):
+            return None
+        value, before, begin = self._entries.pop(key)
+        return value, before, [changes for changes, _ in self._log[begin:]]
+
     def updated(
         self, key: tuple[Any, ...], now: Sizes, type_label: int | None, occurring: Callable[[Ints], Ints]
     ) -> Any:
