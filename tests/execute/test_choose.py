@@ -292,17 +292,16 @@ def test_sums_that_take_far_longer_than_expected_give_way_to_the_join(device: No
 
 
 @pytest.fixture
-def races() -> Iterator[None]:
+def races(device: None) -> Iterator[None]:
     """First counts side by side, which are not the default."""
     with mock.patch("graphdb.execute.choose.RACE", 32.0):
         yield
 
 
 @EMULATED
-@pytest.mark.usefixtures("races")
 @pytest.mark.parametrize(("slow", "expected", "threads"), [("device", 4e-3, 3), ("host", 2e-2, 4), ("host", 0.2, 4)])
 def test_who_takes_longer_than_expected_for_a_first_count_gets_company(
-    device: None, slow: str, expected: float, threads: int
+    races: None, slow: str, expected: float, threads: int
 ) -> None:
     """Of the host some 10 ms are expected.  Whoever begins alone and takes for ever is stopped by the other."""
     from graphdb.gpu.executor import GpuExecutor
@@ -332,8 +331,7 @@ def test_who_takes_longer_than_expected_for_a_first_count_gets_company(
 
 
 @EMULATED
-@pytest.mark.usefixtures("races")
-def test_dear_first_counts_begin_together(device: None) -> None:
+def test_dear_first_counts_begin_together(races: None) -> None:
     executor = ChoosingExecutor(HostExecutor(4), lambda: rated(open_device(0)))
     executor._opened()
     plan, ran = plan_of(1e8, count_only=True), list[int]()
@@ -354,8 +352,7 @@ def test_dear_first_counts_begin_together(device: None) -> None:
 
 
 @EMULATED
-@pytest.mark.usefixtures("races")
-def test_a_device_that_fails_beside_the_host_is_told(device: None, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_device_that_fails_beside_the_host_is_told(races: None, caplog: pytest.LogCaptureFixture) -> None:
     executor = ChoosingExecutor(HostExecutor(1), lambda: rated(open_device(0)))
     executor._opened()
     there = executor._device
