@@ -8,12 +8,11 @@ Where it cannot be used, or fails, the host takes over, and says so once.
 
 from __future__ import annotations
 
-import copy
 import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -30,9 +29,8 @@ from graphdb.plan.executor import Block, Control, Executor, OutOfRange, Refused,
 from graphdb.plan.extension import Adjacency, Compressor, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.plan.strategy.race import race
 from graphdb.plan.strategy.ski_rental import LONGER, WORSE, Decision, ExpectedCost, StrategyTimings
-from graphdb.plan.strategy.trials import LEAST, PATIENCE, in_turns
+from graphdb.plan.strategy.trials import in_turns
 
 if TYPE_CHECKING:
     from graphdb.gpu.card import Rates
@@ -49,12 +47,6 @@ MINING_START, MINED = 5e-3, 25.0
 """Seconds until a device mines, and elements that it looks up for each that is scanned, about."""
 OPENING = 0.5
 """Seconds that it takes to open a device and to compile its kernels."""
-RACE = 0.0
-"""A plan is counted by the host and the device side by side the first time, if its estimates do not differ by more.
-With 0 none is: on an H100, first counts took at most 2.40 times the best way for 95 % of the queries where both began
-at once, 1.87 without, and with a head start nobody has measured them."""
-DEAR = 0.03
-"""Seconds from which they begin together: some milliseconds that they cost each other are not much then."""
 
 Made = TypeVar("Made")
 _FAILURES = (DeviceError, MemoryLimitError)
@@ -249,9 +241,6 @@ class ChoosingExecutor:
             return running.count(plan, control)
 
         try:
-            if self._is_open(known, decided.costs):
-                running = self._device if decided.chosen != self.host.name and self._device else self.host
-                return self._raced(plan, known, decided, control)
             found = in_turns(decided.costs, decided.chosen, known.timings, control, run)[1]
             taken = time.perf_counter() - started
             if running.name != decided.chosen or taken > WORSE * known.timings.seconds.get(running.name, math.inf):
@@ -266,40 +255,6 @@ class ChoosingExecutor:
                 raise
             self._failed_with(error, known, running)
         return self.host.count(plan, control)
-
-    def _is_open(self, known: _Known, costs: Mapping[str, ExpectedCost]) -> bool:
-        """Whether host and device may each be the faster one: of a plan that was never counted, by their estimates."""
-        there = None if self._device is None else costs.get(self._device.name)
-        if there is None or known.here < self._small or known.timings.runs or known.timings.stops:
-            return False
-        sooner, later = sorted((known.here, there.seconds + there.setup))
-        return later < RACE * sooner
-
-    def _raced(self, plan: PhysicalPlan, known: _Known, decided: Decision, control: Control) -> int:
-        """Count by host and device side by side, and remember who was faster."""
-        host, device, started = copy.copy(self.host), self._device, time.perf_counter()
-        assert device is not None
-        ours = decided.chosen == host.name
-        first, second = cast("tuple[Executor, Executor]", (host, device) if ours else (device, host))
-        expected = decided.costs[first.name].seconds + decided.costs[first.name].setup
-        head_start = max(PATIENCE * expected, LEAST) if expected < DEAR else 0.0
-        if not (ours and head_start):
-            host.threads = max(host.threads - 1, 1)  # the device is sent work, too
-        ended = race(partial(first.count, plan), partial(second.count, plan), control, head_start)
-        taken, winner, loser = time.perf_counter() - started, first, second
-        if ended.overtaken:
-            taken, winner, loser = taken - head_start, second, first
-        if isinstance(ended.failed, OutOfRange):
-            known.timings.rule_out(second.name)
-        elif isinstance(ended.failed, _FAILURES):
-            self._failed_with(ended.failed, known, second)
-        elif ended.failed is not None:
-            raise ended.failed
-        elif ended.began and not decided.costs[loser.name].setup:  # who was set up had no time for more
-            known.timings.overran(loser.name, taken + head_start * (1 if ended.overtaken else -1))
-        decided.left = 0
-        self._note(plan, control, True, self.host if winner is host else device, taken)
-        return ended.found
 
     def _turns(self, plan: PhysicalPlan, known: _Known, chosen: Executor) -> dict[str, ExpectedCost]:
         """Who may count a plan, and what each is expected to take: the device where there is one, open or not."""
