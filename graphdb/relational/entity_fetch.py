@@ -288,7 +288,7 @@ def _durations(source: Source, array: arrow.Array) -> arrow.Array:
     from graphdb.relational.projection import presentation
 
     parts = [plain(part) for part in array.children]
-    which = number_rows([*parts, array.is_valid()] if array.null_count else parts)
+    which = number_rows([*parts, array.is_valid().astype(np.int64)] if array.null_count else parts)
     firsts = firsts_of(which)
     if len(firsts) <= _SEVERAL and not array.null_count:  # to plan SQL for their texts takes longer
         rows = zip(*(part[firsts].tolist() for part in parts), strict=True)

@@ -169,7 +169,7 @@ def _joined(bound: BoundPattern, names: Names) -> frozenset[int] | None:
     return frozenset(labels)
 
 
-def _reads_edge_rows(query: ast.Query) -> bool:
+def _reads_edge_rows(query: ast.Query | ast.Composite) -> bool:
     """Whether a query may read properties of an edge: one that is named or described, where any property is read."""
     parts = list(walk(query))
     edges = (part for part in parts if isinstance(part, ast.EdgePattern))
