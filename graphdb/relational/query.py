@@ -196,10 +196,7 @@ class QueryRun(MatchRun):
         return replace(program, steps=steps)
 
     def among(self, prepared: Prepared | Program, vertices: Mapping[str, Ids]) -> Prepared | Program:
-        """Return a query some of whose vertices, by name, must also be of some sorted resources.
-
-        Of a program each match that has them is restricted so: no name may stand for different vertices in it.
-        """
+        """Return a query some of whose vertices, by a name that no other has, must also be of some sorted resources."""
         there = {name: ids[ids < self._snapshot.graph.sizes.resources] for name, ids in vertices.items()}
 
         def among(pattern: PatternGraph) -> PatternGraph:
