@@ -237,8 +237,13 @@ class QueryRun(MatchRun):
         except (Beforehand, ExecutionError):
             return None
 
-    def planned(self, prepared: Prepared) -> Prepared:
-        """Return a query of one pattern with a plan over the data of now; the rest of it is as it was prepared."""
+    def planned(self, prepared: Prepared | Program) -> Prepared | Program | None:
+        """Return a query with plans over the data of now; the rest of it is as it was prepared.
+
+        None as of :meth:`replanned`.
+        """
+        if isinstance(prepared, Program):
+            return self.replanned(prepared)
         return replace(prepared, plan=self._plan(prepared.bound, prepared.wanted))
 
     def _replanned(self, step: AnyStep) -> AnyStep:
@@ -247,7 +252,7 @@ class QueryRun(MatchRun):
         if not isinstance(step, Step):
             return step
         pattern = self._pattern(step.bound, step.needs)
-        plan = None if step.plan is None else self._made(pattern, step.bound, step.needs)
+        plan = None if step.given else self._made(pattern, step.bound, step.needs)
         return replace(step, pattern=pattern, plan=plan)
 
     # --- running
