@@ -80,7 +80,7 @@ def _chosen(plan: PhysicalPlan, counting: bool, device: Device, residency: Resid
     if residency.fits(lists) or not (counting or plan.row_steps == len(plan.steps)):
         return None
     found = segmentation(plan, device.memory.budget, rates, counting)
-    if found is None or residency.driver is None:
+    if found is None or not residency.possible(lists):  # which asks for the driver
         return found
     residency.place(lists)
     return found if found.seconds < residency.away_seconds(lists, plan, rates) else None
