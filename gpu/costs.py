@@ -11,7 +11,8 @@ from graphdb.gpu.counting.counter import Counter
 from graphdb.gpu.data.graph import DeviceGraph
 from graphdb.gpu.join.segmentation import STEP
 from graphdb.gpu.strategies import Strategies, lists_read
-from graphdb.plan.physical import PhysicalPlan
+from graphdb.plan.checks import Above, Unequal
+from graphdb.plan.physical import PhysicalPlan, VertexStep
 from graphdb.plan.strategy.ski_rental import Bias, ExpectedCost, StrategyTimings
 
 
@@ -58,7 +59,7 @@ class Costs:
         may not fit, and another can count.
         """
         rates = self._device.rates
-        seconds = self.starting(plan) + self.matching.factor * plan.cost / rates.intersected
+        seconds = self.starting(plan) + self.matching.factor * scanned(plan, counting) / rates.intersected
         uncertain = plan.counting is not None and plan.counting.uncertain
         if self._beside_host and (uncertain or self._counter.too_wide(plan, counting)):
             seconds = math.inf
@@ -90,6 +91,21 @@ class Costs:
         if found is not None and found.seconds > self._device.limits.launch_seconds:
             return None  # a single launch, which a display waits for
         return found
+
+
+def scanned(plan: PhysicalPlan, counting: bool) -> float:
+    """Elements that a join is expected to scan for a plan.
+
+    A count takes the lengths of the last step's lists, of which nothing but bound vertices is left out: each row before
+    it costs that look-up, and no match is scanned or written (``Level.counts_rows`` of :mod:`graphdb.gpu.join.levels`).
+    """
+    last = plan.steps[-1] if len(plan.steps) > 1 else None
+    if not counting or not isinstance(last, VertexStep) or last.constants is not None:
+        return plan.cost
+    lists = len(last.neighbours) - max(last.shared - 1, 0)  # what an earlier step intersected is one
+    if lists != 1 or not all(isinstance(check, Above | Unequal) for check in last.checks):
+        return plan.cost
+    return max(plan.cost - 2.0 * last.estimate, plan.steps[-2].estimate)  # scanned and found are about as many
 
 
 def timings_of(plan: PhysicalPlan, counting: bool) -> StrategyTimings:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from graphdb.common.errors import MemoryLimitError
 from graphdb.gpu.calibration import calibrate, remember
 from graphdb.gpu.code.launch import Device, faults
-from graphdb.gpu.costs import Costs, timings_of
+from graphdb.gpu.costs import Costs, scanned, timings_of
 from graphdb.gpu.counting.counter import Counter
 from graphdb.gpu.data.graph import DeviceGraph
 from graphdb.gpu.join.distinct import reduces
@@ -254,7 +254,8 @@ class GpuExecutor:
         if way != decided.chosen or taken > WORSE * timings.seconds.get(way, math.inf):
             decided.left = 0
         if way == "match" and len(costs) > 1 and timings.runs:  # the first has copied and compiled, too
-            self.costs.matching.note(plan.cost / self.device.rates.intersected, taken - self.costs.starting(plan))
+            estimated = scanned(plan, True) / self.device.rates.intersected
+            self.costs.matching.note(estimated, taken - self.costs.starting(plan))
         if way == "match" and self.hint == "auto":
             self._counter.missed(plan, True, taken)
         if way == "count" or len(costs) > 1:
