@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -15,9 +15,9 @@ from graphdb.gpu.code.launch import Device, Module, StopFlag
 from graphdb.gpu.data.graph import address
 from graphdb.gpu.join.kernels import Kernels
 from graphdb.gpu.join.levels import ALL, Level, Levels, Share, View
-from graphdb.gpu.join.segmentation import TABLES
+from graphdb.gpu.join.segmentation import ONLY_TABLE, TABLES
 from graphdb.gpu.join.segmented import Segmentation, segment_stream
-from graphdb.gpu.join.tables import Elements, Marks, Sizes, Table
+from graphdb.gpu.join.tables import Elements, Marks, Sizes, Table, divided
 from graphdb.gpu.watch import wait_for
 from graphdb.plan.executor import Control
 from graphdb.plan.physical import PhysicalPlan, VertexStep
@@ -32,6 +32,9 @@ FIRST = 1 << 14
 """With a limit, so many elements at first; then twice as many each time."""
 COUNTED = {"intersect_two": "count_two", "mark_two": "count_two_others"}
 """The kernels of levels that are counted in one launch, by those that mark their bindings."""
+CROWDED = 16
+"""Pieces of the table before the last level from which its rows are made where they are counted, without a table: that
+takes up to half as long again."""
 CHOSEN = 1 / 8
 """Of the elements of a shared intersection's lists, so many are in all of them, at most: where more are, pieces that
 got too little memory are made smaller."""
@@ -102,7 +105,8 @@ class Run:
         self._out_rows = max(out_bytes // (images * self._width), sizes.tile)
         estimates = None if counting and plan.clique is not None else [step.estimate for step in plan.steps]
         self._crowded = estimates is not None and self._is_crowded(estimates, int(room * TABLES))
-        self._most = self._most_rows(estimates, int(room * TABLES))
+        only = self._last == 2 and self._counts_pairs(1)
+        self._most = self._most_rows(estimates, int(room * (ONLY_TABLE if only else TABLES)))
         most = min(sizes.span, int(min(LAUNCH, device.limits.launch_seconds) * device.rates.intersected))
         # A bit per element that is marked, and for a share its value too, if it comes to the worst.
         marked = [
@@ -126,12 +130,20 @@ class Run:
             if not self._counts_at_once(number + 1):
                 lists = len(level.lists)
                 needed[number] += 32 if lists == 1 else 33 + 12 * lists
+        if self._scans:
+            needed[0] = max(needed[0] - (len(levels[0].columns) + 1) * self._width, 1)
         return needed
 
+    @property
+    def _scans(self) -> bool:
+        """Whether the first level's scan is its table."""
+        levels = self._levels
+        return levels.roots is not None and self._limit is None and levels.row_levels != 1 and self._last > 0
+
     def _is_crowded(self, estimates: list[float], room: int) -> bool:
-        """Whether the table that the last level of a count reads is expected not to fit its part of so many bytes."""
+        """Whether the table that the last level of a count reads is expected to be in many pieces in so many bytes."""
         before = self._last - 1
-        return before > 0 and estimates[before] * self._row_bytes()[before] > room / self._last
+        return before > 0 and estimates[before] * self._row_bytes()[before] > CROWDED * room / self._last
 
     def _most_rows(self, estimates: list[float] | None, room: int) -> list[int]:
         """Rows of each table, at most, that fit so many bytes together.
@@ -148,9 +160,10 @@ class Run:
         first = max(min(roots, sizes.rows, share), sizes.tile)
         wanted = [4.0 * rows for rows in estimates] if estimates else [np.inf] * len(levels)
         wanted[self._rows_level] = min(wanted[self._rows_level], self._out_rows)
-        sizes_wanted = [rows * size for rows, size in zip(wanted[1:], needed[1:], strict=False)]
-        rest = divided(room - first * needed[0], sizes_wanted)
-        others = [max(min(sizes.rows, int(part / size)), sizes.tile) for part, size in zip(rest, needed[1:], strict=True)]
+        asked = [rows * size for rows, size in zip(wanted[1:], needed[1:], strict=False)]
+        parts = divided(room - first * needed[0], asked)
+        fitting = (int(part / size) for part, size in zip(parts, needed[1:], strict=True))
+        others = [max(min(sizes.rows, rows), sizes.tile) for rows in fitting]
         return [first, *others, *[sizes.tile] * (len(levels) - len(needed))]
 
     @property
@@ -191,12 +204,7 @@ class Run:
         if self._limit != 0:
             for view, done, share in self._views():
                 self._view = view
-                if (
-                    self._levels.roots is not None
-                    and self._limit is None
-                    and self._levels.row_levels != 1
-                    and self._last
-                ):
+                if self._scans:
                     yield from self._scanned(done, share)
                 elif self._first is not None and self._first[0] == self._first_range:
                     yield from self._with_shares(0, self._first[1], done, share)
@@ -468,20 +476,3 @@ class Run:
             arguments = (elements.offsets, table.rows, marks.bits, marks.positions, offsets)
             self._kernels.launch("row_offsets", table.rows + 1, *arguments)
         self._made.arrays[share.slot] = (values, offsets)
-
-
-def divided(room: float, wanted: Sequence[float]) -> list[float]:
-    """Divide room among those who want some: equally, but what some do not want goes to the others.
-
-    Whoever wants little gets a quarter of an equal part all the same, as what it wants is an estimate.
-
-    >>> divided(120, [10, 1000, 50]), divided(120, [1, 1000, 1000])
-    ([10, 60.0, 50], [10.0, 55.0, 55.0])
-    """
-    least = room / max(len(wanted), 1) / 4
-    parts, left = [0.0] * len(wanted), room
-    order = sorted(range(len(wanted)), key=lambda at: wanted[at])
-    for number, at in enumerate(order):
-        parts[at] = min(max(wanted[at], least), left / (len(order) - number))
-        left -= parts[at]
-    return parts
