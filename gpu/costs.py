@@ -15,6 +15,9 @@ from graphdb.plan.checks import Above, Unequal
 from graphdb.plan.physical import PhysicalPlan, VertexStep
 from graphdb.plan.strategy.ski_rental import Bias, ExpectedCost, StrategyTimings
 
+LEAST = 0.1
+"""What a count takes at least beside its steps, in what these take: the clock says no more than that."""
+
 
 class Costs:
     """The expected costs of plans on one device.
@@ -67,6 +70,15 @@ class Costs:
             rows = plan.steps[plan.row_steps - 1].estimate * len(plan.columns)
             seconds += rows * len(plan.outputs) * np.dtype(plan.dtype).itemsize / rates.pinned_download
         return seconds
+
+    def note_match(self, plan: PhysicalPlan, taken: float) -> None:
+        """Learn from what a count by enumerating took, once a plan: its first run has copied and compiled, too, and a
+        plan that runs a thousand times says no more of others than its second run does.
+        """
+        runs = plan.cache["enumerated"] = plan.cache.get("enumerated", 0) + 1
+        start, estimated = self.starting(plan), scanned(plan, True) / self._device.rates.intersected
+        if runs == 2 and max(taken - start, self.matching.factor * estimated) > start:
+            self.matching.note(estimated, max(taken - start, LEAST * start))
 
     def starting(self, plan: PhysicalPlan) -> float:
         """Seconds that a join takes for its steps, however little there is to scan."""

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from graphdb.common.errors import MemoryLimitError
 from graphdb.gpu.calibration import calibrate, remember
 from graphdb.gpu.code.launch import Device, faults
-from graphdb.gpu.costs import Costs, scanned, timings_of
+from graphdb.gpu.costs import Costs, timings_of
 from graphdb.gpu.counting.counter import Counter
 from graphdb.gpu.data.graph import DeviceGraph
 from graphdb.gpu.join.distinct import reduces
@@ -140,6 +140,11 @@ class GpuExecutor:
         costs = self.costs.of(plan, counting)
         return costs[timings_of(plan, counting).choose(costs)]
 
+    @property
+    def preparing(self) -> bool:
+        """Whether a thread writes and compiles kernels now: what other threads do meanwhile takes longer."""
+        return self._counter.busy
+
     def missed(self, plan: PhysicalPlan, counting: bool, seconds: float) -> None:
         """A run took so long elsewhere: what would make it quicker here is got ready by a thread, if that pays."""
         self._counter.missed(plan, counting, seconds)
@@ -246,18 +251,19 @@ class GpuExecutor:
 
         ready = self._begun(plan)
         if ready is not None:
+            control.disturbed = True  # the next run may add up what this one finds
             try:
                 way, total, taken = found(ready)
             except Overtaken:
                 way, total, taken = counted()
         else:
             turns = {"match": found, "count": counted}
+            control.disturbed |= timings.tried(decided.chosen)
             way, total, taken = in_turns(costs, decided.chosen, timings, control, lambda name: turns[name]())[1]
         if way != decided.chosen or taken > WORSE * timings.seconds.get(way, math.inf):
             decided.left = 0
-        if way == "match" and len(costs) > 1 and timings.runs:  # the first has copied and compiled, too
-            estimated = scanned(plan, True) / self.device.rates.intersected
-            self.costs.matching.note(estimated, taken - self.costs.starting(plan))
+        if way == "match":
+            self.costs.note_match(plan, taken)
         if way == "match" and self.hint == "auto":
             self._counter.missed(plan, True, taken)
         if way == "count" or len(costs) > 1:

@@ -244,6 +244,11 @@ class Counter:
         ready = None if summed is None else self._device.memory.cached("count", summed)
         return isinstance(ready, _Unable) and ready.too_wide
 
+    @property
+    def busy(self) -> bool:
+        """Whether threads get anything ready."""
+        return bool(self._under_way or self._compiling)
+
     def wait_for_all(self) -> None:
         """Wait for all that is got ready beside queries."""
         wait([*(each.done for each in list(self._under_way.values())), *list(self._compiling.values())])

@@ -315,6 +315,11 @@ class Program:
         later = [vertex.candidates for step in self.matches if step.plan is None for vertex in step.pattern.vertices]
         return plans + sum(ids.nbytes for ids in later if ids is not None)
 
+    def unplanned(self) -> Program:
+        """Return it without its plans and candidates, which depend on the data."""
+        steps = (_unplanned(step) if isinstance(step, Step) else step for step in self.steps)
+        return replace(self, steps=tuple(steps))
+
     def known_edges(self, costed: CostedEdges) -> tuple[dict[str, Weighted], set[str]]:
         """Return the edges with costs that are known, by the steps that go along them, and the steps that find them."""
         known: dict[str, Weighted] = {}
@@ -332,3 +337,8 @@ class Program:
         found = {name: number for number, step in enumerate(self.steps) for name in step.reads}
         lasting = {step.view for step in self.steps if isinstance(step, Rows) and step.lasting}
         return found | dict.fromkeys(self.projection.reads | lasting, len(self.steps))
+
+
+def _unplanned(step: Step) -> Step:
+    anywhere = (replace(vertex, candidates=None) for vertex in step.pattern.vertices)
+    return replace(step, plan=None, pattern=replace(step.pattern, vertices=tuple(anywhere)))
