@@ -66,6 +66,8 @@ def test_what_finds_out_is_told_from_what_is_known() -> None:
     assert timings.tried("b")
     assert not timings.tried("a")
     assert not noted(timings, "b", 1.0, 1.0, 1.0).tried("b")
+    assert noted(timings, "b", 2.0, 2.0, 2.0, 2.0).tried("b")
+    assert not timings.tried("a")
 
 
 def noted(timings: StrategyTimings, strategy: str, *seconds: float) -> StrategyTimings:

@@ -165,8 +165,12 @@ class StrategyTimings:
         return self.seconds[strategy] if self.runs.get(strategy, 0) > ENOUGH else None
 
     def tried(self, strategy: str) -> bool:
-        """Whether a run by a strategy finds out what it takes, while that of another one is known."""
-        return self.measured(strategy) is None and any(self.measured(other) is not None for other in self.runs)
+        """Whether a run by a strategy only finds out what that takes: another one is known, and known to be faster if
+        this one is known, too.
+        """
+        known = [seconds for other in self.runs if (seconds := self.measured(other)) is not None]
+        taken = self.measured(strategy)
+        return bool(known) and (taken is None or taken > min(known))
 
     def rule_out(self, strategy: str) -> None:
         """Never choose a strategy again: it turned out not to be possible."""
