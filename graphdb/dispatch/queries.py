@@ -269,7 +269,8 @@ class Queries:
             is_general = prepared.given is not None if isinstance(prepared, Selected) else run.is_general(prepared)
             if arguments and is_general:
                 depends = self._depends(prepared, query, arguments, text)
-                plans.put_general(*key, given_counts(query), prepared, _own_bytes(prepared), depends)
+                general = prepared.unplanned() if isinstance(prepared, Program) and prepared.listed else prepared
+                plans.put_general(*key, given_counts(query), general, _own_bytes(prepared), depends)
         if cacheable:
             depends = self._depends(prepared, query, arguments, text)
             run.step_plans = plans.put(*key, prepared, _own_bytes(prepared), depends)
@@ -286,7 +287,8 @@ class Queries:
             prepared = self._with_computing(lambda: run.prepare(query))
             if not isinstance(prepared, Selected) and run.is_general(prepared):
                 depends = self._depends(prepared, query, arguments, text)
-                plans.put_general(*key, counts, prepared, _own_bytes(prepared), depends)
+                general = prepared.unplanned() if isinstance(prepared, Program) and prepared.listed else prepared
+                plans.put_general(*key, counts, general, _own_bytes(prepared), depends)
         return prepared
 
     def _depends(

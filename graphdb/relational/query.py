@@ -233,7 +233,8 @@ class QueryRun(MatchRun):
             with self._snapshot.graph.watched(self.new_control().check):
                 if isinstance(prepared, Prepared):  # its own plan may be gone, since a change concerned it
                     return replace(prepared, plan=self._planned(prepared.bound, prepared.wanted))
-                return replace(prepared, steps=tuple(map(self._replanned, prepared.steps)))
+                found = prepared.with_lists(self._arguments.unnoted)
+                return None if found is None else replace(found, steps=tuple(map(self._replanned, found.steps)))
         except (Beforehand, ExecutionError):
             return None
 
@@ -400,6 +401,8 @@ class QueryRun(MatchRun):
     def _show_lists(self, program: Program, stack: ExitStack) -> None:
         for view, table in program.lists.items():
             stack.enter_context(self._snapshot.connection.view(view, table))
+            self._tables[view] = table
+            stack.callback(self._tables.pop, view, None)
 
     @contextmanager
     def _yielded(self, step: Called) -> Iterator[None]:
