@@ -47,6 +47,9 @@ EDGE_KEY = f"{TRIPLE_KEY}, ordinal"
 """What an edge is known by, of the parallel ones of a triple."""
 
 _PROPERTY = f"{EDGE_KEY}, key, value"
+_LISTED = 8
+"""Triples that are inserted as rows of parameters."""
+
 _BESIDE = ("quad", "reifier", "edge_graph")
 """Tables whose rows go with their triples."""
 
@@ -304,8 +307,12 @@ class Update:
             for table in ("triple", *(table for table, rows in zip(_BESIDE, beside, strict=True) if rows)):
                 self._delete(table, relation, given)
         if len(new):
-            relation, given = incremental.relation(new)
-            self._run(f"INSERT INTO _graphdb.triple SELECT {TRIPLE_KEY} FROM {relation}", given)
+            if len(new) <= _LISTED:  # which DuckDB plans sooner than lists that are unnested
+                rows = ", ".join(["(?, ?, ?)"] * len(new))
+                self._run(f"INSERT INTO _graphdb.triple ({TRIPLE_KEY}) VALUES {rows}", new.reshape(-1).tolist())
+            else:
+                relation, given = incremental.relation(new)
+                self._run(f"INSERT INTO _graphdb.triple SELECT {TRIPLE_KEY} FROM {relation}", given)
         if len(lost) or len(new):
             changes = Changes(lost, new)
             counted = incremental.change(
@@ -366,7 +373,7 @@ class Update:
         same = " AND ".join(f"t.{name} = s.{name}" for name in TRIPLE_KEY.split(", "))
         self._run(f"DELETE FROM _graphdb.{table} t USING {triples} s WHERE {same}{condition}", given)
 
-    def _run(self, sql: str, given: Mapping[str, list[Any]] | None = None) -> int:
+    def _run(self, sql: str, given: Mapping[str, list[Any]] | list[int] | None = None) -> int:
         """Run a statement; return how many rows it wrote, where it writes rows."""
         found = execute(self._connection, sql, given).fetchall()
         return int(found[0][0]) if found else 0
