@@ -11,8 +11,12 @@ from graphdb.gpu.counting.counter import Counter
 from graphdb.gpu.data.graph import DeviceGraph
 from graphdb.gpu.join.segmentation import STEP
 from graphdb.gpu.strategies import Strategies, lists_read
-from graphdb.plan.physical import PhysicalPlan
+from graphdb.plan.checks import Above, Unequal
+from graphdb.plan.physical import PhysicalPlan, VertexStep
 from graphdb.plan.strategy.ski_rental import Bias, ExpectedCost, StrategyTimings
+
+LEAST = 0.1
+"""What a count takes at least beside its steps, in what these take: the clock says no more than that."""
 
 
 class Costs:
@@ -58,7 +62,7 @@ class Costs:
         may not fit, and another can count.
         """
         rates = self._device.rates
-        seconds = self.starting(plan) + self.matching.factor * plan.cost / rates.intersected
+        seconds = self.starting(plan) + self.matching.factor * scanned(plan, counting) / rates.intersected
         uncertain = plan.counting is not None and plan.counting.uncertain
         if self._beside_host and (uncertain or self._counter.too_wide(plan, counting)):
             seconds = math.inf
@@ -66,6 +70,15 @@ class Costs:
             rows = plan.steps[plan.row_steps - 1].estimate * len(plan.columns)
             seconds += rows * len(plan.outputs) * np.dtype(plan.dtype).itemsize / rates.pinned_download
         return seconds
+
+    def note_match(self, plan: PhysicalPlan, taken: float) -> None:
+        """Learn from what a count by enumerating took, once a plan: its first run has copied and compiled, too, and a
+        plan that runs a thousand times says no more of others than its second run does.
+        """
+        runs = plan.cache["enumerated"] = plan.cache.get("enumerated", 0) + 1
+        start, estimated = self.starting(plan), scanned(plan, True) / self._device.rates.intersected
+        if runs == 2 and max(taken - start, self.matching.factor * estimated) > start:
+            self.matching.note(estimated, max(taken - start, LEAST * start))
 
     def starting(self, plan: PhysicalPlan) -> float:
         """Seconds that a join takes for its steps, however little there is to scan."""
@@ -90,6 +103,21 @@ class Costs:
         if found is not None and found.seconds > self._device.limits.launch_seconds:
             return None  # a single launch, which a display waits for
         return found
+
+
+def scanned(plan: PhysicalPlan, counting: bool) -> float:
+    """Elements that a join is expected to scan for a plan.
+
+    A count takes the lengths of the last step's lists, of which nothing but bound vertices is left out: each row before
+    it costs that look-up, and no match is scanned or written (``Level.counts_rows`` of :mod:`graphdb.gpu.join.levels`).
+    """
+    last = plan.steps[-1] if len(plan.steps) > 1 else None
+    if not counting or not isinstance(last, VertexStep) or last.constants is not None:
+        return plan.cost
+    lists = len(last.neighbours) - max(last.shared - 1, 0)  # what an earlier step intersected is one
+    if lists != 1 or not all(isinstance(check, Above | Unequal) for check in last.checks):
+        return plan.cost
+    return max(plan.cost - 2.0 * last.estimate, plan.steps[-2].estimate)  # scanned and found are about as many
 
 
 def timings_of(plan: PhysicalPlan, counting: bool) -> StrategyTimings:

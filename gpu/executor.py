@@ -122,7 +122,9 @@ class GpuExecutor:
         vertex).
         """
         way = timings_of(plan, plan.count_only).choose(self.costs.of(plan, plan.count_only))
-        by = self._counter.describe(plan, plan.count_only) if way == "count" else self.strategies.of(plan).name
+        counting = plan.count_only
+        strategy = self.strategies.of_all(plan, counting) if plan.limit is None else self.strategies.of(plan)
+        by = self._counter.describe(plan, counting) if way == "count" else strategy.name
         text = f"{self.name} by {by}{self._within}"
         if way != "count" and (where := self.strategies.where(plan)):
             text = f"{text}, {where}"
@@ -137,6 +139,11 @@ class GpuExecutor:
         """What a run (or with ``counting``, a count) is expected to take, and to copy and compile first."""
         costs = self.costs.of(plan, counting)
         return costs[timings_of(plan, counting).choose(costs)]
+
+    @property
+    def preparing(self) -> bool:
+        """Whether a thread writes and compiles kernels now: what other threads do meanwhile takes longer."""
+        return self._counter.busy
 
     def missed(self, plan: PhysicalPlan, counting: bool, seconds: float) -> None:
         """A run took so long elsewhere: what would make it quicker here is got ready by a thread, if that pays."""
@@ -244,17 +251,19 @@ class GpuExecutor:
 
         ready = self._begun(plan)
         if ready is not None:
+            control.disturbed = True  # the next run may add up what this one finds
             try:
                 way, total, taken = found(ready)
             except Overtaken:
                 way, total, taken = counted()
         else:
             turns = {"match": found, "count": counted}
+            control.disturbed |= timings.tried(decided.chosen)
             way, total, taken = in_turns(costs, decided.chosen, timings, control, lambda name: turns[name]())[1]
         if way != decided.chosen or taken > WORSE * timings.seconds.get(way, math.inf):
             decided.left = 0
-        if way == "match" and len(costs) > 1 and timings.runs:  # the first has copied and compiled, too
-            self.costs.matching.note(plan.cost / self.device.rates.intersected, taken - self.costs.starting(plan))
+        if way == "match":
+            self.costs.note_match(plan, taken)
         if way == "match" and self.hint == "auto":
             self._counter.missed(plan, True, taken)
         if way == "count" or len(costs) > 1:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 
+from graphdb.gpu.code.compiler import Cancelled
 from graphdb.plan.executor import Control
 
 
 class Overtaken(Exception):
     """The quicker way is ready."""
+
+
+def while_alive() -> None:
+    """Nobody waits: raise only where the process ends, which would wait for this thread."""
+    if not threading.main_thread().is_alive():
+        raise Cancelled
 
 
 def _never() -> bool:
@@ -37,3 +45,4 @@ class UntilReady(Control):
         """Hand over what the run counted."""
         control.rows, control.work, control.threads = self.rows, self.work, self.threads
         control._share, control._reported_at = self._share, self._reported_at
+        control.disturbed |= self.disturbed

@@ -27,6 +27,7 @@ from graphdb.gpu.counting.lists import unranked
 from graphdb.gpu.counting.registers import TooWide, Unsupported
 from graphdb.gpu.counting.run import DeviceCount
 from graphdb.gpu.data.graph import DeviceGraph
+from graphdb.gpu.overtaking import while_alive
 from graphdb.gpu.watch import Watch
 from graphdb.plan.counting.plan import CountingPlan, added_up, parts_of
 from graphdb.plan.counting.programs import Part
@@ -198,7 +199,7 @@ class Counter:
         def compiled() -> None:
             try:
                 with faults():
-                    self._device.module("clique", shape.macros, check=_while_alive)
+                    self._device.module("clique", shape.macros, check=while_alive)
             except (GraphDBError, Cancelled) as error:
                 _log.info("cliques are found one by one: %s", error)
             finally:
@@ -242,6 +243,11 @@ class Counter:
         summed = self._sums(plan, counting)
         ready = None if summed is None else self._device.memory.cached("count", summed)
         return isinstance(ready, _Unable) and ready.too_wide
+
+    @property
+    def busy(self) -> bool:
+        """Whether threads get anything ready."""
+        return bool(self._under_way or self._compiling)
 
     def wait_for_all(self) -> None:
         """Wait for all that is got ready beside queries."""
@@ -413,7 +419,7 @@ class Counter:
         parts, origins = _looped(plan) - self._known, self._device.code.origins
         before, started = origins["compiler"], time.monotonic()
         try:
-            built = DeviceCount(self._device, self._graph, plan, _while_alive if watch is None else watch.check)
+            built = DeviceCount(self._device, self._graph, plan, while_alive if watch is None else watch.check)
         except Unsupported as error:
             return _Unable(isinstance(error, TooWide))
         if parts and origins["compiler"] > before:  # else all were cached; parts of one shape share a kernel
@@ -447,9 +453,3 @@ class Counter:
 def _looped(plan: CountingPlan) -> set[Part]:
     """The parts that have a kernel of their own."""
     return {part for term in plan.terms for part in term.parts if part.levels or part.clique}
-
-
-def _while_alive() -> None:
-    """Nobody waits: raise only where the process ends, which would wait for this thread."""
-    if not threading.main_thread().is_alive():
-        raise Cancelled

@@ -22,9 +22,9 @@ from graphdb.procedures.implied import expand_call
 from graphdb.relational.path_patterns.counts import given_counts
 from graphdb.relational.paths.run import PathRun
 from graphdb.relational.paths.selected import Selected
-from graphdb.relational.program import Program
+from graphdb.relational.program import Joined, Program, Rows, Step
 from graphdb.relational.query import Prepared, QueryRun
-from graphdb.relational.session.reads import Reads, reads_of
+from graphdb.relational.session.reads import Reads, reads_of, reads_of_clauses
 from graphdb.relational.session.state import State
 from graphdb.relational.session.versions import Version
 from graphdb.results.result import Counted, Result
@@ -252,6 +252,8 @@ class Queries:
         prepared: Prepared | Program | None = None
         if cacheable and (left := plans.unplanned(*key)) is not None:
             prepared = run.planned(left)
+            if self._later.found is not None:
+                prepared = None
         elif arguments and (general := plans.general(*key, given_counts(query))) is not None:
             if isinstance(general, Selected):
                 if (found := run.for_arguments(general)) is not None:
@@ -267,7 +269,8 @@ class Queries:
             is_general = prepared.given is not None if isinstance(prepared, Selected) else run.is_general(prepared)
             if arguments and is_general:
                 depends = self._depends(prepared, query, arguments, text)
-                plans.put_general(*key, given_counts(query), prepared, _own_bytes(prepared), depends)
+                general = prepared.unplanned() if isinstance(prepared, Program) and prepared.listed else prepared
+                plans.put_general(*key, given_counts(query), general, _own_bytes(prepared), depends)
         if cacheable:
             depends = self._depends(prepared, query, arguments, text)
             run.step_plans = plans.put(*key, prepared, _own_bytes(prepared), depends)
@@ -284,7 +287,8 @@ class Queries:
             prepared = self._with_computing(lambda: run.prepare(query))
             if not isinstance(prepared, Selected) and run.is_general(prepared):
                 depends = self._depends(prepared, query, arguments, text)
-                plans.put_general(*key, counts, prepared, _own_bytes(prepared), depends)
+                general = prepared.unplanned() if isinstance(prepared, Program) and prepared.listed else prepared
+                plans.put_general(*key, counts, general, _own_bytes(prepared), depends)
         return prepared
 
     def _depends(
@@ -295,10 +299,16 @@ class Queries:
         text: str,
     ) -> Callable[[], Reads | None]:
         """Return what finds out what of the data a query depends on."""
+        snapshot = self._state.snapshot()
+        if isinstance(prepared, Program):
+            plain = all(isinstance(step, Step | Rows | Joined) for step in prepared.steps)
+            if prepared.computing is not None or not plain:
+                return lambda: None
+            bounds, type_label = [step.bound for step in prepared.matches], snapshot.store.type_label
+            return partial(reads_of_clauses, query, bounds, snapshot.names, type_label, text, prepared.unplanned())
         of_one_pattern = type(prepared) is Prepared and prepared.plan is not None and prepared.computing is None
         if not of_one_pattern or not isinstance(prepared, Prepared) or not isinstance(query, ast.Query):
             return lambda: None
-        snapshot = self._state.snapshot()
         return partial(_reads, query, prepared, snapshot.names, snapshot.store.type_label, arguments, text)
 
     def prepare_anew(

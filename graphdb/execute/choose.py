@@ -45,6 +45,10 @@ UNEXPECTED = 0.02
 """Seconds after which a count that was thought to be the smallest goes to the device."""
 MINING_START, MINED = 5e-3, 25.0
 """Seconds until a device mines, and elements that it looks up for each that is scanned, about."""
+DISTURBED = 16
+"""Runs of a plan whose times are not noted where they are disturbed: all of them may be."""
+LEARNED = 2
+"""Runs of a plan that say how wrong estimates are: later ones say nothing of other plans."""
 OPENING = 0.5
 """Seconds that it takes to open a device and to compile its kernels."""
 
@@ -124,6 +128,8 @@ class _Known:
     """Who counts, and what was expected of each."""
     quick: bool = False
     """Whether a count was as small as it was expected to be."""
+    disturbed: int = 0
+    """Runs that say little of what others take, since a strategy was tried within, or a compiler ran beside them."""
     last: Control | None = None
     """Of the last run that nobody watched: it says what that took."""
 
@@ -237,6 +243,7 @@ class ChoosingExecutor:
             nonlocal running, started
             device = None if name == self.host.name else self._opened()
             running = self.host if device is None or not device.supports(plan) else device
+            control.disturbed |= self._preparing
             started = time.perf_counter()
             return running.count(plan, control)
 
@@ -351,11 +358,20 @@ class ChoosingExecutor:
         known = self._known(plan, counting)
         asked = seconds > self._small / 2 or known.here >= self._small or known.timings.runs
         if asked and (control is None or control.limit is None):
-            known.timings.note(ran.name, seconds)
-            if ran is self.host and counting and seconds > self._small / 2:
-                self.costs.note_count(plan, seconds)
+            if control is not None and control.disturbed | self._preparing and known.disturbed < DISTURBED:
+                known.disturbed += 1
+            else:
+                known.timings.note(ran.name, seconds)
+                first = known.timings.runs[ran.name] <= LEARNED
+                if ran is self.host and counting and first and seconds > self._small / 2:
+                    self.costs.note_count(plan, seconds)
             if ran is self.host and self._device is not None:
                 self._device.missed(plan, counting, seconds)
+
+    @property
+    def _preparing(self) -> bool:
+        """Whether the device's kernels are written and compiled now."""
+        return self._device is not None and self._device.preparing
 
     def _known(self, plan: PhysicalPlan, counting: bool) -> _Known:
         """Timings of a plan's runs: cached with it, since the smallest runs take microseconds."""

@@ -234,6 +234,7 @@ class HostExecutor:
             chosen = known.timings.choose(known.costs, runs=True)
             known.decided = Decision.after(known.decided, chosen, known.costs, known.timings)
         if known.decided.chosen == _SEARCH:
+            control.disturbed |= known.timings.tried(_SEARCH)
             counted = self._searched_soon(plan, control, sums, known)
             if counted is not None:
                 return counted

@@ -61,7 +61,7 @@ class IncrementalMatcher:
     ------
     NotSupportedError
         Where :func:`.patterns.refuse` does: of more than 64 vertices, a vertex without edges and candidates, edge
-        tests, parallel edges, or a limit; and where :func:`.induced.refuse_induced` does.
+        tests, or a limit; and where :func:`.induced.refuse_induced` does.
     ExecutionError
         Where a batch is applied while another one is under way (:meth:`batch`).
     """

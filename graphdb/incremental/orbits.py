@@ -47,6 +47,7 @@ def orbits(pattern: PatternGraph, sets: Sequence[int]) -> list[Orbit]:
     ends = {frozenset((edge.source, edge.target)) for edge in edges}
     modes = {pattern.clauses[edge.clause].mode for edge in edges}
     exclusive = len({edge.clause for edge in edges}) == 1 and MatchMode.REPEATABLE_ELEMENTS not in modes
+    exclusive = exclusive and not any(edge.parallel for edge in edges)  # which may bind one triple
     if not exclusive or len(ends) < len(edges) or len(vertices) > LARGEST:
         return each
     search = Automorphisms(pattern, kinds=sets)

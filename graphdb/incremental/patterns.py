@@ -24,8 +24,8 @@ def refuse(pattern: PatternGraph) -> None:
         raise NotSupportedError(f"a pattern of more than {MOST_VERTICES} vertices is not matched incrementally")
     if pattern.edge_tests:
         raise NotSupportedError("patterns as conditions are not matched incrementally")
-    if any(edge.parallel for edge in pattern.edges) or pattern.limit is not None:
-        raise NotSupportedError("parallel edges and limits are not matched incrementally")
+    if pattern.limit is not None:
+        raise NotSupportedError("limits are not matched incrementally")
 
 
 def with_edges(pattern: PatternGraph) -> PatternGraph:
@@ -50,7 +50,7 @@ def needs(pattern: PatternGraph, own: Sequence[Relation], relations: Relations) 
         least: dict[tuple[int, int], set[int]] = {}
         for e, edge in enumerate(pattern.edges):
             repeatable = pattern.clauses[edge.clause].mode is MatchMode.REPEATABLE_ELEMENTS
-            group = -1 - e if repeatable else edge.clause
+            group = -1 - e if repeatable or edge.parallel else edge.clause
             if edge.source == v:
                 least.setdefault((relations.numbers[own[e]], group), set()).add(e)
             if edge.target == v:

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
 _IRI = r"^[A-Za-z][A-Za-z0-9+.-]*:[^\s<>\"{}|^`\\]*$"
 """A full IRI, as a regular expression."""
+_PLAIN_IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[!#-;=?-\[\]_a-z~]*")
+"""A full IRI of printable characters of ASCII, none of which N-Triples writes otherwise."""
+_HANDFUL = 64
+"""Edges that are read one by one."""
 _ROWS = "a batch is a table, or rows, of three columns: subject, predicate and object"
 
 
@@ -82,10 +86,34 @@ def _operations(names: Names, additions: Any, deletions: Any, patch: Any, state:
             raise LoadError("a patch says itself what comes and what goes", hint="give it alone: patch=…")
         text, added = lines_of_patch(_text(patch, state))
         return operations(text, added, "patch", state.spill)
+    if (found := _of_iris(names, deletions, additions)) is not None:
+        return found
     sides = [_lines(names, side, state) for side in (deletions, additions)]
     counts = [_count(side) for side in sides]
     added = np.arange(sum(counts)) >= counts[0]
     return operations(b"\n".join(sides) + b"\n", added, "batch", state.spill)
+
+
+def _of_iris(names: Names, deletions: Any, additions: Any) -> Operations | None:
+    """Return the operations of a handful of edges whose ends are full IRIs: None of others, which are parsed."""
+    sides = [[] if side is None else side for side in (deletions, additions)]
+    if not all(type(side) is list for side in sides) or not 0 < sum(map(len, sides)) <= _HANDFUL:
+        return None
+    codes: dict[str, int] = {}
+    triples = []
+    for row in (*sides[0], *sides[1]):
+        if type(row) is not tuple or len(row) != 3 or not all(type(text) is str for text in row):
+            return None
+        subject, predicate, object = row
+        if not (_PLAIN_IRI.fullmatch(subject) and _PLAIN_IRI.fullmatch(object)):
+            return None
+        label = _predicate(names, predicate)[1:-1]
+        if not _PLAIN_IRI.fullmatch(label):
+            return None
+        triples.append([codes.setdefault(iri, len(codes)) for iri in (subject, label, object)])
+    added = np.arange(len(triples)) >= len(sides[0])
+    nothing = strings([])
+    return Operations(strings([*codes]), (nothing, nothing, nothing), np.array(triples, np.uint32), added)
 
 
 _STATEMENT = re.compile(rb"^[ \t]*[^\s#][^\n]*", re.MULTILINE)

@@ -46,4 +46,6 @@ def cast(sql: str, found: Any, wanted: Any) -> str:
         return sql
     if wanted.id == "list" and found.id not in ("list", "null"):
         return f"CASE WHEN {sql} IS NOT NULL THEN [{cast(sql, found, wanted.children[0][1])}] END"
+    if wanted.id == "union":  # which has a null of each of its members beside its own
+        return f"CASE WHEN {sql} IS NOT NULL THEN CAST({sql} AS {wanted}) END"
     return f"CAST({sql} AS {wanted})"

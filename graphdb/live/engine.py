@@ -12,10 +12,12 @@ from graphdb.relational.query import Prepared
 if TYPE_CHECKING:
     from graphdb.common import arrow
     from graphdb.gpu.code.launch import Device
-    from graphdb.live.standing import Query
     from graphdb.relational.paths.run import PathRun
     from graphdb.relational.program import Program
     from graphdb.relational.snapshot import Snapshot
+
+
+Query = ast.Query | ast.Composite
 
 
 class Engine(Protocol):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import TYPE_CHECKING
 
 from graphdb.incremental.delta_plan import DeltaPlan, VertexStep
@@ -11,6 +12,7 @@ from graphdb.live.aggregates.grouping import Accumulators, Change
 from graphdb.live.standing import Standing
 
 if TYPE_CHECKING:
+    from graphdb.live.matches.following import Following
     from graphdb.pattern.graph import PatternEdge, PatternGraph
     from graphdb.pattern.names import Names
 
@@ -19,19 +21,31 @@ def explained(each: Standing, names: Names) -> Iterator[str]:
     """Yield lines that say how a continuous query is maintained."""
     own = each.definition
     yield f"continuous query {own.name}: {' '.join(own.text.split())}"
-    if each.matcher is None or each.delta is None:
+    if each.why is not None:
         yield f"maintained by comparing its answers after and before each batch, because {each.why}"
     else:
         yield "maintained by delta plans"
-        for number, plan in enumerate(each.matcher.plans, 1):
-            yield f"  delta plan {number}: {_plan(plan, each.delta.pattern, names)}"
-        if is_induced(each.delta.pattern):
-            yield "  and one for each two vertices: an edge between them, which INDUCED does not admit, changed"
+        yield from _plans(each.parts, names)
+        if each.asked_anew:
+            yield "  rows are asked for before and after a batch, for the vertices of what these find"
         if each.accumulators is not None:
             yield from _groups(each.accumulators, each.definition.text)
     stored = "its answer is stored" if own.stored else "its answer is not stored"
     age = "" if own.retention is None else f", for {own.retention}"
     yield f"{stored}; of its changes at least {own.changes:,} rows{age}, from batch {own.since:,} on"
+
+
+def _plans(parts: Sequence[Following], names: Names) -> Iterator[str]:
+    """Yield lines that say how matches that come and go are found."""
+    numbers = count(1)
+    for part in parts:
+        if part.matcher is None or part.delta is None:
+            yield "  vertices of which labels or properties changed"
+            continue
+        for plan in part.matcher.plans:
+            yield f"  delta plan {next(numbers)}: {_plan(plan, part.delta.pattern, names)}"
+        if is_induced(part.delta.pattern):
+            yield "  and one for each two vertices: an edge between them, which INDUCED does not admit, changed"
 
 
 def _groups(own: Accumulators, text: str) -> Iterator[str]:
@@ -48,9 +62,12 @@ def profiled(each: Standing) -> Iterator[str]:
     if not each.took:
         yield "no batch since the database was opened"
         return
-    if each.matcher is not None:
-        yield f"its matcher takes {each.matcher.bytes / 1e6:,.1f} MB of memory"
-    elif each.delta is not None:
+    matchers = [part.matcher for part in each.parts if part.matcher is not None]
+    if matchers:
+        size = sum(matcher.bytes for matcher in matchers) / 1e6
+        takes = "its matcher takes" if len(matchers) == 1 else f"its {len(matchers)} matchers take"
+        yield f"{takes} {size:,.1f} MB of memory"
+    elif any(part.delta is not None for part in each.parts):
         yield "no matcher in memory yet: edges are read where batches change something"
     seconds = [took.seconds for took in each.took]
     yield f"the last {len(seconds):,} batches: {1000 * sum(seconds) / len(seconds):,.2f} ms each in the mean"

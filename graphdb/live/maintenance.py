@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -28,20 +28,22 @@ from graphdb.live.aggregates.groups import AGAIN, TABLES, Groups
 from graphdb.live.answers import ADDED, FORMER, FRESH, REMOVED, Answer
 from graphdb.live.definitions import Definition
 from graphdb.live.engine import Engine
-from graphdb.live.matches.delta import DeltaQuery, Net, NotIncremental
-from graphdb.live.matches.matching import Batch, Matcher, Take
-from graphdb.live.matches.neighbourhood import find_near
+from graphdb.live.matches.delta import Net
+from graphdb.live.matches.matching import Batch, Matcher
+from graphdb.live.matches.required import NotIncremental, runnable
 from graphdb.live.rows import Rows
+from graphdb.live.rows_anew import RowsAnew
 from graphdb.live.standing import Standing, Took
 from graphdb.plan.executor import Overran
-from graphdb.relational.filtering.candidates import Candidates
 from graphdb.relational.query import Prepared
 from graphdb.relational.snapshot import take_snapshot
+from graphdb.results.display import made_in_python
 from graphdb.storage.catalog import Catalog
 
 if TYPE_CHECKING:
     import duckdb
 
+    from graphdb.relational.program import Program
     from graphdb.relational.session.state import State
     from graphdb.relational.snapshot import Snapshot
     from graphdb.storage.graph.changes import Changes
@@ -50,10 +52,6 @@ Ints = NDArray[np.int64]
 
 _EXCESS = 10
 """Changes are dropped once there are more than their budget by this part of it."""
-SMALL = 20_000
-"""Edges of a pattern that are read whenever there is no matcher."""
-_READING = 6e-7
-"""Seconds in which an edge is read: so long in all, batches are matched in the neighbourhood of what they change."""
 _NARROWED = 1000
 """Values of a key that groups which are aggregated anew are found by."""
 _AGED = 60.0
@@ -150,7 +148,8 @@ class Maintenance:
         if added or removed:
             self._budget(answer, each, added + removed)
         updates = 0 if net is None else len(net.added) + len(net.removed)
-        place = "cpu" if each.matcher is None else each.matcher.place
+        places = {part.matcher.place for part in each.parts if part.matcher is not None} - {"cpu"}
+        place = ", ".join(sorted(places)) or "cpu"
         strategy = "delta plans" if place == "cpu" else f"delta plans on {place}"
         strategy = strategy if why is None else f"compared: {why}"
         number = batch if added or removed else 0
@@ -170,119 +169,85 @@ class Maintenance:
             each.forget()
             self.bind(each, snapshot)
             return "not all changes are known", False
-        type_label = snapshot.store.type_label
-        if each.delta is None:
+        if any(part.delta is None for part in each.parts):
             with self._former_snapshot() as state:
                 self.bind(each, state)
-        before, each.resources = each.resources, snapshot.graph.sizes.resources
-        former, read = each.delta, np.empty(0, np.int64)
-        if former is not None:
-            read = former.read(net, type_label)
-        if former is None or former.is_bound_otherwise(net, type_label):
+        before = [(part.delta, part.resources) for part in each.parts]
+        if any(part.concerned(net, snapshot.store.type_label) for part in each.parts):
             self.bind(each, snapshot)
-        delta = each.delta
-        if former is None or delta is None:
-            each.matcher = None
-            return each.why or "it was not maintained by delta plans before", False
-        if not delta.goes_on_from(former):
-            each.matcher = None
-            return "names of it stand for something else than before", False
-        delta = each.delta = delta.widened(former)
+        if each.why is not None:
+            return each.why, False
+        batches: list[Batch] = []
+        for part, (former, resources) in zip(each.parts, before, strict=True):
+            if former is None:
+                return "it was not maintained by delta plans before", False
+            batch = part.batch(former, resources, net, snapshot)
+            if batch is None:
+                return "names of it stand for something else than before", False
+            batches.append(batch)
         if not self._has_groups(raw, each):
-            each.matcher = None
             return "its groups are not stored yet", False
-        read = np.union1d(read, delta.read(net, type_label))
-        if each.matcher is not None and not each.matcher.follows(delta):
-            each.matcher = None
-        batch = Batch.of(delta, net, read, snapshot, before)
-        return self._matched(raw, each, delta, batch, snapshot)
+        return self._matched(raw, each, batches, snapshot)
 
     def _matched(
-        self, raw: duckdb.DuckDBPyConnection, each: Standing, delta: DeltaQuery, batch: Batch, snapshot: Snapshot
+        self, raw: duckdb.DuckDBPyConnection, each: Standing, batches: Sequence[Batch], snapshot: Snapshot
     ) -> tuple[str | None, bool]:
         """Make the tables of what a batch adds and takes away, unless to aggregate anew is expected to be sooner."""
         check: Callable[[], None] = check_stop
+        size, anew = sum(batch.size for batch in batches), math.inf
         if each.accumulators is not None:
             groups = Groups(raw, each.definition, each.accumulators)
-            check = each.pace.limited(check_stop, batch.size, groups.matches)
-        with Rows(raw, self.engine, each, delta, self._former_snapshot if batch.renewed else None) as rows:
+            check = each.pace.limited(check_stop, size, groups.matches)
+            anew = each.pace.anew or math.inf
+        with self._rows(raw, each, batches) as rows:
             try:
-                self._find(each, delta, batch, snapshot, rows.take, check)
+                for part, batch in zip(each.parts, batches, strict=True):
+                    take = rows.taker(part, batch.read)
+                    part.find(batch, snapshot, self._former_snapshot, self.engine, take, check, anew)
             except Overran:
-                each.pace.overran(batch.size)
+                each.pace.overran(size)
                 return "to aggregate anew is expected to take less time than to match its changes", False
             rows.finish()
-        each.pace.matched(batch.size)
+        each.pace.matched(size)
         return None, rows.some
 
-    def _find(
-        self,
-        each: Standing,
-        delta: DeltaQuery,
-        batch: Batch,
-        snapshot: Snapshot,
-        take: Take,
-        check: Callable[[], None],
-    ) -> None:
-        """Hand over the matches that a batch adds and takes away."""
-        if each.matcher is None:
-            labels, store = delta.edge_labels, snapshot.store
-            edges = store.size if labels is None else sum(store.statistics(one).resource_triples for one in labels)
-            if edges >= SMALL and each.near < edges * _READING:
-                if self._near(each, delta, batch, snapshot, take, check):
-                    return
-                if each.accumulators is not None and each.near + (each.pace.anew or math.inf) < edges * _READING:
-                    each.near += each.pace.anew or 0.0
-                    raise Overran
-            with self._former_snapshot() as state:
-                each.matcher = Matcher(delta, state, self.engine.device())
-        each.matcher.follow(batch, take, check)
-
-    def _near(
-        self,
-        each: Standing,
-        delta: DeltaQuery,
-        batch: Batch,
-        snapshot: Snapshot,
-        take: Take,
-        check: Callable[[], None],
-    ) -> bool:
-        """Find what a batch changes without the edges of the whole graph; False where they are too many around it."""
-        started = time.perf_counter()
-        with ExitStack() as opened:
-
-            def former(vertices: Ints) -> list[Ints | None]:
-                state = opened.enter_context(self._former_snapshot())
-                there = vertices[vertices < state.graph.sizes.resources]
-                return Candidates(state, delta.text, {}).among(delta.bound, there)
-
-            try:
-                return find_near(delta, batch, snapshot, former, take, check)
-            finally:
-                each.near += time.perf_counter() - started
+    def _rows(self, raw: duckdb.DuckDBPyConnection, each: Standing, batches: Sequence[Batch]) -> Rows | RowsAnew:
+        """Return what makes rows of what is found."""
+        if each.asked_anew:
+            return RowsAnew(raw, self.engine, each, self._former_snapshot)
+        renewed = any(batch.renewed for batch in batches)
+        return Rows(raw, self.engine, each, self._former_snapshot if renewed else None)
 
     def explainable(self, each: Standing) -> Standing:
         """Return a continuous query with its delta plans, where it has some, over the graph of now."""
         each.why, snapshot = each.never, self._state.snapshot()
-        if each.why is None and each.matcher is None:
+        if each.why is None and any(part.matcher is None for part in each.parts):
             self.bind(each, snapshot)
-            if each.delta is not None:
-                each.matcher = Matcher(each.delta, snapshot, self.engine.device())
+            for part in each.parts if each.why is None else ():
+                if part.delta is not None and part.delta.pattern.edges:
+                    part.matcher = Matcher(part.delta, snapshot, self.engine.device())
         return each
 
     def bind(self, each: Standing, snapshot: Snapshot) -> None:
         """Find out whether delta plans maintain a query, over the names of one state."""
-        assert each.rows_of is not None
-        text, before = each.definition.text, each.accumulators
-        each.delta, each.accumulators, each.resources = None, None, snapshot.graph.sizes.resources
-        with self.engine.projected(each.rows_of, text, snapshot) as (_, prepared):
-            try:
-                delta = DeltaQuery.of(each.rows_of, prepared, snapshot, text)
-                if each.grouping is not None and prepared is not None:
-                    each.accumulators = each.grouping.typed(prepared.projection.columns)
-                each.delta, each.why = delta, None
-            except (NotIncremental, NotGrouped) as error:
-                each.matcher, each.why = None, str(error)
+        before, each.accumulators = each.accumulators, None
+        try:
+            each.why = None
+            bound = [part.bind(self.engine, snapshot) for part in each.parts]
+            prepared: Prepared | Program = bound[0]
+            if each.asked_anew:
+                assert each.rows_of is not None
+                with self.engine.prepared(runnable(each.rows_of), each.definition.text, snapshot) as (_, prepared):
+                    if prepared.computing is not None:
+                        raise NotIncremental("Python computes a part of it")
+            if any(made_in_python(column.type) for column in prepared.projection.columns):
+                raise NotIncremental("Python computes a part of it")
+            if each.grouping is not None:
+                each.accumulators = each.grouping.typed(prepared.projection.columns)
+        except (NotIncremental, NotGrouped) as error:
+            each.why = str(error)
+            for part in each.parts:
+                part.delta = part.matcher = None
         each.grouped = each.grouped and each.accumulators == before
 
     # --- groups
@@ -306,7 +271,7 @@ class Maintenance:
         assert each.accumulators is not None
         groups = Groups(raw, each.definition, each.accumulators)
         query, named = each.accumulators.narrowed(partial(groups.lost, most=_NARROWED))
-        with self.engine.prepared(query, each.definition.text) as (run, prepared):
+        with self.engine.prepared(runnable(query), each.definition.text) as (run, prepared):
             if named and type(prepared) is Prepared and prepared.plan is not None:
                 ids = self._state.snapshot().lookup.ids({iri for iris in named.values() for iri in iris})
                 vertices = {name: np.array(sorted(ids[iri] for iri in iris), np.int64) for name, iris in named.items()}
@@ -317,10 +282,10 @@ class Maintenance:
         """Store the groups of a query, and make a table of its answer."""
         groups = Groups(raw, each.definition, accumulators)
         for name, query in accumulators.distinct.items():
-            with self.engine.prepared(query, each.definition.text) as (run, prepared):
+            with self.engine.prepared(runnable(query), each.definition.text) as (run, prepared):
                 self.engine.into(AGAIN[5:], run, prepared)
             groups.fill_values(name)
-        with self.engine.prepared(accumulators.query, each.definition.text) as (run, prepared):
+        with self.engine.prepared(runnable(accumulators.query), each.definition.text) as (run, prepared):
             self.engine.into(AGAIN[5:], run, prepared)
         groups.fill()
         each.grouped = True
@@ -392,9 +357,9 @@ class Maintenance:
             begun = time.perf_counter()
             self._whole(raw, each)
             self._note(raw, each, begun)
-        elif each.delta is not None:
-            with Rows(raw, self.engine, each, each.delta, None) as rows:
-                rows.make(FRESH, np.empty((0, each.delta.columns), np.int64))
+        else:
+            with self._rows(raw, each, ()) as rows:
+                rows.make_none(FRESH)
         answer = Answer(raw, definition)
         for name in answer.names():
             if name.lower() in ("batch", "change"):

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     import duckdb
 
     from graphdb.live.engine import Engine
-    from graphdb.live.matches.delta import DeltaQuery
+    from graphdb.live.matches.following import Following
+    from graphdb.live.matches.matching import Take
     from graphdb.live.standing import Standing
     from graphdb.relational.paths.run import PathRun
     from graphdb.relational.query import Prepared
@@ -42,8 +43,8 @@ class Rows:
 
     Parameters
     ----------
-    raw, engine, each, delta
-        The transaction that is open, who prepares, the continuous query, and what is known of it.
+    raw, engine, each
+        The transaction that is open, who prepares, and the continuous query.
     former
         Yields the state before the batch: of it the rows are that go, where vertices are renewed; None: of now.
     """
@@ -53,10 +54,12 @@ class Rows:
         raw: duckdb.DuckDBPyConnection,
         engine: Engine,
         each: Standing,
-        delta: DeltaQuery,
         former: Callable[[], AbstractContextManager[Snapshot]] | None,
     ) -> None:
-        self._raw, self._engine, self._each, self._delta, self._former = raw, engine, each, delta, former
+        self._raw, self._engine, self._each, self._former = raw, engine, each, former
+        delta = each.parts[0].delta
+        assert delta is not None  # or delta plans do not maintain it
+        self._delta = delta
         self._open = ExitStack()
         self._prepared: dict[bool, tuple[PathRun, Prepared]] = {}
         self._waiting: dict[bool, list[Ints]] = {True: [], False: []}
@@ -71,7 +74,11 @@ class Rows:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._open.close()
 
-    def take(self, added: Ints, removed: Ints) -> None:
+    def taker(self, part: Following, read: Ints) -> Take:
+        """Return what takes the matches of the query's pattern."""
+        return self._take
+
+    def _take(self, added: Ints, removed: Ints) -> None:
         """Take matches (:meth:`.delta.DeltaQuery.block`): of the last ones :meth:`finish` makes rows."""
         for come, matches in ((True, added), (False, removed)):
             if len(matches):
@@ -86,9 +93,9 @@ class Rows:
         if self.some and self._delta.counted:
             self._merge()
 
-    def make(self, table: str, matches: Ints) -> None:
-        """Make a table of the rows of some matches."""
-        self._write(True, matches, f"CREATE OR REPLACE TEMP TABLE {table[5:]} AS FROM")
+    def make_none(self, table: str) -> None:
+        """Make a table of no rows."""
+        self._write(True, np.empty((0, self._delta.columns), np.int64), table, "FROM")
 
     def _flush(self) -> None:
         if not self._count:
@@ -109,10 +116,7 @@ class Rows:
             number = NUMBER if come else f"-{NUMBER}"
             table, columns = MOVED, f"SELECT * EXCLUDE {NUMBER}, CAST({number} AS BIGINT) AS {SIGN} FROM"
             self._moved += len(matches)
-        begin = f"INSERT INTO {table}" if table in self._made else f"CREATE OR REPLACE TEMP TABLE {table[5:]} AS"
-        self._write(come or not len(matches), matches, f"{begin} {columns}")
-        if len(matches):  # whose types another part has, too
-            self._made.add(table)
+        self._write(come or not len(matches), matches, table, columns)
 
     def _merge(self) -> None:
         """Have equal rows be one."""
@@ -120,20 +124,24 @@ class Rows:
         self._raw.execute(f"CREATE OR REPLACE TEMP TABLE {MOVED[5:]} AS {merged} HAVING sum({SIGN}) <> 0")
         self._moved = 0
 
-    def _write(self, come: bool, matches: Ints, before: str) -> None:
-        """Run SQL that ends with the rows of matches."""
+    def _write(self, come: bool, matches: Ints, table: str, columns: str) -> None:
+        """Add the rows of matches to a table: what is selected of them are ``columns``, SQL up to FROM."""
         run, prepared = self._projection(come)
         projection, block = prepared.projection, self._delta.block(matches)
         shown = presented(f"({projection.sql})", projection.columns, ordered=False)
-        with run.showing(block, prepared.wanted, prepared.bound, prepared.beside):
-            if come or self._former is None:
-                run.connection.promised.make(shown)
-                self._raw.execute(f"{before} ({shown})", dict(projection.parameters))
-                return
-            rows = run.connection.arrow(shown, projection.parameters)
-        connection = self._projection(True)[0].connection
-        with connection.view("_graphdb_rows", rows):
-            self._raw.execute(f"{before} _graphdb_rows")
+        for part in run.showing(block, prepared.wanted, prepared.bound, prepared.beside):
+            begin = f"INSERT INTO {table}" if table in self._made else f"CREATE OR REPLACE TEMP TABLE {table[5:]} AS"
+            with part:
+                if come or self._former is None:
+                    run.connection.promised.make(shown)
+                    self._raw.execute(f"{begin} {columns} ({shown})", dict(projection.parameters))
+                else:
+                    rows = run.connection.arrow(shown, projection.parameters)
+                    connection = self._projection(True)[0].connection
+                    with connection.view("_graphdb_rows", rows):
+                        self._raw.execute(f"{begin} {columns} _graphdb_rows")
+            if block.count:  # whose types another part has, too
+                self._made.add(table)
 
     def _projection(self, come: bool) -> tuple[PathRun, Prepared]:
         """Return what makes rows of matches that come, or go."""

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse
-from graphdb.live.matches.delta import DeltaQuery, NotIncremental, cut
+from graphdb.live.engine import Query
+from graphdb.live.matches.delta import cut
+from graphdb.live.matches.following import Following
 from graphdb.live.matches.pace import Pace
+from graphdb.live.matches.required import NotIncremental, bindings
 
 if TYPE_CHECKING:
     from graphdb.live.aggregates.grouping import Accumulators, Grouping
     from graphdb.live.definitions import Definition
-    from graphdb.live.matches.matching import Matcher
-
-Query = ast.Query | ast.Composite
 
 _NOTED = 100
 """Batches of which it is noted what they took."""
@@ -47,26 +47,28 @@ class Standing:
         self.definition = definition
         self.query: Query = parse(definition.text)  # type: ignore[assignment]  # it was one when it was created
         self.rows_of: ast.Query | None = None
-        """The query whose rows are matches; None where delta plans never maintain it."""
+        """The query whose rows are made of matches; None where delta plans never maintain it."""
         self.grouping: Grouping | None = None
         """What is made of these rows, where it aggregates."""
         self.never: str | None = None
         """Why delta plans never maintain it, whatever the data."""
+        self.parts: tuple[Following, ...] = ()
+        """The patterns whose matches are followed: one, or several that say which rows are asked for anew."""
+        self.asked_anew = False
+        """Whether rows are asked for anew instead of made of the matches that come and go."""
         try:
             self.rows_of, self.grouping = cut(self.query)
+            parts = bindings(self.rows_of)
+            self.asked_anew = parts is not None
+            own = (self.rows_of,) if parts is None else parts
+            self.parts = tuple(Following(part, self.rows_of, definition.text) for part in own)
         except NotIncremental as error:
             self.never = str(error)
         self.accumulators: Accumulators | None = None
         """How its groups follow the rows, as they are typed by now."""
         self.grouped = False
         """Whether the table of its groups is known to be there."""
-        self.delta: DeltaQuery | None = None
-        self.matcher: Matcher | None = None
         self.why: str | None = None
-        self.near = 0.0
-        """Seconds that batches took without a matcher."""
-        self.resources = 0
-        """How many there were when :attr:`delta` was as the graph."""
         self.pace = Pace()
         """What batches take by delta plans, and its answer anew."""
         self.took: deque[Took] = deque(maxlen=_NOTED)
@@ -76,5 +78,6 @@ class Standing:
 
     def forget(self) -> None:
         """Drop what was made of the graph."""
-        self.delta = self.matcher = self.accumulators = None
-        self.grouped, self.near = False, 0.0
+        self.accumulators, self.grouped = None, False
+        for part in self.parts:
+            part.forget()

@@ -87,6 +87,9 @@ class Control:
     """After a run: how long it took."""
     threads: int = 0
     """After a run: how many workers it had; 0 on a device."""
+    disturbed: bool = False
+    """After a run: whether it says little of what the next one takes, since it tried a strategy that was not measured
+    yet, or a compiler had the interpreter meanwhile."""
     _started: float = field(default_factory=time.monotonic)
     _share: float = 0.0
     _reported_at: float = 0.0

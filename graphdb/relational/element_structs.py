@@ -25,7 +25,7 @@ from graphdb.relational.entity_fetch import Source
 from graphdb.results.path_materialization import Walks, distinct, distinct_edges, edge_columns
 from graphdb.sql.from_clause import NAMES_VIEW
 from graphdb.storage.arrays.arrow import values as plain
-from graphdb.storage.arrays.texts import taken
+from graphdb.storage.arrays.texts import number_integers, taken
 
 Ids = NDArray[np.int64]
 
@@ -94,15 +94,15 @@ def _maps(keys: Sequence[str], parts: Sequence[Convert]) -> Convert:
     return convert
 
 
-def _gathered(column: arrow.Array, structs: Callable[[arrow.Array], tuple[arrow.Array, Ids]]) -> arrow.Array:
+def _gathered(column: arrow.Array, structs: Callable[[arrow.Array], tuple[arrow.Array, Ids | None]]) -> arrow.Array:
     """Return the structs of a column's elements: those of the distinct ones, and which of them each is."""
     if not column.null_count:
         made, which = structs(column)
-        return made.take(which)
+        return made if which is None else made.take(which)
     made, which = structs(column.drop_null())
     there = column.is_valid()
     places = np.zeros(len(column), np.int64)
-    places[there] = which
+    places[there] = np.arange(len(made)) if which is None else which
     return made.take(numbers(places, there))
 
 
@@ -278,43 +278,53 @@ _DESCRIBED = (
 )
 
 
-def _edge_structs(source: Source, edges: Sequence[Ids]) -> Callable[[Source, Sequence[Ids]], tuple[arrow.Array, Ids]]:
-    """Return what makes edges (label, start, end, ordinal) structs, all of which are ``edges``."""
-    about = _in_memory(source, edges) or _read(source, edges)
+_Structs = Callable[[Source, Sequence[Ids]], tuple[arrow.Array, Ids | None]]
+"""Returns structs of edges (label, start, end, ordinal), and which of them each is; None where each has its own."""
+
+
+def _edge_structs(source: Source, edges: Sequence[Ids]) -> _Structs:
+    """Return what makes edges structs, all of which are ``edges``."""
+    found = _in_memory(source, edges)
+    if found is not None:
+        return found
+    about = _read(source, edges)
 
     def structs(source: Source, edges: Sequence[Ids]) -> tuple[arrow.Array, Ids]:
         some, which = distinct_edges(edges)
-        made = arrow.struct_array(
-            [numbers(edge_numbers(*some)), *about(source, some)], ["id", "type", "start", "end", "properties"]
-        )
-        return made, which
+        return _packed(some, about(source, some)), which
 
     return structs
 
 
-_About = Callable[[Source, Sequence[Ids]], list[arrow.Array]]
-"""Returns the types, starts, ends and properties of edges."""
+def _packed(edges: Sequence[Ids], about: Sequence[arrow.Array]) -> arrow.Array:
+    """Return structs of edges, of their types, starts, ends and properties."""
+    return arrow.struct_array([numbers(edge_numbers(*edges)), *about], ["id", "type", "start", "end", "properties"])
 
 
-def _in_memory(source: Source, edges: Sequence[Ids]) -> _About | None:
+def _in_memory(source: Source, edges: Sequence[Ids]) -> _Structs | None:
     """Return what gathers them from columns in memory; None where these are not there."""
     found = None if source.edges is None else source.edges.described_by(edges)
     if found is None:
         return None
-    numbers_of = found.numbers
-    every = numbers_of(edges)
+    numbers_of, every = found.numbers, found.every
     named = {source.names.written(iri): column for iri, column in found.properties.items()}
     named = {name: named[name] for name in sorted(named) if named[name].is_valid()[every].any()}
     if not named or len(named) > _MOST_KEYS or len({name.lower() for name in named}) < len(named):
         return None
 
-    def about(source: Source, edges: Sequence[Ids]) -> list[arrow.Array]:
-        at = numbers_of(edges)
+    def structs(source: Source, some: Sequence[Ids]) -> tuple[arrow.Array, Ids | None]:
+        at = every if all(map(np.array_equal, some, edges)) else numbers_of(some)
         assert at is not None
+        which = None
+        if 2 * np.count_nonzero(np.bincount(at)) < len(at):  # most come again
+            at, which = number_integers(at)
+            firsts = np.empty(len(at), np.int64)
+            firsts[which[::-1]] = np.arange(len(which) - 1, -1, -1)
+            some = [part[firsts] for part in some]
         values = [taken(column, at) for column in named.values()]
-        return [*_ends(source, edges), arrow.struct_array(values, list(named))]
+        return _packed(some, [*_ends(source, some), arrow.struct_array(values, list(named))]), which
 
-    return about
+    return structs
 
 
 def _ends(source: Source, edges: Sequence[Ids]) -> list[arrow.Array]:
@@ -335,8 +345,8 @@ _ENDS = (
 )
 
 
-def _read(source: Source, edges: Sequence[Ids]) -> _About:
-    """Return what reads them from the database."""
+def _read(source: Source, edges: Sequence[Ids]) -> Callable[[Source, Sequence[Ids]], list[arrow.Array]]:
+    """Return what reads types, starts, ends and properties of edges from the database."""
     with _edge_view(source, edges):
         described = np.isin(edges[0], list(source.described)).any()
         properties = _Properties(
@@ -372,7 +382,7 @@ def _paths(source: Source, column: arrow.Array) -> Convert:
         made, which = edges(source, paths.edges)
         lists = [
             arrow.list_array(paths.starts, nodes(source, numbers(paths.vertices))),
-            arrow.list_array(paths.starts - np.arange(count + 1), made.take(which)),
+            arrow.list_array(paths.starts - np.arange(count + 1), made if which is None else made.take(which)),
         ]
         return arrow.struct_array(lists, ["nodes", "relationships"]), np.arange(count)
 

@@ -17,10 +17,13 @@ from graphdb.common.arrow import strings
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.values.elements import Node, filled
 from graphdb.common.values.literals import python_value_of
+from graphdb.common.values.temporal import Duration
 from graphdb.common.values.terms import LITERAL_BASE, Kind
 from graphdb.common.values.types import (
     AS_WRITTEN,
+    DURATION,
     MEMBERS,
+    STRING,
     UNION,
     VALUE,
     Base,
@@ -37,6 +40,7 @@ from graphdb.snapshot.terms import Lookup
 from graphdb.sql.from_clause import NAMES_VIEW
 from graphdb.storage.arrays.arrow import values as plain
 from graphdb.storage.arrays.python_values import pylist
+from graphdb.storage.arrays.texts import firsts_of, number_rows, taken
 
 if TYPE_CHECKING:
     from graphdb.pattern.names import Names
@@ -44,6 +48,9 @@ if TYPE_CHECKING:
 Ids = NDArray[np.int64]
 
 _WANTED = "_graphdb_wanted"
+
+_SEVERAL = 1000
+"""Durations from which on each is written once, however often it comes."""
 
 _EXACT = ", ".join(str(int(kind)) for kind in Kind if AS_WRITTEN >> kind & 1)
 _VALUE = f"{literal_sql('l', VALUE)}, CASE WHEN l.kind IN ({_EXACT}) THEN l.lexical END, l.datatype"
@@ -264,12 +271,32 @@ def present(source: Source, table: arrow.Table, columns: tuple[Column, ...]) -> 
     """Return a result's table as a user of SQL sees it."""
     from graphdb.relational.projection import presentation
 
+    for i, column in enumerate(columns):
+        if column.type.base is Base.DURATION and table.num_rows > _SEVERAL:
+            table = table.set_column(i, table.column_names[i], _durations(source, table.column(i).combine_chunks()))
+            columns = (*columns[:i], replace(column, type=STRING), *columns[i + 1 :])
     found = presented(source, table, columns)
     if found is not None:
         return found
     view = source.connection.temporary()
     with source.connection.view(view, table):
         return source.connection.arrow(presentation.presented(view, columns))
+
+
+def _durations(source: Source, array: arrow.Array) -> arrow.Array:
+    """Return the texts of durations, each of which is written once."""
+    from graphdb.relational.projection import presentation
+
+    parts = [plain(part) for part in array.children]
+    which = number_rows([*parts, array.is_valid().astype(np.int64)] if array.null_count else parts)
+    firsts = firsts_of(which)
+    if len(firsts) <= _SEVERAL and not array.null_count:  # to plan SQL for their texts takes longer
+        rows = zip(*(part[firsts].tolist() for part in parts), strict=True)
+        return taken(strings([str(Duration(*row)) for row in rows]), which)
+    view = source.connection.temporary()
+    with source.connection.view(view, arrow.table([array.take(firsts)], ["c0"])):
+        texts = source.connection.arrow(presentation.presented(view, (Column("c0", "c0", DURATION),)))
+    return taken(texts.column(0).combine_chunks(), which)
 
 
 def presented(source: Source, table: arrow.Table, columns: tuple[Column, ...]) -> arrow.Table | None:
@@ -308,7 +335,7 @@ def _named(type: Type, array: arrow.Array) -> arrow.Array:
 def _listed(source: Source, type: Type, array: arrow.Array) -> arrow.Array:
     """Return lists of unions, as DuckDB has them, of lists whose items stand side by side."""
     length, count = len(type.fields), len(array)
-    found = source.connection.arrow(f"SELECT CAST([] AS {UNION}[]) AS l").schema.field(0).type
+    found = _unions(source)
     kinds, places = np.zeros(count * length, np.int8), np.arange(count * length).reshape(count, length)
     numbers = list(MEMBERS)
     children = []
@@ -323,6 +350,16 @@ def _listed(source: Source, type: Type, array: arrow.Array) -> arrow.Array:
     names = [member.name for member in found.value_type]
     items = arrow.union_array(kinds, children, names)
     return arrow.list_array(np.arange(0, count * length + 1, length), items, array.valid, found)
+
+
+_UNIONS: list[arrow.DataType] = []
+
+
+def _unions(source: Source) -> arrow.DataType:
+    """Return the type of lists of unions, as DuckDB has it: asked for once."""
+    if not _UNIONS:
+        _UNIONS.append(source.connection.arrow(f"SELECT CAST([] AS {UNION}[]) AS l").schema.field(0).type)
+    return _UNIONS[0]
 
 
 _GRAPH = (Base.NODE, Base.TERM, Base.EDGE)

@@ -8,13 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common import arrow
+from graphdb.common.values.types import INTEGER
 from graphdb.relational.program import Given
 from graphdb.relational.projection.lookups import LOOKED_FOR
 from graphdb.relational.snapshot import Snapshot
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.arrays.sorted_sets import each_once
+from graphdb.storage.arrays.texts import number_integers
 
 Ids = NDArray[np.int64]
+
+_LARGE = 1 << 17
+"""Vertices with a property up to which all are looked at for the values of some rows, ..."""
+
+_MORE = 16
+"""... and of more so many for each row."""
 
 
 def given_vertices(given: Given, tables: Mapping[str, arrow.Table], snapshot: Snapshot) -> Ids:
@@ -30,6 +38,8 @@ def given_vertices(given: Given, tables: Mapping[str, arrow.Table], snapshot: Sn
         found = values((column.flatten() if arrow.is_list(column.type) else column).drop_null())
     elif (indexed := _by_key(given, tables, snapshot)) is not None:
         found = indexed
+    elif (scanned := _by_column(given, tables, snapshot)) is not None:
+        found = scanned
     else:
         found = snapshot.connection.columns(f"SELECT id FROM ({given.sql})", given.parameters)["id"]
     return each_once(snapshot.store.to_vertices(np.asarray(found, np.int64)), snapshot.graph.vertices)
@@ -42,9 +52,32 @@ def _by_key(given: Given, tables: Mapping[str, arrow.Table], snapshot: Snapshot)
     column = _column(given.key.column, tables)
     if column is not None and len(column) <= LOOKED_FOR:
         found = list(dict.fromkeys(arrow.pylist(column.drop_null())))
+    elif column is not None and arrow.is_integer(column.type):
+        some = number_integers(values(column.drop_null()))[0]
+        if len(some) > LOOKED_FOR:
+            return None
+        found = some.tolist()
     else:
         found = [value for (value,) in snapshot.connection.rows(given.key.values, given.parameters)]
     return None if len(found) > LOOKED_FOR else snapshot.keys.find(given.key.label, found)
+
+
+def _by_column(given: Given, tables: Mapping[str, arrow.Table], snapshot: Snapshot) -> Ids | None:
+    """Return the vertices that have one of the rows' integers as a property, of all that have it, if these are not
+    many more than the rows; None where it is in no column.
+    """
+    if given.key is None or (column := _column(given.key.column, tables)) is None:
+        return None
+    label, properties = given.key.label, snapshot.properties
+    if label.triples > _MORE * len(column) + _LARGE or not properties.in_memory(label):
+        return None
+    if properties.type_of(label) != INTEGER or not arrow.is_integer(column.type):
+        return None
+    if (stored := properties.array(label)) is None:
+        return None
+    vertices, found = stored.rows()
+    wanted = values(column.drop_null()).astype(np.int64, copy=False)
+    return vertices[np.isin(values(found), wanted)]
 
 
 def _column(of: tuple[str, str] | None, tables: Mapping[str, arrow.Table]) -> arrow.Array | None:

@@ -259,14 +259,24 @@ class MatchRun:
             yield
         self._tables.pop(view, None)
 
-    @contextmanager
     def showing(
         self, block: Block, needs: Wanted, bound: BoundPattern, beside: Sequence[Beside] = ()
-    ) -> Iterator[None]:
-        """Show matches that were found already to SQL, as the bindings of a statement's only match."""
-        table = self._with_beside(self._terms(block, needs, bound), beside)
-        with self._visible(table):
-            yield
+    ) -> Iterator[AbstractContextManager[None]]:
+        """Give what shows matches to SQL that were found already, as the bindings of a statement's only match.
+
+        They come with all choices of edges, a part of them at a time; at least one, of no match where there is none.
+        """
+        chooser, some = Chooser(self._snapshot, bound, needs), False
+        if chooser:
+            ids = dict.fromkeys((vertex.name for vertex in bound.vertices), self._snapshot.graph.dtype)
+            found = block.columns.items()
+            columns = {name: np.ascontiguousarray(column, ids.get(name, np.int64)) for name, column in found}
+            block = replace(block, columns=columns)
+        for part in chooser.blocks(block, self.new_control().check) if chooser else (block,):
+            some = True
+            yield self._visible(self._with_beside(self._terms(part, needs, bound), beside))
+        if not some:
+            yield self._visible(self._with_beside(self._empty(needs, bound), beside))
 
     @contextmanager
     def _visible(self, gathered: arrow.Table | None, view: str = BINDINGS) -> Iterator[None]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.arrow import numbers
+from graphdb.common.values.types import Type
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.graph import PatternGraph, Wanted
@@ -25,6 +26,7 @@ from graphdb.relational.projection.lookups import Key
 from graphdb.relational.projection.sql import Projection
 from graphdb.relational.vectors import algebra as vectors
 from graphdb.sql.computing import Applying, Computing
+from graphdb.sql.constants import column_of_list
 
 if TYPE_CHECKING:
     from graphdb.execute.paths.path_rows import PathRows
@@ -297,6 +299,8 @@ class Program:
     projection: Projection
     lists: Mapping[str, arrow.Table]
     """Long lists among the parameters, by the views that SQL reads them from (column ``item``)."""
+    listed: Mapping[str, tuple[str, Type]] = field(default_factory=dict)
+    """Of those that are parameters, by the same views: their names, and the types of their items."""
     counts: bool = False
     """Whether the result is the number of matches of the last step, and nothing is left to do after it; where
     ``projection`` is direct it is columns of these matches."""
@@ -315,6 +319,22 @@ class Program:
         later = [vertex.candidates for step in self.matches if step.plan is None for vertex in step.pattern.vertices]
         return plans + sum(ids.nbytes for ids in later if ids is not None)
 
+    def unplanned(self) -> Program:
+        """Return it without its plans and candidates, which depend on the data, and its parameters' lists."""
+        steps = (_unplanned(step) if isinstance(step, Step) else step for step in self.steps)
+        lists = {view: table for view, table in self.lists.items() if view not in self.listed}
+        return replace(self, steps=tuple(steps), lists=lists)
+
+    def with_lists(self, arguments: Mapping[str, object]) -> Program | None:
+        """Return it with the lists of these arguments; None where one has items of another type."""
+        lists = dict(self.lists)
+        for view, (name, type) in self.listed.items():
+            found = column_of_list(arguments.get(name))
+            if found is None or found[1] != type:
+                return None
+            lists[view] = arrow.table({"item": found[0]})
+        return replace(self, lists=lists)
+
     def known_edges(self, costed: CostedEdges) -> tuple[dict[str, Weighted], set[str]]:
         """Return the edges with costs that are known, by the steps that go along them, and the steps that find them."""
         known: dict[str, Weighted] = {}
@@ -332,3 +352,8 @@ class Program:
         found = {name: number for number, step in enumerate(self.steps) for name in step.reads}
         lasting = {step.view for step in self.steps if isinstance(step, Rows) and step.lasting}
         return found | dict.fromkeys(self.projection.reads | lasting, len(self.steps))
+
+
+def _unplanned(step: Step) -> Step:
+    anywhere = (replace(vertex, candidates=None) for vertex in step.pattern.vertices)
+    return replace(step, plan=None, pattern=replace(step.pattern, vertices=tuple(anywhere)))

@@ -22,7 +22,7 @@ from graphdb.grammar.walk import walk
 from graphdb.pattern.apart import apart
 from graphdb.pattern.bind import MOST, BoundPattern, bind, edge_names, size_of
 from graphdb.pattern.free import SUBQUERIES
-from graphdb.pattern.graph import PatternVertex, Wanted
+from graphdb.pattern.graph import PatternGraph, PatternVertex, Wanted
 from graphdb.plan.executor import Control
 from graphdb.plan.paths import Weighted
 from graphdb.plan.physical import PhysicalPlan
@@ -195,13 +195,26 @@ class QueryRun(MatchRun):
             )
         return replace(program, steps=steps)
 
-    def among(self, prepared: Prepared, vertices: Mapping[str, Ids]) -> Prepared:
-        """Return a query of one pattern, some of whose vertices, by name, must also be of some sorted ones."""
-        pattern = self._pattern(prepared.bound, prepared.wanted)
-        found = tuple(restricted(v, vertices[v.name]) if v.name in vertices else v for v in pattern.vertices)
+    def among(self, prepared: Prepared | Program, vertices: Mapping[str, Ids]) -> Prepared | Program:
+        """Return a query some of whose vertices, by a name that no other has, must also be of some sorted resources."""
+        there = {name: ids[ids < self._snapshot.graph.sizes.resources] for name, ids in vertices.items()}
+
+        def among(pattern: PatternGraph) -> PatternGraph:
+            found = (restricted(v, there[v.name]) if v.name in there else v for v in pattern.vertices)
+            return replace(pattern, vertices=tuple(found))
+
+        def restrict(step: AnyStep) -> AnyStep:
+            if not isinstance(step, Step) or not there.keys() & step.bound.vertex_of.keys():
+                return step
+            pattern = among(step.pattern)
+            plan = None if step.plan is None else self._made(pattern, step.bound, step.needs)
+            return replace(step, pattern=pattern, plan=plan)
+
         with self._snapshot.graph.watched(self.new_control().check):
-            plan = self._made(replace(pattern, vertices=found), prepared.bound, prepared.wanted)
-        return replace(prepared, plan=plan)
+            if isinstance(prepared, Program):
+                return replace(prepared, steps=tuple(map(restrict, prepared.steps)))
+            pattern = among(self._pattern(prepared.bound, prepared.wanted))
+            return replace(prepared, plan=self._made(pattern, prepared.bound, prepared.wanted))
 
     def is_general(self, prepared: Prepared | Program) -> bool:
         """Whether what was prepared here is right for other values of the arguments, once it is :meth:`replanned`."""
@@ -220,12 +233,18 @@ class QueryRun(MatchRun):
             with self._snapshot.graph.watched(self.new_control().check):
                 if isinstance(prepared, Prepared):  # its own plan may be gone, since a change concerned it
                     return replace(prepared, plan=self._planned(prepared.bound, prepared.wanted))
-                return replace(prepared, steps=tuple(map(self._replanned, prepared.steps)))
+                found = prepared.with_lists(self._arguments.unnoted)
+                return None if found is None else replace(found, steps=tuple(map(self._replanned, found.steps)))
         except (Beforehand, ExecutionError):
             return None
 
-    def planned(self, prepared: Prepared) -> Prepared:
-        """Return a query of one pattern with a plan over the data of now; the rest of it is as it was prepared."""
+    def planned(self, prepared: Prepared | Program) -> Prepared | Program | None:
+        """Return a query with plans over the data of now; the rest of it is as it was prepared.
+
+        None as of :meth:`replanned`.
+        """
+        if isinstance(prepared, Program):
+            return self.replanned(prepared)
         return replace(prepared, plan=self._plan(prepared.bound, prepared.wanted))
 
     def _replanned(self, step: AnyStep) -> AnyStep:
@@ -234,7 +253,7 @@ class QueryRun(MatchRun):
         if not isinstance(step, Step):
             return step
         pattern = self._pattern(step.bound, step.needs)
-        plan = None if step.plan is None else self._made(pattern, step.bound, step.needs)
+        plan = None if step.given else self._made(pattern, step.bound, step.needs)
         return replace(step, pattern=pattern, plan=plan)
 
     # --- running
@@ -382,6 +401,8 @@ class QueryRun(MatchRun):
     def _show_lists(self, program: Program, stack: ExitStack) -> None:
         for view, table in program.lists.items():
             stack.enter_context(self._snapshot.connection.view(view, table))
+            self._tables[view] = table
+            stack.callback(self._tables.pop, view, None)
 
     @contextmanager
     def _yielded(self, step: Called) -> Iterator[None]:

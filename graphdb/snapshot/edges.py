@@ -7,7 +7,7 @@ state of the data; the next state takes over what did not change.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,6 +92,8 @@ class DescribedEdges:
     """By the IRI of a key: its values in the order of the table, null where an edge has none."""
     _table: EdgeTable
     _store: TripleStore
+    every: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    """Which edges of the table those are that they were asked for."""
 
     def numbers(self, edges: Sequence[Ints]) -> Ints | None:
         """Return which edges of the table some are: label, start, end (terms) and ordinal; None where one is absent."""
@@ -314,7 +316,7 @@ class Edges:
         None where that takes more than to ask SQL for those of these edges, or some property has values of several
         types, or several for an edge.
         """
-        labels = tuple(np.unique(edges[0]).tolist())
+        labels = tuple(_numbered(edges[0])[0].tolist())
         if not labels or not self.described.issuperset(labels):
             return None
         most = sum(self._store.statistics(label).triples for label in labels)
@@ -325,7 +327,8 @@ class Edges:
         found = DescribedEdges(
             {iri: self.values(labels, key) for iri, key in self.keys.items()}, self.table(labels), self._store
         )
-        return None if found.numbers(edges) is None else found
+        every = found.numbers(edges)
+        return None if every is None else replace(found, every=every)
 
 
 def _numbered(labels: Ints) -> tuple[Ints, Ints]:

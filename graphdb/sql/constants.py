@@ -41,6 +41,11 @@ _LONG = 1000
 A list of maps always is: Python would compute whatever is asked of them, and compare it row by row."""
 
 
+def column_of_list(value: Any) -> tuple[arrow.Array, Type] | None:
+    """Return a long list of plain values, or a list of maps of them, as an array; None for any other value."""
+    return long_column(value) or maps_column(value)
+
+
 def long_column(value: Any) -> tuple[arrow.Array, Type] | None:
     """Return a long list of plain values of one type, and nulls, as an array; None for any other value."""
     if not (isinstance(value, (list, tuple)) or getattr(value, "ndim", 0) == 1):

@@ -20,6 +20,9 @@ SMALL = 200
 up to which :mod:`graphdb.storage.statistics.incremental` counts what it changes."""
 
 
+_NONE = np.empty(0, np.intp)
+
+
 def rows_of_columns(*columns: NDArray[Any]) -> Ints:
     """Return columns of one length as rows, int64 [rows, columns]: sooner than ``numpy.column_stack`` does."""
     return np.array(columns, np.int64).T
@@ -56,11 +59,15 @@ def summed(keys: Ints, values: Ints, *, all: bool = False) -> tuple[Ints, Ints]:
     """Return distinct keys, sorted, with the sums of their values; those alone that come to something, or all."""
     if not len(keys):
         return keys, values
-    order = np.lexsort(keys.T[::-1])
-    keys = keys[order]
-    begins = _begins(keys)
-    distinct, sums = keys[begins], np.add.reduceat(values[order], begins)
-    chosen = np.ones(len(sums), bool) if all else sums.any(axis=1)
+    distinct, sums = keys, values
+    if len(keys) > 1:
+        order = np.lexsort(keys.T[::-1])
+        keys = keys[order]
+        begins = _begins(keys)
+        distinct, sums = keys[begins], np.add.reduceat(values[order], begins)
+    if all:
+        return distinct, sums
+    chosen = sums.any(axis=1)
     return distinct[chosen], sums[chosen]
 
 
@@ -69,7 +76,7 @@ def distinct(rows: Ints) -> Ints:
 
     ``numpy.unique`` compares rows as records; Ctrl-C within that comparison comes out as a TypeError of NumPy's.
     """
-    if not len(rows):
+    if len(rows) < 2:
         return rows
     rows = rows[np.lexsort(rows.T[::-1])]
     return rows[_begins(rows)]
@@ -86,6 +93,8 @@ def looked_up(table: Ints, keys: Ints) -> Ints:
 
 def equal(left: Ints, right: Ints) -> tuple[Ints, Ints]:
     """Return the places of rows in ``left`` and in ``right`` that are equal: a join."""
+    if not len(left) or not len(right):
+        return _NONE, _NONE
     if len(left) * len(right) <= SMALL * SMALL:
         at, there = np.nonzero((left[:, None, :] == right[None, :, :]).all(axis=2))
         return at, there

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -88,12 +89,24 @@ def numbered(array: arrow.Array) -> tuple[arrow.Array, Ints]:
         integral = data.dtype.kind in "iub"
         which = number_integers(data if integral else np.ascontiguousarray(data).view(f"i{data.dtype.itemsize}"))[1]
     else:
-        which = np.zeros(len(data), np.int64)
-        for word in np.ascontiguousarray(data).view(np.int64).reshape(len(data), -1).T:
-            found = number_integers(word)[1]
-            which = number_integers(which * (int(found.max(initial=0)) + 1) + found)[1]
-    firsts = np.flatnonzero(np.diff(np.maximum.accumulate(which), prepend=-1))
-    return some.take(firsts), _spread(which, chosen, len(array))
+        which = number_rows(np.ascontiguousarray(data).view(np.int64).reshape(len(data), -1).T)
+    return some.take(firsts_of(which)), _spread(which, chosen, len(array))
+
+
+def number_rows(columns: Iterable[NDArray[np.integer[Any]]]) -> Ints:
+    """Return which of the different rows of some columns each row is, in the order in which they first come."""
+    which: Ints | None = None
+    for column in columns:
+        found = number_integers(column)[1]
+        many = int(found.max(initial=0)) + 1
+        which = found if which is None else which if many == 1 else number_integers(which * many + found)[1]
+    assert which is not None
+    return which
+
+
+def firsts_of(which: Ints) -> Ints:
+    """Return where each of the numbers that :func:`number_integers` gives first stands."""
+    return np.flatnonzero(np.diff(np.maximum.accumulate(which), prepend=-1))
 
 
 def number_integers(integers: NDArray[np.integer[Any]]) -> tuple[Ints, Ints]:

@@ -63,6 +63,8 @@ class EdgeRows:
     """… some of them of a parallel edge."""
     gone: frozenset[int] = frozenset()
     """Labels of rows that may have gone."""
+    triples: Ints | None = field(default_factory=lambda: np.empty((0, 3), np.int64), compare=False)
+    """Whose rows were written, int64 [triples, 3], some of them more than once; None where that is not known."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from graphdb.common.duckdb.open_files import name_of
 from graphdb.common.errors import LoadError, nearest
-from graphdb.storage.file.pipes import ReadPipe, is_pipe
+from graphdb.storage.file.pipes import Reader, is_pipe, read_pipe
 from graphdb.storage.loaders.compression import Damaged, decompressed, refuse_utf16
 from graphdb.storage.loaders.formats import COMPRESSIONS, SUFFIXES, Format, by_suffix, compression, sniff, stated
 
@@ -148,7 +148,7 @@ def _look(path: Path, format: Format | None, stream: io.BufferedReader | None, *
         format = format or by_suffix(suffixes[-1] if suffixes else "", str(path))
         regular = not stream and stat.S_ISREG(status.st_mode)
         if not regular:
-            stream = stream or _once(ReadPipe(path) if is_pipe(status) else open(path, "rb"))  # noqa: SIM115  # it stays open
+            stream = stream or _once(read_pipe(path) if is_pipe(status) else open(path, "rb"))  # noqa: SIM115  # it stays open
             head = stream.peek(_HEAD)
         else:
             with open(path, "rb") as raw:
@@ -171,38 +171,12 @@ def _look(path: Path, format: Format | None, stream: io.BufferedReader | None, *
     return DataFile(path, size, packed, format, stream)
 
 
-def _once(raw: BinaryIO | ReadPipe, *, ours: bool = True) -> io.BufferedReader:
+def _once(stream: BinaryIO | io.FileIO, *, ours: bool = True) -> io.BufferedReader:
     """A reader that can look ahead of what is read; a pipe is waited for until it says something.
 
     What is ``ours`` is closed with it.
     """
-    return io.BufferedReader(_Filled(raw, ours), _HEAD)
-
-
-class _Filled(io.RawIOBase):
-    """A pipe whose reads fill the buffer as far as there is something to come."""
-
-    def __init__(self, source: BinaryIO | ReadPipe, ours: bool) -> None:
-        self._source = source
-        self._ours = ours
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        done = 0
-        while done < len(buffer):
-            piece = self._source.read(len(buffer) - done)
-            if not piece:
-                break
-            buffer[done : done + len(piece)] = piece
-            done += len(piece)
-        return done
-
-    def close(self) -> None:
-        if self._ours:
-            self._source.close()
-        super().close()
+    return io.BufferedReader(Reader(stream, ours=ours), _HEAD)
 
 
 def _head_of(path: Path, packed: str) -> bytes:

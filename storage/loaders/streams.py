@@ -16,6 +16,7 @@ from queue import Empty, SimpleQueue
 from typing import BinaryIO
 
 from graphdb.common.errors import LoadError
+from graphdb.common.stopping import stopping
 from graphdb.storage.loaders.compression import Damaged, decompressed, refuse_utf16
 from graphdb.storage.loaders.files import DataFile
 
@@ -92,12 +93,13 @@ class Put:
         """An entry for each block that may be handed on before another one is taken."""
         for _ in range(ahead):
             self._room.put(None)
-        self._stopped = False
+        self.stopped = threading.Event()
+        """Set once nobody waits any more."""
         self._interrupt: Callable[[], object] | None = None
 
     def __call__(self, item: Block | BaseException | None) -> None:
         """Hand on a block, an error in the place of one, or None: there are no more."""
-        while not self._stopped:
+        while not self.stopped.is_set():
             try:
                 self._room.get(timeout=0.1)
             except Empty:
@@ -108,7 +110,7 @@ class Put:
 
     def check(self) -> None:
         """Raise :class:`Stopped` where nobody waits any more; for readers that hand nothing on for long."""
-        if self._stopped:
+        if self.stopped.is_set():
             raise Stopped
 
     def get(self, watch: Callable[[], object]) -> Block | BaseException | None:
@@ -137,7 +139,7 @@ class Put:
         A library that reads a whole document at once, or plans for long, cannot be interrupted: its thread is left
         alone after a while, and ends when it reads or hands on something, or hears of an interrupt.
         """
-        self._stopped = True
+        self.stopped.set()
         until = time.monotonic() + _PATIENCE
         while thread.is_alive() and time.monotonic() < until:
             self._hurry(thread)
@@ -165,7 +167,7 @@ def blocks(
 
     def read() -> None:
         try:
-            with suppress(Stopped):
+            with suppress(Stopped), stopping(None, put.stopped):  # who waits for a pipe, too
                 produce(put)
                 put(None)
         except BaseException as error:  # handed to the consumer, who raises it

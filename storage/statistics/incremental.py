@@ -133,11 +133,11 @@ def change(
     touched = _touched(known, changes, before[:, [2, 3, 0]])
     kinds = known.kinds(_asked_kinds(touched, changes.removed))
     now = _edge_labels(labels, before, touched, kinds)
-    degrees = np.column_stack(_degrees(touched))
+    degrees = np.concatenate(_degrees(touched), axis=1)
     if len(changes.removed):
         _lessen(connection, labels, now, touched, changes, kinds, degrees)
     now[now[:, 0] == 0] = 0
-    rows = {"edge_label": np.column_stack([labels, now]), "degree": degrees}
+    rows = {"edge_label": np.concatenate([labels[:, None], now], axis=1), "degree": degrees}
     at = (touched.label == known.typed) & (touched.direction == IN) & (touched.vertex < LITERAL_BASE)
     classes, vertices = touched.vertex[at], touched.after[at]
     log = tables.Log() if cached.degrees is None else cached.degrees.log
@@ -145,7 +145,7 @@ def change(
     if typed is not None:
         moved = touched.moved[at]
         rows["vertex_label"] = rows_of_columns(classes[moved], vertices[moved])
-        pairs = rows["label_pair"] = np.column_stack(_pairs(known, touched, changes))
+        pairs = rows["label_pair"] = np.concatenate(_pairs(known, touched, changes), axis=1)
         if log.pairs(connection) + len(pairs) > statistics.PAIRS // 2:  # some may be dropped
             del rows["label_pair"]
             log.append(connection, rows)
@@ -244,6 +244,8 @@ def _pairs(known: StatisticsLookup, touched: _Touched, changes: Changes) -> tupl
     come, gone = known.labels_in(changes.added), known.labels_in(changes.removed)
     common = known.labelled(t.vertex[t.moved] if not len(come) + len(gone) else t.vertex, come, gone)
     old = np.unique(np.concatenate([come, gone])[:, 0])
+    if not len(common) + len(come) + len(gone):  # none of them has a label
+        return np.empty((0, 3), np.int64), np.empty((0, 2), np.int64)
     others = known.elsewhere(old[~known.fresh(old)])
     mine = rows_of_columns(t.label, t.direction, t.vertex)
     others = others[~among(others[:, :3], mine)]

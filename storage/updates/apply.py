@@ -47,6 +47,9 @@ EDGE_KEY = f"{TRIPLE_KEY}, ordinal"
 """What an edge is known by, of the parallel ones of a triple."""
 
 _PROPERTY = f"{EDGE_KEY}, key, value"
+_LISTED = 8
+"""Triples that are inserted as rows of parameters."""
+
 _BESIDE = ("quad", "reifier", "edge_graph")
 """Tables whose rows go with their triples."""
 
@@ -233,7 +236,7 @@ class Update:
 
             self._apply_triples(seen("lost", removed), seen("come", added))
             if touched is not None or edges is not None or properties is not None:
-                self.changes.append(_of_edges(touched, edges))
+                self.changes.append(self._of_edges(touched, edges))
                 self._apply_edges(given("touched_edge", touched), given("edge", edges), given("property", properties))
 
     def _apply_triples(self, removed: str | None, added: str | None) -> None:
@@ -304,8 +307,12 @@ class Update:
             for table in ("triple", *(table for table, rows in zip(_BESIDE, beside, strict=True) if rows)):
                 self._delete(table, relation, given)
         if len(new):
-            relation, given = incremental.relation(new)
-            self._run(f"INSERT INTO _graphdb.triple SELECT {TRIPLE_KEY} FROM {relation}", given)
+            if len(new) <= _LISTED:  # which DuckDB plans sooner than lists that are unnested
+                rows = ", ".join(["(?, ?, ?)"] * len(new))
+                self._run(f"INSERT INTO _graphdb.triple ({TRIPLE_KEY}) VALUES {rows}", new.reshape(-1).tolist())
+            else:
+                relation, given = incremental.relation(new)
+                self._run(f"INSERT INTO _graphdb.triple SELECT {TRIPLE_KEY} FROM {relation}", given)
         if len(lost) or len(new):
             changes = Changes(lost, new)
             counted = incremental.change(
@@ -318,6 +325,31 @@ class Update:
         """Note changes; by now there are triples of all terms."""
         self.changes.append(changes)
         self._fresh, self._fresh_literals = LITERAL_BASE, sys.maxsize
+
+    def _of_edges(self, touched: Relation | None, edges: Relation | None) -> Changes:
+        """Return what is written of single edges; the labels are to be asked for where it is too much to follow."""
+        gone, came = self._columns(touched, TRIPLE_KEY), self._columns(edges, EDGE_KEY)
+        if gone is None or came is None:
+            return Changes(edges=EdgeRows(triples=None))
+        rows = EdgeRows(
+            frozenset(came[:, 0].tolist()),
+            frozenset(came[came[:, 3] > 0, 0].tolist()),
+            frozenset(gone[:, 0].tolist()),
+            np.concatenate([gone, came[:, :3]]),
+        )
+        return Changes(counted=Counted(), edges=rows)
+
+    def _columns(self, relation: Relation | None, columns: str) -> Ints | None:
+        """Return columns of a relation, int64 [rows, columns]; None where it is too much to follow."""
+        names = columns.split(", ")
+        if relation is None:
+            return np.empty((0, len(names)), np.int64)
+        if isinstance(relation, str):
+            found = execute(self._connection, f"SELECT {columns} FROM {relation} LIMIT {MOST + 1}").fetchnumpy()
+        else:
+            found = {name: values(relation.column(name)) for name in names}
+        rows = np.column_stack([np.asarray(found[name], np.int64) for name in names])
+        return rows if len(rows) <= MOST else None
 
     def _apply_edges(self, touched: Given | None, edges: Given | None, properties: Given | None) -> None:
         """Replace the rows of edges; reifiers of those that are no more go, too."""
@@ -341,21 +373,7 @@ class Update:
         same = " AND ".join(f"t.{name} = s.{name}" for name in TRIPLE_KEY.split(", "))
         self._run(f"DELETE FROM _graphdb.{table} t USING {triples} s WHERE {same}{condition}", given)
 
-    def _run(self, sql: str, given: Mapping[str, list[Any]] | None = None) -> int:
+    def _run(self, sql: str, given: Mapping[str, list[Any]] | list[int] | None = None) -> int:
         """Run a statement; return how many rows it wrote, where it writes rows."""
         found = execute(self._connection, sql, given).fetchall()
         return int(found[0][0]) if found else 0
-
-
-def _of_edges(touched: Relation | None, edges: Relation | None) -> Changes:
-    """Return what is written of single edges; the labels are to be asked for where only DuckDB knows them."""
-    if isinstance(touched, str) or isinstance(edges, str):
-        return Changes()
-    came = {} if edges is None else {name: values(edges.column(name)) for name in ("label", "ordinal")}
-    gone = [] if touched is None else values(touched.column("label")).tolist()
-    rows = EdgeRows(
-        frozenset(came["label"].tolist() if came else ()),
-        frozenset(came["label"][came["ordinal"] > 0].tolist() if came else ()),
-        frozenset(gone),
-    )
-    return Changes(counted=Counted(), edges=rows)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import os
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -146,6 +149,115 @@ def test_a_pipe_that_says_nothing_is_not_waited_for(tmp_path: Path, name: str, s
         os.close(writer)
 
 
+@pytest.fixture
+def silent() -> Iterator[tuple[BinaryIO, io.RawIOBase]]:
+    """A stream, and its other end, which is open."""
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as stream, os.fdopen(writing, "wb", buffering=0) as other:
+        yield stream, other
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there a pipe cannot be asked whether it has something to say")
+@pytest.mark.parametrize(
+    ("form", "format"),
+    [*(("statement", format) for format in ("nt", "ttl", "csv", None)), ("call", "nt"), ("open stream", "nt")],
+)
+@pytest.mark.parametrize("said", ["", "<e:a> <e:b> <e:c> .\n<e:d> <e:b"])
+def test_standard_input_that_says_nothing_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+    silent: tuple[BinaryIO, io.RawIOBase],
+    form: str,
+    format: str | None,
+    said: str,
+) -> None:
+    stream, other = silent
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(stream))
+    stated = f" FORMAT {format}" if format else ""
+    with graphdb.connect() as db:
+        db.query("CREATE (:P)")
+        other.write(said.encode())
+        load = {
+            "statement": lambda seconds: db.query(f"LOAD '-'{stated}", timeout=seconds),
+            "call": lambda seconds: db.load("-", format, timeout=seconds),
+            "open stream": lambda seconds: db.load(stream, format, timeout=seconds),
+        }[form]
+        for stop in ("timeout", "interrupt"):
+            started = time.perf_counter()
+            if stop == "interrupt":
+                threading.Timer(0.2, db.interrupt).start()
+            seconds = 0.2 if stop == "timeout" else None
+            rescue = threading.Timer(10, lambda: other.write(b"\n" * 100_000))  # the test fails, but it ends
+            rescue.start()
+            with pytest.raises(QueryTimeout if stop == "timeout" else QueryInterrupted):
+                load(seconds)
+            rescue.cancel()
+            assert time.perf_counter() - started < 5
+        assert db.query("MATCH (n) RETURN count(*)").scalar() == 1
+    readers = [thread for thread in threading.enumerate() if thread.name == "graphdb-read"]
+    assert not readers, "what they took of it would be missing in the next statement"
+    assert not stream.closed
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="as above")
+def test_standard_input_is_waited_for(monkeypatch: pytest.MonkeyPatch, silent: tuple[BinaryIO, io.RawIOBase]) -> None:
+    """Until it ends; what was read ahead of a line belongs to what is loaded."""
+    stream, other = silent
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(stream))
+    lines = [f"<e:{i}> <e:p> <e:{i + 1}> .\n" for i in range(3000)]
+    other.write("".join(["a first line\n", *lines[:10]]).encode())
+    assert stream.readline() == b"a first line\n"  # and the ten others with it
+
+    def write() -> None:
+        for start in range(10, 3000, 1000):
+            time.sleep(0.1)
+            other.write("".join(lines[start : start + 1000]).encode())
+        other.close()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    with graphdb.connect() as db:
+        assert db.load("-").triples == 3000
+    thread.join()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="as above")
+def test_a_load_of_the_command_line_sees_its_timeout(tmp_path: Path) -> None:
+    """As a user meets it: a statement of the command line, and nobody at the other end of the pipe says anything."""
+    graphdb.connect(tmp_path / "db.duckdb").close()
+    command = [sys.executable, "-m", "graphdb", "query", str(tmp_path / "db.duckdb"), "LOAD '-'", "--timeout", "0.2"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            assert process.wait(20) == 1
+            assert "longer than its timeout of 0.2 s" in process.stderr.read()
+        finally:
+            process.kill()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere nobody waits for a pipe without writers")
+def test_named_pipes_are_read_where_many_files_are_open(tmp_path: Path) -> None:
+    """``select`` takes no descriptor from 1,024 on."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(2048, hard), hard))
+    os.mkfifo(tmp_path / "pipe.nt")
+    taken = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    try:
+        thread = threading.Thread(target=lambda: (tmp_path / "pipe.nt").write_text("<e:a> <e:b> <e:c> .\n"))
+        thread.start()
+        with graphdb.connect() as db:
+            assert db.load(tmp_path / "pipe.nt").triples == 1
+            thread.join()
+            reader = threading.Thread(target=lambda: (tmp_path / "pipe.nt").read_bytes())
+            reader.start()
+            assert db.export(tmp_path / "pipe.nt") == 1
+            reader.join()
+    finally:
+        for file in taken:
+            os.close(file)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="as above")
 @pytest.mark.parametrize("name", ["slow.nt", "slow.ttl.gz", "slow.graphml"])
 @pytest.mark.parametrize("reader", [False, True])
@@ -216,6 +328,54 @@ def test_tables_of_too_many_columns_are_refused(tmp_path: Path, form: str) -> No
     with graphdb.connect() as db, pytest.raises(LoadError, match="the table has 20,000 columns"):
         db.query(f"LOAD {sources[form]}")
     assert time.perf_counter() - started < 20
+
+
+def _wide(columns: int) -> str:
+    """SQL for a row of so many values."""
+    return f"SELECT {', '.join([*(f'{i} AS c{i}' for i in range(columns - 1)), '7 AS ' + chr(34) + 'id:ID' + chr(34)])}"
+
+
+def test_tables_of_very_many_columns_are_read(tmp_path: Path) -> None:
+    """DuckDB crashed on one statement for 9,999 columns of a file; 1,000 took more than a minute."""
+    with graphdb.connect(device="cpu", threads=1) as db:
+        db.sql(f"COPY ({_wide(1500)}) TO '{tmp_path / 'wide.csv'}'")
+        db.query(f"LOAD '{tmp_path / 'wide.csv'}' AS LABEL X", timeout=60)
+        assert db.query("MATCH (x:X) RETURN x.c0, x.c63, x.c64, x.c1498").fetchall() == [(0, 63, 64, 1498)]
+        assert db.query("MATCH (x:X) RETURN size(keys(x))").scalar() == 1500
+        text = (tmp_path / "wide.csv").read_text().replace("c0,", "c0:int,").replace("\n0,", "\nx,")
+        (tmp_path / "wide.csv").write_text(text)
+        with pytest.raises(LoadError, match=r"has 1,500 columns; where .* a row that cannot be read, it may have 900"):
+            db.query(f"LOAD '{tmp_path / 'wide.csv'}' AS LABEL Y", timeout=60)
+        with pytest.raises(LoadError, match=r"no column says which vertex or edge a row is: c0, c1, .* and 50 more"):
+            db.load(graphdb.Table(sql=_wide(70).replace("id:ID", "id")))
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2048, 2049, 10_000])
+def test_the_types_of_wide_tables(tmp_path: Path, rows: int) -> None:
+    """What all values show, wherever the one stands that is of another type."""
+    kinds = ["i", "i * 0.5", "'t' || i", "if(i < 2047, i::VARCHAR, 'x')", "if(i < 2048, i::VARCHAR, 'x')", "NULL"]
+    kinds += ["if(i < 2048, i::VARCHAR, '0.5')", "DATE '2020-01-01' + i::INTEGER", "if(i % 2 = 0, NULL, i)"]
+    columns = [*(f"{kinds[c % len(kinds)]} AS c{c}" for c in range(9 * 8)), 'i AS "id:ID"']
+    with graphdb.connect(device="cpu", threads=1) as db:
+        db.sql(f"COPY (SELECT {', '.join(columns)} FROM range({rows}) r(i)) TO '{tmp_path / 'wide.csv'}'")
+        db.query(f"LOAD '{tmp_path / 'wide.csv'}' AS LABEL X")
+        narrow = [f"{kind} AS c{c}" for c, kind in enumerate(kinds)]
+        db.sql(f"COPY (SELECT {', '.join(narrow)}, i AS \"id:ID\" FROM range({rows}) r(i)) TO '{tmp_path / 'n.csv'}'")
+        db.query(f"LOAD '{tmp_path / 'n.csv'}' AS LABEL Y")
+        for c in range(9):
+            wide, alone = (
+                db.query(f"MATCH (n:{label}) RETURN n.id AS id, n.{name} AS v ORDER BY id").fetchall()
+                for label, name in (("X", f"c{c + 63}"), ("Y", f"c{c}"))
+            )
+            assert repr(wide) == repr(alone), kinds[c]
+            assert len(wide) == rows
+
+
+def test_a_query_of_rows_to_load_stops_as_others_do(tmp_path: Path) -> None:
+    """Its interrupt was taken for an error of the query."""
+    for seconds in (0.01, 0.1, 0.3):
+        with graphdb.connect() as db, pytest.raises(QueryTimeout):
+            db.query('LOAD FROM (SELECT count(*) AS "id:ID" FROM range(10000000000)) AS LABEL X', timeout=seconds)
 
 
 def test_text_that_looks_like_tags_is_none(tmp_path: Path) -> None:

@@ -271,6 +271,30 @@ def test_a_device_that_takes_far_longer_than_expected_gives_way(device: None) ->
 
 
 @EMULATED
+def test_the_host_is_not_taken_for_slow_beside_a_compiler(device: None) -> None:
+    from graphdb.gpu.executor import GpuExecutor
+
+    executor, plan, host = ChoosingExecutor(HostExecutor(1), lambda: open_device(0)), plan_of(1.0, count_only=True), []
+
+    def late(plan: Any, control: Control | None = None) -> int:
+        host.append(time.sleep(2e-2))
+        return 336
+
+    executor._opened()
+    count = executor.host.count
+    with mock.patch.object(executor.host, "count", late):
+        with mock.patch.object(GpuExecutor, "preparing", True):
+            assert {executor.count(plan) for _ in range(6)} == {336}
+        assert len(host) == 6
+    assert executor._known(plan, True).timings.measured("cpu") is None
+    assert executor.describe(plan).startswith("cpu")
+    with mock.patch.object(executor.host, "count", late), mock.patch.object(GpuExecutor, "preparing", False):
+        assert {executor.count(plan) for _ in range(3)} == {336}
+    assert executor._known(plan, True).timings.measured("cpu") > 1e-2
+    assert executor.host.count == count
+
+
+@EMULATED
 def test_sums_that_take_far_longer_than_expected_give_way_to_the_join(device: None) -> None:
     from graphdb.gpu.counting.counter import Counter
 

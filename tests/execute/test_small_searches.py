@@ -90,6 +90,27 @@ def test_what_was_measured_to_be_faster_counts_in_the_end(slow: str) -> None:
     assert not taken
 
 
+def test_a_run_says_that_it_tried_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever measures it would take the host for slow otherwise."""
+    plan, executor = tree_plan(3), HostExecutor(1)
+    assert plan.tree is not None
+    wrong, searched, found = replace(plan, cost=plan.tree.cost * 1.5), executor._searched, Counter[tuple[bool, bool]]()
+    began: list[int] = []
+
+    def late(*arguments: Any) -> Any:
+        began.append(time.sleep(2e-3))
+        return searched(*arguments)
+
+    monkeypatch.setattr(executor, "_searched", late)
+    monkeypatch.setattr(host, "SOON", 60.0)
+    for _ in range(40):
+        began.clear()
+        control = Control()
+        executor.count(wrong, control)
+        found[bool(began), control.disturbed] += 1
+    assert set(found) == {(True, True), (False, False)}
+
+
 @pytest.mark.parametrize("size", [10, 12])
 def test_what_may_explode_is_searched_first_where_that_is_expected_to_be_quick(size: int) -> None:
     """A long chain under homomorphism: its sums are certain, but the few matches are sooner found one by one."""

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from graphdb.common.errors import MemoryLimitError, QueryTimeout
 from graphdb.execute.host import HostExecutor
-from graphdb.gpu.costs import timings_of
+from graphdb.gpu.costs import scanned, timings_of
 from graphdb.gpu.counting import counter
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
@@ -490,3 +490,19 @@ def test_a_count_whose_sums_have_no_kernel_is_not_overtaken() -> None:
         with mock.patch.object(counter.Counter, "_built", built), mock.patch.object(Join, "count", count):
             assert executor.count(plan) == HOST.count(plan)
         assert [type(control).__name__ for control in began] == ["UntilReady"]
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [((0, 1), (1, 2), (2, 3)), ((0, 1), (0, 2), (0, 3), (1, 2)), PATTERNS["4-cycle"], PATTERNS["diamond"]],
+    ids=["path", "triangle with an edge", "4-cycle", "diamond"],
+)
+def test_what_a_join_is_expected_to_scan_leaves_out_lists_whose_lengths_are_counted(
+    executor: Any, edges: Edges
+) -> None:
+    graph, label = graph_of(60, 240, 5)
+    plan = make_plan(pattern_of(edges, label), graph, counting="never")
+    last = executor.strategies.join._levels(plan, counting=True).levels[-1]
+    before = plan.steps[-2].estimate
+    assert (before <= scanned(plan, True) < plan.cost) == last.counts_rows
+    assert scanned(plan, False) == plan.cost

@@ -237,3 +237,23 @@ def test_a_large_batch_brings_up_to_date_what_queries_derived() -> None:
                 there = now
             assert db.query(text).scalar() == counted(there)
             db.query("MATCH (a)-[:p]->(b)-[:q]->(c) RETURN a, c").fetchall()
+
+
+def test_a_handful_of_edges_is_what_the_same_lines_are() -> None:
+    draw = np.random.default_rng(4)
+    odd = ["http://x/ä", "http://x/a%20b", "urn:x:'(1)'", "http://x/?q=1&r=[2]#f", "mailto:a@b.c", "x-1.2+y:"]
+    iris = [*odd, *(f"http://x/{n}" for n in range(4))]
+
+    def lines(rows: list[tuple[str, ...]]) -> str:
+        return "".join(f"<{s}> <{p}> <{o}> .\n" for s, p, o in rows)
+
+    with graphdb.connect(device="cpu") as one, graphdb.connect(device="cpu") as other:
+        for _ in range(scaled(30)):
+            rows = [tuple(map(str, draw.choice(iris, 3))) for _ in range(int(draw.integers(1, 6)))]
+            gone = [*rows[: int(draw.integers(len(rows) + 1))], tuple(map(str, draw.choice(iris, 3)))]
+            left, right = one.apply(rows, gone), other.apply(lines(rows).encode(), lines(gone).encode())
+            assert (left.additions, left.deletions) == (right.additions, right.deletions)
+            assert triples(one) == triples(other)
+        for wrong in ("http://x/a b", "http://x/<", "no iri", "http://x/a\n"):
+            with pytest.raises(LoadError):
+                one.apply([(wrong, "http://x/p", "http://x/o")])

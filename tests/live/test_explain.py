@@ -37,7 +37,7 @@ def test_delta_plans_are_printed() -> None:
         ("MATCH (a)-->(b) RETURN DISTINCT *", "its columns are those of the pattern"),
         ("MATCH (a)-->(b) RETURN a.i AS i, a.i + count(*) AS n", "made of aggregates and of what is grouped by"),
         ("MATCH (a)-->(b) RETURN a LIMIT 2", "SKIP and LIMIT choose among all rows"),
-        ("MATCH (a)-->(b) OPTIONAL MATCH (b)-->(c) RETURN a", "its rows are not the matches of one pattern"),
+        ("MATCH (a)-->(b) OPTIONAL MATCH (b)-->(c) WITH a RETURN a", "its rows are not the matches of one pattern"),
         ("MATCH (a) RETURN a.name AS n", "its pattern has a vertex without edges"),
         ("MATCH (a)-[:KNOWS]->(b) WHERE NOT (b)-[:KNOWS]->(a) RETURN a, b", "conditions"),
     ],

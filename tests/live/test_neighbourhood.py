@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphdb.live import maintenance
-from graphdb.live.matches import neighbourhood
+from graphdb.live.matches import following, neighbourhood
 from tests.fuzz import scaled
 from tests.live import test_groups, test_properties
 from tests.live.writes import bag, check, opened, strategies
@@ -24,8 +23,8 @@ QUERIES = (
 @pytest.fixture(params=["near", "some"])
 def small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Have all graphs be large ones; with ``some``, only the smallest neighbourhoods are not too large."""
-    monkeypatch.setattr(maintenance, "SMALL", 0)
-    monkeypatch.setattr(maintenance, "_READING", 1e9 if request.param == "near" else 1e-3)
+    monkeypatch.setattr(following, "SMALL", 0)
+    monkeypatch.setattr(following, "_READING", 1e9 if request.param == "near" else 1e-3)
     if request.param == "some":
         monkeypatch.setattr(neighbourhood, "MOST_EDGES", 12)
     return str(request.param)
@@ -53,20 +52,20 @@ def test_answers_are_those_of_the_queries(seed: int, small: str, tmp_path: Path)
             db = opened(tmp_path / "a.duckdb")
     standing = db._statements().live.maintenance._standing.values()
     if small == "near":
-        assert all(each.matcher is None for each in standing)
+        assert all(part.matcher is None for each in standing for part in each.parts)
     assert strategies(db)["compared"] == 0
     db.close()
 
 
 def test_profile_says_what_is_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(maintenance, "SMALL", 0)
-    monkeypatch.setattr(maintenance, "_READING", 1e9)
+    monkeypatch.setattr(following, "SMALL", 0)
+    monkeypatch.setattr(following, "_READING", 1e9)
     with opened(None) as db:
         test_properties.begin(db)
         db.query("CREATE CONTINUOUS QUERY q AS MATCH (a:A)-[:R]->(b) RETURN a, b")
         db.query("MATCH (a:A {i: 1}), (b:A {i: 2}) CREATE (a)-[:R]->(b)")
         standing = db._statements().live.maintenance._standing[1]
-        assert standing.matcher is None
+        assert standing.parts[0].matcher is None
         assert standing.took[-1].strategy == "delta plans"
         lines = [line for (line,) in db.query("PROFILE CONTINUOUS QUERY q").fetchall()]
         assert any(line.startswith("its matcher takes ") and line.endswith(" MB of memory") for line in lines)

@@ -144,3 +144,14 @@ def test_one_group_whose_rows_come_again_as_they_were() -> None:
         check(db, {"q": query}, stored)
         assert db.sql("FROM q_changes").fetchall() == []
         assert strategies(db) == {"delta plans": 1}
+
+
+def test_what_had_no_value_goes_once_others_have_several_types() -> None:
+    with opened(None) as db:
+        db.query("CREATE (:A {i: 1, k: 2})-[:R]->(:A {i: 2}), (:A {i: 3})-[:R]->(:A {i: 4})")
+        text = "MATCH (a:A)-[:R]->(b) RETURN a.i AS i, a.k AS k"
+        db.query(f"CREATE CONTINUOUS QUERY q AS {text}")
+        stored = {"q": bag(db, "FROM q")}
+        for write in ("CREATE (:A {i: 5, k: 'x'})-[:R]->(:A {i: 6})", "MATCH (a:A {i: 3})-[r:R]->() DELETE r"):
+            db.query(write)
+            check(db, {"q": text}, stored)

@@ -51,7 +51,7 @@ def test_delta_plans_are_used() -> None:
     draw = np.random.default_rng(5)
     with opened(None) as db:
         begin(db, draw, 12)
-        for _ in range(20):
+        for _ in range(40):
             db.query(statement(draw))
         found = strategies(db)
         assert found["delta plans"] > 20

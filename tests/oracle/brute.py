@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations_with_replacement, product
+from itertools import combinations, combinations_with_replacement, product
 
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph
@@ -94,7 +94,7 @@ def _clause_holds(
     own = [(edge, triples[e]) for e, edge in enumerate(pattern.edges) if edge.clause == number]
     if clause.mode is MatchMode.REPEATABLE_ELEMENTS:
         return True
-    if len({triple for _, triple in own}) < len(own):
+    if any(a == b and not (one.parallel and other.parallel) for (one, a), (other, b) in combinations(own, 2)):
         return False
     if clause.mode is MatchMode.DIFFERENT_EDGES:
         return True

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from graphdb.plan.strategy.ski_rental import AGAIN, DOUBT, NEAR, WORSE, Bias, Decision, ExpectedCost, StrategyTimings
+from graphdb.plan.strategy.ski_rental import (
+    AGAIN,
+    DOUBT,
+    MEMORY,
+    NEAR,
+    OUTLIER,
+    WORSE,
+    Bias,
+    Decision,
+    ExpectedCost,
+    StrategyTimings,
+)
 
 
 def test_what_is_expected_to_be_done_first_is_chosen() -> None:
@@ -38,6 +49,25 @@ def test_estimates_that_are_always_wrong_are_put_right() -> None:
     bias.note(0.0, 1.0)
     bias.note(1.0, -1.0)
     assert 4.9 < bias.factor < 5.1
+
+
+def test_one_estimate_that_is_wrong_by_thousands_says_little_of_the_others() -> None:
+    bias = Bias()
+    for _ in range(30):
+        bias.note(1.0, 2.0)
+    bias.note(1.0, 1e4)
+    assert 2.0 < bias.factor < 2.0 * OUTLIER**MEMORY + 0.1
+
+
+def test_what_finds_out_is_told_from_what_is_known() -> None:
+    timings = noted(StrategyTimings(), "a", 1.0, 1.0)
+    assert not timings.tried("b")  # nothing is known yet
+    noted(timings, "a", 1.0)
+    assert timings.tried("b")
+    assert not timings.tried("a")
+    assert not noted(timings, "b", 1.0, 1.0, 1.0).tried("b")
+    assert noted(timings, "b", 2.0, 2.0, 2.0, 2.0).tried("b")
+    assert not timings.tried("a")
 
 
 def noted(timings: StrategyTimings, strategy: str, *seconds: float) -> StrategyTimings:

@@ -127,3 +127,18 @@ def test_wrong_estimates_cost_a_few_times_what_was_needed(ways: list[tuple[float
         promised = PATIENCE * max(expected.values())
         slack = sum(machine.seconds.values()) / STEPS * 8
         assert clock.now <= 4.0 ** len(ways) * max(best, promised, LEAST) + slack
+
+
+def test_a_way_that_tried_another_within_is_not_taken_for_slow(clock: Clock) -> None:
+    machine, costs = Machine(clock, {"a": 100.0, "b": 0.2}), costs_of(a=0.1, b=0.15)
+    for within in (True, False):
+        timings = StrategyTimings()
+        machine.control.disturbed = not within  # whatever was noted before the turns says nothing of them
+
+        def run(way: str, within: bool = within) -> str:
+            machine.control.disturbed |= within
+            return machine.run(way)
+
+        assert in_turns(costs, "a", timings, machine.control, run) == ("b", "by b")
+        assert bool(timings.stopped) != within
+        assert machine.control.disturbed

@@ -29,6 +29,9 @@ QUERIES = (
     "MATCH (a)-[:r*1..2]->(b) RETURN count(*)",
     "MATCH (a)-[e:s]->(b) WHERE e.w IS NULL RETURN count(*)",
     "MATCH (a)-[e:r]->(b) RETURN a.n, e.w ORDER BY a.n, e.w",
+    "MATCH (a:A {n: 3}) OPTIONAL MATCH (b:B) WHERE b.m IN [1, 2] WITH a, collect(b) AS l RETURN size(l)",
+    "MATCH (a:A) WITH a ORDER BY a.n LIMIT 5 MATCH (a)-[:r]->(b:B) RETURN a.n, b.m ORDER BY a.n, b.m",
+    "MATCH (a:A) WITH a MATCH (a)-[:s]->(b {m: a.m}) RETURN count(*)",
 )
 
 
@@ -46,6 +49,7 @@ PARAMETRISED = (
     "MATCH (a)-[:r]->(b) WHERE a.m = $m RETURN count(*)",
     "MATCH (a {m: $m})-[:s]->(b) RETURN a.n, b.n ORDER BY a.n, b.n",
     "MATCH (a {m: $m})-[:r*1..2]->(b) RETURN count(*)",
+    "MATCH (a:A {m: $m}) OPTIONAL MATCH (a)-[:r]->(b:B {m: 2}) WITH a, count(b) AS c RETURN sum(a.n), c ORDER BY c",
 )
 """Plans of one value serve the next one."""
 
@@ -151,6 +155,46 @@ def test_a_plan_that_a_change_concerns_serves_other_values(db: graphdb.Database,
     found = [db.query(text, m=m).fetchall() for m in (3, 2, 1, 0)]
     db._state.plans.clear()
     assert found == [db.query(text, m=m).fetchall() for m in (3, 2, 1, 0)]
+
+
+CLAUSES = (
+    "MATCH (a:A {m: $m}) OPTIONAL MATCH (a)-[:r]->(b:B) WHERE b.n > 3 WITH a, collect(b) AS l RETURN size(l), count(a)"
+)
+
+
+@pytest.mark.parametrize("ask", [CLAUSES, CLAUSES.replace("$m", "2")])
+def test_clauses_whose_candidates_a_change_concerns_are_not_compiled_again(
+    db: graphdb.Database, monkeypatch: pytest.MonkeyPatch, ask: str
+) -> None:
+    values: list[dict[str, object]] = [{"m": 2}, {"m": 3}] if "$m" in ask else [{}]
+    before = [sorted(db.query(ask, **given).fetchall()) for given in values]
+    db.query("MATCH (a {n: 1})-[:r]->(b) SET a.m = 2, b.n = 9")
+    monkeypatch.setattr("graphdb.relational.query.Lowering", None)
+    found = [sorted(db.query(ask, **given).fetchall()) for given in values]
+    monkeypatch.undo()
+    assert found != before
+    db._state.plans.clear()
+    assert found == [sorted(db.query(ask, **given).fetchall()) for given in values]
+
+
+@pytest.mark.parametrize(
+    "change", ["SET a.n = 'text'", "SET a.n = [1, 2]", "REMOVE a.n", "SET a.n = date('2020-01-01')", "SET a.n = 1.5"]
+)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "MATCH (a:A) WITH a ORDER BY a.n LIMIT 30 MATCH (a)-[:r]->(b) RETURN a.n, b.n",
+        "MATCH (a:A) WITH a, a.n AS n MATCH (b:B {n: n}) RETURN count(*)",
+        "UNWIND [1, 2, 3] AS x MATCH (b {n: x}) RETURN count(*), max(b.n)",
+        "MATCH (a:A) OPTIONAL MATCH (a)-[:r]->(b) WHERE b.n <> a.n WITH a, count(b) AS c RETURN c, count(*)",
+    ],
+)
+def test_values_of_another_type_are_read_by_other_sql(db: graphdb.Database, text: str, change: str) -> None:
+    db.query(text).fetchall()
+    db.query(f"MATCH (a:A {{n: 2}}) {change}")
+    found = sorted(map(str, db.query(text).fetchall()))
+    db._state.plans.clear()
+    assert found == sorted(map(str, db.query(text).fetchall()))
 
 
 @pytest.mark.parametrize(

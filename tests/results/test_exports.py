@@ -319,3 +319,41 @@ def test_results_as_data_of_other_statements_have_iris(db: graphdb.Database, fre
     edges = db.query("MATCH (a:Person)-[:likes]->(b) RETURN a, 'urn:likes' AS p, b")
     assert fresh.apply(edges).additions == 2
     assert fresh.query("MATCH (a)-[:<urn:likes>]->(b) RETURN count(*)").scalar() == 2
+
+
+@pytest.mark.parametrize("different", [7, 2500])
+def test_durations_that_come_again_are_written_as_python_writes_them(different: int) -> None:
+    """Few different ones are written one by one, many by SQL; null stays null."""
+    with graphdb.connect(threads=1) as db:
+        text = (
+            f"UNWIND range(1, 3000) AS i WITH i % {different} AS d RETURN CASE WHEN d <> 3 THEN duration({{months: d - 3, "
+            "days: d % 5 - 2, seconds: d * 61 - 200, nanoseconds: d % 3}) END AS d"
+        )
+        for asked in (text, text.replace("CASE WHEN d <> 3 THEN ", "").replace(" END", "")):
+            found = db.query(asked)
+            shown = [None if value is None else str(value) for (value,) in db.query(asked).fetchall()]
+            assert found.to_arrow().column(0).to_pylist() == shown
+            assert len(set(shown)) == different
+
+
+def test_values_of_several_types_are_written_once_each() -> None:
+    with graphdb.connect(threads=1) as db:
+        text = "UNWIND range(1, 3000) AS i WITH i % $n AS d RETURN [d, d > 3, CASE WHEN d <> 5 THEN d + 1 END] AS l"
+        for different in (10, 2000):
+            lists = db.query(text, n=different).to_arrow().column(0).to_pylist()
+            numbers = [i % different for i in range(1, 3001)]
+            assert lists == [[str(d), str(d > 3).lower(), None if d == 5 else str(d + 1)] for d in numbers]
+
+
+def test_edges_of_which_many_come_again() -> None:
+    with graphdb.connect(threads=1) as db:
+        db.query("UNWIND range(0, 99) AS i CREATE (:P {k: i})")
+        db.query("MATCH (a:P), (b:P) WHERE (a.k * 7 + b.k) % 10 = 3 CREATE (a)-[:r {w: a.k * 100 + b.k}]->(b)")
+        for text in (
+            "MATCH (a)-[e:r]->(b) RETURN e, a.k, b.k",
+            "UNWIND [1, 2, 3] AS x MATCH (a)-[e:r]->(b) RETURN e, a.k, b.k",
+        ):
+            rows = db.query(text).to_arrow().to_pylist()
+            assert len(rows) == 1000 * (3 if "UNWIND" in text else 1)
+            assert all(row["e"]["properties"] == {"w": row["a.k"] * 100 + row["b.k"]} for row in rows)
+            assert len({row["e"]["id"] for row in rows}) == 1000

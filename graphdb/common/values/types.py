@@ -63,8 +63,16 @@ def edge_numbers(*parts: NDArray[np.int64]) -> NDArray[np.int64]:
         a, b, c, d = number >> high, number & low, factor >> high, factor & low
         middle = a * d + b * c
         product = np.uint64(2) * a * c + (middle >> np.uint64(30)) + ((middle & (low >> np.uint64(1))) << high) + b * d
-        number = (product % np.uint64(_PRIME) + part.astype(np.uint64)) % np.uint64(_PRIME)
+        number = _modulo(_modulo(product) + part.astype(np.uint64))
     return number.astype(np.int64)
+
+
+def _modulo(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return numbers modulo 2**61 - 1 without a division: what is above 2**61 counts once."""
+    prime = np.uint64(_PRIME)
+    found = (numbers & prime) + (numbers >> np.uint64(61))
+    found -= (found >= prime) * prime
+    return found
 
 
 def edge_number_sql(edge: str) -> str:

@@ -15,6 +15,7 @@ from enum import Enum
 from graphdb.common.duckdb.identifiers import quoted
 from graphdb.common.values.types import NULL, Base, Column
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
 from graphdb.live.aggregates.distinct_values import NUMBER
 from graphdb.relational.projection.return_clause import combines_aggregates
 from graphdb.relational.projection.sql import columns_of
@@ -169,7 +170,11 @@ class Accumulators:
         """
         conditions: list[ast.Expression] = []
         vertices = {}
+        required = [match for match in self.grouping.query.matches if not match.optional]
+        bound = {part.name for part in walk(tuple(required)) if isinstance(part, ast.Variable)}
         for key, base, name in zip(self.grouping.by, self.bases, self.grouping.keys, strict=True):
+            if not any(isinstance(part, ast.Variable) and part.name in bound for part in walk(key)):
+                continue  # of an optional clause, it may be null
             if isinstance(key, ast.Variable) and base is Base.NODE:
                 if (found := values(name)) is not None:
                     vertices[key.name] = [str(iri) for iri in found]
@@ -180,10 +185,11 @@ class Accumulators:
                     conditions.append(ast.In(key, ast.ListLiteral(literals)))
         query = self.query
         if conditions:
-            *others, last = query.matches
+            *others, last = required
             where = (*([] if last.where is None else [last.where]), *conditions)
             whole = where[0] if len(where) == 1 else ast.Boolean("AND", where)
-            query = replace(query, matches=(*others, replace(last, where=whole)))
+            optional = query.matches[len(required) :]
+            query = replace(query, matches=(*others, replace(last, where=whole), *optional))
         return query, vertices
 
     def answer(self, groups: str) -> str:

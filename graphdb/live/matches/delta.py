@@ -21,6 +21,7 @@ from graphdb.grammar.walk import replaced, walk
 from graphdb.incremental.induced import is_induced, refuse_induced
 from graphdb.incremental.patterns import refuse
 from graphdb.live.aggregates.grouping import Grouping, NotGrouped
+from graphdb.live.matches.required import NO_MATCHES, NotIncremental, is_alone, with_optional
 from graphdb.pattern.graph import PatternEdge, PatternGraph, PatternVertex
 from graphdb.pattern.names import ABSENT
 from graphdb.plan.executor import Block
@@ -39,23 +40,19 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 
-_NO_MATCHES = "its rows are not the matches of one pattern"
-
-
-class NotIncremental(Exception):
-    """Why delta plans do not maintain a query."""
-
 
 def cut(query: ast.Query | ast.Composite) -> tuple[ast.Query, Grouping | None]:
-    """Return the query whose rows are matches, and what groups it makes of them, if it does.
+    """Return the query whose rows are made of matches, and what groups it makes of them, if it does.
 
     Raises
     ------
     NotIncremental
         Delta plans never maintain it, whatever the data.
     """
-    if not isinstance(query, ast.Query) or not query.matches:
-        raise NotIncremental(_NO_MATCHES)
+    if isinstance(query, ast.Composite):
+        query = with_optional(query)
+    if not query.matches:
+        raise NotIncremental(NO_MATCHES)
     if query.returns.skip is not None or query.returns.limit is not None:
         raise NotIncremental("SKIP and LIMIT choose among all rows")
     if not (query.returns.distinct or contains_aggregate(query.returns)):
@@ -72,35 +69,34 @@ class Net(NamedTuple):
 
     removed: Ints
     added: Ints
-    edge_rows: bool
-    """Whether rows of single edges may have been written: properties of edges, or parallel ones."""
+    edges: Ints
+    """Triples of which rows of single edges were written: properties of edges, or parallel ones."""
 
     @classmethod
     def of(cls, noted: Sequence[Changes | None]) -> Net | None:
         """Add up changes that follow each other; None where some of them is not known."""
         parts: list[Ints] = []
         signs: list[NDArray[np.int8]] = []
-        edge_rows = False
+        edges = [np.empty((0, 3), np.int64)]
         for changes in noted:
-            if changes is None:
+            if changes is None or changes.edges.triples is None:
                 return None
+            edges.append(changes.edges.triples)
             for rows, sign in ((changes.removed, -1), (changes.added, 1)):
                 if len(rows):
                     parts.append(rows)
                     signs.append(np.full(len(rows), sign, np.int8))
-            rows_written = changes.edges
-            unknown = changes.counted is None and not len(changes.removed) and not len(changes.added)
-            edge_rows = edge_rows or unknown or bool(rows_written.come or rows_written.gone)
+        written = np.unique(np.concatenate(edges), axis=0)
         if not parts:
             none = np.empty((0, 3), np.int64)
-            return cls(none, none, edge_rows)
+            return cls(none, none, written)
         triples, which = np.unique(np.concatenate(parts), axis=0, return_inverse=True)
         balance = np.zeros(len(triples), np.int64)
         np.add.at(balance, which.reshape(-1), np.concatenate(signs))
-        return cls(triples[balance < 0], triples[balance > 0], edge_rows)
+        return cls(triples[balance < 0], triples[balance > 0], written)
 
     def __bool__(self) -> bool:
-        return bool(len(self.removed) or len(self.added) or self.edge_rows)
+        return bool(len(self.removed) or len(self.added) or len(self.edges))
 
 
 @dataclass(slots=True)
@@ -121,8 +117,10 @@ class DeltaQuery:
     """All names that there were: edge labels and vertex labels of the graph."""
 
     @classmethod
-    def of(cls, query: ast.Query, prepared: Prepared | None, snapshot: Snapshot, text: str) -> DeltaQuery:
-        """Return a query with what delta plans need.
+    def of(
+        cls, query: ast.Query, prepared: Prepared | None, snapshot: Snapshot, text: str, whole: ast.Query
+    ) -> DeltaQuery:
+        """Return a query with what delta plans need; it is all or a part of a ``whole``, that says what is read.
 
         Raises
         ------
@@ -130,19 +128,19 @@ class DeltaQuery:
             They do not maintain it.
         """
         if prepared is None:
-            raise NotIncremental(_NO_MATCHES)
+            raise NotIncremental(NO_MATCHES)
         needs, bound = prepared.wanted, prepared.bound
         if needs.duplicates == "drop" or needs.limit is not None:
-            raise NotIncremental(_NO_MATCHES)
+            raise NotIncremental(NO_MATCHES)
         if prepared.computing is not None or any(made_in_python(column.type) for column in prepared.projection.columns):
             raise NotIncremental("Python computes a part of it")
-        if Chooser(snapshot, bound, needs) or bound.choices:
-            raise NotIncremental("it asks for edges that have properties, or parallel ones")
         if any(info.kinds for info in bound.vertices):
             raise NotIncremental("a vertex of its pattern may be a literal")
         if snapshot.names.with_subclasses:
             raise NotIncremental("labels are read with the classes below them")
-        if {end for edge in bound.edges for end in (edge.source, edge.target)} != set(range(len(bound.vertices))):
+        alone = is_alone(query)
+        joined = {end for edge in bound.edges for end in (edge.source, edge.target)}
+        if joined != set(range(len(bound.vertices))) and not alone:
             raise NotIncremental("its pattern has a vertex without edges")
         taken = [label for edge in bound.edges for label in edge.labels or ()]
         if any(closure_of(label) is not None for label in taken):
@@ -150,7 +148,9 @@ class DeltaQuery:
         if snapshot.store.type_label in taken:
             raise NotIncremental("its pattern has an edge rdf:type")
         vertices = tuple(PatternVertex(info.name) for info in bound.vertices)
-        outputs = [vertices[v].name for v in needs.vertices] + [bound.edges[e].name for e in sorted(needs.edges)]
+        chooser = Chooser(snapshot, bound, needs)
+        asked = sorted({*needs.vertices, *chooser.vertices}), sorted({*needs.edges, *chooser.edges})
+        outputs = [vertices[v].name for v in asked[0]] + [bound.edges[e].name for e in asked[1]]
         pattern = PatternGraph(
             vertices,
             tuple(map(_of_known_labels, bound.edges)),
@@ -160,17 +160,20 @@ class DeltaQuery:
             tuple(outputs),
         )
         try:
-            refuse(pattern)
+            if not alone:
+                refuse(pattern)
             refuse_induced(pattern, 0, snapshot.store.type_label)
         except NotSupportedError as error:
             raise NotIncremental(error.message) from None
-        names, counted = _resolved(query, snapshot.names, text), needs.duplicates == "count"
+        if bound.choices and is_induced(pattern):
+            raise NotIncremental("INDUCED asks for edges that have properties, or parallel ones")
+        names, counted = _resolved(whole, snapshot.names, text), needs.duplicates == "count"
         return cls(
             text,
             bound,
             pattern,
             counted,
-            facts_read(query, snapshot.names, snapshot.store.type_label, text),
+            facts_read(whole, snapshot.names, snapshot.store.type_label, text),
             names,
             _known(snapshot.names),
         )
@@ -192,7 +195,7 @@ class DeltaQuery:
 
     def is_bound_otherwise(self, net: Net, type_label: int | None) -> bool:
         """Whether a batch may change what its names stand for, or the types of what it returns."""
-        if net.edge_rows or len(self.read(net, type_label)):
+        if len(net.edges) or len(self.read(net, type_label)):
             return True
         return not self.knows(np.concatenate([net.removed, net.added]), type_label)
 
@@ -202,7 +205,13 @@ class DeltaQuery:
         return self.labels.issuperset(np.unique(named).tolist())
 
     def goes_on_from(self, former: DeltaQuery) -> bool:
-        """Whether its names stand for what they did, but for what came and what is no more."""
+        """Whether its names stand for what they did, but for what came and what is no more.
+
+        Where the first edges became parallel, too, all of its matches may be others.
+        """
+        edges = zip(former.pattern.edges, self.pattern.edges, strict=True)
+        if any(edge.parallel != other.parallel for edge, other in edges):
+            return False
         pairs = [({former.names.get(name, now)}, {now}) for name, now in self.names.items()]
         for edge, other in zip(former.pattern.edges, self.pattern.edges, strict=True):
             if edge.labels is not None and other.labels is not None:
@@ -210,12 +219,19 @@ class DeltaQuery:
         return all(not (now - old) & former.labels and not (old - now) & self.labels for old, now in pairs)
 
     def widened(self, former: DeltaQuery) -> DeltaQuery:
-        """Return it with the edge labels that its names stood for before, too: their edges may go with the batch."""
+        """Return it with what was asked for before, too: the edges of former labels may go with the batch."""
         edges = []
         for edge, other in zip(former.pattern.edges, self.pattern.edges, strict=True):
             both = None if None in (edge.labels, other.labels) else {*(edge.labels or ()), *(other.labels or ())}
             edges.append(other if both is None else replace(other, labels=tuple(sorted(both))))
-        return replace(self, pattern=replace(self.pattern, edges=tuple(edges)))
+        elements = [vertex.name for vertex in self.pattern.vertices] + [edge.name for edge in edges]
+        outputs = tuple(name for name in elements if name in {*former.pattern.outputs, *self.pattern.outputs})
+        return replace(self, pattern=replace(self.pattern, edges=tuple(edges), outputs=outputs))
+
+    @property
+    def resolves(self) -> bool:
+        """Whether its rows depend on the rows of single edges."""
+        return bool(self.bound.choices)
 
     def read(self, net: Net, type_label: int | None) -> Ints:
         """Return the vertices of which a batch changes a label or property that the query reads: sorted."""

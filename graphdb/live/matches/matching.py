@@ -3,7 +3,7 @@
 A batch changes edges, and of vertices labels and properties.  What is a new vertex, or one of which the query reads
 something else by now, has its candidacy looked up, among these vertices alone.  Where such a vertex was there before,
 all edges at it go, with what it was, and come again, with what it is: so the matches that it is in go and come, though
-many of them make the same rows.
+many of them make the same rows.  So do those of an edge of which a property changed, or which has other parallel ones.
 """
 
 from __future__ import annotations
@@ -39,12 +39,14 @@ class Batch(NamedTuple):
     gone: Ints
     come: Ints
     around: Ints
-    """Edges at vertices that are renewed, before the batch or after it."""
+    """Edges that are renewed, or at vertices that are, before the batch or after it."""
     vertices: VertexChanges
     read: Ints
     """Vertices, sorted, of which it changes a label or property that the query reads."""
     renewed: bool
-    """Whether there are such vertices, of before the batch, that matches may be lost with."""
+    """Whether matches may be lost whose rows only the state before the batch tells: with what is renewed, and with
+    edges of which rows of single edges were written.
+    """
 
     @property
     def size(self) -> int:
@@ -70,9 +72,13 @@ class Batch(NamedTuple):
         gone, come = (delta.edges(rows, type_label) for rows in (net.removed, net.added))
         old = read[read < resources]
         around = edges_at(snapshot, old, delta) if len(old) else np.empty((0, 3), np.int64)
+        if delta.resolves and len(net.edges):
+            written = present(snapshot, without(delta.edges(net.edges, type_label), come))
+            around = np.unique(np.concatenate([around, written]), axis=0)
         candidates = _candidates(delta, come, read, snapshot, resources)
         vertices = VertexChanges(candidates, snapshot.graph.sizes.resources)
-        return cls(gone, come, around, vertices, read, bool(len(around) or (len(old) and len(gone))))
+        renewed = bool(len(around) or ((len(old) or delta.resolves) and len(gone)))
+        return cls(gone, come, around, vertices, read, renewed)
 
     def find(self, matcher: IncrementalMatcher, take: Take, check: Callable[[], None]) -> None:
         """Apply the batch to a matcher of one pattern, and hand over what it changes.
@@ -210,6 +216,16 @@ def edges_at(snapshot: Snapshot, vertices: Ints, delta: DeltaQuery) -> Ints:
     with snapshot.connection.view(view, {"id": vertices}):
         found = snapshot.connection.columns(" UNION ".join(sides))
     return np.column_stack([np.asarray(found[name], np.int64) for name in ("label", "subject", "object")])
+
+
+def present(snapshot: Snapshot, triples: Ints) -> Ints:
+    """Return those of some distinct triples that the graph has."""
+    view = snapshot.connection.temporary()
+    columns = dict(zip(("label", "subject", "object"), triples.T.copy(), strict=True))
+    sql = f"SELECT label, subject, object FROM _graphdb.triple SEMI JOIN {view} USING (label, subject, object)"
+    with snapshot.connection.view(view, columns):
+        found = snapshot.connection.columns(sql)
+    return np.column_stack([np.asarray(found[name], np.int64) for name in columns])
 
 
 def without(rows: Ints, others: Ints) -> Ints:

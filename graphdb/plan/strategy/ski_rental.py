@@ -36,7 +36,9 @@ class ExpectedCost:
 
 
 MEMORY = 0.25
-"""The share of the latest run in what is known of a strategy's estimates."""
+"""The share of the latest run in what is known of a strategy's estimates, …"""
+OUTLIER = 8.0
+"""… which counts as no further from that than this factor: a single estimate may be wrong by thousands."""
 
 
 @dataclass(slots=True)
@@ -60,7 +62,8 @@ class Bias:
     def note(self, estimated: float, taken: float) -> None:
         """Note how many seconds a run took, and how many were estimated, without any factor."""
         if estimated > 0.0 and taken > 0.0:
-            self._log += MEMORY * (math.log(taken / estimated) - self._log)
+            most = math.log(OUTLIER)
+            self._log += MEMORY * min(max(math.log(taken / estimated) - self._log, -most), most)
 
 
 LATEST = 5
@@ -160,6 +163,14 @@ class StrategyTimings:
     def measured(self, strategy: str) -> float | None:
         """Seconds that a strategy takes; None while it has not been measured often enough."""
         return self.seconds[strategy] if self.runs.get(strategy, 0) > ENOUGH else None
+
+    def tried(self, strategy: str) -> bool:
+        """Whether a run by a strategy only finds out what that takes: another one is known, and known to be faster if
+        this one is known, too.
+        """
+        known = [seconds for other in self.runs if (seconds := self.measured(other)) is not None]
+        taken = self.measured(strategy)
+        return bool(known) and (taken is None or taken > min(known))
 
     def rule_out(self, strategy: str) -> None:
         """Never choose a strategy again: it turned out not to be possible."""

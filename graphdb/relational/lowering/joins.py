@@ -17,11 +17,12 @@ from graphdb.pattern.graph import Duplicates, PatternGraph, Wanted
 from graphdb.pattern.paths.lengths import all_hold
 from graphdb.pattern.paths.unroll import is_plain
 from graphdb.pattern.rename import rewritten
+from graphdb.relational.arguments import Arguments
 from graphdb.relational.edges.parallel_edges import resolve_edges
 from graphdb.relational.program import AnyStep, Counted, Given, Joined, Matched, Rows, Step
 from graphdb.relational.projection.compile import ProjectionCompiler
 from graphdb.relational.projection.late import BesideBindings, Gathered, gathered_in, needed_first
-from graphdb.relational.projection.lookups import Asked, having, sharing
+from graphdb.relational.projection.lookups import Asked, equal_integers, having, sharing
 from graphdb.relational.projection.relation import GROUP, MATCHES, ORDER, ROW, Relation, Source, bindings_of
 from graphdb.relational.snapshot import Snapshot
 from graphdb.relational.vectors import algebra as vectors
@@ -42,7 +43,7 @@ class Setting:
 
     snapshot: Snapshot
     text: str
-    arguments: Mapping[str, object]
+    arguments: Arguments
     pattern_of: Callable[[BoundPattern, Wanted], PatternGraph]
     """Returns the pattern graph of a bound pattern, given what is wanted of it; raises where a plan cannot match it."""
     memory: int
@@ -67,6 +68,7 @@ class Joins:
         self._parameters = Parameters()
         self._steps: list[AnyStep] = []
         self._lists: dict[str, arrow.Table] = {}
+        self._listed: dict[str, tuple[str, Type]] = {}
         self._named = 0
         self._numbered: set[str] = set()
         """The views of bindings that are rows as they are."""
@@ -194,9 +196,11 @@ class Joins:
         further: dict[str | ast.Expression, SqlValue] = {name: rows.variables[name] for name in new}
         further |= {node: rows.known[node] for node in facts}
         pairs_of = tuple((left.variables[name].column, rows.variables[name].column) for name in shared)
+        left_over, same = equal_integers(where, left, rows) if how == "join" else (where, ())
+        pairs_of = (*pairs_of, *same)
         arrays = None if pairs is not None else self._by_arrays(left, view, pairs_of, further, how == "outer join")
         if arrays is not None:
-            source, columns = arrays
+            (source, columns), where = arrays, left_over
             made = {name: rows.variables[name].at(columns[name]) for name in new}
             facts = {node: rows.known[node].at(columns[node]) for node in facts}
         number = made.pop(MATCHES, None)

@@ -42,7 +42,7 @@ from graphdb.relational.projection.sql import Projection
 from graphdb.relational.projection.vectorized import united
 from graphdb.relational.vectors.algebra import Clause
 from graphdb.semantics.aggregation import aggregates_in, contains_aggregate, is_aggregate
-from graphdb.sql.constants import long_column, maps_column
+from graphdb.sql.constants import column_of_list
 from graphdb.sql.equivalence import has_key, lacks_key
 from graphdb.sql.types.lists import common, have_common
 from graphdb.sql.value import SqlValue, as_list, bases_of, column, column_at
@@ -75,7 +75,7 @@ class Lowering(Matches):
             replace(step, beside=self._beside[step.view].columns) if isinstance(step, Step | Rows | Joined) else step
             for step in self._steps
         )
-        return Program(tuple(steps), projection, self._lists, alone and self._counts)
+        return Program(tuple(steps), projection, self._lists, self._listed, alone and self._counts)
 
     def _parts(self, query: ast.Composite, start: Relation) -> Projection:
         once = len(query.parts) > 1 and not query.keeps_all
@@ -137,7 +137,7 @@ class Lowering(Matches):
                 keep = self._live(relation, rest)
                 items = self._column(clause.source)
                 if items is not None:
-                    relation = self._crossed(relation, clause.variable.name, items, keep)
+                    relation = self._crossed(relation, clause, items, keep)
                     continue
                 relation = self._with_subqueries(relation, (clause.source,), keep | free_variables(clause.source))
                 names = [name for name in relation.variables if name in {*keep, *CARRIED}]
@@ -297,21 +297,26 @@ class Lowering(Matches):
         """Return a long list of plain values, or a list of maps of them, as a column."""
         if not isinstance(source, ast.Parameter | ast.Literal):
             return None
-        given = self._arguments.get(source.name) if isinstance(source, ast.Parameter) else source.value
-        return long_column(given) or maps_column(given)
+        given = self._arguments.unnoted.get(source.name) if isinstance(source, ast.Parameter) else source.value
+        return column_of_list(given)
 
     def _crossed(
-        self, relation: Relation, name: str, items: tuple[arrow.Array, Type], keep: Collection[str]
+        self, relation: Relation, clause: ast.UnwindClause, items: tuple[arrow.Array, Type], keep: Collection[str]
     ) -> Relation:
         """Return a row for each item of a column, which SQL reads as a view."""
         array, type = items
-        view = self._name("list")
+        name, view = clause.variable.name, self._name("list")
         self._lists[view] = arrow.table({"item": array})
+        if isinstance(clause.source, ast.Parameter):
+            self._listed[view] = clause.source.name, type
+        item = column("item", type)
+        if relation is UNIT:
+            return Relation(Source.of(view), {name: item})
         relation = self._with_subqueries(relation, (), keep)
         _, rows = self._projecting(relation).select([n for n in relation.variables if n in {*keep, *CARRIED}])
         crossed = f"(SELECT b.*, u.item AS item FROM {rows.source} b CROSS JOIN {view} u)"
         source = Source.made(crossed, rows.source, Source.of(view))
-        return replace(rows, source=source, variables={**rows.variables, name: column("item", type)})
+        return replace(rows, source=source, variables={**rows.variables, name: item})
 
 
 def _as_one(values: Sequence[SqlValue]) -> Sequence[SqlValue]:

@@ -6,10 +6,11 @@ them, and no row is compared with every vertex.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from graphdb.common.errors import NotSupportedError, TypeMismatchError
-from graphdb.common.values.types import NODE, Base
+from graphdb.common.values.types import INTEGER, NODE, Base
 from graphdb.grammar import syntax as ast
 from graphdb.relational.projection.compile import ProjectionCompiler
 from graphdb.relational.projection.relation import Relation
@@ -140,3 +141,29 @@ def _looked_up(
 def _each(value: SqlValue) -> str:
     """Return the SQL of a value as a column; of several, each of those that differ in a row of its own."""
     return f"unnest(list_distinct({value.sql}))" if value.many else value.sql
+
+
+def equal_integers(
+    where: Sequence[ast.Expression], left: Relation, bindings: Relation
+) -> tuple[tuple[ast.Expression, ...], tuple[tuple[str, str], ...]]:
+    """Return conditions without those that an integer of the rows is one of the bindings; and their columns."""
+    rest: list[ast.Expression] = []
+    pairs: list[tuple[str, str]] = []
+    for condition in where:
+        pair = None
+        if isinstance(condition, ast.Comparison) and condition.operators == ("=",):
+            for one, other in (condition.operands, condition.operands[::-1]):
+                mine = left.variables.get(one.name) if isinstance(one, ast.Variable) else left.known.get(one)
+                columns = _integer(mine), _integer(bindings.known.get(other))
+                if columns[0] is not None and columns[1] is not None:
+                    pair = columns[0], columns[1]
+        if pair is None:
+            rest.append(condition)
+        else:
+            pairs.append(pair)
+    return tuple(rest), tuple(pairs)
+
+
+def _integer(value: SqlValue | None) -> str | None:
+    """Return the column that has a value's integers; None for other values."""
+    return None if value is None or value.type != INTEGER or value.many or value.shared else value.column

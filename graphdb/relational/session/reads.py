@@ -7,7 +7,7 @@ these.  What is not certain counts as concerned.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from graphdb.common.values.elements import Node
 from graphdb.functions.table import SIGNATURE_OF
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
+from graphdb.pattern.free import SUBQUERIES
 from graphdb.storage.graph.derived.closure import closure_of
 
 if TYPE_CHECKING:
@@ -26,8 +27,15 @@ if TYPE_CHECKING:
 _IDENTITY = frozenset({"id", "elementid", "type", "startnode", "endnode", "iri"})
 """Functions that read nothing of a vertex or edge but which one it is."""
 
+_VALUES = _IDENTITY | {"avg", "coalesce", "collect", "count", "head", "last", "max", "min", "size", "sum"}
+"""Functions that read nothing of the vertices and edges that they may be given."""
+
 _ENTITY_READERS = (ast.Subscript, ast.Slice, ast.MapProjection, ast.ListComprehension, ast.Reduce)
 """Expressions that may read any property of what they are over."""
+
+
+_ELSEWHERE = (ast.IriLiteral, ast.CallClause, ast.ProcedureClause, *SUBQUERIES)
+"""What reads more of the data than patterns and properties do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +52,13 @@ class Reads:
     """Whether it names resources, or has vertices that are literals: new resources concern it."""
     unplanned: object
     """The query without its plan, where that is all that a change concerns; else None."""
+    compiled: frozenset[int] | None = None
+    """Labels of properties that its SQL reads, where any change concerns its plans, and one of these the rest of it."""
 
     def concerned(self, changes: Iterable[Changes], type_label: int | None, resources: int) -> bool:
         """Whether some changes concern it, of a graph of so many resources before."""
+        if self.compiled is not None:
+            return True
         for change in changes:
             touched, described = change.labels, _described(change)
             if (touched | described) & self.labels or (self.edge_rows and described):
@@ -61,7 +73,9 @@ class Reads:
         return False
 
     def rebound(self, changes: Iterable[Changes]) -> bool:
-        """Whether after some changes its pattern may be bound otherwise: there are rows of single edges, or none."""
+        """Whether after some changes its pattern may be bound or its SQL compiled otherwise."""
+        if self.compiled and any(not self.compiled.isdisjoint(change.labels) for change in changes):
+            return True  # of another type, or with several values, they are read by other SQL
         described = frozenset[int]().union(*map(_described, changes))
         return bool(described if self.edge_rows else described & self.labels)
 
@@ -84,30 +98,78 @@ def reads_of(
 
     ``unplanned`` is the query without its plan, where that is all that a change concerns.
     """
-    if names.with_subclasses or bound.choices or bound.edge_conditions or bound.edge_tests:
-        return None
     facts = facts_read(query, names, type_label, text)
     classes = _classes(query, names, text)
-    if facts is None or classes is None or any(info.resources_only or info.exists for info in bound.vertices):
+    joined = _joined(bound, names)
+    if facts is None or classes is None or joined is None:
+        return None
+    labels = joined | (facts - ({type_label} if type_label is not None else set()))
+    named = any(isinstance(part, ast.IriLiteral) for part in walk(query)) or any(
+        isinstance(value, (Node, list)) for value in arguments.values()
+    )
+    terms = named or any(info.iris or info.kinds for info in bound.vertices)
+    return Reads(labels, classes, _reads_edge_rows(query), terms, unplanned)
+
+
+def reads_of_clauses(
+    query: ast.Query | ast.Composite,
+    bounds: Sequence[BoundPattern],
+    names: Names,
+    type_label: int | None,
+    text: str,
+    unplanned: object,
+) -> Reads | None:
+    """Return what a query of several clauses depends on but for its plans and candidates; None for anything.
+
+    ``bounds`` are its patterns, which no path is searched for between.
+    """
+    if any(
+        isinstance(part, (ast.IriLiteral, *SUBQUERIES, ast.CallClause, ast.ProcedureClause)) for part in walk(query)
+    ):
+        return None
+    joined = [_joined(bound, names) for bound in bounds]
+    if None in joined or any(info.iris or info.kinds for bound in bounds for info in bound.vertices):
+        return None
+    labels = frozenset[int]().union(*(each for each in joined if each is not None))
+    parts = ((query.returns,),) if isinstance(query, ast.Query) else query.parts
+    rest = tuple(clause for part in parts for clause in part if not isinstance(clause, ast.MatchClause))
+    compiled: set[int] = set()
+    for piece in walk((rest, tuple(each for bound in bounds for each in (*bound.residual, *bound.ensured)))):
+        match piece:
+            case ast.KeyName():
+                try:
+                    compiled.add(names.property(piece.words, text).id)
+                except BindError:  # a key of a map
+                    return None
+            case ast.LabelPredicate() if type_label is not None:
+                compiled.add(type_label)
+            case ast.FunctionCall(name) if name.lower() not in _VALUES:
+                return None
+            case _ if isinstance(piece, _ENTITY_READERS):
+                return None
+    return Reads(labels, frozenset(), _reads_edge_rows(query), False, unplanned, frozenset(compiled))
+
+
+def _joined(bound: BoundPattern, names: Names) -> frozenset[int] | None:
+    """Return the labels of a pattern's edges; None where it may depend on anything."""
+    if names.with_subclasses or bound.choices or bound.edge_conditions or bound.edge_tests:
+        return None
+    if any(info.resources_only or info.exists for info in bound.vertices):
         return None
     joined = {end for edge in bound.edges for end in (edge.source, edge.target)}
     if any(v not in joined and not info.labels for v, info in enumerate(bound.vertices)):
         return None  # it ranges over all vertices
-    labels = set(facts) - ({type_label} if type_label is not None else set())
+    labels: set[int] = set()
     for edge in bound.edges:
         for label in (None,) if edge.labels is None else edge.labels:
             closure = None if label is None else closure_of(label)
             if label is None or (closure is not None and closure.low == 0):
                 return None
             labels.add(label if closure is None else closure.label)
-    named = any(isinstance(part, ast.IriLiteral) for part in walk(query)) or any(
-        isinstance(value, (Node, list)) for value in arguments.values()
-    )
-    terms = named or any(info.iris or info.kinds for info in bound.vertices)
-    return Reads(frozenset(labels), classes, _reads_edge_rows(query), terms, unplanned)
+    return frozenset(labels)
 
 
-def _reads_edge_rows(query: ast.Query) -> bool:
+def _reads_edge_rows(query: ast.Query | ast.Composite) -> bool:
     """Whether a query may read properties of an edge: one that is named or described, where any property is read."""
     parts = list(walk(query))
     edges = (part for part in parts if isinstance(part, ast.EdgePattern))

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.arrow.types import DataType, Field
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.values.decimals import shortest_sql
+from graphdb.storage.arrays.texts import numbered, taken
 
 _MEMBERS = "_graphdb_members"
+
+_SEVERAL = 1000
+"""Different integers and truth values up to which no SQL is asked for their texts: to plan it takes longer."""
+
+_WRITTEN = {"l", "b"}
 
 _DIGITS = 38
 """Digits of the largest decimals; integers of 64 bits have 19."""
@@ -45,9 +54,39 @@ def _resolved(connection: Connection, array: arrow.Array) -> arrow.Array:
     if len(members) <= 1:
         return members[0] if members else arrow.nulls(len(array))
     names = [f"m{i}" for i in range(len(members))]
-    with connection.view(_MEMBERS, arrow.table([*members, arrow.array(np.arange(len(array)))], [*names, "place"])):
+    members, which = _each_once(members)
+    if len(members[0]) <= _SEVERAL and {member.type.format for member in members} == _WRITTEN:
+        return taken(arrow.strings([text for member in members for text in _texts(member.drop_null())]), which)
+    places = arrow.array(np.arange(len(members[0])))
+    with connection.view(_MEMBERS, arrow.table([*members, places], [*names, "place"])):
         values = _sql(connection, [member.type for member in members])
-        return connection.arrow(f"SELECT {values} FROM {_MEMBERS} ORDER BY place ASC").column(0).combine_chunks()
+        found = connection.arrow(f"SELECT {values} FROM {_MEMBERS} ORDER BY place ASC").column(0).combine_chunks()
+    return taken(found, which)
+
+
+def _texts(member: arrow.Array) -> list[str]:
+    """Return integers or truth values as SQL casts them to texts."""
+    return list(map(str.lower, map(str, arrow.pylist(member))))
+
+
+def _each_once(members: Sequence[arrow.Array]) -> tuple[list[arrow.Array], NDArray[np.int64]]:
+    """Return the different values of members, one of which at most is not null, and which of them each row is; -1 for
+    null.
+    """
+    which = np.full(len(members[0]), -1, np.int64)
+    different: list[arrow.Array] = []
+    before = 0
+    for member in members:
+        distinct, numbers = numbered(member)
+        which = np.where(numbers >= 0, before + numbers, which)
+        different.append(distinct)
+        before += len(distinct)
+    begins = np.cumsum([0, *map(len, different)])
+    some = [
+        taken(each, np.where((places := np.arange(before) - begin) < len(each), places, -1))
+        for each, begin in zip(different, begins.tolist(), strict=False)
+    ]
+    return some, which
 
 
 def _sql(connection: Connection, types: list[DataType]) -> str:

@@ -226,7 +226,10 @@ def sums(numbers: Ints, data: Ints | None, count: int) -> Ints:
         return np.bincount(numbers, minlength=count)
     if not len(data):
         return np.zeros(count, np.int64)
-    if max(-float(data.min()), float(data.max())) * len(data) >= _EXACT:
+    low, high = int(data.min()), int(data.max())
+    if low == high and abs(low) * len(data) < np.iinfo(np.int64).max:
+        return (np.array([len(data)]) if count == 1 else np.bincount(numbers, minlength=count)) * low
+    if max(-float(low), float(high)) * len(data) >= _EXACT:
         if float(np.abs(data.astype(np.float64)).sum()) >= _EXACT:
             raise NotVectorized
     elif count == 1:

@@ -54,9 +54,9 @@ def _frame(
         if len({tuple(piece.schema.types) for piece in pieces}) > 1:
             raise NotVectorized
         return Frame.of(arrow.concat_tables(pieces)), names
-    many = _many(rows, tables)
-    if many is not None:
-        rows, frame = compressed(without_columns_between(rows), many, properties, check)
+    smaller = _compressed(rows, tables, properties, check)
+    if smaller is not None:
+        rows, frame = smaller
     else:
         frame, _ = _frame(rows.rows, tables, properties, check)
         if len(frame) > _LARGE and any(isinstance(vector, Operation) for _, vector in rows.columns):
@@ -76,15 +76,31 @@ def _frame(
     return made, names
 
 
-def _many(clause: Clause, tables: Mapping[str, arrow.Table]) -> arrow.Table | None:
-    """Return the rows that a clause groups by what is computed of them, if they are many."""
+def _compressed(
+    clause: Clause, tables: Mapping[str, arrow.Table], properties: Properties, check: Callable[[], None]
+) -> tuple[Clause, Frame] | None:
+    """Return a clause over some of its rows that stand for all, where they are many that are grouped by a handful of
+    values; None where they are not.
+
+    Raises
+    ------
+    NotVectorized
+        They are not, and something is computed of each.
+    """
     below: Rows = clause
     computed = False
     while isinstance(below, Clause):
         computed = computed or any(isinstance(vector, Operation) for _, vector in below.columns)
         below = below.rows
     table = tables.get(below) if isinstance(below, str) else None
-    return table if table is not None and len(table) > _LARGE and computed and clause.grouped else None
+    if table is None or len(table) <= _LARGE or not clause.grouped:
+        return None
+    try:
+        return compressed(without_columns_between(clause), table, properties, check)
+    except NotVectorized:
+        if computed:
+            raise
+        return None
 
 
 def _groups(clause: Clause, frame: Frame, properties: Properties) -> Frame:

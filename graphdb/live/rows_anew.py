@@ -1,0 +1,105 @@
+"""The rows that a batch changes of a query with OPTIONAL MATCH, or of single vertices: asked for before and after it.
+
+Delta plans say which bindings of what is required have other rows (:mod:`.matches.required`).  The query is run for
+their vertices alone over either state: rows that are the same in both cancel out.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.live.aggregates.distinct_values import NUMBER, SIGN
+from graphdb.live.aggregates.groups import MOVED
+from graphdb.live.answers import ADDED, REMOVED
+from graphdb.live.matches.required import runnable
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from graphdb.common.duckdb.connection import Connection
+    from graphdb.live.engine import Engine
+    from graphdb.live.matches.following import Following, Former
+    from graphdb.live.matches.matching import Take
+    from graphdb.live.standing import Standing
+    from graphdb.relational.snapshot import Snapshot
+
+Ints = NDArray[np.int64]
+
+
+class RowsAnew:
+    """Makes :data:`ADDED` and :data:`REMOVED`, or for groups :data:`MOVED`; none of them where no binding is concerned.
+
+    Parameters
+    ----------
+    raw, engine, each, former
+        The transaction that is open, who prepares, the continuous query, and the state before.
+    """
+
+    def __init__(self, raw: duckdb.DuckDBPyConnection, engine: Engine, each: Standing, former: Former) -> None:
+        self._raw, self._engine, self._each, self._former = raw, engine, each, former
+        self._vertices: dict[str, list[Ints]] = {}
+        self._connection: Connection | None = None
+        """That of the transaction."""
+        self.some = False
+        """Whether there are tables."""
+
+    def __enter__(self) -> RowsAnew:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._vertices.clear()
+
+    def taker(self, part: Following, read: Ints) -> Take:
+        """Return what takes the matches of a part of the query; ``read`` are vertices of which it reads other facts."""
+        assert part.delta is not None
+        pattern = part.delta.pattern
+        if not pattern.edges:
+            self._note(pattern.outputs[0], read)
+
+        def take(*sides: Ints) -> None:
+            for rows in sides:
+                for column, name in enumerate(pattern.outputs):
+                    if any(vertex.name == name for vertex in pattern.vertices):
+                        self._note(name, rows[:, column])
+
+        return take
+
+    def _note(self, name: str, vertices: Ints) -> None:
+        if len(vertices):
+            self._vertices.setdefault(name, []).append(np.unique(vertices))
+
+    def finish(self) -> None:
+        """Have the tables be complete."""
+        if not self._vertices:
+            return
+        self.some = True
+        vertices = {name: np.unique(np.concatenate(ids)) for name, ids in self._vertices.items()}
+        self._write(None, vertices, ADDED)
+        with self._former() as state:
+            self._write(state, vertices, REMOVED)
+
+    def make_none(self, table: str) -> None:
+        """Make a table of no rows."""
+        (first, *_) = self._each.parts
+        assert first.delta is not None
+        self._write(None, dict.fromkeys(first.delta.pattern.outputs, np.empty(0, np.int64)), table)
+
+    def _write(self, state: Snapshot | None, vertices: dict[str, Ints], table: str) -> None:
+        """Write the rows that a state, None for that of now, has for some vertices, by the names that they have."""
+        each = self._each
+        assert each.rows_of is not None
+        with self._engine.prepared(runnable(each.rows_of), each.definition.text, state) as (run, prepared):
+            rows = self._engine.rows(run, run.among(prepared, vertices))
+            self._connection = self._connection or run.connection
+        with self._connection.view("_graphdb_rows", rows):
+            if each.accumulators is None:
+                self._raw.execute(f"CREATE OR REPLACE TEMP TABLE {table[5:]} AS FROM _graphdb_rows")
+                return
+            number = NUMBER if state is None else f"-{NUMBER}"
+            begin = f"CREATE OR REPLACE TEMP TABLE {MOVED[5:]} AS" if state is None else f"INSERT INTO {MOVED}"
+            signed = f"SELECT * EXCLUDE {NUMBER}, CAST({number} AS BIGINT) AS {SIGN}"
+            self._raw.execute(f"{begin} {signed} FROM _graphdb_rows")

@@ -1,0 +1,113 @@
+"""Continuous queries with OPTIONAL MATCH, and of single vertices, follow batches by what delta plans find of them."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.fuzz import scaled
+from tests.live.test_parallel_edges import explained
+from tests.live.writes import bag, begin, check, load, opened, statement, strategies
+
+QUERIES = {
+    "vertex": "MATCH (a:A) OPTIONAL MATCH (a)-[:S]->(b) RETURN a.i AS i, b.i AS j, b.k AS k",
+    "pair": "MATCH (a:A)-[:R]->(b) OPTIONAL MATCH (b)-[:S]->(c:A) WHERE c.k > 0 RETURN a.i AS i, b.k AS k, c.i AS j",
+    "where": "MATCH (a)-[:R]->(b:B) WHERE a.k < 3 OPTIONAL MATCH (a)-[:S]->(c)-[:R]->(b) RETURN a.i AS i, c.i AS j",
+    "two": "MATCH (a:A) OPTIONAL MATCH (a)-[:R]->(b) OPTIONAL MATCH (a)-[:S]->(c) RETURN a.i AS i, b.i AS j, c.k AS k",
+    "chain": "MATCH (a:A) OPTIONAL MATCH (a)-[:R]->(b) OPTIONAL MATCH (b)-[:S]->(c) RETURN a.i AS i, b.i AS j, c.k AS k",
+    "unless": "MATCH (a:A) OPTIONAL MATCH (a)-[:R]->(b) OPTIONAL MATCH (a)-[:S]->(c) WHERE b IS NULL RETURN a.i, c.i",
+    "edge": "MATCH (a)-[e:R]->(b) OPTIONAL MATCH (b)-[f:R]->(a) RETURN a.i AS i, e.w AS v, f.w AS w",
+    "anonymous": "MATCH (a)-[:R]->() OPTIONAL MATCH (a)<-[:S]-(:B) RETURN a.i AS i",
+    "counted": "MATCH (a:A) OPTIONAL MATCH (a)-[:R]->(b) RETURN a.k AS k, count(b) AS n, count(*) AS m, max(b.i) AS x",
+    "named": "MATCH (a:A) OPTIONAL MATCH (a)-[:R]->(b) RETURN a, count(DISTINCT b.k) AS n, min(b.i) AS m",
+    "missing": "MATCH (a:A) OPTIONAL MATCH (a)-[:S]->(b) RETURN b.i AS i, count(*) AS n, min(a.i) AS m",
+    "distinct": "MATCH (a:A) OPTIONAL MATCH (a)-[:S]->(b:B) RETURN DISTINCT a.k AS k, b.i AS i",
+    "alone": "MATCH (a:A) RETURN a.i AS i, labels(a) AS l",
+    "chosen": "MATCH (a:A|B) WHERE a.k > 1 RETURN a.i AS i, a.k AS k",
+    "grouped": "MATCH (a:A) RETURN a.k AS k, count(*) AS n, sum(a.i) AS s, max(a.i) AS m",
+    "later": "MATCH (a:New) OPTIONAL MATCH (a)-[:T]->(b:New) RETURN a.i AS i, b.fresh AS f",
+}
+
+
+@settings(max_examples=scaled(10), deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@given(st.integers(0, 1 << 32))
+def test_answers_follow_every_batch(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.duckdb"
+        db = opened(path)
+        begin(db, draw, 0)
+        names = draw.choice(sorted(QUERIES), 5, replace=False).tolist()
+        queries = {f"q_{name}": QUERIES[name] for name in names}
+        for name, text in queries.items():
+            db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
+        stored = {name: bag(db, f"FROM {name}") for name in queries}
+        for _ in range(8):
+            kind = draw.random()
+            if kind < 0.2:
+                db.query("BEGIN")
+                for _ in range(3):
+                    db.query(statement(draw))
+                db.query("ROLLBACK" if draw.random() < 0.4 else "COMMIT")
+            elif kind < 0.3:
+                db.close()
+                db = opened(path)
+            elif kind < 0.4:
+                load(db, draw)
+            else:
+                db.query(statement(draw))
+            check(db, queries, stored)
+        db.close()
+
+
+def test_delta_plans_are_used() -> None:
+    draw = np.random.default_rng(2)
+    with opened(None) as db:
+        begin(db, draw, 0)
+        for name, text in QUERIES.items():
+            db.query(f"CREATE CONTINUOUS QUERY q_{name} AS {text}")
+            assert "maintained by delta plans" in explained(db, f"q_{name}")
+        for number in range(10):
+            db.query(f"MATCH (a:A {{i: {number % 4}}}), (b:B {{i: {number}}}) MERGE (a)-[:R]->(b) MERGE (b)-[:S]->(a)")
+            db.query(f"MATCH (a:A {{i: {number}}}) SET a.k = {number % 3}")
+        assert strategies(db)["compared"] <= 2  # of properties that nothing had before
+        assert strategies(db)["delta plans"] > 200
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("MATCH (a:!A) OPTIONAL MATCH (a)-[:R]->(b) RETURN a, b", "a vertex without edges"),
+        ("MATCH (:A)-[:R]->() OPTIONAL MATCH (a)-[:S]->(b) RETURN b", "no vertex with a name"),
+        ("MATCH (a:A) OPTIONAL MATCH (a)-[:R*1..2]->(b) RETURN a, b", "not the matches of one pattern"),
+        ("MATCH (a:A) OPTIONAL MATCH (a)-[:R]->(b) WITH a, b RETURN a, b", "not the matches of one pattern"),
+        ("MATCH (a:A) WHERE EXISTS { (a)-[:R]->() } RETURN a", "not the matches of one pattern"),
+        ("MATCH (a:A) WHERE NOT (a)-[:R]->() RETURN a", "have patterns"),
+    ],
+)
+def test_others_are_compared(text: str, why: str) -> None:
+    with opened(None) as db:
+        begin(db, np.random.default_rng(0), 0)
+        db.query(f"CREATE CONTINUOUS QUERY q AS {text}")
+        assert why in explained(db, "q")
+
+
+def test_only_what_changed_is_asked_for() -> None:
+    with opened(None) as db:
+        db.query("UNWIND range(0, 99) AS x CREATE (:A {i: x})-[:R]->(:B {i: x})")
+        db.query(
+            "CREATE CONTINUOUS QUERY q AS MATCH (a:A) OPTIONAL MATCH (a)-[:R]->(b)-[:S]->(c) RETURN a.i AS i, c.i AS j"
+        )
+        db.query("MATCH (a:A {i: 7})-[:R]->(b), (c:B {i: 8}) CREATE (b)-[:S]->(c)")
+        assert db.sql("SELECT change, i, j FROM q_changes ORDER BY ALL").fetchall() == [(-1, 7, None), (1, 7, 8)]
+        db.query("MATCH (b:B {i: 7})-[s:S]->() DELETE s")
+        assert db.sql("SELECT batch, change, i, j FROM q_changes WHERE batch = 2 ORDER BY ALL").fetchall() == [
+            (2, -1, 7, 8),
+            (2, 1, 7, None),
+        ]
+        assert set(strategies(db)) == {"delta plans"}
